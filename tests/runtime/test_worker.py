@@ -221,8 +221,8 @@ async def test_a_lost_answer_starts_nothing_twice_and_forgets_nothing(
 async def test_output_lines_wait_for_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that is away for a moment while a step speaks costs the step nothing."""
-    lines, failures = running.log_lines, []
+    """A store that is away for a moment while a step speaks costs the step nothing but waits."""
+    lines, failures, waits = running.log_lines, list[int](), list[int]()
 
     async def failing(*args: Any, **more: Any) -> None:
         if len(failures) < 2:
@@ -230,7 +230,13 @@ async def test_output_lines_wait_for_the_store(
             raise StoreUnavailable("disk full")
         await lines(*args, **more)
 
+    class Waits:
+        def wait(self, tried: int) -> float:
+            waits.append(tried)
+            return 0
+
     monkeypatch.setattr(running, "log_lines", failing)
+    monkeypatch.setattr(engine, "STORE_BACKOFF", Waits())
     async with a_scene(tmp_path) as scene:
         scene.runner.says = "working\n"
         run_id = await scene.start(await scene.account("ann"))
@@ -239,6 +245,7 @@ async def test_output_lines_wait_for_the_store(
         await scene.until_status(run_id, S.COMPLETED)
         _, events = await executions.read_events(scene.services, None, run_id, 0)
         assert [e.data["text"] for e in events if e.kind == "step.log"] == ["working\n"]
+    assert waits == [1, 2]
 
 
 @pytest.mark.parametrize("heard", [True, False], ids=["heard", "unheard"])

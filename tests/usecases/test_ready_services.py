@@ -26,6 +26,7 @@ from wfcore import (
     start_execution,
     wait_for_rest,
 )
+from wfcore.errors import NotReady
 from wfcore.memory import MemoryStore
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.page import PageRequest
@@ -103,6 +104,21 @@ async def test_an_account_is_made_once_by_all_who_need_it() -> None:
     services = wfcore.in_memory()
     found = await asyncio.gather(*(ensure_account(services, "a@example.org") for _ in range(20)))
     assert len({one.id for one in found}) == 1
+
+
+async def test_an_engine_that_can_start_nothing_is_not_ready() -> None:
+    """It says what does not run and what the machine lacks, until a step could be started again."""
+    services = wfcore.in_memory()
+    engine = Engine(services, FunctionRunner(named={}))
+    idle = "the worker does not run; the scheduler does not run"
+    for lacking, told in (
+        ("no memory", f"{idle}; steps cannot be started: no memory"),
+        (None, idle),
+    ):
+        engine._worker.shortages.note("code", lacking)
+        with pytest.raises(NotReady) as refused:
+            engine.check()
+        assert str(refused.value) == told
 
 
 async def test_a_leaving_engine_gives_back_what_it_had(tmp_path: Path) -> None:
