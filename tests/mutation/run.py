@@ -1,13 +1,13 @@
 """
 Break the code in every small way that `mutmut` knows, one at a time, and run the tests on each.
 
-    python -m mutation.run [--left] [--most=N] [module or package ...] [tests/... ...]
+    python -m mutation.run [--left] [--known] [--most=N] [module or package ...] [tests/... ...]
 
 `groups.toml` says which modules are mutated, how many mutants of a module are drawn (with a fixed
 seed; `--most` draws fewer), and which tests must notice them. Packages named here are tried alone,
 tests named here take part alone. What came of a module is kept in `mutants/` until the module
 changes: a run that was broken off goes on where it stopped, and `--left` tries again what is left,
-with three times as much time. Then the page is written.
+with three times as much time. Then the page is written; `--known` does only this, beside a run.
 """
 
 import os
@@ -32,6 +32,7 @@ from mutation.mutants import (
     UNREACHED,
     is_same,
     keep,
+    kept,
     known,
     make,
 )
@@ -48,7 +49,7 @@ COPIED = (
     "pyproject.toml",
 )
 IMPORTED = ("--override-ini=addopts=--import-mode=importlib", "-p", "no:cacheprovider")
-LEFT = "--left" in sys.argv
+LEFT, KNOWN = "--left" in sys.argv, "--known" in sys.argv
 MOST = "--most="
 
 
@@ -60,6 +61,9 @@ def main() -> int:
     chosen = set(chain.from_iterable(map(modules_of, named)))
     FOLDER.mkdir(exist_ok=True)
     for group in groups():
+        if KNOWN:
+            record({one: _came(one) for one in group.modules if (FOLDER / f"{one}.json").exists()})
+            continue
         _copy()
         group = group._replace(
             modules=[one for one in group.modules if one in chosen or not named],
@@ -144,7 +148,7 @@ def _session(modules: Sequence[str], group: Group) -> None:
 
 
 def _came(module: str) -> dict[str, Any]:
-    came = known(module)
+    came = kept(module)
     status = Counter(came["status"].values())
     changes = sorted(came["changes"].values())
     return {"text": came["text"], "made": came["made"], "status": status, "survived": changes}

@@ -357,7 +357,7 @@ async def test_one_artifact_too_many_fails_the_step_and_is_named(world: World) -
     assert [file.name for file in run.step_results["one"].refused] == ["200.txt"]
     assert len(await list_artifacts(world.services, ann, run_id)) == 200
     with pytest.raises(NotFound):
-        await list_artifacts(world.services, await world.account("bob"), run_id)
+        await list_artifacts(world.services, await world.account("bob@example.org"), run_id)
 
 
 async def test_what_was_refused_is_told_of_the_last_attempt_only(world: World) -> None:
