@@ -16,7 +16,18 @@ from pathlib import Path
 
 from attrs import define
 
-from bench import http, kit, largest, readers, retention, scenarios, spawn, without, writer
+from bench import (
+    http,
+    kit,
+    largest,
+    postgres,
+    readers,
+    retention,
+    scenarios,
+    spawn,
+    without,
+    writer,
+)
 from bench.load import request
 from bench.servers import Server
 from wfcore.model.workflow import Language
@@ -228,12 +239,45 @@ def main() -> int:
     return 0 if report.kept else 1
 
 
+def postgres_rows(report: Report, seconds: float, long: bool) -> None:
+    """The store on PostgreSQL beside the one in a file."""
+    with postgres.server() as made:
+        both = in_turns_few(
+            lambda: postgres.starts(made, seconds / 3), lambda: postgres.starts(None, seconds / 3)
+        )
+        report.ratio("starts on PostgreSQL / SQLite", *both, "/s", 0.5)
+        both = in_turns_few(
+            lambda: postgres.drained(made, DRAINED), lambda: postgres.drained(None, DRAINED)
+        )
+        report.ratio("executions drained on PostgreSQL / SQLite", *both, "/s", 0.5)
+        rate = postgres.admissions(made, seconds)
+        report.ratio("admissions of one key on PostgreSQL", rate, ADMISSIONS, "/s", 1)
+        waiting = postgres.LONG if long else postgres.SHORT
+        found = postgres.claims(made, waiting)
+        what = f"a claim on PostgreSQL with {waiting:,} waiting / with few"
+        got, against = f"{found.full_ms:.2f} ms", f"{found.empty_ms:.2f} ms"
+        report.at_most(what, got, against, found.full_ms / found.empty_ms, 2)
+        idle = postgres.idle_transactions(made, 5)
+        report.plain("transactions of an idle node that sweeps, PostgreSQL", f"{idle:.1f} /s")
+
+
+DRAINED = 320
+ADMISSIONS = 3_000
+
+
+def in_turns_few(one: Callable[[], float], other: Callable[[], float]) -> tuple[float, float]:
+    """As `in_turns`, for rates that take a while: the middle of three turns."""
+    turns = [(one(), other()) for _ in range(3)]
+    return sorted(turns, key=lambda turn: turn[0] / turn[1])[1]
+
+
 PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "http": lambda report, asked, folder: http_rows(report, asked.seconds, folder),
     "writer": lambda report, asked, folder: writer_rows(report, asked.seconds),
     "kit": lambda report, asked, folder: kit_rows(report),
     "engine": lambda report, asked, folder: engine_rows(report, asked.seconds, folder),
     "store": lambda report, asked, folder: store_rows(report, asked.seconds, folder, asked.long),
+    "postgres": lambda report, asked, folder: postgres_rows(report, asked.seconds, asked.long),
     "largest": lambda report, asked, folder: largest_rows(report, folder),
     "without": lambda report, asked, folder: without_rows(report, asked.seconds, folder),
 }

@@ -25,7 +25,7 @@ from adapters_runtime.ai.providers import (
     providers_from,
     settings_like,
 )
-from adapters_store import CACHE_BYTES
+from adapters_store import CACHE_BYTES, POSTGRES
 from wfcore.errors import InvalidInput
 from wfcore.model.trigger import Missed
 from wfcore.rules.definition.duration import parse_duration
@@ -140,6 +140,10 @@ class Settings:
         return self.packages or self.data / "packages"
 
 
+SHARED_POLL_MS, SHARED_SWEEP_MS = DurationMs(1_000), DurationMs(2_000)
+"""How long a machine may leave unseen what another one stored: each look is a transaction."""
+
+
 def settings_from(
     environment: Mapping[str, str] | None = None,
     *,
@@ -158,8 +162,12 @@ def settings_from(
     env = _Noting(raw)
     default, notices = Policy(), notice_settings(env, raw)
     lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
+    url = store or env.get("WFCORE_STORE") or None
+    shared = (url or "").startswith(POSTGRES)
     policy = Policy(
         lease_ms=lease_ms,
+        poll_ms=SHARED_POLL_MS if shared else default.poll_ms,
+        sweep_ms=SHARED_SWEEP_MS if shared else default.sweep_ms,
         heartbeat_ms=DurationMs(min(default.heartbeat_ms, max(lease_ms // 3, 1))),
         grace_ms=_duration(env, "WFCORE_INTERRUPTED_GRACE", default.grace_ms),
         keep_executions_ms=_duration(env, "WFCORE_KEEP_EXECUTIONS", default.keep_executions_ms),
@@ -176,7 +184,7 @@ def settings_from(
     public = _url(public_url or env.get("WFCORE_PUBLIC_URL") or None)
     settings = Settings(
         data=Path(data or env.get("WFCORE_DATA") or "wfcore-data").absolute(),
-        store=store or env.get("WFCORE_STORE") or None,
+        store=url,
         host=host or env.get("WFCORE_HOST") or "127.0.0.1",
         port=port if port is not None else _count(env, "WFCORE_PORT", 8000),
         public_url=public,

@@ -31,8 +31,8 @@ MOMENT_S = 0.02
 """A kill comes after so many acts of the client, at some moment within the next one."""
 PATIENCE_S = 20
 RECOVERY_S = 5
-SHARED_RECOVERY_S = 15
-"""Only a lease tells there that a worker is gone."""
+SHARED_RECOVERY_S = 25
+"""Only leases tell there that a worker is gone, and who sweeps."""
 DRAIN_S = 30
 TAKE_OVER_S = 20
 FAULT_S = 0.005

@@ -206,6 +206,14 @@ async def test_processes_that_race_admit_exactly_the_limit(database: str, start:
     assert sum(int(said) for said, _ in ends) == 301
 
 
+async def test_one_handle_is_elected(handles: list[PostgresStore]) -> None:
+    """Of handles that ask at once one is, and the others find it so until its lease is over."""
+    for _ in range(3):
+        asked = await asyncio.gather(*(handle.elect("sweep", HOUR) for handle in handles))
+        assert sum(asked) == 1
+    assert await handles[0].elect("another", HOUR)
+
+
 async def test_units_that_want_the_same_rows_never_wait_in_a_circle(
     handles: list[PostgresStore],
 ) -> None:

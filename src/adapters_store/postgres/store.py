@@ -7,8 +7,10 @@ written by every commit. Decisions 154-159.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, cast
+from uuid import uuid4
 
 from adapters_store import CACHE_BYTES
 from adapters_store.postgres import audit, claims
@@ -30,7 +32,7 @@ from adapters_store.postgres.unit import PostgresUnit
 from adapters_store.postgres.unit_of_work import PostgresUnitOfWork
 from adapters_store.sqlite.claims import OLD
 from adapters_store.sqlite.read_cache import Cache
-from wfcore.errors import Unreadable
+from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
 from wfcore.ports.system import Sealer
@@ -47,6 +49,15 @@ def nobody_ended(workers: Collection[str]) -> Sequence[str]:
     return ()
 
 
+ELECT = """INSERT INTO duties AS d (duty, holder, until)
+    SELECT ?1::text, ?2::text, wfcore_now() + ?3::bigint WHERE NOT EXISTS (
+        SELECT 1 FROM duties WHERE duty = ?1 AND holder <> ?2 AND until >= wfcore_now())
+    ON CONFLICT (duty) DO UPDATE SET holder = excluded.holder, until = excluded.until
+    WHERE d.holder = excluded.holder OR d.until < wfcore_now() RETURNING 1"""
+"""Who is not elected writes and locks nothing."""
+RESIGN = "DELETE FROM duties WHERE holder = ?"
+
+
 class PostgresStore:
     """Implements `wfcore.ports.store.Store`. Created by `PostgresStore.open`."""
 
@@ -60,7 +71,7 @@ class PostgresStore:
         sealer: Sealer | None = None,
     ) -> None:
         self.pool, self.location, self.sealer = pool, location, sealer
-        self._clock = clock
+        self._clock, self._name = clock, uuid4().hex
         self._reads = PostgresReads(pool, Cache(cache_bytes), sealer)
         self._writer = Committer(pool, statements, self._reads.stored)
 
@@ -146,6 +157,11 @@ class PostgresStore:
             rows = await rows_of(connection, claims.EXTEND, worker, list(ids), lease_ms)
         return dict(rows)
 
+    async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
+        """The row of a duty names who does it, until when: by the time of the database."""
+        async with lent(self.pool) as connection:
+            return bool(await rows_of(connection, ELECT, duty, self._name, lease_ms))
+
     async def ping(self) -> None:
         """Write something small, durably, and look at the clock. Raises `StoreUnavailable`."""
         async with lent(self.pool) as connection:
@@ -176,4 +192,7 @@ class PostgresStore:
         """Finish what was submitted, then close every connection. Safe to call twice."""
         await self._writer.close()
         await self._reads.close()
+        with suppress(StoreUnavailable):
+            async with lent(self.pool) as connection:
+                await rows_of(connection, RESIGN, self._name)
         await close_pool(self.pool)

@@ -292,6 +292,10 @@ class SqliteStore:
         extend = partial(claims.extend, worker=worker, ids=ids, until=until)
         return await self._writer.submit(extend)
 
+    async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
+        """All processes are on one machine: who finds a row first takes it."""
+        return True
+
     async def ping(self) -> None:
         """Write something small, durably. Raises `StoreUnavailable`."""
         await self._writer.submit(claims.touch)

@@ -222,6 +222,10 @@ class MemoryStore:
 
         return await self._gate("extend", worker, extend, writes=True)
 
+    async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
+        """Every handle on a disk is of one machine."""
+        return True
+
     async def ping(self) -> None:
         """Reachable, unless the gate says no."""
         await self._gate("ping", "", lambda: None)

@@ -265,6 +265,16 @@ class Store(Protocol):
         a claim was lost.
         """
 
+    async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
+        """
+        Return whether this handle is to do *duty* for the next *lease_ms*.
+
+        Queries such as `abandoned` return the same rows to every machine; with an election one of
+        them works on these rows. The handle that was elected last stays elected while it asks
+        again before its lease has expired. This only saves work: every duty is safe if two handles
+        do it. A store that one machine uses returns True.
+        """
+
     async def ping(self) -> None:
         """Check that reading and writing work. Raises `StoreUnavailable`."""
 

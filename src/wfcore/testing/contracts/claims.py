@@ -269,6 +269,15 @@ class ClaimContract:
         await elapse(OVER)
         assert await abandoned(store) == ["e2", "e3"]
 
+    async def test_somebody_is_elected_and_stays(
+        self, store: Store, another: Store, elapse: Elapse
+    ) -> None:
+        """Whoever was elected is elected again; once its lease has expired another may be."""
+        assert await store.elect("sweep", LEASE)
+        assert await store.elect("sweep", BRIEF)
+        await elapse(OVER)
+        assert await another.elect("sweep", LEASE)
+
     async def test_handles_agree_about_the_time(self, store: Store, another: Store) -> None:
         """All handles of a store report one time, which never goes back."""
         told = [handle.now() for handle in (store, another) * 5]

@@ -12,7 +12,7 @@ from wfcore.model.execution import Execution
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.interruption import loss, may_resume
-from wfcore.time import EpochMs
+from wfcore.time import DurationMs, EpochMs
 from wfcore.usecases.approvals.expiry import expire_due, remind_due
 from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.services import Services
@@ -28,6 +28,9 @@ from wfcore.usecases.unit_of_work import (
 from wfcore.usecases.workflows.firing import Fired, fire_due
 
 BATCH = 100
+SWEEP = "sweep"
+SWEEPS_MISSED = 3
+"""After so many another machine takes over: it may be busy, or gone."""
 DUTY = "duty"
 """The kind of an `Unswept` that is a whole duty."""
 
@@ -37,8 +40,11 @@ async def sweep(services: Services, report: Report = at_once) -> Sequence[Fired]
     Everything that is due now; what came of due triggers. What is too old: `retention`.
 
     Each duty and each record has its own try: what fails is told to *report*, which by default
-    ends the sweep with it. Raises `StoreUnavailable`.
+    ends the sweep with it. Does nothing where another machine has been elected to sweep. Raises
+    `StoreUnavailable`.
     """
+    if not await services.store.elect(SWEEP, DurationMs(SWEEPS_MISSED * services.policy.sweep_ms)):
+        return ()
     for duty in (recover, expire_due, remind_due, end_graces):
         with apart(report, DUTY, duty.__name__):
             await duty(services, report)
