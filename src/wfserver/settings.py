@@ -38,6 +38,7 @@ from wfserver.step_settings import StepSettings, size, step_settings, switch
 
 PRICES = "WFCORE_AI_PRICES"
 SEAL_KEY = "WFCORE_SEAL_KEY"
+STORE = "WFCORE_STORE"
 _OURS = "WFCORE_"
 _OPTIONS = ("DATA", "STORE", "HOST", "PORT", "PUBLIC_URL", "LOG")
 """Settings that are not always asked for: an option wins over them, or they are read earlier."""
@@ -162,7 +163,7 @@ def settings_from(
     env = _Noting(raw)
     default, notices = Policy(), notice_settings(env, raw)
     lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
-    url = store or env.get("WFCORE_STORE") or None
+    url = store or env.get(STORE) or None
     shared = (url or "").startswith(POSTGRES)
     policy = Policy(
         lease_ms=lease_ms,
@@ -220,7 +221,7 @@ def take_environment() -> Mapping[str, str]:
     """
     taken = dict(os.environ)
     forget_keys(os.environ)
-    for name in (SEAL_KEY, SECRET):
+    for name in (SEAL_KEY, SECRET, STORE):
         os.environ.pop(name, None)
     forget_channels(os.environ)
     return taken

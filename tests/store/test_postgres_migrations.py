@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Iterator
 
 import asyncpg
@@ -18,6 +19,7 @@ from adapters_store.sqlite import kinds
 from adapters_store.sqlite.statements import SHAPES
 from postgres_server import Cluster, emptied
 from wfcore.errors import StoreRefused, StoreUnavailable
+from wfserver.settings import settings_from, take_environment
 
 PUBLISHED = {
     1: "349c849d8896d838d5c2735e8e549db24652a147ddc525edf72133e4b8ca9799",
@@ -132,3 +134,14 @@ async def test_a_url_opens_store_and_counters(database: str, tmp_path: object) -
     await opened.counters.close()
     await opened.store.close()
     assert opened.location.startswith("postgresql://")
+
+
+def test_the_password_of_the_database_leaves_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No process that the server starts inherits it."""
+    monkeypatch.setenv("WFCORE_STORE", "postgresql://wfcore:hush@db/wfcore")
+    settings = settings_from(take_environment())
+    assert settings.store == "postgresql://wfcore:hush@db/wfcore"
+    assert "WFCORE_STORE" not in os.environ
+    assert "hush" not in repr(settings)
