@@ -154,6 +154,8 @@ _HEAD: Mapping[str, Any] = {
     "revisions_left": 3,
     "humans": 0,
     "stages": [],
+    "delegable": False,
+    "delegated_to": [],
 }
 _LISTED = ApprovalView(**_HEAD, reviewable_groups=[GroupView("refunds", "Refunds", [], 2)])
 _DETAIL = ApprovalDetail(
@@ -328,6 +330,7 @@ BODIES: Final[Mapping[type, Mapping[str, Any]]] = {
     },
     requests.RejectBody: {"comment": "not this month"},
     requests.ReviseBody: {"comment": "the second row is paid already"},
+    requests.DelegateBody: {"to": "bob@example.org", "until": _AT + 90_000},
     requests.DecisionBody: {"approvalId": _APPROVAL, "decision": "approve", "comment": "ok"},
     requests.WebhookBody: {
         "workflowId": _WORKFLOW,

@@ -158,6 +158,9 @@ ROUTES: tuple[Route, ...] = (
           "Ask for changes", Scope.APPROVAL_RESPOND, requests.ReviseBody,
           keys_once=True, returns=ApprovalDetail,
           also={AlreadyDecided: 404}, refuses=(409,)),
+    Route("POST", "/api/v1/approvals/{id}/delegate", Auth.KEY, approvals.delegate,
+          "Let somebody else decide", Scope.APPROVAL_RESPOND, requests.DelegateBody,
+          returns=ApprovalDetail, also={AlreadyDecided: 404}),
 
     # Artifacts
     Route("GET", "/api/v1/executions/{id}/artifacts", Auth.KEY, artifacts.list_all,

@@ -40,6 +40,7 @@ from wfcore.model.approval import ApprovalStatus as ApprovalStatus
 from wfcore.model.approval import Assent as Assent
 from wfcore.model.approval import Attachment as Attachment
 from wfcore.model.approval import DecisionSource as DecisionSource
+from wfcore.model.approval import Delegation as Delegation
 from wfcore.model.approval import Group as Group
 from wfcore.model.approval import HistoryEntry as HistoryEntry
 from wfcore.model.approval import Purpose as Purpose
@@ -83,6 +84,7 @@ from wfcore.model.page import PageRequest as PageRequest
 from wfcore.model.review import ApprovalStep as ApprovalStep
 from wfcore.model.review import Column as Column
 from wfcore.model.review import ColumnType as ColumnType
+from wfcore.model.review import Escalation as Escalation
 from wfcore.model.review import GroupSpec as GroupSpec
 from wfcore.model.review import Links as Links
 from wfcore.model.review import OnRevise as OnRevise
@@ -230,6 +232,7 @@ from wfcore.usecases.approvals.approvals import decide_approval as decide_approv
 from wfcore.usecases.approvals.approvals import list_approvals as list_approvals
 from wfcore.usecases.approvals.approvals import question_for as question_for
 from wfcore.usecases.approvals.approvals import read_approval as read_approval
+from wfcore.usecases.approvals.delegating import delegate_approval as delegate_approval
 from wfcore.usecases.artifacts import Link as Link
 from wfcore.usecases.artifacts import link as link
 from wfcore.usecases.artifacts import linked_artifact as linked_artifact

@@ -132,6 +132,7 @@ class AsyncClient:
     approve = _method(calls.approve)
     reject = _method(calls.reject)
     revise = _method(calls.revise)
+    delegate = _method(calls.delegate)
     list_artifacts = _method(calls.list_artifacts)
     artifact = _method(calls.artifact)
     trigger = _method(keyed(calls.trigger))

@@ -240,6 +240,12 @@ def revise(id: str, comment: str) -> Call[shapes.ApprovalDetail]:
     return _post(path, shapes.ApprovalDetail, {"id": id}, _given(comment=comment))
 
 
+def delegate(id: str, to: str, until: int | None = None) -> Call[shapes.ApprovalDetail]:
+    """Let *to* decide in your place, *until* an instant in ms, or until the approval expires."""
+    path = "/api/v1/approvals/{id}/delegate"
+    return _post(path, shapes.ApprovalDetail, {"id": id}, _given(to=to, until=until))
+
+
 def list_artifacts(execution_id: str) -> Call[shapes.ArtifactList]:
     """The files that an execution left."""
     path = "/api/v1/executions/{id}/artifacts"

@@ -62,6 +62,15 @@ class StageView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DelegationView:
+    """`to` decides in the place of `by` until that instant."""
+
+    by: str
+    to: str
+    until: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class ApprovalHead:
     id: str
     execution_id: str
@@ -86,6 +95,8 @@ class ApprovalHead:
     revisions_left: int
     humans: int
     stages: Sequence[StageView]
+    delegable: bool
+    delegated_to: Sequence[DelegationView]
 
 
 Row: TypeAlias = Mapping[str, Any]
@@ -633,6 +644,8 @@ class EventKind(Word):
     STEP_LOG = "step.log"
     APPROVAL_CREATED = "approval.created"
     APPROVAL_ASSENTED = "approval.assented"
+    APPROVAL_DELEGATED = "approval.delegated"
+    APPROVAL_ESCALATED = "approval.escalated"
     APPROVAL_REMINDER = "approval.reminder"
     APPROVAL_APPROVED = "approval.approved"
     APPROVAL_REJECTED = "approval.rejected"

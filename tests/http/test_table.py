@@ -142,6 +142,8 @@ async def test_unknown_query_parameters_are_400(world: World, route: Route):
         body = {"channel": "mail"}
     if route.body is requests.ReviseBody:
         body = {"comment": "shorter"}
+    if route.body is requests.DelegateBody:
+        body = {"to": "x"}
     content = None if route.body is None else json.dumps(body)
     send = {"content": content, "headers": session or world.bearer}
     answer = await world.http.request(route.method, f"{path}?sizes=1", **send)

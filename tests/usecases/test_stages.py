@@ -6,11 +6,13 @@ from usecases.conftest import World, code, review
 from wfcore.errors import AlreadyDecided, Forbidden, InvalidDefinition, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
-from wfcore.model.workflow import Stage, Variable, VariableType
+from wfcore.model.workflow import Escalation, Stage, Variable, VariableType
 from wfcore.rules.approval.machine import Approve, Reject
-from wfcore.time import EpochMs
+from wfcore.time import HOUR, DurationMs, EpochMs, later
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals.delegating import delegate_approval
+from wfcore.usecases.approvals.expiry import remind_due
 from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.executions import executions
 
@@ -143,3 +145,77 @@ async def test_what_nobody_could_decide_is_refused(
     with pytest.raises(InvalidDefinition) as refused:
         await world.workflow(ann, review(**step), approver_groups={"finance": mail("bob")})  # type: ignore[arg-type]
     assert f"steps[0].{path}" in {one.path for one in refused.value.problems}
+
+
+async def delegate(at: Board, name: str, to: str, hours: int = 1) -> Approval:
+    until = later(at.world.clock.deadline_now(), DurationMs(hours * HOUR))
+    id, who = (await at.now()).id, at.people[name]
+    to = f"{to}@example.org"
+    return await delegate_approval(at.world.services, who, id, to, until, DecisionSource.API)
+
+
+async def test_a_delegate_decides_in_the_approvers_place(world: World) -> None:
+    """The two are one voice; history and event log say who lets whom. AP-36, PL-3."""
+    at = await board(world, approvers=mail("bob", "cyd"), required_approvals=2, delegable=True)
+    with pytest.raises(NotFound):
+        await at.decide("dan")
+    asked = await delegate(at, "bob", "dan")
+    entry = asked.history[-1]
+    assert (entry.action, entry.by, entry.comment) == (
+        "delegated",
+        *mail("bob"),
+        f"to {mail('dan')[0]}",
+    )
+    assert (await at.decide("dan")).status is S.PENDING
+    with pytest.raises(AlreadyDecided):
+        await at.decide("bob")
+    assert (await at.decide("cyd")).status is S.APPROVED
+    _, events = await executions.read_events(world.services, None, at.run_id, 0)
+    assert "approval.delegated" in [event.kind for event in events]
+
+
+async def test_a_delegation_ends_and_is_not_passed_on(world: World) -> None:
+    """After its time it grants nothing; before, the delegate is no approver. AP-36."""
+    at = await board(world, approvers=mail("bob"), delegable=True)
+    await delegate(at, "bob", "dan")
+    with pytest.raises(Forbidden):
+        await delegate(at, "dan", "cyd")
+    world.clock.advance(HOUR)
+    with pytest.raises(Forbidden):
+        await at.decide("dan")
+    assert (await at.decide("bob")).status is S.APPROVED
+
+
+async def test_who_may_not_approve_cannot_let_others(world: World) -> None:
+    """The starter's delegate is the starter's voice; not every step is delegable. AP-18, AP-36."""
+    at = await board(world, approvers=mail("ann"), delegable=True, allow_self_approval=False)
+    await delegate(at, "ann", "dan")
+    with pytest.raises(Forbidden):
+        await at.decide("dan")
+    other = await board_of_others(at)
+    with pytest.raises(Forbidden):
+        await delegate(other, "ann", "dan")
+
+
+async def board_of_others(at: Board) -> Board:
+    """The same people, and an approval that is not delegable."""
+    asks = review(approvers=mail("ann"))
+    flow = await at.world.workflow(at.people["ann"], asks, name="other")
+    run_id = await at.world.start(at.people["ann"], flow)
+    await at.world.take()
+    return Board(at.world, at.people, run_id)
+
+
+async def test_it_is_escalated_once(world: World) -> None:
+    """At its time, and not before, others may decide, too; it is due for the scheduler. AP-37."""
+    late = Escalation(DurationMs(HOUR), mail("dan"))
+    at = await board(world, approvers=mail("bob"), escalate=late)
+    world.clock.advance(HOUR - 1)
+    assert await remind_due(world.services) == 0
+    with pytest.raises(NotFound):
+        await at.decide("dan")
+    world.clock.advance(1)
+    assert [await remind_due(world.services) for _ in range(2)] == [1, 0]
+    one = await at.now()
+    assert (one.approvers, one.history[-1].action) == (mail("bob", "dan"), "escalated")
+    assert (await at.decide("dan")).status is S.APPROVED

@@ -9,8 +9,10 @@ from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, command
 from wfcore.rules.limits import APPROVAL_PAGE
+from wfcore.time import EpochMs
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide, has_many_rows
+from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.wire.approvals import (
     ApprovalDetail,
     ApprovalPage,
@@ -77,6 +79,17 @@ async def reject(request: Request) -> ApprovalDetail | bytes:
 async def revise(request: Request) -> ApprovalDetail | bytes:
     """Ask for changes: the execution goes back."""
     return await _decided(request, Revise())
+
+
+async def delegate(request: Request) -> ApprovalDetail | bytes:
+    """Let somebody else decide."""
+    body = request.body
+    until = None if body.until is None else EpochMs(body.until)
+    id, source = request.params["id"], DecisionSource.API
+    found = await delegate_approval(
+        request.services, request.who, id, body.to, until, source, request.origin
+    )
+    return await _detail(request, found)
 
 
 async def _decided(

@@ -28,7 +28,7 @@ from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatu
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
-from wfcore.rules.approval.machine import due_reminders, next_reminder
+from wfcore.rules.approval.machine import next_reminder
 from wfcore.time import EpochMs
 
 DUE = (
@@ -160,7 +160,11 @@ class Approvals:
         return sorted(found, key=lambda a: (a.expires_at, a.id))[:limit]
 
     async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
-        found = await self.unit.select(APPROVALS, lambda a: bool(due_reminders(a, now)))
+        def due(one: Approval) -> bool:
+            at = next_reminder(one)
+            return at is not None and at <= now
+
+        found = await self.unit.select(APPROVALS, due)
         return sorted(found, key=lambda a: (next_reminder(a), a.id))[:limit]
 
     async def next_deadline(self) -> EpochMs | None:

@@ -87,10 +87,21 @@ class Attachment:
 
 
 @frozen
+class Delegation:
+    """*to* (an email or an account id) decides for the approver *by* until that instant."""
+
+    by: str
+    account: str
+    to: str
+    until: EpochMs
+
+
+@frozen
 class Assent:
     """
     One approver's approval of the rows as they stand. `account`: the approver's id. `stage`: the
-    index of the stage that it counts in. `is_rule`: no person gave it. AP-33, AP-35.
+    index of the stage that it counts in. `is_rule`: no person gave it. `given_for`: the approver in
+    whose place it was given. AP-33, AP-35, AP-36.
     """
 
     by: str
@@ -98,6 +109,7 @@ class Assent:
     at: EpochMs
     stage: int = 0
     is_rule: bool = False
+    given_for: Delegation | None = None
 
 
 @frozen
@@ -112,7 +124,8 @@ class Approval:
     step that it goes back to when changes are asked for, which `revisions_left` says how often.
     `notify`: the channels that tell of it; None: mail, if it is set up.
     With `stages`, `approvers` are those of the stages up to the present one. `humans`: so many of
-    those who approve must be people.
+    those who approve must be people. `escalate_at`: when `escalate_to` are asked, too, if it is
+    still open then.
     """
 
     id: str
@@ -146,6 +159,10 @@ class Approval:
     revisions_left: int = 0
     stages: tuple[Stage, ...] = ()
     humans: int = 0
+    delegable: bool = False
+    delegations: tuple[Delegation, ...] = ()
+    escalate_at: EpochMs | None = None
+    escalate_to: tuple[str, ...] = ()
     purpose: Purpose = Purpose.STEP
     links: Links = Links.DECIDE
     notify: tuple[str, ...] | None = None

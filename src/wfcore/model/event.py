@@ -25,6 +25,8 @@ class EventKind(StrEnum):
     STEP_LOG = "step.log"
     APPROVAL_CREATED = "approval.created"
     APPROVAL_ASSENTED = "approval.assented"
+    APPROVAL_DELEGATED = "approval.delegated"
+    APPROVAL_ESCALATED = "approval.escalated"
     APPROVAL_REMINDER = "approval.reminder"
     APPROVAL_APPROVED = "approval.approved"
     APPROVAL_REJECTED = "approval.rejected"

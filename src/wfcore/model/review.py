@@ -73,6 +73,14 @@ class Stage:
 
 
 @frozen
+class Escalation:
+    """Who is asked, too, when nobody has decided for so long. AP-37."""
+
+    after_ms: DurationMs
+    to: tuple[str, ...]
+
+
+@frozen
 class ApprovalStep:
     """
     A pause until enough people have decided. `message` is a template.
@@ -82,7 +90,7 @@ class ApprovalStep:
     `on_revise`: a step before this one in the same list; None: nobody can ask for changes.
     `stages` take the place of `approvers`, which may name groups of the definition: `group:NAME`.
     `auto_approve`: a template; if it holds, a rule approves first, which is no one of the `humans`
-    who must.
+    who must. `delegable`: approvers may let others decide for them.
     """
 
     name: str
@@ -101,5 +109,7 @@ class ApprovalStep:
     stages: tuple[Stage, ...] = ()
     humans: int = 0
     auto_approve: str | None = None
+    delegable: bool = False
+    escalate: Escalation | None = None
     when: str | None = None
     continue_on_error: bool = False

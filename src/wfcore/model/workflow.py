@@ -23,6 +23,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.review import ApprovalStep as ApprovalStep
 from wfcore.model.review import Column as Column
 from wfcore.model.review import ColumnType as ColumnType
+from wfcore.model.review import Escalation as Escalation
 from wfcore.model.review import GroupSpec as GroupSpec
 from wfcore.model.review import Links as Links
 from wfcore.model.review import OnRevise as OnRevise

@@ -98,6 +98,15 @@ class StageView:
 
 
 @define(eq=False)
+class DelegationView:
+    """`to` decides in the place of `by` until that instant."""
+
+    by: str
+    to: str
+    until: int
+
+
+@define(eq=False)
 class HistoryView:
     """Who did what when, with the rows before and after an edit, and the answers given."""
 
@@ -136,6 +145,8 @@ class ApprovalHead:
     revisions_left: int
     humans: int
     stages: Sequence[StageView]
+    delegable: bool
+    delegated_to: Sequence[DelegationView]
 
 
 @define(eq=False, kw_only=True)
@@ -228,6 +239,8 @@ def _head(approval: Approval) -> dict[str, Any]:
         "revisions_left": approval.revisions_left,
         "humans": approval.humans,
         "stages": stage_views(approval),
+        "delegable": approval.delegable,
+        "delegated_to": [DelegationView(one.by, one.to, one.until) for one in approval.delegations],
     }
 
 

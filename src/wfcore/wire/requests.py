@@ -70,6 +70,17 @@ class ReviseBody:
 
 
 @frozen
+class DelegateBody:
+    """
+    Let somebody else decide: `to` is an email or an account id, `until` an instant; without it
+    until the approval expires.
+    """
+
+    to: str
+    until: int | None = None
+
+
+@frozen
 class DecisionBody:
     """
     Decide an approval from outside; `decision` in any case. `expectedItemsHash` and `answers` as in

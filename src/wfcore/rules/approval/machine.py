@@ -27,6 +27,7 @@ from wfcore.model.approval import (
     Approval,
     Assent,
     DecisionSource,
+    Delegation,
     HistoryEntry,
     Rows,
     Verdict,
@@ -35,7 +36,7 @@ from wfcore.model.approval import ApprovalStatus as S
 from wfcore.model.json import Json, JsonObject
 from wfcore.rules.approval.answers import given_answers
 from wfcore.rules.approval.edited_items import released_rows, same, standing_rows
-from wfcore.rules.approval.voices import asked_so_far, present_stage, still_wanted
+from wfcore.rules.approval.voices import asked_so_far, escalated, present_stage, still_wanted
 from wfcore.rules.audit.chain import canonical, digest
 from wfcore.time import EpochMs
 
@@ -67,6 +68,19 @@ class Revise:
 
 
 @frozen
+class Delegate:
+    """The decider lets *to* decide in their place *until* then."""
+
+    to: str
+    until: EpochMs
+
+
+@frozen
+class Escalate:
+    """Nobody decided for so long that others are asked, too."""
+
+
+@frozen
 class Expire:
     """Nobody decided in time."""
 
@@ -79,7 +93,7 @@ class Withdraw:
 Choice: TypeAlias = Approve | Reject | Revise
 """What a person may decide."""
 
-Decision: TypeAlias = Choice | Expire | Withdraw
+Decision: TypeAlias = Choice | Delegate | Escalate | Expire | Withdraw
 
 # fmt: off
 APPROVAL = Machine(
@@ -88,6 +102,8 @@ APPROVAL = Machine(
     final=frozenset({S.APPROVED, S.REJECTED, S.REVISED, S.CANCELLED}),
     rows=(
         Row(S.PENDING, Assented, S.PENDING,   "AP-15"),
+        Row(S.PENDING, Delegate, S.PENDING,   "AP-36"),
+        Row(S.PENDING, Escalate, S.PENDING,   "AP-37"),
         Row(S.PENDING, Approve,  S.APPROVED,  "AP-2"),
         Row(S.PENDING, Reject,   S.REJECTED,  "AP-3"),
         Row(S.PENDING, Revise,   S.REVISED,   "AP-31"),
@@ -110,6 +126,7 @@ class Decider:
     comment: str | None = None
     account: str | None = None
     alone: bool = False
+    given_for: Delegation | None = None
 
 
 BY_TIMEOUT = Decider(None, DecisionSource.TIMEOUT)
@@ -128,12 +145,16 @@ def decide(
     counts this approver (AP-16); `InvalidInput` if edited rows violate a rule (AP-9). Nothing is
     decided then.
     """
-    late = isinstance(decision, Choice) and expired(approval, now)
+    late = isinstance(decision, Choice | Delegate) and expired(approval, now)
     if late or not APPROVAL.allows(approval.status, type(decision)):
         raise AlreadyDecided("The approval has already been decided", approval.id)
     if isinstance(decision, Revise):
         _require_revisable(approval, decider)
     entry = HistoryEntry(now, _ACTION[type(decision)], decider.by, decider.source, decider.comment)
+    if isinstance(decision, Escalate):
+        return Outcome(evolve(escalated(approval), history=(*approval.history, entry)))
+    if isinstance(decision, Delegate):
+        return Outcome(_delegated(approval, decision, entry, decider.account or ""))
     if not isinstance(decision, Approve):
         return Outcome(_ended(approval, decision, decider, entry))
     if decision.edited is not None:
@@ -163,13 +184,40 @@ def _require_revisable(approval: Approval, decider: Decider) -> None:
         )
 
 
+def _delegated(
+    approval: Approval, decision: Delegate, entry: HistoryEntry, account: str
+) -> Approval:
+    """
+    With the delegation, which takes the place of an earlier one of the same person. AP-36.
+
+    Raises `Forbidden` where the step does not allow it, `InvalidInput` for a wrong person or time.
+    """
+    to, by = decision.to.strip(), entry.by or ""
+    if not approval.delegable:
+        raise Forbidden("Approvers of this may not let others decide for them")
+    if not to or to.lower() in (by.lower(), account.lower()):
+        raise InvalidInput("to", "must be the email or account id of somebody else")
+    if not entry.at < decision.until <= approval.expires_at:
+        raise InvalidInput("until", "must be in the future, and not after the approval expires")
+    one = Delegation(by, account, to, decision.until)
+    others = tuple(known for known in approval.delegations if known.account != account)
+    named = {name.strip().lower() for name in approval.approvers}
+    approvers = approval.approvers if to.lower() in named else (*approval.approvers, to)
+    return evolve(
+        approval,
+        delegations=(*others, one),
+        approvers=approvers,
+        history=(*approval.history, evolve(entry, comment=f"to {to}")),
+    )
+
+
 def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approval:
     """The approval with one more approver, and the rows and answers that were approved."""
     by = decider.by or ""
     is_rule = decider.source is DecisionSource.RULE
     stage = present_stage(approval)
     at = max(len(approval.stages) - 1, 0) if stage is None else stage
-    assent = Assent(by, decider.account or by, entry.at, at, is_rule)
+    assent = Assent(by, decider.account or by, entry.at, at, is_rule, decider.given_for)
     before, after = entry.rows_before, entry.rows_after
     answers = approval.answers if entry.answers is None else entry.answers
     edited = after is not None and not same(before, after)
@@ -197,6 +245,8 @@ def _ended(
 
 
 _ACTION: Mapping[type, str] = {
+    Delegate: "delegated",
+    Escalate: "escalated",
     Approve: "approved",
     Reject: "rejected",
     Revise: "revised",
@@ -261,12 +311,17 @@ def with_assent(
 
 def one_person(one: Assent, other: Assent) -> bool:
     """
-    Whether both were given by the same person: an account, and whoever came with its email, are one
-    voice. PL-3.
+    Whether both are the same voice: an account, and whoever came with its email, are one, and so
+    are an approver and the person who decides in their place. PL-3, AP-36.
     """
-    if one.account == other.account:
-        return True
-    return one.account == by_email(other.by) or other.account == by_email(one.by)
+    return not _identities(one).isdisjoint(_identities(other))
+
+
+def _identities(one: Assent) -> set[str]:
+    voices = [(one.account, one.by)]
+    if one.given_for is not None:
+        voices.append((one.given_for.account, one.given_for.by))
+    return {name for account, by in voices for name in (account, by_email(by))}
 
 
 def has_assented(approval: Approval, who: Caller) -> bool:
@@ -275,12 +330,15 @@ def has_assented(approval: Approval, who: Caller) -> bool:
     return any(one_person(one, mine) for one in approval.assents)
 
 
-def require_other_eyes(approval: Approval, who: Caller) -> None:
+def require_other_eyes(
+    approval: Approval, who: Caller, given_for: Delegation | None = None
+) -> None:
     """
-    Raises `Forbidden` if *who* started the execution and the step forbids self-approval.
-    Rejecting is always allowed. AP-18.
+    Raises `Forbidden` if *who*, or the approver in whose place they decide, started the execution
+    and the step forbids self-approval. Rejecting is always allowed. AP-18, AP-36.
     """
-    if not approval.allow_self_approval and who.account_id == approval.owner_id:
+    starters = {who.account_id, given_for.account if given_for else None}
+    if not approval.allow_self_approval and approval.owner_id in starters:
         raise Forbidden("Who started the execution may not approve it; another approver must")
 
 
@@ -323,13 +381,18 @@ def require_seen(approval: Approval, expected: str | None) -> None:
 
 
 def next_reminder(approval: Approval) -> EpochMs | None:
-    """When the next reminder is due; None if there is none or the approval is closed. AP-20."""
-    left = approval.reminders[approval.reminded :]
-    return left[0] if left and approval.status is S.PENDING else None
+    """
+    When the next reminder, or the escalation, is due; None if there is none or the approval is
+    closed. AP-20, AP-37.
+    """
+    if approval.status is not S.PENDING:
+        return None
+    coming = (*approval.reminders[approval.reminded :][:1], approval.escalate_at)
+    return min((at for at in coming if at is not None), default=None)
 
 
 def due_reminders(approval: Approval, now: EpochMs) -> tuple[EpochMs, ...]:
     """The reminders that are due and were not sent yet. AP-20."""
-    if next_reminder(approval) is None:
+    if approval.status is not S.PENDING:
         return ()
     return tuple(at for at in approval.reminders[approval.reminded :] if at <= now)

@@ -7,10 +7,13 @@ are counted. Changed rows restart the count, so an earlier stage is asked again.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from wfcore.model.approval import Approval
+from attrs import evolve
+
+from wfcore.model.approval import Approval, Delegation
 from wfcore.model.review import Stage
+from wfcore.time import EpochMs
 
 
 def present_stage(approval: Approval) -> int | None:
@@ -28,7 +31,8 @@ def approvers_now(approval: Approval) -> tuple[str, ...]:
     default rule applies.
     """
     if not approval.stages:
-        return approval.approvers
+        others = {one.to for one in approval.delegations}
+        return tuple(name for name in approval.approvers if name not in others)
     at = present_stage(approval)
     return names_of(approval.stages if at is None else (approval.stages[at],))
 
@@ -43,6 +47,27 @@ def asked_so_far(approval: Approval) -> tuple[str, ...]:
     at = present_stage(approval)
     upto = approval.stages if at is None else approval.stages[: at + 1]
     return tuple(dict.fromkeys((*approval.approvers, *names_of(upto))))
+
+
+def delegation_to(approval: Approval, names: Collection[str], now: EpochMs) -> Delegation | None:
+    """By which delegation the person with these *names* decides now, if by any. AP-36."""
+    asked = {name.strip().lower() for name in approvers_now(approval)}
+    for one in approval.delegations:
+        stands = asked & {one.by.lower(), one.account.lower()}
+        if stands and now < one.until and one.to.strip().lower() in names:
+            return one
+    return None
+
+
+def escalated(approval: Approval) -> Approval:
+    """With those who are asked, too, in the present stage. AP-37."""
+    at, to = present_stage(approval), approval.escalate_to
+    stages = tuple(
+        evolve(one, approvers=tuple(dict.fromkeys((*one.approvers, *to)))) if number == at else one
+        for number, one in enumerate(approval.stages)
+    )
+    approvers = tuple(dict.fromkeys((*approval.approvers, *to)))
+    return evolve(approval, approvers=approvers, stages=stages, escalate_at=None)
 
 
 def still_wanted(approval: Approval) -> int:

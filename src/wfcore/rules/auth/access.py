@@ -27,10 +27,11 @@ from wfcore.model.access import (
     Scope,
     Share,
 )
-from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.approval import Approval, ApprovalStatus, Delegation
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Links, Workflow
-from wfcore.rules.approval.voices import approvers_now
+from wfcore.rules.approval.voices import approvers_now, delegation_to
+from wfcore.time import EpochMs
 
 _RANK = {Permission.VIEW: 1, Permission.EXECUTE: 2, Permission.EDIT: 3}
 
@@ -119,9 +120,16 @@ def sees_approval(approval: Approval, who: Caller, share: Share | None) -> bool:
     """Whoever sees the execution, and the approvers. AC-5."""
     owners = (approval.owner_id, approval.workflow_owner_id)
     owns = isinstance(who, Principal) and who.account_id in owners
-    was_asked = bool(approval.stages) and _named(approval.approvers, who)
+    was_asked = bool(approval.approvers) and _named(approval.approvers, who)
     mine = not isinstance(who, Guest) or who.approval_id == approval.id
     return owns or (was_asked and mine) or is_approver(approval, who, share)
+
+
+def stands_for(approval: Approval, who: Caller, now: EpochMs) -> Delegation | None:
+    """In whose place *who* may decide now: only those who are no approvers themselves. AP-36."""
+    if isinstance(who, Guest) and who.approval_id != approval.id:
+        return None
+    return delegation_to(approval, names_for(who), now)
 
 
 def require_links_open(approval: Approval, who: Caller) -> None:
@@ -132,7 +140,12 @@ def require_links_open(approval: Approval, who: Caller) -> None:
 
 def _named(approvers: Collection[str], who: Caller) -> bool:
     names = {name.strip().lower() for name in approvers}
-    return not names.isdisjoint({who.email.lower(), (who.account_id or who.email).lower()})
+    return not names.isdisjoint(names_for(who))
+
+
+def names_for(who: Caller) -> set[str]:
+    """What approvers may be named by who are *who*."""
+    return {who.email.lower(), (who.account_id or who.email).lower()}
 
 
 def shown_to(approval: Approval, who: Caller | None) -> Approval:

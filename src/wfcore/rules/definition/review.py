@@ -9,7 +9,15 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from wfcore.model.json import Json
-from wfcore.model.review import APPROVAL_TIMEOUT, Column, ColumnType, GroupSpec, OnRevise, Stage
+from wfcore.model.review import (
+    APPROVAL_TIMEOUT,
+    Column,
+    ColumnType,
+    Escalation,
+    GroupSpec,
+    OnRevise,
+    Stage,
+)
 from wfcore.model.workflow import CodeStep
 from wfcore.rules.definition.fields import filled
 from wfcore.rules.definition.tree import Fields, Reading
@@ -23,6 +31,7 @@ from wfcore.rules.definition.values import (
     below,
     boolean,
     choice,
+    duration,
     known_or,
     list_of,
     number,
@@ -184,6 +193,10 @@ def review_fields(reading: Reading) -> Fields:
         "when": Field(whole_template, "when"),
         "title": Field(text(), "title"),
     }
+    late = {
+        "after": Field(duration, "after_ms", required=True),
+        "to": Field(list_of(approver, least=1), "to", required=True),
+    }
     revise = {
         "goto": Field(goto, "goto", required=True),
         "max": Field(number(1, MAX_REVISIONS, whole=True), "max"),
@@ -192,12 +205,14 @@ def review_fields(reading: Reading) -> Fields:
         "attachments": Field(list_of(attached, most=MAX_ATTACHED_STEPS), "attachments"),
         "onRevise": Field(record(OnRevise, revise), "on_revise"),
         "approvers": Field(list_of(approver), "approvers"),
+        "escalate": Field(record(Escalation, late), "escalate"),
         "stages": Field(list_of(record(Stage, stage), least=1, most=MAX_STAGES), "stages"),
     }
 
 
 GROUP_MARK = "group:"
 ON_REVISE = {name: Field(filled, name) for name in ("goto", "max")}
+ESCALATE = {"after": Field(filled, "after_ms"), "to": Field(filled, "to")}
 STAGE = {
     "approvers": Field(filled, "approvers"),
     "requiredApprovals": Field(filled, "required_approvals"),
@@ -240,6 +255,12 @@ def _stage_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         wanted = sum(one.required_approvals for one in always)
         if len(named) < wanted:
             yield "stages", f"need {wanted} approvals of {len(named)} people; each counts once"
+    for name, into in (("delegable", "delegable"), ("escalate", "escalate")):
+        if values.get(into) and not (stages or values.get("approvers")):
+            yield name, "needs approvers, or stages, that name who is asked first"
+    late, timeout = values.get("escalate"), values.get("timeout_ms") or APPROVAL_TIMEOUT
+    if late is not None and late.after_ms >= timeout:
+        yield "escalate.after", "must be shorter than the step's timeout"
     if values.get("auto_approve") is not None and any(
         one is not None and one.required for one in values.get("fields") or ()
     ):

@@ -176,6 +176,7 @@ KINDS: Mapping[str, StepKind] = {
             **_TIMED,
             "message": Field(template, "message"),
             "humans": Field(number(1, MAX_REQUIRED_APPROVALS, whole=True), "humans"),
+            "delegable": Field(boolean, "delegable"),
             "autoApprove": Field(whole_template, "auto_approve"),
             "groups": Field(list_of(group, unique="name"), "groups"),
             "requiredApprovals": Field(

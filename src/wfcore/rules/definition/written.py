@@ -24,6 +24,7 @@ from wfcore.model.workflow import (
     Column,
     Concurrency,
     Definition,
+    Escalation,
     GroupSpec,
     OnRevise,
     Retry,
@@ -34,7 +35,7 @@ from wfcore.rules.definition.ai import BUDGET
 from wfcore.rules.definition.check import check_definition, fields_of
 from wfcore.rules.definition.fields import RETRY, VARIABLE
 from wfcore.rules.definition.packages import replaced
-from wfcore.rules.definition.review import COLUMN, GROUP, ON_REVISE, STAGE
+from wfcore.rules.definition.review import COLUMN, ESCALATE, GROUP, ON_REVISE, STAGE
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import Reading, TemplateProblems
 from wfcore.rules.definition.triggers import CONCURRENCY, TRIGGER_KINDS, ScheduleProblems
@@ -195,6 +196,7 @@ _SHAPES: Mapping[object, _Shape] = {
     GroupSpec: _shape(GROUP),
     OnRevise: _shape(ON_REVISE),
     Stage: _shape(STAGE),
+    Escalation: _shape(ESCALATE),
     Budget: _shape(BUDGET),
     Concurrency: _shape(CONCURRENCY),
     Branch: _Shape({"name": "name", "steps": "steps"}),

@@ -20,6 +20,8 @@ from wfcore.rules.approval.machine import (
     Approve,
     Assented,
     Decider,
+    Delegate,
+    Escalate,
     Expire,
     Reject,
     Revise,
@@ -28,6 +30,7 @@ from wfcore.rules.approval.machine import (
 )
 from wfcore.rules.webhooks import webhook as facts
 from wfcore.rules.webhooks.webhook import WEBHOOK, moved
+from wfcore.testing.builders import NOW
 from wfcore.testing.strategies.values import approvals, webhooks
 from wfcore.testing.walks.walking import Facts, TimedWalk
 
@@ -48,13 +51,19 @@ class ApprovalWalk(TimedWalk):
         approvals(),
         required_approvals=st.integers(1, 3),
         revise_to=st.just("draft"),
+        delegable=st.just(True),
         revisions_left=st.just(1),
     )
-    facts: ClassVar = {fact: st.builds(fact) for fact in APPROVAL.facts}
+    facts: ClassVar = {
+        **{fact: st.builds(fact) for fact in APPROVAL.facts if fact is not Delegate},
+        Delegate: st.just(Delegate("somebody@example.org", NOW)),
+    }
     refusals = (AlreadyDecided,)
 
     def fold(self, record: Approval, fact: Any) -> Approval:
         decision = Approve() if isinstance(fact, Assented) else fact
+        if isinstance(fact, Delegate):
+            decision = Delegate(fact.to, record.expires_at)
         return decide(record, decision, voice_of(record, fact), self.now).record
 
     def fitting(self, fact: type) -> Facts | None:
@@ -64,6 +73,7 @@ class ApprovalWalk(TimedWalk):
             Assented: not over and not last,
             Approve: not over and last,
             Reject: not over,
+            Delegate: not over,
             Revise: not over,
             Expire: over,
         }
@@ -114,7 +124,7 @@ class ApprovalWalk(TimedWalk):
 def voice_of(approval: Approval, decision: Any) -> Decider:
     """Who speaks: the timer, the end of the execution, or the next person at the API."""
     match decision:
-        case Expire():
+        case Expire() | Escalate():
             return rules.BY_TIMEOUT
         case Withdraw():
             return rules.BY_END

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 from wfcore.effects import Outcome
 from wfcore.errors import AlreadyDecided, Conflict, Forbidden, NotFound, StoreUnavailable
 from wfcore.model.access import Caller, Principal, Share
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Delegation, Purpose
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
@@ -26,7 +26,7 @@ from wfcore.rules.approval.machine import (
     require_seen,
     step_output,
 )
-from wfcore.rules.auth.access import is_approver, sees_approval, shown_to
+from wfcore.rules.auth.access import is_approver, sees_approval, shown_to, stands_for
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected, Revised
 from wfcore.rules.execution.rounds import put_aside
@@ -104,16 +104,25 @@ async def question_for(
     async with services.store.view() as view:
         _, share = await approval_for(view, who, approval_id)
         run = await view.get(Execution, approval.execution_id)
-    require_may(approval, who, share, decision)
+    require_may(approval, who, share, decision, services.clock.deadline_now())
     return Question(approval, run.workflow_name if run else "")
 
 
-def require_may(approval: Approval, who: Caller, share: Share | None, decision: Choice) -> None:
-    """Raises `Forbidden` where *who* may not decide so. AP-10, AP-18."""
+def require_may(
+    approval: Approval, who: Caller, share: Share | None, decision: Choice, now: EpochMs
+) -> Delegation | None:
+    """
+    In whose place *who* decides so; None: their own. Raises `Forbidden` where they may not. AP-10,
+    AP-18, AP-36.
+    """
+    given_for = None
     if not is_approver(approval, who, share):
-        raise Forbidden("You are not an approver of this approval")
+        given_for = stands_for(approval, who, now)
+        if given_for is None:
+            raise Forbidden("You are not an approver of this approval, or not now")
     if isinstance(decision, Approve):
-        require_other_eyes(approval, who)
+        require_other_eyes(approval, who, given_for)
+    return given_for
 
 
 async def approvals_of(
@@ -192,9 +201,11 @@ async def _decide(
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
         before, share = approval, _ = await approval_for(unit, who, asked.approval_id)
+        decider = _decider(who, asked)
         if who is not None:
-            require_may(approval, who, share, asked.decision)
-        weigh = partial(_weighed, approval, asked, _decider(who, asked), now)
+            given_for = require_may(approval, who, share, asked.decision, now)
+            decider = evolve(decider, given_for=given_for)
+        weigh = partial(_weighed, approval, asked, decider, now)
         made = await services.offload(weigh) if _has_many(approval, asked) else weigh()
         approval = made.approval
         run = await unit.get(Execution, approval.execution_id)

@@ -15,12 +15,19 @@ from contextlib import suppress
 from attrs import evolve
 
 from wfcore.errors import StoreUnavailable
-from wfcore.model.approval import Approval
+from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.ports.store import View
-from wfcore.rules.approval.machine import BY_TIMEOUT, Expire, decide, due_reminders, expired
+from wfcore.rules.approval.machine import (
+    BY_TIMEOUT,
+    Escalate,
+    Expire,
+    decide,
+    due_reminders,
+    expired,
+)
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Rejected
 from wfcore.time import EpochMs
@@ -134,16 +141,33 @@ async def _remind(services: Services, approval_id: str) -> int:
         approval = await unit.get(Approval, approval_id)
         due = due_reminders(approval, now) if approval is not None else ()
         run = await unit.get(Execution, approval.execution_id) if approval is not None else None
-        if approval is None or run is None or not due:
+        if approval is None or run is None:
             return 0
-        unit.put(evolve(approval, reminded=approval.reminded + len(due)))
         events = [(EventKind.APPROVAL_REMINDER, _about(approval, at)) for at in due]
+        reminded = evolve(approval, reminded=approval.reminded + len(due))
+        if _is_late(approval, now):
+            reminded = decide(reminded, Escalate(), BY_TIMEOUT, now).record
+            events.append((EventKind.APPROVAL_ESCALATED, _asked_too(approval)))
+        if not events:
+            return 0
+        unit.put(reminded)
         await stage(unit, announce(run, events, services.store.now()), now)
         if await tell_reminders(services, unit, approval, due):
             services.wakeup.timer()
         await unit.commit()
     services.wakeup.events(run.id)
-    return len(due)
+    return len(events)
+
+
+def _is_late(approval: Approval, now: EpochMs) -> bool:
+    """Whether others are to be asked, too. AP-37."""
+    is_open = approval.status is ApprovalStatus.PENDING and not expired(approval, now)
+    return is_open and approval.escalate_at is not None and approval.escalate_at <= now
+
+
+def _asked_too(approval: Approval) -> JsonObject:
+    to = list(approval.escalate_to)
+    return {"step": approval.step_name, "approvalId": approval.id, "to": to}
 
 
 def _about(approval: Approval, at: EpochMs) -> JsonObject:

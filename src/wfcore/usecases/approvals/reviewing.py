@@ -87,7 +87,7 @@ async def review_for(services: Services, who: Caller, approval_id: str) -> Revie
 
     def barred(decision: Choice) -> str | None:
         try:
-            require_may(approval, who, share, decision)
+            require_may(approval, who, share, decision, services.clock.deadline_now())
         except Forbidden as refused:
             return refused.message
         return None

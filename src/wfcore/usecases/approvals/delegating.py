@@ -1,0 +1,60 @@
+"""An approver lets somebody else decide in their place, until then. AP-36."""
+
+from wfcore.errors import AlreadyDecided, Forbidden
+from wfcore.model.access import Caller
+from wfcore.model.approval import Approval, DecisionSource
+from wfcore.model.event import EventKind
+from wfcore.model.execution import Execution
+from wfcore.model.json import JsonObject
+from wfcore.rules.approval.machine import Decider, Delegate, decide
+from wfcore.rules.auth.access import is_approver
+from wfcore.rules.execution.fold import announce
+from wfcore.time import EpochMs
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import approval_for, retried, stage
+
+
+@retried
+async def delegate_approval(
+    services: Services,
+    who: Caller,
+    approval_id: str,
+    to: str,
+    until: EpochMs | None,
+    source: DecisionSource,
+    origin: Origin = UNKNOWN,
+) -> Approval:
+    """
+    The approval with the delegation, in its history, in the log and in the audit. *until* None:
+    until it expires.
+
+    Raises `NotFound`, `Forbidden` (not an approver in their own right, or the step does not let
+    them), `AlreadyDecided`, `InvalidInput`.
+    """
+    now = services.clock.deadline_now()
+    async with services.store.unit() as unit:
+        approval, share = await approval_for(unit, who, approval_id)
+        if not is_approver(approval, who, share):
+            raise Forbidden("Only an approver may let somebody else decide")
+        decision = Delegate(to, approval.expires_at if until is None else until)
+        decider = Decider(who.email, source, account=who.identity)
+        approval = decide(approval, decision, decider, now).record
+        run = await unit.get(Execution, approval.execution_id)
+        if run is None:
+            raise AlreadyDecided("The execution of this approval is gone", approval.id)
+        unit.put(approval)
+        about: JsonObject = {
+            "step": approval.step_name,
+            "approvalId": approval.id,
+            "by": who.email,
+            "to": to,
+        }
+        said = announce(run, [(EventKind.APPROVAL_DELEGATED, about)], services.store.now())
+        await stage(unit, said, now)
+        details: JsonObject = {**about, "until": decision.until}
+        told = "approval.delegate", None, approval.id, origin, details
+        note(services, unit, *told, execution_id=run.id)
+        await unit.commit()
+    services.wakeup.events(run.id)
+    return approval
