@@ -152,7 +152,7 @@ async def _remind(services: Services, approval_id: str) -> int:
             return 0
         unit.put(reminded)
         await stage(unit, announce(run, events, services.store.now()), now)
-        if await tell_reminders(services, unit, approval, due):
+        if due and await tell_reminders(services, unit, approval, due):
             services.wakeup.timer()
         await unit.commit()
     services.wakeup.events(run.id)
