@@ -58,3 +58,14 @@ def test_fractions_are_fine_where_they_come_out_whole() -> None:
     assert (parse_duration("1.5s"), parse_duration("0.25h")) == (1_500, 900_000)
     assert type(parse_duration("1.5s")) is int
     assert parse_duration("365.0d") == MAX_DURATION == 365 * UNITS["d"]
+
+
+@pytest.mark.parametrize("written", [0, "0s", "0.0d"])
+def test_nothing_is_a_duration_only_where_it_may_be(written):
+    """Where it may not, it is refused; where it may, everything else is read as ever."""
+    assert parse_duration(written, zero=True) == 0
+    with pytest.raises(ValueError, match="must be"):
+        parse_duration(written)
+    assert parse_duration(1, zero=True) == 1
+    with pytest.raises(ValueError, match="more than 0"):
+        parse_duration(-1, zero=True)

@@ -188,6 +188,10 @@ STEPS: list[tuple[Any, str]] = [
 
 VARIABLES: list[tuple[Any, str]] = [
     (
+        with_variable(type="string", default="a\0b"),
+        "variables.limit.default: must not have NUL characters",
+    ),
+    (
         with_variable(default=3),
         "variables.limit.default: must be of the declared type string, not a number",
     ),

@@ -10,12 +10,22 @@ from hypothesis import strategies as st
 
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
-from wfcore.model.workflow import CodeStep, Definition, Language, Needs
+from wfcore.model.workflow import (
+    Branch,
+    CodeStep,
+    Definition,
+    DelayStep,
+    Language,
+    LoopStep,
+    Needs,
+    ParallelStep,
+)
 from wfcore.rules.definition.check import check_definition
-from wfcore.rules.definition.packages import needs_of, packages, requirement
+from wfcore.rules.definition.packages import needs_of, packages, replaced, requirement
 from wfcore.rules.definition.values import Findings
 from wfcore.testing import builders as make
 from wfcore.testing.strategies.values import json_values
+from wfcore.time import DurationMs
 
 
 def checked(**fields: Any) -> CodeStep:
@@ -280,3 +290,25 @@ def test_needs_are_found_wherever_the_step_stands() -> None:
     bare = evolve(make.definition(), steps=())
     assert isinstance(bare, Definition)
     assert needs_of(bare) == {}
+
+
+WAIT = DelayStep("wait", DurationMs(1))
+
+
+def test_every_code_step_of_a_tree_is_replaced_with_its_path_at_hand() -> None:
+    """Those in branches and rounds as those in the list; all others stay as they are."""
+    inner = ParallelStep("both", (Branch("a", (make.code_step("x"),)), Branch("b", (WAIT,))))
+    tree = (make.code_step("one"), WAIT, LoopStep("each", [1], "item", (inner,)))
+    seen: list[str] = []
+
+    def change(path: str, step: CodeStep) -> CodeStep:
+        seen.append(path)
+        return evolve(step, source="changed")
+
+    one, wait, each = replaced(tree, change)
+    assert seen == ["steps[0]", "steps[2].steps[0].branches[0].steps[0]"]
+    assert one == evolve(tree[0], source="changed")
+    assert wait is WAIT
+    (both,) = each.steps  # type: ignore[union-attr]
+    assert both.branches[0].steps == (make.code_step("x", source="changed"),)
+    assert (both.branches[1], both.name) == (inner.branches[1], "both")
