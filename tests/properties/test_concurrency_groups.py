@@ -85,16 +85,20 @@ def test_a_key_that_fails_shows_no_secret() -> None:
     assert "hunter22" not in str(caught.value)
 
 
-@given(st.integers(1, 9), st.integers(0, 12))
-def test_a_full_group_refuses(limit: int, unfinished: int) -> None:
-    """CC-4: as soon as as many have not ended as may run at once, and not before."""
-    concurrency = Concurrency(limit)
+@given(st.integers(1, 9), st.integers(0, 12), st.sampled_from((None, "{{ variables.k }}")))
+def test_a_full_group_refuses(limit: int, unfinished: int, key: str | None) -> None:
+    """CC-4: as soon as as many have not ended as may run at once, and not before, in words."""
+    concurrency = Concurrency(limit, key)
     if unfinished < limit:
         require_room(builders.execution(), concurrency, unfinished)
     else:
         with pytest.raises(LimitReached) as caught:
             require_room(builders.execution(), concurrency, unfinished)
         assert caught.value.limit == limit
+        assert caught.value.workflow_id == builders.execution().workflow_id
+        many = f"{limit} execution{'s' * (limit > 1)}{' with this key' * (key is not None)}"
+        why = f"The workflow allows {many} at once, and as many have not ended"
+        assert str(caught.value) == why
 
 
 @given(json_values())

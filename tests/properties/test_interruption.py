@@ -5,9 +5,17 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, TriggerSource
+from wfcore.model.execution import (
+    Execution,
+    ExecutionStatus,
+    ReasonCode,
+    StatusReason,
+    StepStatus,
+    TriggerSource,
+)
 from wfcore.model.workflow import AiStep, CodeStep, Definition, LoopStep, OnInterrupt
 from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.children import child_end, given_up
 from wfcore.rules.execution.interruption import loss, may_resume, obstacle
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW, step_result
@@ -132,3 +140,33 @@ def test_the_loss_of_a_worker_is_judged_by_what_ran() -> None:
 def test_why_nothing_is_resumed_is_told_in_words(fields: dict[str, Any], said: str | None) -> None:
     """EX-12, EX-14, EX-24: whoever asks reads what keeps the service from going on by itself."""
     assert obstacle(builders.execution(**fields), None) == said
+
+
+NOT_ENDED = "execution exec_1 was interrupted and has not ended in time"
+
+
+@pytest.mark.parametrize(
+    ("reason", "of_step", "interrupted"),
+    [
+        (StatusReason(ReasonCode.INTERRUPTED), None, True),
+        (StatusReason(ReasonCode.STEP_FAILED, "work"), ReasonCode.INTERRUPTED, True),
+        (StatusReason(ReasonCode.STEP_FAILED, "work"), ReasonCode.TIMEOUT, False),
+        (StatusReason(ReasonCode.STEP_FAILED, "work"), None, False),
+        (StatusReason(ReasonCode.TIMEOUT), ReasonCode.INTERRUPTED, False),
+        (None, None, False),
+    ],
+)
+def test_that_work_was_interrupted_is_passed_up(
+    reason: StatusReason | None, of_step: ReasonCode | None, interrupted: bool
+) -> None:
+    """EX-26: no ancestor tries again what a worker's death broke off, however deep it was."""
+    child = builders.execution(
+        status=ExecutionStatus.FAILED,
+        status_reason=reason,
+        error="broken",
+        parent_step="call",
+        step_results={"work": step_result(StepStatus.FAILED, reason=of_step)},
+    )
+    said = "execution exec_1 failed: broken"
+    assert child_end(child) == facts.ChildFailed("call", "exec_1", said, None, interrupted)
+    assert given_up(child) == facts.ChildFailed("call", "exec_1", NOT_ENDED, None, True)
