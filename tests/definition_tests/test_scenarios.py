@@ -127,7 +127,10 @@ scenarios:
       approvals:
         - {step: ask, message: "Pay Cy?", rows: {rows: [{id: A, amount: 5}]}, status: APPROVED,
            by: bob@example.org, approvers: [ann@example.org, bob@example.org], comment: fine}
-      notices: [{notice: opened, step: ask}, {notice: reminder, step: ask, after: 16h}]
+      notices:
+        - {notice: opened, step: ask, to: [ann@example.org, bob@example.org], channels: [mail]}
+        - {notice: reminder, step: ask, to: [bob@example.org], after: 16h}
+        - {notice: decided, step: ask, after: 17h}
   - name: one says no
     given: {inputs: {who: Cy}}
     decisions: [{step: ask, decision: reject}]

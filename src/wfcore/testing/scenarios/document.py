@@ -60,6 +60,9 @@ class NoticeKind(StrEnum):
 
     OPENED = "opened"
     REMINDER = "reminder"
+    VOIDED = "voided"
+    DECIDED = "decided"
+    EXPIRED = "expired"
     FAILED = "failed"
 
 
@@ -269,6 +272,8 @@ EXPECTED: Mapping[str, Field] = {
                 {
                     "notice": Field(choice(NoticeKind), "notice", required=True),
                     "step": Field(filled, "step"),
+                    "to": Field(list_of(filled), "to"),
+                    "channels": Field(list_of(filled), "channels"),
                     "after": Field(duration, "after"),
                 }
             )

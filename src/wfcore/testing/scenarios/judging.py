@@ -9,20 +9,14 @@ from typing import Any
 from attrs import frozen
 
 from wfcore.model.approval import Approval
-from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, StepResult
 from wfcore.model.json import Json
+from wfcore.model.notice import Notice
 from wfcore.ports.runtime import AiJob, Job
 from wfcore.rules.variables import compact
-from wfcore.testing.scenarios.document import NoticeKind
 from wfcore.testing.scenarios.playing import ScenarioRun
 from wfcore.time import DAY, HOUR, MINUTE, SECOND
 
-_NOTICES: Mapping[EventKind, NoticeKind] = {
-    EventKind.APPROVAL_CREATED: NoticeKind.OPENED,
-    EventKind.APPROVAL_REMINDER: NoticeKind.REMINDER,
-    EventKind.EXECUTION_FAILED: NoticeKind.FAILED,
-}
 _ABSENT = "(none)"
 
 
@@ -168,12 +162,20 @@ def _approval(opened: Approval, approval: Approval, played: ScenarioRun) -> Mapp
 
 
 def _notices(played: ScenarioRun) -> Iterator[Mapping[str, Any]]:
-    for event in played.events:
-        notice = _NOTICES.get(event.kind)
-        if notice is not None:
-            step = event.data.get("step")
-            key = f"{played.keys[event.execution_id]}{step}" if step else None
-            yield {"notice": notice, "step": key, "after": event.at - played.started_at}
+    """Each fact once, with all who are told of it by mail, and the channels."""
+    steps = {one.id: played.keys[one.execution_id] + one.step_name for one, _ in played.approvals}
+    facts: dict[tuple[str, str, int], list[Notice]] = {}
+    for notice in played.notices:
+        fact = (notice.kind, notice.subject, notice.created_at)
+        facts.setdefault(fact, []).append(notice)
+    for (kind, subject, at), told in facts.items():
+        yield {
+            "notice": kind.partition(".")[2],
+            "step": steps.get(subject),
+            "to": [one.to for one in told if one.to],
+            "channels": list(dict.fromkeys(one.channel for one in told)),
+            "after": at - played.started_at,
+        }
 
 
 def _shown(name: str, value: Any, zone: tzinfo) -> str:

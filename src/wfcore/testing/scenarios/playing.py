@@ -17,12 +17,12 @@ from attrs import evolve, field, frozen
 from wfcore.errors import InvalidInput, WfError
 from wfcore.memory import Disk, MemoryCounters, MemoryStore
 from wfcore.memory.disk import Changes, Rows
-from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS
+from wfcore.memory.tables import APPROVALS, EXECUTIONS, NOTICES
 from wfcore.model.access import Account, AccountStatus, Permission, Plan, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
-from wfcore.model.event import Event
 from wfcore.model.execution import Execution, TriggerSource
 from wfcore.model.json import JsonObject
+from wfcore.model.notice import Notice
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import ChildStep, CodeStep, Definition, Language
 from wfcore.ports.runtime import Job, StepEnd
@@ -58,7 +58,7 @@ OWNER = "owner@example.org"
 """Who owns the workflows, and starts the execution where the scenario names nobody."""
 STAND_IN = "stand_in"
 MOST_ROUNDS = 20_000
-_POLICY = Policy(lease_ms=DurationMs(36_500 * DAY), places=1_000)
+_POLICY = Policy(lease_ms=DurationMs(36_500 * DAY), places=1_000, channels=frozenset({"mail"}))
 
 
 @frozen
@@ -83,7 +83,7 @@ class ScenarioRun:
     What came of a scenario. `run` None: nothing was started, for the reason in `refused`.
 
     `approvals` in the order in which they opened, each as it opened and as it was in the end;
-    `events` as they came, of all executions.
+    `notices` as they were written, of all executions.
     `keys`: what the scenario calls the steps of each execution: their key behind this. `problems`:
     what the scenario itself got wrong.
     """
@@ -93,7 +93,7 @@ class ScenarioRun:
     refused: str | None = None
     attempts: tuple[Attempt, ...] = ()
     approvals: tuple[tuple[Approval, Approval], ...] = ()
-    events: tuple[Event, ...] = ()
+    notices: tuple[Notice, ...] = ()
     keys: Mapping[str, str] = field(factory=dict)
     next_fires: tuple[EpochMs, ...] = ()
     zone: str = "UTC"
@@ -142,7 +142,7 @@ class _Stage:
         self._runs: dict[str, Execution] = {}
         self._opened: dict[str, Approval] = {}
         self._approvals: dict[str, Approval] = {}
-        self._events: dict[tuple[str, int], Event] = {}
+        self._notices: dict[str, Notice] = {}
         self._worker = VirtualWorker(self._services, hints, self._started)
         self._stand_ins: set[str] = set()
         self._people: dict[str, Principal] = {}
@@ -156,8 +156,7 @@ class _Stage:
         self._runs.update(_kept(changes, EXECUTIONS.name))
         self._approvals.update(_kept(changes, APPROVALS.name))
         self._opened = {**self._approvals, **self._opened}
-        for log in _kept(changes, EVENTS.name).values():
-            self._events.update({(one.execution_id, one.number): one for one in log})
+        self._notices.update(_kept(changes, NOTICES.name))
 
     def play(self) -> ScenarioRun:
         fires, zone = self._next_fires(len(self._scenario.expect.get("nextFires", ())))
@@ -180,7 +179,7 @@ class _Stage:
             run=run,
             attempts=tuple(self._attempts),
             approvals=tuple(zip(self._opened.values(), self._approvals.values(), strict=True)),
-            events=tuple(self._events.values()),
+            notices=tuple(self._notices.values()),
             keys={id: self._prefix(id) for id in self._runs},
             problems=tuple(self._problems),
         )
