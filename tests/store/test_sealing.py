@@ -376,6 +376,7 @@ async def test_what_became_columns_is_carried_over(store: SqliteStore) -> None:
         "DROP TABLE seal_keys",
         "DROP TABLE logs",
         "DROP TABLE login_links",
+        "DROP TABLE notices",
         "PRAGMA user_version = 13",
     )
     again = await SqliteStore.open(plain.path, cache_bytes=0)

@@ -16,6 +16,7 @@ from wfcore.errors import Unreadable
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Artifact, Callback, Execution, Replay
+from wfcore.model.notice import Notice
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
@@ -52,6 +53,7 @@ GET: Mapping[str, Look] = {
     "approvals": lambda view: view.get(Approval, "one"),
     "artifacts": lambda view: view.get(Artifact, "one"),
     "callbacks": lambda view: view.get(Callback, "one"),
+    "notices": lambda view: view.get(Notice, "one"),
     "webhooks": lambda view: view.get(Webhook, "one"),
     "triggers": lambda view: view.get(Trigger, "one"),
     "timers": lambda view: view.get(Timer, "one"),
@@ -72,6 +74,7 @@ LISTS: Mapping[str, tuple[Look, ...]] = {
     ),
     "artifacts": (lambda view: view.artifacts.of_execution("exec_1"),),
     "callbacks": (lambda view: view.callbacks.due(1),),
+    "notices": (lambda view: view.notices.due(1), lambda view: view.notices.list((), PAGE)),
     "executions": (lambda view: view.executions.list(ExecutionFilter(), PAGE),),
     "timers": (lambda view: view.timers.due(LATE, 1),),
     "triggers": (
