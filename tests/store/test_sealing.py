@@ -60,6 +60,7 @@ def records() -> list[Any]:
         evolve(make.webhook("wh_1"), secret_key=CANARY, old_secret=CANARY),
         run,
         evolve(make.approval("appr_1"), message=CANARY, comment=CANARY),
+        evolve(make.notice("ntc_1"), about={"name": CANARY}),
         Callback("exec_1", URL, None, NOW, NOW),
         Replay("acc_1/wf_1", CANARY, "f" * 64, "exec_1", NOW),
     ]

@@ -103,6 +103,7 @@ def records(name: str) -> list[Any]:
         make.approval(name),
         make.artifact(name),
         make.callback(name),
+        make.notice(name),
         make.webhook(name),
         make.trigger(name),
         Timer(name, "trg_1", NOW),

@@ -9,6 +9,7 @@ from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.json import Json
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.model.page import PageRequest
+from wfcore.model.review import Stage
 from wfcore.model.workflow import OnInterrupt
 from wfcore.ports.notices import Message, NotDelivered
 from wfcore.rules.approval.machine import Approve, Reject
@@ -312,3 +313,13 @@ async def test_a_downgrade_tells_which_webhooks_it_disabled(told: World) -> None
     assert (message.to, line.kind) == (ANN, NoticeKind.WEBHOOK_DISABLED)
     assert line.path == f"/operate/webhooks/{webhook.id}"
     assert (line.about["name"], line.about["reason"]) == ("orders", "PLAN_LIMIT")
+
+
+async def test_the_next_stage_is_asked_when_the_one_before_is_over(told: World) -> None:
+    """NT-3, AP-33: each stage in its turn, and everybody once."""
+    stages = (Stage((BOB,)), Stage((EVE,)))
+    _, id = await asked(told, stages=stages)
+    assert {to for _, _, to in await addresses(told)} == {BOB}
+    await decide(told, BOB, id)
+    opened = [one.to for one in await stored(told) if one.kind is NoticeKind.APPROVAL_OPENED]
+    assert sorted(opened) == [BOB, EVE]

@@ -13,6 +13,7 @@ from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeKind
 from wfcore.rules.approval.machine import expired
+from wfcore.rules.approval.voices import approvers_now
 from wfcore.time import EpochMs
 
 MAIL = "mail"
@@ -105,11 +106,13 @@ def of_approval(
 
 def asked_ids(approval: Approval, shares: Iterable[Share]) -> tuple[str, ...]:
     """
-    Who is asked, as ids of accounts and emails: the approvers that the step names; if it names
-    none, both owners and everybody with EDIT. Nobody who may not approve. AP-10, AP-18.
+    Who is asked, as ids of accounts and emails: the approvers that the step, or its present
+    stage, names; if it names none, both owners and everybody with EDIT. Nobody who may not
+    approve. AP-10, AP-18, AP-33.
     """
-    if approval.approvers:
-        return tuple(name.strip() for name in approval.approvers if name.strip())
+    named = tuple(name.strip() for name in approvers_now(approval) if name.strip())
+    if named:
+        return named
     editors = (one.account_id for one in shares if one.permission is Permission.EDIT)
     everybody = dict.fromkeys((approval.workflow_owner_id, approval.owner_id, *editors))
     starter = None if approval.allow_self_approval else approval.owner_id

@@ -47,7 +47,7 @@ async def tell_outcome(
     """
     now, written = services.store.now(), False
     for effect in outcome.effects:
-        if isinstance(effect, OpenApproval):
+        if isinstance(effect, OpenApproval) and _is_open(effect.approval):
             asked = await _asked(services, unit, effect.approval)
             written |= await tell(unit, _about(NoticeKind.APPROVAL_OPENED, *asked, now))
     if any(event.kind is EventKind.EXECUTION_FAILED for event in outcome.events):
@@ -79,6 +79,9 @@ async def tell_decision(services: Services, unit: Unit, before: Approval, after:
         kind, times = NoticeKind.APPROVAL_VOIDED, len(after.history)
         again = voided(before, after)
         found = facts.of_approval(kind, after, channels, again, now, times, rooms=False)
+        if after.stages:  # those of the next one are asked; the others have been, under the same id
+            opened = _about(NoticeKind.APPROVAL_OPENED, *await _asked(services, unit, after), now)
+            found = (*opened, *found)
         return await tell(unit, found)
     timed_out = after.decision_source is DecisionSource.TIMEOUT
     kind = NoticeKind.APPROVAL_EXPIRED if timed_out else NoticeKind.APPROVAL_DECIDED
@@ -154,6 +157,11 @@ def _about(
     now: EpochMs,
 ) -> tuple[Notice, ...]:
     return facts.of_approval(kind, approval, channels, people, now)
+
+
+def _is_open(approval: Approval) -> bool:
+    """Nobody is asked what a rule has decided."""
+    return approval.status is ApprovalStatus.PENDING
 
 
 def _channels(services: Services, approval: Approval) -> tuple[str, ...]:
