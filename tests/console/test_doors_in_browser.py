@@ -1,11 +1,16 @@
 """The way into the console and out of it, in a real browser."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
-from console.conftest import Site, enter
+from adapters_http.app import HttpConfig
+from adapters_http.config import SignOn
+from console.conftest import Site, enter, watched
 from http_world import PASSWORD
+from wfcore.testing.fakes_running import NotedNotifier
 
 
 def test_from_the_link_to_the_inbox(site: Site, page: Page, accessible: Callable[[Page], None]):
@@ -75,3 +80,33 @@ def test_errors_are_pages(site: Site, signed_in: Page, accessible):
     accessible(signed_in)
     assert signed_in.goto(f"{site.url}/in/used").status == 410
     accessible(signed_in)
+
+
+def test_every_way_in_is_on_one_page(browser: Browser, tmp_path: Path, accessible):
+    """Password, mail and provider; asking for a mail needs no password, and says what follows."""
+    post = NotedNotifier()
+    sign_on = SignOn(Provider(), "Example Corp")
+    site = Site(tmp_path, HttpConfig(console=True, mail=post, sign_on=sign_on))
+    context = watched(browser.new_context(), site)
+    page = context.new_page()
+    page.goto(f"{site.url}/inbox?view=decided")
+    accessible(page)
+    expect(page.get_by_role("link", name="Sign in with Example Corp")).to_be_visible()
+    page.get_by_label("E-mail").fill("nobody@example.org")
+    page.get_by_role("button", name="Mail me a link").click()
+    expect(page.get_by_role("heading", name="Check your mail")).to_be_visible()
+    expect(page.get_by_text("nobody@example.org")).to_be_visible()
+    accessible(page)
+    context.close()
+    site.close()
+    assert (post.sent, context.complaints) == ([], [])
+
+
+class Provider:
+    """Nobody goes there."""
+
+    async def address(self, attempt: Any, redirect_uri: str) -> str:
+        raise AssertionError
+
+    async def identity(self, attempt: Any, redirect_uri: str, code: str) -> Any:
+        raise AssertionError

@@ -51,7 +51,7 @@ async def test_a_mailed_link_signs_in(office):
     world, post = office.world, office.post
     assert "Mail me a link" in (await world.http.get("/sign-in")).text
     answer = await ask(world, " Ann@Example.org ")
-    assert (answer.status_code, "Look into your mail" in answer.text) == (200, True)
+    assert (answer.status_code, "Check your mail" in answer.text) == (200, True)
     message = await post.sent.get()
     (line,) = message.lines
     assert (message.channel, message.to) == ("mail", "ann@example.org")

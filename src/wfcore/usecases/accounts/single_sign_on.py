@@ -111,7 +111,7 @@ async def _account_of(
     with suppress(NotFound):
         return await find_account(services, email)
     if not terms.create:
-        raise Unvouched("There is no account with your e-mail here; ask who runs this server")
+        raise Unvouched("There is no account with your e-mail here; ask whoever runs this server")
     with suppress(AccountExists):  # another tab was faster
         return await create_account(services, email, origin=origin)
     return await find_account(services, email)
