@@ -43,6 +43,7 @@ from wfcore.wire.events import (
     LogView,
 )
 from wfcore.wire.executions import (
+    ExecutionCounts,
     ExecutionPage,
     ExecutionRow,
     RefusedFileView,
@@ -263,6 +264,10 @@ VIEWS: Final[Mapping[type, object]] = {
         WorkflowPage(items=[_WORKFLOW_VIEW], **_ONE),
         StartView(_EXECUTION, ExecutionStatus.PENDING, _WORKFLOW, _AT),
         ExecutionPage(items=[ExecutionRow(**_RUN)], next="ZXhlYw", size=1),
+        ExecutionCounts(
+            {"FAILED": 3, "COMPLETED": 1_000},
+            [ExecutionStatus.COMPLETED],
+        ),
         StatusView(
             **_RUN,
             redriven_as=None,

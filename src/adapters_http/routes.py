@@ -24,13 +24,22 @@ from wfcore.model.access import Scope
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.notice import NoticeStatus
+from wfcore.ports.records import SEARCHED
 from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY
+from wfcore.usecases.executions.browsing import SHORTEST_END
 from wfcore.wire import requests
 from wfcore.wire import webhooks as hooks
 from wfcore.wire.approvals import ApprovalDetail, ApprovalPage, DecisionView, ExecutionApprovals
 from wfcore.wire.common import DoneView, HealthView, SessionView
 from wfcore.wire.events import ArtifactList, ArtifactView, ExplanationView, LogPage
-from wfcore.wire.executions import ExecutionPage, ResultView, StartView, StatusView, StepView
+from wfcore.wire.executions import (
+    ExecutionCounts,
+    ExecutionPage,
+    ResultView,
+    StartView,
+    StatusView,
+    StepView,
+)
 from wfcore.wire.notices import NoticePage, NoticeView
 from wfcore.wire.schema import Schemas
 from wfcore.wire.webhooks import TriggerView
@@ -56,6 +65,11 @@ SOURCE = Query("triggerSource", "Only so started", Schemas().of(TriggerSource), 
 _INSTANT = {"type": "integer", "format": "int64", "minimum": 0, "maximum": 999_999_999_999_999}
 FROM = Query("from", "Only those from this instant on, in ms since 1970", _INSTANT)
 TO = Query("to", "Only those before this instant, in ms since 1970", _INSTANT)
+ID_END = Query(
+    "idEnd",
+    f"Only those whose id ends so, among the newest {SEARCHED:,} that the rest leaves",
+    {"type": "string", "minLength": SHORTEST_END},
+)
 SORT = Query("sort", "Oldest or newest first", _one_of("startedAt", "-startedAt"))
 APPROVAL_STATUS = Query("status", "Only these statuses", Schemas().of(ApprovalStatus), repeats=True)
 NOTICE_STATUS = Query("status", "Only these statuses", Schemas().of(NoticeStatus), repeats=True)
@@ -106,8 +120,11 @@ ROUTES: tuple[Route, ...] = (
     # Executions
     Route("GET", "/api/v1/executions", Auth.KEY, executions.list_all,
           "List executions", Scope.EXECUTION_READ,
-          query=(WORKFLOW_ID, STATUS, SOURCE, FROM, TO, SORT, PAGE, SIZE, AFTER),
+          query=(WORKFLOW_ID, STATUS, SOURCE, FROM, TO, ID_END, SORT, PAGE, SIZE, AFTER),
           returns=ExecutionPage),
+    Route("GET", "/api/v1/executions/counts", Auth.KEY, executions.counts,
+          "Count executions by status", Scope.EXECUTION_READ,
+          query=(WORKFLOW_ID, SOURCE, FROM, TO), returns=ExecutionCounts),
     Route("GET", "/api/v1/executions/{id}", Auth.KEY, executions.read,
           "Read an execution's status", Scope.EXECUTION_READ,
           query=(WAIT, OUTPUTS), returns=StatusView, refuses=(404,)),

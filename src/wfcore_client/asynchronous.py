@@ -118,6 +118,7 @@ class AsyncClient:
     workflow = _method(calls.workflow)
     start = _method(keyed(calls.start))
     list_executions = _method(calls.list_executions)
+    count_executions = _method(calls.count_executions)
     execution = _method(calls.execution)
     step = _method(calls.step)
     logs = _method(calls.logs)

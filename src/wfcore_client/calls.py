@@ -93,10 +93,11 @@ def list_executions(
     until: int | None = None,
     oldest_first: bool = False,
     after: str | None = None,
+    id_end: str | None = None,
 ) -> Call[shapes.ExecutionPage]:
     """
     The caller's executions; all of a workflow that it owns. *since* and *until*: accepted at or
-    after the one, and before the other, in ms.
+    after the one, and before the other, in ms. *id_end*: the last characters of an id.
     """
     query: dict[str, Any] = {
         "workflowId": workflow_id,
@@ -104,10 +105,28 @@ def list_executions(
         "triggerSource": trigger_source,
         "from": since,
         "to": until,
+        "idEnd": id_end,
         "sort": "startedAt" if oldest_first else None,
         **_page(page, size, after),
     }
     return _get("/api/v1/executions", shapes.ExecutionPage, **query)
+
+
+def count_executions(
+    workflow_id: str | None = None,
+    *,
+    trigger_source: TriggerSource | Sequence[TriggerSource] | None = None,
+    since: int | None = None,
+    until: int | None = None,
+) -> Call[shapes.ExecutionCounts]:
+    """How many of those that `list_executions` shows have each status, counted up to a cap."""
+    query: dict[str, Any] = {
+        "workflowId": workflow_id,
+        "triggerSource": trigger_source,
+        "from": since,
+        "to": until,
+    }
+    return _get("/api/v1/executions/counts", shapes.ExecutionCounts, **query)
 
 
 def execution(

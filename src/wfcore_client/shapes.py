@@ -306,15 +306,6 @@ class ExecutionApprovals:
     total: int
 
 
-class TriggerSource(Word):
-    OPEN_API = "open_api"
-    WEBHOOK = "webhook"
-    MANUAL = "manual"
-    SCHEDULE = "schedule"
-    DELAYED_COMPLETION = "delayed_completion"
-    WORKFLOW = "workflow"
-
-
 class ExecutionStatus(Word):
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -323,6 +314,26 @@ class ExecutionStatus(Word):
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionCounts:
+    """
+    How many executions have each status. Those in `atLeast` are more than their number, up to
+    which they were counted.
+    """
+
+    counts: Mapping[str, int]
+    at_least: Sequence[ExecutionStatus]
+
+
+class TriggerSource(Word):
+    OPEN_API = "open_api"
+    WEBHOOK = "webhook"
+    MANUAL = "manual"
+    SCHEDULE = "schedule"
+    DELAYED_COMPLETION = "delayed_completion"
+    WORKFLOW = "workflow"
 
 
 class ReasonCode(Word):
@@ -417,7 +428,11 @@ class Why(Word):
 
 @dataclass(frozen=True, kw_only=True)
 class LineView:
-    """One line of an explanation; `until`: when it changes by itself."""
+    """
+    One line of an explanation; `until`: when it changes by itself. `approvers`, `given` and
+    `required` are there of an open approval; no approvers: whoever owns it or may edit the
+    workflow.
+    """
 
     code: Why
     text: str
@@ -425,6 +440,9 @@ class LineView:
     step_name: str | None
     approval_id: str | None
     execution_id: str | None
+    approvers: Sequence[str] | None = None
+    given: int | None = None
+    required: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

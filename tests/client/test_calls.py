@@ -15,6 +15,7 @@ MADE: tuple[Call, ...] = (
     calls.workflow("w"),
     calls.start("w"),
     calls.list_executions(),
+    calls.count_executions(),
     calls.execution("e", outputs=False),
     calls.step("e", "s"),
     calls.result("e", outputs=False),

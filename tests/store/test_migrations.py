@@ -23,6 +23,7 @@ PUBLISHED = {
     15: "87da0b9f534e2176b13e1e87350420e754facda8e6c70e71bc8e09a2c632cf7a",
     17: "b1a5147cce84154bcce8e865d1360de46196b1f009319f6587a4d69ad4c6b988",
     16: "d8d9c7c7a5d26b6d2e33fa3dcf4290f2475455d7b923cc5c6798e40eb7e918e7",
+    18: "be43b7ce3cd5249c60224ab2cdc3d835933a3c95da4f2f1fb23162d3a2a85dd1",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""
 

@@ -51,3 +51,14 @@ class DecisionForm:
     comment: Comment | None = None
     expected_items_hash: str = ""
     answers: JsonObject | None = None
+
+
+@frozen
+class ActForm:
+    """
+    Executions to do something with, `ids` with blanks between. `seen`: what had redriven each when
+    the form was shown, with commas between.
+    """
+
+    ids: str
+    seen: str = ""

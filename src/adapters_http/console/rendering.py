@@ -17,8 +17,20 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from adapters_http.auth import cookie
+from adapters_http.console.routes import PAGES
 from adapters_http.console.static_files import files
-from adapters_http.console.words import CATALOGUE, _, iso, relative, utc
+from adapters_http.console.words import (
+    CATALOGUE,
+    MARKS,
+    SOURCES,
+    STATUSES,
+    _,
+    iso,
+    relative,
+    short,
+    took,
+    utc,
+)
 from adapters_http.request import Request, is_loopback
 from wfcore.time import EpochMs
 
@@ -39,6 +51,13 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "X-Robots-Tag": "noindex",
 }
+PLACES = {
+    "inbox": _("Inbox"),
+    "executions": _("Executions"),
+    "workflows": _("Workflows"),
+    "operate": _("Operate"),
+}
+"""What the frame leads to, by path and by key: `g` and the first letter."""
 THEME, TIMES = "wfcore_theme", "wfcore_times"
 """Cookies with what the browser's owner chose; they say nothing of anybody."""
 _THEMES = ("light", "dark")
@@ -86,20 +105,36 @@ def render(request: Request, template: str, **facts: Any) -> str:
             base=request.base_path,
             static=f"{request.base_path}/static/{files().hash}",
             here=path_here(request),
+            places=_places(),
             account=who.account if who else None,
             may_sign_out=who is not None and not who.scopes,
             theme=theme if theme in _THEMES else "",
             in_utc=cookie(request, TIMES) == "utc",
             time=lambda at: _time(at, now),
+            clock=_clock,
             **facts,
         )
     )
+
+
+@cache
+def _places() -> dict[str, str]:
+    """Those of the places that this server has."""
+    paths = {route.path for route in PAGES}
+    return {name: title for name, title in PLACES.items() if f"/{name}" in paths}
 
 
 def _time(at: EpochMs, now: EpochMs) -> Markup:
     """An instant, relative; a script adds local time, and says it anew each minute."""
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         iso(at), utc(at), relative(at, now)
+    )
+
+
+def _clock(at: EpochMs) -> Markup:
+    """An instant by the clock: in UTC, which a script turns into local time."""
+    return Markup('<time data-clock datetime="{}" title="{}">{}</time>').format(
+        iso(at), utc(at), utc(at)
     )
 
 
@@ -190,5 +225,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
     )
+    made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES)
+    made.filters.update(took=took, short=short)
     made.install_gettext_translations(CATALOGUE, newstyle=True)  # type: ignore[attr-defined]
     return made

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from adapters_http.console.forms import (
+    ActForm,
     DecisionForm,
     LinkForm,
     SettingsForm,
@@ -81,6 +82,36 @@ PAGES: tuple[Route, ...] = (
           auth=Auth.LOGIN, body=SettingsForm),
     _page("GET", "/static/{hash}/{name}", ("static_files", "send"), "Styles and scripts",
           auth=Auth.OPEN, media="text/css"),
+
+    # Executions
+    _page("GET", "/executions", ("executions", "show"), "Executions",
+          scope=Scope.EXECUTION_READ),
+    _page("GET", "/live", ("executions", "live"), "Whether something of mine changed",
+          scope=Scope.EXECUTION_READ, media="text/event-stream"),
+    _page("GET", "/executions/cancel", ("acting", "show_cancel"), "What a cancellation stops",
+          scope=Scope.EXECUTION_CANCEL),
+    _page("POST", "/executions/cancel", ("acting", "cancel"), "Cancel",
+          scope=Scope.EXECUTION_CANCEL, body=ActForm),
+    _page("GET", "/executions/redrive", ("acting", "show_redrive"), "What a redrive keeps",
+          scope=Scope.WORKFLOW_EXECUTE),
+    _page("POST", "/executions/redrive", ("acting", "redrive_all"), "Redrive",
+          scope=Scope.WORKFLOW_EXECUTE, body=ActForm, starts=True),
+    _page("GET", "/executions/{id}", ("execution", "show"), "An execution",
+          scope=Scope.EXECUTION_READ),
+    _page("GET", "/executions/{id}/live", ("execution", "live"), "Whether it changed",
+          scope=Scope.EXECUTION_READ, media="text/event-stream"),
+    _page("GET", "/executions/{id}/output", ("execution", "output"), "Its result as a file",
+          scope=Scope.EXECUTION_READ, media="application/json"),
+    _page("GET", "/executions/{id}/steps/{name}", ("execution", "show"), "A step",
+          scope=Scope.EXECUTION_READ),
+    _page("GET", "/executions/{id}/steps/{name}/{round}", ("execution", "show"),
+          "A step in one round", scope=Scope.EXECUTION_READ),
+    _page("GET", "/executions/{id}/outputs/{name}", ("step", "output"),
+          "The output of a step as a file", scope=Scope.EXECUTION_READ, media="application/json"),
+    _page("GET", "/executions/{id}/compare", ("comparing", "pick"), "What to compare with",
+          scope=Scope.EXECUTION_READ),
+    _page("GET", "/executions/{id}/compare/{other}", ("comparing", "show"), "Two executions",
+          scope=Scope.EXECUTION_READ),
 
     # Approvals
     _page("GET", "/inbox", ("inbox", "show"), "What waits for a decision",

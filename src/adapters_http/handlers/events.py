@@ -32,10 +32,10 @@ async def follow(request: Request) -> Response:
         return Response(status_code=204)
     if request.method == "HEAD":
         return Response(media_type=_MEDIA)
-    return StreamingResponse(_lines(request, after), media_type=_MEDIA, headers=_UNBUFFERED)
+    return StreamingResponse(_lines(request, after), media_type=_MEDIA, headers=UNBUFFERED)
 
 
-_UNBUFFERED = {"X-Accel-Buffering": "no"}
+UNBUFFERED = {"X-Accel-Buffering": "no"}
 
 
 async def _lines(request: Request, after: int) -> AsyncIterator[bytes]:

@@ -16,19 +16,23 @@ from adapters_http.request import (
     wait_ms,
     with_outputs,
 )
+from wfcore.errors import InvalidInput
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases.executions import executions
+from wfcore.usecases.executions.browsing import MOST_COUNTED, SHORTEST_END, count_executions
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.wire.common import EXECUTIONS
 from wfcore.wire.converter import plain
 from wfcore.wire.events import ExplanationView, LogPage, explanation_view, log_view
 from wfcore.wire.executions import (
+    ExecutionCounts,
     ExecutionPage,
     ResultView,
     StatusView,
     StepView,
+    execution_counts,
     execution_page,
     result_view,
     status_view,
@@ -48,6 +52,20 @@ async def list_all(request: Request) -> ExecutionPage:
     return execution_page(found, await executions.starter_names(request.services, found.rows))
 
 
+async def counts(request: Request) -> ExecutionCounts:
+    """How many of the list there are in each status."""
+    found = await count_executions(request.services, request.who, _filter(request))
+    return execution_counts(found, MOST_COUNTED)
+
+
+def _id_end(request: Request) -> str | None:
+    """The end of an id. Raises `InvalidInput`."""
+    text = request.query("idEnd")
+    if text and len(text) < SHORTEST_END:
+        raise InvalidInput("idEnd", f"must have at least {SHORTEST_END} characters")
+    return text or None
+
+
 def _filter(request: Request) -> ExecutionFilter:
     since, until = span(request)
     return ExecutionFilter(
@@ -57,6 +75,7 @@ def _filter(request: Request) -> ExecutionFilter:
         since=since,
         until=until,
         oldest_first=oldest_first(request, "startedAt"),
+        id_end=_id_end(request),
     )
 
 

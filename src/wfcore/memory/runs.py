@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from attrs import evolve, frozen
@@ -27,7 +28,7 @@ from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
-from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.ports.records import SEARCHED, ApprovalFilter, ExecutionFilter
 from wfcore.rules.approval.machine import next_reminder
 from wfcore.time import EpochMs
 
@@ -43,18 +44,20 @@ class Executions:
     unit: UnitOfWork
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
-        def holds(run: Execution) -> bool:
-            return (
-                where.owner_id in (None, run.owner_id)
-                and where.workflow_id in (None, run.workflow_id)
-                and (not where.statuses or run.status in where.statuses)
-                and (not where.sources or run.trigger_source in where.sources)
-                and within(where, run.accepted_at)
-            )
-
-        runs = ordered(await self.unit.select(EXECUTIONS, holds), where, "accepted_at")
+        runs: Sequence[Execution] = await self.unit.select(EXECUTIONS, partial(fits, where))
+        if where.id_end is not None:
+            searched = newest(runs, "accepted_at")
+            floor = searched[:SEARCHED][-1].accepted_at if searched else 0
+            end = where.id_end
+            runs = [one for one in runs if one.accepted_at >= floor and one.id.endswith(end)]
+        runs = ordered(runs, where, "accepted_at")
         found = cut(runs, page, "accepted_at", where.oldest_first)
         return evolve(found, rows=tuple(map(listed, found.rows)))
+
+    async def by_status(self, where: ExecutionFilter, most: int) -> Mapping[ExecutionStatus, int]:
+        runs = await self.unit.select(EXECUTIONS, partial(fits, evolve(where, statuses=())))
+        found = Counter(run.status for run in runs)
+        return {status: min(found[status], most) for status in ExecutionStatus}
 
     async def grace_over(self, limit: int) -> Sequence[Execution]:
         now = self.unit.now()
@@ -93,6 +96,17 @@ class Executions:
 
 
 R = TypeVar("R")
+
+
+def fits(where: ExecutionFilter, run: Execution) -> bool:
+    """Whether *run* fits every field of the filter but `id_end`."""
+    return (
+        where.owner_id in (None, run.owner_id)
+        and where.workflow_id in (None, run.workflow_id)
+        and (not where.statuses or run.status in where.statuses)
+        and (not where.sources or run.trigger_source in where.sources)
+        and within(where, run.accepted_at)
+    )
 
 
 def within(where: ExecutionFilter | ApprovalFilter, at: EpochMs) -> bool:

@@ -48,7 +48,9 @@ class Line:
     """
     One fact as a sentence. `until`: when it changes by itself.
 
-    `execution_id`: another execution that it concerns.
+    `execution_id`: another execution that it concerns. Of an open approval also `approvers` (none:
+    whoever owns it or may edit the workflow), and how many approvals are `given` of those
+    `required`.
     """
 
     code: Why
@@ -57,3 +59,6 @@ class Line:
     step_name: str | None = None
     approval_id: str | None = None
     execution_id: str | None = None
+    approvers: tuple[str, ...] = ()
+    given: int | None = None
+    required: int | None = None

@@ -24,7 +24,7 @@ them from the new record only.
 without compare-and-set, so units never conflict over them. See `store.Unit`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -139,7 +139,8 @@ class ExecutionFilter:
 
     `owner_id`: owned by that account. `workflow_id`: of that workflow. `statuses`, `sources`: with
     one of these; empty means any. `since`, `until`: accepted at or after `since` and before
-    `until`.
+    `until`. `id_end`: with an id that ends in this, among the newest `SEARCHED` executions that the
+    other fields leave.
     """
 
     owner_id: str | None = None
@@ -149,6 +150,11 @@ class ExecutionFilter:
     since: EpochMs | None = None
     until: EpochMs | None = None
     oldest_first: bool = False
+    id_end: str | None = None
+
+
+SEARCHED = 50_000
+"""How many executions a search for the end of an id looks at. Decision 147."""
 
 
 class ExecutionQueries(Protocol):
@@ -158,6 +164,12 @@ class ExecutionQueries(Protocol):
         in and came out, the rows and their `step_results` carry no `output` and no `items`, and
         no `variables` unless `secrets` names some (masking needs their values). Such records
         must not be `put`.
+        """
+
+    async def by_status(self, where: ExecutionFilter, most: int) -> Mapping[ExecutionStatus, int]:
+        """
+        How many executions fit *where* in each status, whatever its `statuses` and `id_end` say;
+        each is counted up to *most*. Every status is there.
         """
 
     async def grace_over(self, limit: int) -> Sequence[Execution]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import (
@@ -12,11 +12,16 @@ from wfcore.model.execution import (
     ExecutionStatus,
 )
 from wfcore.model.explanation import Line, Why
+from wfcore.wire.common import ABSENT
 
 
 @define(eq=False)
 class LineView:
-    """One line of an explanation; `until`: when it changes by itself."""
+    """
+    One line of an explanation; `until`: when it changes by itself. `approvers`, `given` and
+    `required` are there of an open approval; no approvers: whoever owns it or may edit the
+    workflow.
+    """
 
     code: Why
     text: str
@@ -24,6 +29,9 @@ class LineView:
     step_name: str | None
     approval_id: str | None
     execution_id: str | None
+    approvers: Sequence[str] | None = field(default=None, metadata=ABSENT)
+    given: int | None = field(default=None, metadata=ABSENT)
+    required: int | None = field(default=None, metadata=ABSENT)
 
 
 @define(eq=False)
@@ -97,7 +105,18 @@ def explanation_view(run: Execution, at: int, lines: Iterable[Line]) -> Explanat
 
 
 def _line(one: Line) -> LineView:
-    return LineView(one.code, one.text, one.until, one.step_name, one.approval_id, one.execution_id)
+    asks = one.required is not None
+    return LineView(
+        one.code,
+        one.text,
+        one.until,
+        one.step_name,
+        one.approval_id,
+        one.execution_id,
+        one.approvers if asks else None,
+        one.given,
+        one.required,
+    )
 
 
 def artifact_view(artifact: Artifact, download_url: str) -> ArtifactView:

@@ -123,6 +123,17 @@ class ExecutionPage(ListPage):
 
 
 @define(eq=False)
+class ExecutionCounts:
+    """
+    How many executions have each status. Those in `atLeast` are more than their number, up to
+    which they were counted.
+    """
+
+    counts: Mapping[str, int]
+    at_least: Sequence[ExecutionStatus]
+
+
+@define(eq=False)
 class ResultView:
     """
     The result of an ended execution. `output` is null unless it COMPLETED. `earlierResults` as in
@@ -159,13 +170,14 @@ def status_view(
     return StatusView(
         **_row(run, secrets, names),
         redriven_as=redriven_as,
-        inputs=_inputs(run, secrets),
+        inputs=inputs_of(run, secrets),
         step_results=_steps(run.step_results, secrets),
         earlier_results=_steps(run.put_aside, secrets),
     )
 
 
-def _inputs(run: Execution, secrets: Secrets) -> Mapping[str, Any]:
+def inputs_of(run: Execution, secrets: Secrets) -> Mapping[str, Any]:
+    """The inputs over the defaults, secrets masked."""
     return {
         name: MASK if name in run.secrets else mask(value, secrets)
         for name, value in run.variables.items()
@@ -215,6 +227,12 @@ def execution_page(found: Page[Execution], names: Names = NO_NAMES) -> Execution
     """One page of executions."""
     rows = [execution_row(run, names) for run in found.rows]
     return ExecutionPage(items=rows, **shown_of(found, EXECUTIONS))
+
+
+def execution_counts(found: Mapping[ExecutionStatus, int], most: int) -> ExecutionCounts:
+    """Counts of which each was made up to one more than *most*."""
+    counts = {status.value: min(count, most) for status, count in found.items()}
+    return ExecutionCounts(counts, [status for status, count in found.items() if count > most])
 
 
 def result_view(run: Execution) -> ResultView:

@@ -1,18 +1,9 @@
-// What every page does: times that stay true, keys, drafts that are told of and forgotten.
+// What every page does: times that stay true, keys, drafts that are forgotten.
 
-import { _, refreshTimes } from "./words.js";
+import { refreshTimes } from "./words.js";
 
 refreshTimes();
 setInterval(refreshTimes, 60_000);
-
-for (const mark of document.querySelectorAll("[data-draft]")) {
-  const draft = localStorage.getItem(`wfcore:draft:${mark.dataset.draft}:${mark.dataset.person}`);
-  const edits = draft ? JSON.parse(draft).count : 0;
-  if (edits) {
-    mark.textContent = edits === 1 ? _("your draft: 1 edit") : _("your draft: {edits} edits", { edits });
-    mark.hidden = false;
-  }
-}
 
 document.querySelector("form.leave")?.addEventListener("submit", () => {
   for (const key of Object.keys(localStorage)) {
@@ -36,9 +27,9 @@ document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, select, textarea, [contenteditable], dialog[open]");
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key !== "?" && !keysOn.checked) return;
-  const pressed = prefix + event.key;
+  const place = prefix && document.querySelector(`.places [data-go="${CSS.escape(event.key)}"]`);
   prefix = event.key === "g" && !prefix ? "g" : "";
-  const act = KEYS[pressed];
+  const act = place ? () => place.click() : KEYS[event.key];
   if (act) {
     event.preventDefault();
     act();
@@ -47,14 +38,14 @@ document.addEventListener("keydown", (event) => {
 
 const KEYS = {
   "?": () => help.showModal(),
-  gi: () => document.querySelector(".places a")?.click(),
   "/": () => document.querySelector("input[type=search]")?.focus(),
   j: () => move(1),
   k: () => move(-1),
+  x: () => document.activeElement.closest("li, tr")?.querySelector("input[type=checkbox]")?.click(),
 };
 
 function move(by) {
-  const links = [...document.querySelectorAll(".list h2 a")];
+  const links = [...document.querySelectorAll(".list h2 a, .runs th a")];
   const at = links.indexOf(document.activeElement);
   links[Math.max(0, Math.min(links.length - 1, at + by))]?.focus();
 }

@@ -24,7 +24,9 @@ export function refreshTimes(root = document) {
     const at = new Date(time.dateTime);
     const local = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
     const utc = `${at.toISOString().slice(0, 19).replace("T", " ")} UTC`;
-    time.textContent = relative(at.getTime());
+    const today = at.toDateString() === new Date().toDateString();
+    const clock = inUtc ? utc : at.toLocaleString(undefined, { dateStyle: today ? undefined : "short", timeStyle: "medium" });
+    time.textContent = "clock" in time.dataset ? clock : relative(at.getTime());
     time.title = inUtc ? utc : `${local} (${utc})`;
   }
   for (const fact of root.querySelectorAll("[data-soon]")) {

@@ -121,7 +121,16 @@ def _approval(name: str, result: StepResult, approvals: Sequence[Approval]) -> L
         f" by {_approvers(approval)}{_so_far(approval)}. Without one it counts as rejected at "
         f"{said(approval.expires_at)}, and the execution is CANCELLED."
     )
-    return Line(Why.AWAITING_APPROVAL, text, approval.expires_at, name, approval.id)
+    return Line(
+        Why.AWAITING_APPROVAL,
+        text,
+        approval.expires_at,
+        name,
+        approval.id,
+        approvers=approval.approvers,
+        given=len(approval.assents),
+        required=approval.required_approvals,
+    )
 
 
 def _approvers(approval: Approval) -> str:

@@ -1,5 +1,6 @@
 """What the model of `StoreComparison` (plain dicts) answers: one function per query of the port."""
 
+from collections import Counter
 from typing import Any
 
 from attrs import evolve
@@ -30,9 +31,16 @@ def listed(state: State, where: ExecutionFilter) -> list[Execution]:
         and (not where.statuses or run.status in where.statuses)
         and (not where.sources or run.trigger_source in where.sources)
         and _within(where, run.accepted_at)
+        and run.id.endswith(where.id_end or "")
     ]
     found = newest(runs, "accepted_at")[:: -1 if where.oldest_first else 1]
     return [evolve(run, output=None, step_results=_bare(run)) for run in found]
+
+
+def by_status(state: State, where: ExecutionFilter, most: int) -> dict[ExecutionStatus, int]:
+    every = evolve(where, statuses=(), id_end=None)
+    found = Counter(run.status for run in listed(state, every))
+    return {status: min(found[status], most) for status in ExecutionStatus}
 
 
 def _within(where: ExecutionFilter | ApprovalFilter, at: EpochMs) -> bool:

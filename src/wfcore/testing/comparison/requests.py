@@ -24,6 +24,7 @@ from wfcore.ports.records import RECORDS, ApprovalFilter, ExecutionFilter
 from wfcore.testing.comparison.answers import (
     abandoned,
     at_address,
+    by_status,
     counted,
     due,
     due_approvals,
@@ -111,6 +112,7 @@ _run_filters = st.builds(
     st.none() | moments,
     st.none() | moments,
     st.booleans(),
+    st.none() | runs.map(lambda id: id[-1:]),
 )
 _approval_filters = st.builds(
     ApprovalFilter,
@@ -190,6 +192,13 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         ),
         _run_filters,
         pages,
+    ),
+    _asks(
+        "executions.by_status",
+        lambda view, where, most: view.executions.by_status(where, most),
+        by_status,
+        _run_filters,
+        limits,
     ),
     _asks(
         "executions.grace_over",

@@ -33,6 +33,7 @@ def at(offset: int) -> EpochMs:
 
 
 FAILED = (ExecutionStatus.FAILED,)
+OPEN = (ExecutionStatus.PENDING, ExecutionStatus.INTERRUPTED)
 
 
 class ListContract:
@@ -56,6 +57,13 @@ class ListContract:
             (ExecutionFilter(until=at(3)), ["e2", "e1"]),
             (ExecutionFilter("acc_1", since=at(2), until=at(4)), ["e2"]),
             (ExecutionFilter(workflow_id="wf_1", oldest_first=True), ["e1", "e3", "e5"]),
+            (ExecutionFilter(statuses=(*FAILED, ExecutionStatus.CANCELLED)), ["e5", "e2"]),
+            (ExecutionFilter(statuses=OPEN), ["e4", "e3", "e1"]),
+            (ExecutionFilter("acc_1", statuses=OPEN, sources=(TriggerSource.WEBHOOK,)), ["e4"]),
+            (ExecutionFilter(id_end="3"), ["e3"]),
+            (ExecutionFilter("acc_1", id_end="e4"), ["e4"]),
+            (ExecutionFilter("acc_2", id_end="4"), []),
+            (ExecutionFilter(id_end="%"), []),
         ],
     )
     async def test_every_field_of_an_execution_filter_narrows(

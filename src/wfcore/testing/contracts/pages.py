@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from wfcore.model.access import Permission
+from wfcore.model.execution import ExecutionStatus
 from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Store
@@ -62,6 +63,22 @@ def records(*numbers: int) -> list[Any]:
 
 class PageContract:
     """See `keeping.Handles` for the fixtures."""
+
+    async def test_executions_are_counted_by_status(self, store: Store) -> None:
+        """Each status up to a limit, of those that fit the filter, whatever statuses it names."""
+        failed, done = ExecutionStatus.FAILED, ExecutionStatus.COMPLETED
+        await keep(
+            store,
+            *(make.execution(f"f{n}", status=failed, due_at=None) for n in range(3)),
+            make.execution("d1", status=done, due_at=None),
+            make.execution("d2", status=done, due_at=None, owner_id="acc_2"),
+        )
+        async with store.view() as view:
+            all = await view.executions.by_status(ExecutionFilter(statuses=(failed,)), 9)
+            mine = await view.executions.by_status(ExecutionFilter(owner_id="acc_1"), 2)
+        none = dict.fromkeys(ExecutionStatus, 0)
+        assert dict(all) == {**none, failed: 3, done: 2}
+        assert dict(mine) == {**none, failed: 2, done: 1}
 
     async def test_pages_cut_the_list_and_know_the_total(self, store: Store) -> None:
         """Pages follow each other without gap or overlap, and each has the exact total."""

@@ -11,6 +11,7 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.workflow import Definition, Workflow
 from wfcore.ports.records import ExecutionFilter
+from wfcore.ports.store import View
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION, CancelAsked
 from wfcore.rules.execution.redrive import FROM
@@ -37,14 +38,19 @@ async def list_executions(
     """
     await expire_all_due(services)
     async with services.store.view() as view:
-        if who is not None:
-            owner_id: str | None = who.account.id
-            if where.workflow_id is not None:
-                workflow = await view.get(Workflow, where.workflow_id)
-                if workflow is not None and workflow.owner_id == owner_id:
-                    owner_id = None
-            where = evolve(where, owner_id=owner_id)
-        return await view.executions.list(where, page)
+        return await view.executions.list(await visible(view, who, where), page)
+
+
+async def visible(view: View, who: Principal | None, where: ExecutionFilter) -> ExecutionFilter:
+    """*where*, narrowed to what *who* sees in lists. AC-4."""
+    if who is None:
+        return where
+    owner_id: str | None = who.account.id
+    if where.workflow_id is not None:
+        workflow = await view.get(Workflow, where.workflow_id)
+        if workflow is not None and workflow.owner_id == owner_id:
+            owner_id = None
+    return evolve(where, owner_id=owner_id)
 
 
 async def read_execution(services: Services, who: Principal | None, execution_id: str) -> Execution:

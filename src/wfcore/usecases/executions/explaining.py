@@ -8,7 +8,7 @@ from wfcore.model.access import Principal
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.explanation import Line
 from wfcore.model.page import PageRequest
-from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import sees_execution
@@ -24,11 +24,12 @@ _MOST_HELD = 1_000
 
 @frozen
 class Explanation:
-    """An execution at an instant, and its explanation."""
+    """An execution at an instant, its explanation, and the definition that it runs if readable."""
 
     run: Execution
     at: EpochMs
     lines: tuple[Line, ...]
+    definition: Definition | None = None
 
 
 async def explain_execution(
@@ -58,7 +59,7 @@ async def explain_execution(
             group=await _group(view, run, who),
             serving=serving,
         )
-    return Explanation(run, now, explain(run, around, now))
+    return Explanation(run, now, explain(run, around, now), around.definition)
 
 
 async def _children(view: View, run: Execution, who: Principal | None) -> Sequence[Execution]:

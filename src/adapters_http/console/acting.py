@@ -1,0 +1,189 @@
+"""
+Cancelling and redriving, one execution or several, with a look at what it means first. EX-7, EX-17.
+
+The preview says for each what will happen. What is done is done one by one, and each gets a verdict
+of its own, because another person or the end of a step may have been faster.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from attrs import frozen
+from starlette.responses import Response
+
+from adapters_http.console.forms import ActForm
+from adapters_http.console.rendering import page, see_other
+from adapters_http.console.words import STATUSES, _
+from adapters_http.request import Request
+from wfcore.errors import AlreadyFinished, Forbidden, InvalidInput, LimitReached, NotFound
+from wfcore.model.execution import Awaits, Execution, StepStatus, TriggerSource
+from wfcore.model.workflow import Definition
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.redrive import FROM, kept_results
+from wfcore.usecases.executions.browsing import read_some
+from wfcore.usecases.executions.executions import cancel_execution
+from wfcore.usecases.executions.starting import redrive
+
+MOST = 50
+"""Executions that one form may name."""
+_OPEN = (StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL)
+
+
+@frozen
+class Prospect:
+    """
+    One execution before something is done with it. `unfit`: why it cannot be done. `stops`, `kept`,
+    `rest`: names of steps that are stopped, kept as they are, and still to run. `redriven_as`:
+    what has redriven it already.
+    """
+
+    run: Execution
+    unfit: str | None
+    stops: Sequence[str] = ()
+    kept: Sequence[str] = ()
+    rest: Sequence[str] = ()
+    redriven_as: str | None = None
+
+
+@frozen
+class Verdict:
+    """What came of one execution. `other`: the execution that goes on in its place."""
+
+    id: str
+    done: bool
+    text: str
+    other: str | None = None
+
+
+async def show_cancel(request: Request) -> Response:
+    """What a cancellation would stop."""
+    found = [_to_cancel(run, definition) for run, definition, _ in await _asked(request)]
+    return _preview(request, "cancel", found)
+
+
+async def show_redrive(request: Request) -> Response:
+    """What a redrive would keep, and where it would begin."""
+    now = request.services.store.now()
+    found = [
+        _to_redrive(run, definition, again, now) for run, definition, again in await _asked(request)
+    ]
+    return _preview(request, "redrive", found)
+
+
+async def _asked(
+    request: Request,
+) -> Sequence[tuple[Execution, Definition | None, str | None]]:
+    """Those that the address names and the caller sees. Raises `NotFound` if there is none."""
+    ids = _few(request.query_values("id"))
+    found = await read_some(request.services, request.who, ids)
+    if ids and not found:
+        raise NotFound("Execution")
+    return found
+
+
+def _few(ids: Sequence[str]) -> Sequence[str]:
+    """Raises `InvalidInput` for too many."""
+    found = list(dict.fromkeys(id for id in ids if id))
+    if len(found) > MOST:
+        raise InvalidInput("id", f"at most {MOST} executions at once")
+    return found
+
+
+def _preview(request: Request, action: str, found: Sequence[Prospect]) -> Response:
+    fit = [one.run.id for one in found if one.unfit is None]
+    return page(
+        request, "acting.html", action=action, found=found, fit=fit, verdicts=None, names={}
+    )
+
+
+def _to_cancel(run: Execution, definition: Definition | None) -> Prospect:
+    if run.status in EXECUTION.final:
+        return Prospect(run, _("It has ended already: {status}.").format(status=_said(run)))
+    results = run.step_results.items()
+    stops = [k for k, one in results if one.status in _OPEN and one.awaits is not Awaits.STEPS]
+    return Prospect(run, None, stops, rest=_unbegun(run, definition))
+
+
+def _unbegun(run: Execution, definition: Definition | None) -> Sequence[str]:
+    steps = definition.steps if definition else ()
+    return [step.name for step in steps if step.name not in run.step_results]
+
+
+def _to_redrive(
+    run: Execution, definition: Definition | None, again: str | None, now: int
+) -> Prospect:
+    if run.status not in FROM or definition is None:
+        reason = _("It is {status}; only what failed, was cancelled or interrupted is redriven.")
+        return Prospect(run, reason.format(status=_said(run)))
+    kept = kept_results(run, definition, now)  # type: ignore[arg-type]
+    rest = [step.name for step in definition.steps if not _ended(step.name, kept)]
+    done = [key for key in kept if key not in rest]
+    return Prospect(run, None, kept=done, rest=rest, redriven_as=again)
+
+
+def _ended(name: str, kept: Mapping[str, object]) -> bool:
+    result = kept.get(name)
+    return result is not None and getattr(result, "completed_at", None) is not None
+
+
+def _said(run: Execution) -> str:
+    return STATUSES[run.status]
+
+
+async def cancel(request: Request) -> Response:
+    """Cancel what the form names."""
+    return await _act(request, "cancel", _cancel_one)
+
+
+async def redrive_all(request: Request) -> Response:
+    """Redrive what the form names."""
+    return await _act(request, "redrive", _redrive_one)
+
+
+async def _act(
+    request: Request, action: str, one: Callable[[Request, str], Awaitable[Verdict]]
+) -> Response:
+    form: ActForm = request.body
+    ids = _few(form.ids.split())
+    seen = dict(zip(ids, form.seen.split(","), strict=False)) if form.seen else {}
+    found = await read_some(request.services, request.who, ids)
+    names = {run.id: run.workflow_name for run, _, _ in found}
+    again = {run.id: other for run, _, other in found if other}
+    verdicts = [await _judged(request, id, again.get(id), seen.get(id, ""), one) for id in ids]
+    if len(verdicts) == 1 and verdicts[0].done:
+        return see_other(request, f"/executions/{verdicts[0].other or verdicts[0].id}")
+    return page(
+        request, "acting.html", action=action, found=(), fit=(), verdicts=verdicts, names=names
+    )
+
+
+async def _judged(
+    request: Request,
+    id: str,
+    again: str | None,
+    seen: str,
+    one: Callable[[Request, str], Awaitable[Verdict]],
+) -> Verdict:
+    """A redrive that was made since the preview was seen, as by a second click, is not repeated."""
+    if one is _redrive_one and again and again != seen:
+        return Verdict(id, False, _("It has been redriven in the meantime."), again)
+    try:
+        return await one(request, id)
+    except AlreadyFinished as ended:
+        return Verdict(id, False, _("Nothing was done: {why}.").format(why=ended.message))
+    except NotFound:
+        return Verdict(id, False, _("It is not there, or in no state for that any more."))
+    except Forbidden:
+        return Verdict(id, False, _("You may see it, but not do that."))
+    except LimitReached as full:
+        return Verdict(id, False, full.message)
+
+
+async def _cancel_one(request: Request, id: str) -> Verdict:
+    await cancel_execution(request.services, request.who, id, request.origin)
+    return Verdict(id, True, _("Cancelled."))
+
+
+async def _redrive_one(request: Request, id: str) -> Verdict:
+    source = TriggerSource.MANUAL
+    made = await redrive(request.services, request.who, id, source=source, origin=request.origin)
+    return Verdict(id, True, _("Redriven."), made.execution_id)

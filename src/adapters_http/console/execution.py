@@ -1,0 +1,181 @@
+"""
+One execution: why it is where it is, the picture of the flow, its steps, and what one of them did.
+
+The picture and the list are of the definition that the execution runs, whatever was applied since.
+The page of a step is the same page with that step opened. XP-1, XP-3, XP-4.
+"""
+
+from asyncio import get_running_loop
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+from starlette.responses import Response, StreamingResponse
+
+from adapters_http.body import dump_json
+from adapters_http.console.rendering import page
+from adapters_http.console.sentences import sentences
+from adapters_http.console.step import Shown, number_of, opened_step, shown
+from adapters_http.downloads import output_response
+from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
+from adapters_http.request import Request, last_event_id
+from wfcore.errors import WfError
+from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
+from wfcore.model.page import PageRequest
+from wfcore.ports.records import ExecutionFilter
+from wfcore.rules.definition.flow import Edge, Flow, lay_out
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.explain.progress import Row, rows
+from wfcore.rules.explain.timeline import Axis, axis
+from wfcore.rules.masking import secret_values
+from wfcore.usecases.executions.browsing import TOP, Whole, read_whole
+from wfcore.usecases.executions.executions import (
+    list_executions,
+    read_events,
+    read_execution,
+    read_result,
+)
+from wfcore.wire.converter import plain
+from wfcore.wire.events import event_view
+from wfcore.wire.executions import execution_row, inputs_of, result_view
+
+_PASSED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
+EVENTS = 50
+"""Events that a page shows."""
+
+
+@frozen
+class Picture:
+    """The flow with what came of each step, and the list beside it."""
+
+    flow: Flow
+    rows: Sequence[Row]
+    axis: Axis
+
+    @property
+    def by_name(self) -> Mapping[str, Row]:
+        """The rows by the name of their step."""
+        return {row.step.name: row for row in self.rows}
+
+    def went(self, edge: Edge) -> bool:
+        """Whether the execution has taken that line: begun where it leads, or ended above it."""
+        rows = self.by_name
+        if edge.to is not None:
+            return rows[edge.to].status is not None
+        above = (
+            box for box in self.flow.boxes
+            if (box.x + box.width / 2, box.y + box.height) == (edge.x1, edge.y1)
+        )  # fmt: skip
+        return any(rows[box.name].status in _PASSED for box in above)
+
+
+async def show(request: Request) -> Response:
+    """The page, with a step opened where the address names one."""
+    whole = await read_whole(request.services, request.who, request.params["id"])
+    run, at = whole.run, whole.explained.at
+    picture = _picture(whole)
+    opened = await opened_step(request, whole, picture.by_name if picture else {})
+    secrets = secret_values(run)
+    return page(
+        request,
+        "execution.html",
+        run=run,
+        row=execution_row(run, whole.names),
+        at=at,
+        picture=picture,
+        lines=sentences(request, whole),
+        ended=run.status in EXECUTION.final,
+        cancels=run.status not in EXECUTION.final,
+        redrives=whole.redrives,
+        redriven_as=whole.redriven_as,
+        children=whole.children,
+        artifacts=whole.artifacts,
+        inputs=_pieces(inputs_of(run, secrets)),
+        opened=opened,
+        history=await _history(request, run),
+        result=_result(run) if opened is None else None,
+        failed=_failed_step(run),
+        before=await _earlier(request, run),
+        base_url=request.base_url,
+    )
+
+
+def _picture(whole: Whole) -> Picture | None:
+    run, definition, at = whole.run, whole.definition, whole.explained.at
+    if definition is None:
+        return None
+    time = axis(run, definition, at)
+    return Picture(lay_out(definition.steps), rows(run, definition, time, at), time)
+
+
+def _failed_step(run: Execution) -> str | None:
+    """What the title names."""
+    failed = run.status is ExecutionStatus.FAILED
+    return run.status_reason.step_name if failed and run.status_reason else None
+
+
+async def _earlier(request: Request, run: Execution) -> str | None:
+    """What it is first compared with: what it redrives, else the run of the workflow before it."""
+    if run.redrive_of is not None:
+        return run.redrive_of
+    where = ExecutionFilter(workflow_id=run.workflow_id, until=run.accepted_at)
+    newest = PageRequest(size=1, after=TOP)
+    found = await list_executions(request.services, request.who, newest, where)
+    return next((one.id for one in found.rows), None)
+
+
+def _result(run: Execution) -> Shown | None:
+    if run.status is not ExecutionStatus.COMPLETED:
+        return None
+    return shown(result_view(run).output)
+
+
+async def _history(request: Request, run: Execution) -> Sequence[Any]:
+    """The last events, or those after the number in the address."""
+    text = request.query("events")
+    after = number_of(text) if text else max(run.events - EVENTS, 0)
+    services, who = request.services, request.who
+    _, found = await read_events(services, who, run.id, after, EVENTS)
+    return [event_view(one) for one in found]
+
+
+def _pieces(inputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """Inputs in a line each, as JSON."""
+    texts = ((name, dump_json(plain(value))) for name, value in inputs.items())
+    return [(name, text.decode("utf-8", "replace")) for name, text in texts]
+
+
+async def output(request: Request) -> Response:
+    """The result as a file."""
+    run = await read_result(request.services, request.who, request.params["id"])
+    return output_response(run.id, plain(result_view(run).output))
+
+
+async def live(request: Request) -> Response:
+    """Tells that the execution changed, with the number of its last event; never what."""
+    after = max(last_event_id(request), number_of(request.query("after")))
+    await read_execution(request.services, request.who, request.params["id"])
+    return StreamingResponse(
+        _changes(request, after), media_type="text/event-stream", headers=UNBUFFERED
+    )
+
+
+async def _changes(request: Request, seen: int) -> AsyncIterator[bytes]:
+    loop, id, config = get_running_loop(), request.params["id"], request.context.config
+    yield b"retry: 2000\n\n"
+    said = loop.time()
+    while not config.ending:
+        try:
+            run = await read_execution(request.services, request.who, id)
+        except WfError:
+            return  # the reader comes back and is told why
+        if run.events > seen:
+            yield b"id: %d\nevent: changed\ndata:\n\n" % run.events
+            seen, said = run.events, loop.time()
+        if run.status in EXECUTION.final:
+            yield b"id: %d\nevent: end\ndata:\n\n" % run.events
+            return
+        if loop.time() - said >= HEARTBEAT_S:
+            yield b": still there\n\n"
+            said = loop.time()
+        await request.services.wakeup.rest(id, LOOK_MS)

@@ -1,0 +1,204 @@
+"""
+One step of an execution: what it did in each round, its attempts, output, lines and what it saw.
+
+Of an output a page shows the first 64 KB; all of it is a download. Secrets are masked as the API
+masks them, because the same views are shown.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from json import dumps
+from typing import Any
+
+from attrs import frozen
+from starlette.responses import Response
+
+from adapters_http.downloads import output_response
+from adapters_http.request import Request, event_number
+from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.execution import StepResult
+from wfcore.model.json import Json
+from wfcore.rules.execution.scope import name_of, prefix_of, scope
+from wfcore.rules.explain.progress import Row, key_of, rounds_of
+from wfcore.rules.masking import mask, secret_values
+from wfcore.usecases.executions.browsing import Whole
+from wfcore.usecases.executions.executions import read_execution, read_logs
+from wfcore.wire.converter import plain
+from wfcore.wire.events import log_view
+from wfcore.wire.executions import step_view
+
+SHOWN = 64 * 1024
+"""Characters of an output that a page shows."""
+LINES = 200
+"""Output lines that a page shows."""
+MOST_ROUNDS = 1_000
+"""Squares in the picture of a loop."""
+_MOST_NODES = 400
+
+
+@frozen
+class Shown:
+    """
+    A value for people: its first `SHOWN` characters, and as a tree where it is small enough to be
+    one.
+    """
+
+    text: str
+    whole: bool
+    size: int
+    tree: Json
+    has_tree: bool
+
+
+@frozen
+class Round:
+    """One square in the picture of a loop."""
+
+    key: str
+    path: str
+    result: StepResult
+
+
+@frozen
+class Opened:
+    """
+    A step as its page shows it. `key` None: it is in a loop, and no round was chosen. `view`: what
+    the API answers for it. `saw`: names of the steps whose results it could use. `item`: what its
+    round is about.
+    """
+
+    row: Row
+    key: str | None
+    path: str
+    view: Any = None
+    output: Shown | None = None
+    lines: Sequence[Any] = ()
+    lines_after: int | None = None
+    saw: Sequence[str] = ()
+    item: Shown | None = None
+    rounds: Sequence[Round] = ()
+    more_rounds: int = 0
+
+
+async def opened_step(request: Request, whole: Whole, rows: Mapping[str, Row]) -> Opened | None:
+    """The step that the address names, if it does. Raises `NotFound`."""
+    asked = request.params.get("name")
+    if asked is None:
+        return None
+    row = rows.get(name_of(asked))
+    if row is None:
+        raise NotFound("Step")
+    numbers = _rounds(asked, request.params.get("round"), len(row.loops))
+    if numbers is None:
+        return _all_rounds(row)
+    return await _one(request, whole, row, key_of(row.step.name, row.loops, numbers))
+
+
+def _rounds(asked: str, text: str | None, wanted: int) -> Sequence[int] | None:
+    """The rounds that an address names; None: none. Raises `NotFound`."""
+    try:
+        found = rounds_of(asked) if text is None else tuple(int(part) for part in text.split("."))
+    except ValueError:
+        raise NotFound("Step") from None
+    if not found and wanted:
+        return None
+    if len(found) != wanted:
+        raise NotFound("Step")
+    return found
+
+
+def _all_rounds(row: Row) -> Opened:
+    """A step of a loop: failed rounds first, then by number."""
+    by_number = [_round(row, key, result) for key, result in row.results]
+    bad = ("FAILED", "INTERRUPTED", "REJECTED")
+    ordered = sorted(by_number, key=lambda one: one.result.status not in bad)
+    return Opened(
+        row,
+        None,
+        row.step.name,
+        rounds=ordered[:MOST_ROUNDS],
+        more_rounds=max(0, len(ordered) - MOST_ROUNDS),
+    )
+
+
+def _round(row: Row, key: str, result: StepResult) -> Round:
+    return Round(key, f"{row.step.name}/{'.'.join(map(str, rounds_of(key)))}", result)
+
+
+async def _one(request: Request, whole: Whole, row: Row, key: str) -> Opened:
+    run = whole.run
+    path = row.step.name if not row.loops else _round(row, key, None).path  # type: ignore[arg-type]
+    if key not in run.step_results:
+        if row.loops:
+            raise NotFound("Step")
+        return Opened(row, key, path, saw=())
+    after = number_of(request.query("lines"))
+    services, who = request.services, request.who
+    _, found, last = await read_logs(services, who, run.id, after, key, LINES)
+    view = step_view(run, key)
+    return Opened(
+        row,
+        key,
+        path,
+        view,
+        shown(view.output) if view.output is not None else None,
+        [log_view(one) for one in found],
+        last if len(found) >= LINES else None,
+        _saw(whole, key),
+        _item(whole, key),
+    )
+
+
+def _saw(whole: Whole, key: str) -> Sequence[str]:
+    """Names of the steps that had begun before it."""
+    names = list(whole.run.step_results)
+    before = {name_of(name) for name in names[: names.index(key)]}
+    seen = scope(whole.definition, whole.run, prefix_of(key))["steps"] if whole.definition else {}
+    assert isinstance(seen, Mapping)
+    return [name for name in seen if name in before]
+
+
+def _item(whole: Whole, key: str) -> Shown | None:
+    """The item of its round, where it is in a loop."""
+    rounds, definition = rounds_of(key), whole.definition
+    if not rounds or definition is None:
+        return None
+    loop = whole.run.step_results.get(key.rsplit(".", 2)[0])
+    items = loop.items if loop else None
+    if not isinstance(items, list | tuple) or rounds[-1] >= len(items):
+        return None
+    return shown(mask(items[rounds[-1]], secret_values(whole.run)))
+
+
+def shown(value: Json) -> Shown:
+    """A value that is masked already, as a page shows it."""
+    text = value if isinstance(value, str) else dumps(plain(value), indent=1, ensure_ascii=False)
+    parts = isinstance(value, dict | list | tuple)
+    has_tree = parts and len(text) <= SHOWN and _nodes(value) <= _MOST_NODES
+    return Shown(text[:SHOWN], len(text) <= SHOWN, len(text), value if has_tree else None, has_tree)
+
+
+def _nodes(value: Json) -> int:
+    """How many parts a value has, up to a little more than a page shows."""
+    if isinstance(value, Mapping):
+        inside = list(value.values())
+    elif isinstance(value, list | tuple):
+        inside = list(islice(value, _MOST_NODES + 1))
+    else:
+        return 1
+    return 1 + sum(_nodes(one) for one in inside[: _MOST_NODES + 1])
+
+
+def number_of(text: str | None) -> int:
+    """The number of an event in an address; 0 for what is none: people type addresses."""
+    try:
+        return event_number("after", text)
+    except InvalidInput:
+        return 0
+
+
+async def output(request: Request) -> Response:
+    """The output of one step as a file."""
+    run = await read_execution(request.services, request.who, request.params["id"])
+    key = request.params["name"]
+    return output_response(key, plain(step_view(run, key).output))

@@ -1,0 +1,111 @@
+"""How far each step of a definition is: a row for each, over all rounds of loops. XP-3."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import frozen
+
+from wfcore.model.execution import Execution, StepResult, StepStatus
+from wfcore.model.workflow import Definition, LoopStep, Step, lists_of
+from wfcore.rules.definition.flow import kind_of
+from wfcore.rules.execution.scope import name_of
+from wfcore.rules.explain.timeline import Axis
+from wfcore.time import DurationMs, EpochMs
+
+_TELLING = (
+    StepStatus.FAILED,
+    StepStatus.INTERRUPTED,
+    StepStatus.REJECTED,
+    StepStatus.AWAITING_APPROVAL,
+    StepStatus.RUNNING,
+    StepStatus.CANCELLED,
+    StepStatus.COMPLETED,
+    StepStatus.SKIPPED,
+)
+"""Of several rounds, the first of these that occurs is the state of the step."""
+
+
+@frozen
+class Bar:
+    """Where a result stands on the axis: from `x`, `width` wide."""
+
+    x: float
+    width: float
+    status: StepStatus
+
+
+@frozen
+class Row:
+    """
+    One step of the definition. `depth`: how many steps are around it. `loops`: those of them that
+    are loops, the outermost first. `status` None: not begun. `results`: by key, one for each
+    round, in order of the rounds. `took`: of a single result that has ended.
+    """
+
+    step: Step
+    kind: str
+    depth: int
+    loops: tuple[str, ...]
+    status: StepStatus | None
+    results: tuple[tuple[str, StepResult], ...]
+    counts: Mapping[StepStatus, int]
+    bars: tuple[Bar, ...]
+    took: DurationMs | None
+
+
+MOST_BARS = 50
+
+
+def rows(run: Execution, definition: Definition, axis: Axis, now: EpochMs) -> tuple[Row, ...]:
+    """The steps in the order of the text. XP-3."""
+    by_name: dict[str, list[tuple[str, StepResult]]] = defaultdict(list)
+    for key, result in run.step_results.items():
+        by_name[name_of(key)].append((key, result))
+    return tuple(
+        _row(step, depth, loops, by_name[step.name], axis, now)
+        for step, depth, loops in _walk(definition.steps, 0, ())
+    )
+
+
+def _walk(
+    steps: Sequence[Step], depth: int, loops: tuple[str, ...]
+) -> Iterator[tuple[Step, int, tuple[str, ...]]]:
+    for step in steps:
+        yield step, depth, loops
+        around = (*loops, step.name) if isinstance(step, LoopStep) else loops
+        for _, inside in lists_of(step):
+            yield from _walk(inside, depth + 1, around)
+
+
+def _row(
+    step: Step,
+    depth: int,
+    loops: tuple[str, ...],
+    results: list[tuple[str, StepResult]],
+    axis: Axis,
+    now: EpochMs,
+) -> Row:
+    results.sort(key=lambda one: rounds_of(one[0]))
+    counts: dict[StepStatus, int] = defaultdict(int)
+    for _, result in results:
+        counts[result.status] += 1
+    status = next((one for one in _TELLING if one in counts), None)
+    took = results[0][1].duration_ms if len(results) == 1 and not loops else None
+    bars = tuple(_bar(result, axis, now) for _, result in results[:MOST_BARS])
+    return Row(step, kind_of(step), depth, loops, status, tuple(results), counts, bars, took)
+
+
+def _bar(result: StepResult, axis: Axis, now: EpochMs) -> Bar:
+    x = axis.place(result.started_at)
+    return Bar(x, axis.place(result.completed_at or now) - x, result.status)
+
+
+def rounds_of(key: str) -> tuple[int, ...]:
+    """The rounds in the key of a step: `outer.2.inner.0.step` is in (2, 0)."""
+    return tuple(int(part) for part in key.split(".")[1:-1:2])
+
+
+def key_of(name: str, loops: Sequence[str], rounds: Sequence[int]) -> str:
+    """The key of the step *name* in these rounds of the loops around it."""
+    around = (f"{loop}.{round}." for loop, round in zip(loops, rounds, strict=True))
+    return "".join((*around, name))

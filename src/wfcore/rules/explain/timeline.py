@@ -1,0 +1,114 @@
+"""
+When the steps of an execution ran, on an axis from which long waiting is cut out. XP-3.
+
+Work is what a process, a model or another execution does. Where nothing works (an approval is
+open, a delay runs, the machine was off), the axis keeps a short piece of fixed width, and says how
+long it was: a step of 84 ms stays visible beside an approval of two days.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from attrs import frozen
+
+from wfcore.model.execution import Awaits, Execution, StepResult, StepStatus
+from wfcore.model.workflow import ApprovalStep, Definition, DelayStep, LoopStep, ParallelStep
+from wfcore.rules.execution.scope import name_of
+from wfcore.time import DurationMs, EpochMs
+
+LONG = 0.2
+"""A wait longer than this part of all the work is cut."""
+CUT_WIDTH = 0.06
+"""What a cut keeps, in parts of the axis; of many cuts less."""
+MOST_CUTS = 8
+
+Interval = tuple[EpochMs, EpochMs]
+
+
+@frozen
+class Cut:
+    """Waiting of `length` ms that takes only `width` of the axis from `x`."""
+
+    x: float
+    width: float
+    length: DurationMs
+
+
+@frozen
+class Axis:
+    """Places from 0 to 1; between two `points` (instant, place) time runs evenly."""
+
+    points: tuple[tuple[EpochMs, float], ...]
+    cuts: tuple[Cut, ...] = ()
+
+    def place(self, at: EpochMs) -> float:
+        """Where an instant stands; what lies outside stands at the edge."""
+        before = self.points[0]
+        for point in self.points[1:]:
+            if at <= point[0]:
+                span = point[0] - before[0]
+                part = max(at - before[0], 0) / span if span else 1.0
+                return before[1] + part * (point[1] - before[1])
+            before = point
+        return before[1]
+
+
+def axis(run: Execution, definition: Definition | None, now: EpochMs) -> Axis:
+    """The axis of everything that *run* has done until *now*. XP-3."""
+    begin = run.accepted_at
+    end = max(run.completed_at or now, begin + 1)
+    worked = _merged(_work(run, definition, EpochMs(end)))
+    total = sum(until - since for since, until in worked) or end - begin
+    gaps = _gaps(worked, begin, EpochMs(end))
+    by_length = sorted(gaps, key=lambda gap: gap[0] - gap[1])
+    long = {gap for gap in by_length[:MOST_CUTS] if gap[1] - gap[0] > LONG * total}
+    if not worked or not long:
+        return Axis(((begin, 0.0), (EpochMs(end), 1.0)))
+    return _cut(begin, EpochMs(end), sorted(long))
+
+
+def _cut(begin: EpochMs, end: EpochMs, long: Sequence[Interval]) -> Axis:
+    width = min(CUT_WIDTH, 0.4 / len(long))
+    kept = end - begin - sum(until - since for since, until in long)
+    scale = (1 - width * len(long)) / kept if kept else 0.0
+    points, cuts, x, at = [(begin, 0.0)], list[Cut](), 0.0, begin
+    for since, until in long:
+        x += (since - at) * scale
+        cuts.append(Cut(x, width, DurationMs(until - since)))
+        points += [(since, x), (until, x + width)]
+        x, at = x + width, until
+    return Axis((*points, (end, 1.0)), tuple(cuts))
+
+
+def _work(run: Execution, definition: Definition | None, end: EpochMs) -> Iterable[Interval]:
+    """When something worked; a failed attempt's wait for the next counts as work of its step."""
+    for key, result in run.step_results.items():
+        if not _waits(key, result, definition):
+            yield max(result.started_at, run.accepted_at), min(result.completed_at or end, end)
+
+
+def _waits(key: str, result: StepResult, definition: Definition | None) -> bool:
+    """Whether the step only holds others, or lets time pass."""
+    passive = result.awaits in (Awaits.STEPS, Awaits.TIME) or result.approval_id is not None
+    try:
+        step = definition.step(name_of(key)) if definition else None
+    except KeyError:
+        step = None
+    holds = isinstance(step, ParallelStep | LoopStep | ApprovalStep | DelayStep)
+    ended = result.completed_at is None and result.status is not StepStatus.RUNNING
+    return passive or holds or ended
+
+
+def _merged(intervals: Iterable[Interval]) -> list[Interval]:
+    found: list[Interval] = []
+    for since, until in sorted(intervals):
+        if found and since <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], until))
+        else:
+            found.append((since, max(since, until)))
+    return found
+
+
+def _gaps(worked: Sequence[Interval], begin: EpochMs, end: EpochMs) -> list[Interval]:
+    edges = [begin, *(at for interval in worked for at in interval), end]
+    pairs = zip(edges[::2], edges[1::2], strict=True)
+    return [(since, until) for since, until in pairs if until > since]

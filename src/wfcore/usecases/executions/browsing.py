@@ -1,0 +1,157 @@
+"""
+What people look for among executions: counts, a search, one with all that belongs to it, two beside
+each other. PG-6, XP-3, XP-4.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from attrs import frozen
+
+from wfcore.errors import NotFound, Unreadable
+from wfcore.model.access import Permission, Principal, Share
+from wfcore.model.execution import Artifact, Execution, ExecutionStatus, Replay
+from wfcore.model.page import PageCursor, PageRequest
+from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.ports.store import View
+from wfcore.rules.auth.access import includes, permission_on, sees_execution
+from wfcore.rules.execution.redrive import FROM
+from wfcore.usecases.executions.executions import (
+    EVERY_EXECUTION,
+    redriven_as,
+    starter_names,
+    visible,
+)
+from wfcore.usecases.executions.explaining import Explanation, explain_execution
+from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import execution_for
+
+MOST_COUNTED = 1_000
+"""Up to so many executions of a status are counted. PG-6."""
+TOP = PageCursor(1 << 52, "")
+"""Before every row of a list by age: its first page by position, which counts nothing."""
+SHORTEST_END = 4
+"""Characters of an id's end that are looked for."""
+_WORKFLOWS = PageRequest(1, 200)
+_MOST_CHILDREN = 100
+
+
+async def count_executions(
+    services: Services, who: Principal | None, where: ExecutionFilter = EVERY_EXECUTION
+) -> Mapping[ExecutionStatus, int]:
+    """How many of those that `list_executions` shows have each status, to `MOST_COUNTED`. PG-6."""
+    async with services.store.view() as view:
+        found = await visible(view, who, where)
+        return await view.executions.by_status(found, MOST_COUNTED + 1)
+
+
+async def find_execution(services: Services, who: Principal, text: str) -> str | None:
+    """The execution with that id, or that the caller's idempotency key started. IK-1."""
+    async with services.store.view() as view:
+        run = await view.get(Execution, text)
+        if run is None:
+            run = await _started_by(view, who, text)
+    return run.id if run and sees_execution(run, who.account.id) else None
+
+
+async def _started_by(view: View, who: Principal, key: str) -> Execution | None:
+    """What the first request with an idempotency key started, of any key of the caller's."""
+    callers = [who.account.id, *(one.id for one in await view.keys.of_account(who.account.id))]
+    flows = await view.workflows.visible_to(who.account.id, _WORKFLOWS)
+    scopes = [f"start:{caller}:{flow.id}" for caller in callers for flow in flows.rows]
+    scopes += [f"webhook:{one.id}" for one in await view.webhooks.all_of_owner(who.account.id)]
+    for scope in scopes:
+        if (replay := await view.get(Replay, scope, key)) is not None:
+            return await view.get(Execution, replay.execution_id)
+    return None
+
+
+async def newest_of(services: Services, who: Principal) -> Mapping[str, object]:
+    """
+    What tells that `executions` or the `inbox` of *who* changed, to be compared with a later one:
+    the newest of each, however long the lists are.
+    """
+    me, one = who.account, PageRequest(size=1, after=TOP)
+    async with services.store.view() as view:
+        runs = await view.executions.list(ExecutionFilter(owner_id=me.id), one)
+        mine = ApprovalFilter(account_id=me.id, email=me.email, waiting=True)
+        asks = await view.approvals.list(mine, one)
+    return {
+        "executions": [(run.id, run.status) for run in runs.rows],
+        "inbox": [approval.id for approval in asks.rows],
+    }
+
+
+async def workflow_names(services: Services, who: Principal) -> Sequence[Workflow]:
+    """The first workflows that *who* sees, by name: what a list can be narrowed to."""
+    async with services.store.view() as view:
+        return (await view.workflows.visible_to(who.account.id, _WORKFLOWS)).rows
+
+
+@frozen
+class Whole:
+    """
+    One execution and what belongs to it. `definition`: the one that it runs; None: it cannot be
+    read. `names`: of whoever started it, by id. `children`: the executions that it started, by id,
+    as far as the caller sees them. `redrives`: whether the caller may redrive it now.
+    """
+
+    explained: Explanation
+    definition: Definition | None
+    names: Mapping[str, str]
+    children: Mapping[str, Execution]
+    artifacts: Sequence[Artifact]
+    redriven_as: str | None
+    redrives: bool
+
+    @property
+    def run(self) -> Execution:
+        """The execution itself."""
+        return self.explained.run
+
+
+async def read_whole(services: Services, who: Principal, execution_id: str) -> Whole:
+    """One execution as its page shows it. Raises `NotFound`."""
+    explained = await explain_execution(services, who, execution_id)
+    run = explained.run
+    async with services.store.view() as view:
+        workflow = await view.get(Workflow, run.workflow_id)
+        share = await view.get(Share, run.workflow_id, who.account.id)
+        held = permission_on(workflow, who.account.id, share) if workflow else None
+        artifacts = await view.artifacts.of_execution(run.id)
+        children = await _children(view, run, who)
+    return Whole(
+        explained,
+        explained.definition,
+        await starter_names(services, [run]),
+        children,
+        artifacts,
+        await redriven_as(services, run),
+        run.status in FROM and held is not None and includes(held, Permission.EXECUTE),
+    )
+
+
+async def _children(view: View, run: Execution, who: Principal) -> Mapping[str, Execution]:
+    ids = [one.child_id for one in run.step_results.values() if one.child_id][:_MOST_CHILDREN]
+    found = [await view.get(Execution, id) for id in ids]
+    return {one.id: one for one in found if one and sees_execution(one, who.account.id)}
+
+
+async def read_some(
+    services: Services, who: Principal, ids: Iterable[str]
+) -> Sequence[tuple[Execution, Definition | None, str | None]]:
+    """
+    Those of *ids* that *who* sees, each with the definition that it runs, and the last execution
+    that redrives it: for a look at them before something is done.
+    """
+    found = list[tuple[Execution, Definition | None, str | None]]()
+    for id in dict.fromkeys(ids):
+        try:
+            async with services.store.view() as view:
+                run = await execution_for(view, who, id)
+                snapshot = await view.get(DefinitionSnapshot, run.workflow_id, run.revision)
+        except (NotFound, Unreadable):
+            continue
+        definition = snapshot.definition if snapshot else None
+        found.append((run, definition, await redriven_as(services, run)))
+    return found
