@@ -6,9 +6,7 @@ refreshTimes();
 setInterval(refreshTimes, 60_000);
 
 document.querySelector("form.leave")?.addEventListener("submit", () => {
-  for (const key of Object.keys(localStorage)) {
-    if (key.startsWith("wfcore:draft:")) localStorage.removeItem(key);
-  }
+  for (const key of Object.keys(localStorage)) key.startsWith("wfcore:draft:") && localStorage.removeItem(key);
 });
 
 document.addEventListener("click", (event) => {
@@ -21,19 +19,19 @@ const keysOn = document.getElementById("keys-on");
 keysOn.checked = localStorage.getItem("wfcore:keys") !== "off";
 keysOn.addEventListener("change", () => localStorage.setItem("wfcore:keys", keysOn.checked ? "on" : "off"));
 
-let prefix = "";
+let going = false;
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") document.querySelector("details.menu")?.removeAttribute("open");
   const typing = event.target.closest("input, select, textarea, [contenteditable], dialog[open]");
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key !== "?" && !keysOn.checked) return;
-  const place = prefix && document.querySelector(`.places [data-go="${CSS.escape(event.key)}"]`);
-  prefix = event.key === "g" && !prefix ? "g" : "";
+  const places = going ? [...document.querySelectorAll(".places a")] : [];
+  const place = places.find((one) => one.dataset.go === event.key);
+  going = event.key === "g" && !going;
   const act = place ? () => place.click() : KEYS[event.key];
-  if (act) {
-    event.preventDefault();
-    act();
-  }
+  if (!act) return;
+  event.preventDefault();
+  act();
 });
 
 const KEYS = {
@@ -47,5 +45,5 @@ const KEYS = {
 function move(by) {
   const links = [...document.querySelectorAll(".list h2 a, .runs th a")];
   const at = links.indexOf(document.activeElement);
-  links[Math.max(0, Math.min(links.length - 1, at + by))]?.focus();
+  links[Math.max(0, at + by)]?.focus();
 }
