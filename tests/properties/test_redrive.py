@@ -54,8 +54,9 @@ def test_inputs_that_break_the_declarations_start_nothing():
 @given(sequences(), st.sampled_from([s for s in S if s not in FROM]), st.data())
 def test_only_a_stopped_execution_is_redriven(definition, status, data):
     """EX-17: what runs, waits or completed is not found."""
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound) as refused:
         kept_results(data.draw(executions(status)), definition, NOW)
+    assert str(refused.value) == str(NotFound("Execution"))
 
 
 @given(ended_badly)

@@ -23,10 +23,10 @@ delays = st.integers(0, 10**9).map(DurationMs)
 backoffs = st.floats(1, 10)
 
 
-def failed(step, attempts, permanent=False, timed_out=False, id="exec_1"):
+def failed(step, attempts, id="exec_1", **how):
     result = builders.step_result(StepStatus.RUNNING, attempts=attempts)
     run = builders.execution(id, step_results={"work": result})
-    return after_failure(run, step, "work", "no", NOW, permanent=permanent, timed_out=timed_out)
+    return after_failure(run, step, "work", "no", NOW, **how)
 
 
 def step_with(*retry, **fields):
