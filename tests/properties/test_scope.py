@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from wfcore.model.execution import Awaits, StepStatus
 from wfcore.model.workflow import Branch, LoopStep, ParallelStep
-from wfcore.rules.execution.scope import name_of, prefix_of, round_prefix, scope
+from wfcore.rules.execution.scope import keys_seen, name_of, prefix_of, round_prefix, scope
 from wfcore.testing import builders
 
 code = builders.code_step
@@ -134,3 +134,15 @@ def test_a_key_is_a_prefix_and_a_name(rounds: list[tuple[str, int]], name: str) 
         prefix = round_prefix(prefix + loop_name, index)
     assert prefix == "".join(f"{loop_name}.{index}." for loop_name, index in rounds)
     assert (prefix_of(prefix + name), name_of(prefix + name)) == (prefix, name)
+
+
+def test_steps_are_found_in_the_innermost_frame_that_has_begun_them() -> None:
+    """FL-2, AP-29: from within a round outwards; no round sees into another one."""
+    row, other = round_prefix("outer", 1), round_prefix("outer", 0)
+    cell = round_prefix(f"{row}inner", 0)
+    begun = ("top", f"{row}first", f"{other}first", f"{cell}deep")
+    run = builders.execution(step_results={key: done() for key in begun})
+    asked = ("deep", "first", "top", "after")
+    assert keys_seen(TREE, run, cell, asked) == (f"{cell}deep", f"{row}first", "top")
+    assert keys_seen(TREE, run, row, asked) == (f"{row}first", "top")
+    assert keys_seen(TREE, run, "", asked) == ("top",)
