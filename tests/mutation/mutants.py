@@ -88,7 +88,8 @@ def known(module: str) -> dict[str, Any]:
     text = digest([path_of(module)])
     came = kept(module) if (FOLDER / f"{module}.json").exists() else {}
     fresh = {"text": text, "made": 0, "drawn": []}
-    maps: dict[str, Any] = {"status": {}, "changes": {}, "killers": {}, "files": {}}
+    killers = came.get("killers", {})  # what killed before most likely does so again
+    maps: dict[str, Any] = {"status": {}, "changes": {}, "killers": killers, "files": {}}
     return came if came.get("text") == text else fresh | maps
 
 
