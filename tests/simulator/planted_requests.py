@@ -12,7 +12,7 @@ from wfcore.model.execution import Execution, ExecutionStatus, Replay
 from wfcore.ports.counters import Taken, Window
 from wfcore.rules.approval import machine as decisions
 from wfcore.rules.approval.machine import BY_TIMEOUT, Approve, Expire, decide, expired
-from wfcore.rules.execution import machine, proceed
+from wfcore.rules.execution import fold, machine, proceed
 from wfcore.rules.execution.fold import advance
 from wfcore.usecases import unit_of_work
 from wfcore.usecases.approvals import approvals, expiry
@@ -194,3 +194,14 @@ def each_branch_asks_for_budget(patch: pytest.MonkeyPatch) -> None:
 def link_and_account_are_two(patch: pytest.MonkeyPatch) -> None:
     """Who has agreed by personal link agrees once more with the account."""
     patch.setattr(decisions, "one_person", lambda one, other: one.account == other.account)
+
+
+def a_round_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Going back drops the results of the round instead of putting them aside."""
+    once = fold._revised
+
+    def forgets(run: Execution, fact: Any, now: Any) -> Any:
+        change = once(run, fact, now)
+        return evolve(change, changes={**change.changes, "put_aside": run.put_aside})
+
+    patch.setitem(fold.FOLDS, machine.Revised, forgets)  # type: ignore[arg-type]

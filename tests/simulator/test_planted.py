@@ -45,6 +45,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted_requests.expiry_overrides, {"decided twice", "decided alone"}),
     (planted_requests.approvals_outlive, {"asks after the end"}),
     (planted_requests.link_and_account_are_two, {"two voices"}),
+    (planted_requests.a_round_is_forgotten, {"result changed"}),
     (
         planted_requests.retried_without_reading,
         {"after the end", "result changed", "fence", "not recorded", "no end"},
