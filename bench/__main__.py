@@ -17,6 +17,7 @@ from pathlib import Path
 from attrs import define
 
 from bench import (
+    console,
     http,
     kit,
     largest,
@@ -234,9 +235,16 @@ def main() -> int:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
-        for name in asked.parts or [name for name in PARTS if name != "without"]:
+        for name in asked.parts or [name for name in PARTS if name not in ON_DEMAND]:
             PARTS[name](report, asked, Path(folder, name))
     return 0 if report.kept else 1
+
+
+def console_rows(report: Report, folder: Path) -> None:
+    """Pages over a store of a million executions, and ten thousand open approvals."""
+    found = console.fill(folder)
+    for what, ms in console.measured(folder, found):
+        report.most(what, ms, "ms", console.MOST_MS)
 
 
 def postgres_rows(report: Report, seconds: float, long: bool) -> None:
@@ -271,6 +279,8 @@ def in_turns_few(one: Callable[[], float], other: Callable[[], float]) -> tuple[
     return sorted(turns, key=lambda turn: turn[0] / turn[1])[1]
 
 
+ON_DEMAND = ("without", "console")
+"""Parts that run only when they are named."""
 PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "http": lambda report, asked, folder: http_rows(report, asked.seconds, folder),
     "writer": lambda report, asked, folder: writer_rows(report, asked.seconds),
@@ -279,6 +289,7 @@ PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "store": lambda report, asked, folder: store_rows(report, asked.seconds, folder, asked.long),
     "postgres": lambda report, asked, folder: postgres_rows(report, asked.seconds, asked.long),
     "largest": lambda report, asked, folder: largest_rows(report, folder),
+    "console": lambda report, asked, folder: console_rows(report, folder),
     "without": lambda report, asked, folder: without_rows(report, asked.seconds, folder),
 }
 
