@@ -1,8 +1,8 @@
 """
 `python -m bench console`: how long pages take in a store that holds much.
 
-The store is made of a few executions that use cases made, copied by SQL; 1,000,000 executions and
-10,000 open approvals, which take some minutes. Each page is asked for over a connection that stays
+1,000,000 ended executions are copies, made by SQL, of two that use cases made; 10,000 open approvals
+are made by use cases, which takes some minutes. Each page is asked for over a connection that stays
 open; the median of `TIMES` is held to 80 ms.
 """
 
