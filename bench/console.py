@@ -1,9 +1,9 @@
 """
 `python -m bench console`: how long pages take in a store that holds much.
 
-1,000,000 ended executions are copies, made by SQL, of two that use cases made; 10,000 open approvals
-are made by use cases, which takes some minutes. Each page is asked for over a connection that stays
-open; the median of `TIMES` is held to 80 ms.
+1,000,000 ended executions are copies, made by SQL, of two that use cases made; 10,000 open
+approvals are made by use cases, which takes some minutes. Each page is asked for over a connection
+that stays open; the median of `TIMES` is held to 80 ms.
 """
 
 import asyncio

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from console.approval_case import Case, approve, bar, both, cell, pick, rows, show
 from console.conftest import CHROMIUM, QUIET, Site, enter
+from console.execution_case import Runs, in_every_state
 from wfcore.rules.auth.signature import personal_path
 
 Scene = Callable[[Site, Page], None]
@@ -101,7 +102,40 @@ def _personal(site: Site) -> str:
     return site.url + personal_path(key, case.now(), "ann@example.org")
 
 
+def executions(site: Site, page: Page) -> None:
+    enter(site, page)
+    in_every_state(Runs(site))
+    page.goto(f"{site.url}/executions")
+
+
+def _execution(state: str, more: str = "") -> Scene:
+    def scene(site: Site, page: Page) -> None:
+        enter(site, page)
+        runs = Runs(site)
+        page.goto(runs.url(in_every_state(runs)[state]) + more)
+
+    scene.__name__ = f"execution_{state}{more.replace('/', '_')}"
+    return scene
+
+
+def redrive(site: Site, page: Page) -> None:
+    enter(site, page)
+    ids = in_every_state(Runs(site))
+    page.goto(f"{site.url}/executions/redrive?id={ids['failed']}&id={ids['running']}")
+
+
+def compare(site: Site, page: Page) -> None:
+    enter(site, page)
+    runs = Runs(site)
+    ids = in_every_state(runs)
+    page.goto(f"{runs.url(ids['failed'])}/compare/{ids['completed']}")
+
+
+STATES = ("pending", "running", "waiting", "interrupted", "completed", "failed", "cancelled")
+
 SCENES: tuple[Scene, ...] = (
+    *(executions, redrive, compare, *map(_execution, STATES)),
+    *(_execution("failed", "/steps/fraud_model"), _execution("running", "/steps/bank_limit")),
     *(sign_in, link, error, empty, inbox, editing, sheet, conflict, decided, guest, over),
 )
 LOOKS: dict[str, dict[str, Any]] = {
