@@ -45,7 +45,10 @@ def check_command(session: Session) -> int:
 def _told(settings: Settings) -> Iterator[Told]:
     path = database_of(settings.store, settings.data)
     if path is None:
-        raise Failed("this store is no file: a database server checks its own (pg_amcheck)")
+        raise Failed(
+            "this store is no file, and wfcore has nothing that could be checked; a database "
+            "server has tools of its own (pg_amcheck)"
+        )
     if not path.exists():
         raise Failed(f"there is no {path}; wfcore up makes it")
     yield from check(path, settings.data / ARTIFACTS, sealer_of(settings))

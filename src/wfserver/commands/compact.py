@@ -36,7 +36,7 @@ def compact_command(session: Session) -> None:
     settings = session.settings()
     path = database_of(settings.store, settings.data)
     if path is None:
-        raise Failed("this store is no file: a database server gives room back by itself (VACUUM)")
+        raise Failed("this store keeps no file; a database server gives room back by itself")
     if not path.exists():
         raise Failed(f"there is no {path}; wfcore up makes it")
     before = path.stat().st_size

@@ -104,5 +104,5 @@ def prune(session: Session) -> None:
 def _store(system: System) -> SqliteStore:
     store = system.services.store
     if not isinstance(store, SqliteStore):
-        raise Failed("only the store in a file can be sealed anew; see docs/operating.md")
+        raise Failed("this store keeps nothing that could be sealed anew: only one in a file does")
     return store
