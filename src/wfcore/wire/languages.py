@@ -6,8 +6,11 @@ The words in code and templates are English; `wfcore/locale` has their translati
 """
 
 from functools import lru_cache
-from gettext import NullTranslations, translation
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gettext import NullTranslations
 
 DOMAIN = "wfcore"
 LOCALE = Path(__file__).parent.parent / "locale"
@@ -16,8 +19,10 @@ LANGUAGES = (ENGLISH, "de")
 
 
 @lru_cache
-def translations(language: str) -> NullTranslations:
+def translations(language: str) -> "NullTranslations":
     """The words of that language; English for one that is not here, and for what is missing."""
+    from gettext import NullTranslations, translation  # slow to load, and for few
+
     if language not in LANGUAGES or language == ENGLISH:
         return NullTranslations()
     return translation(DOMAIN, LOCALE, [language], fallback=True)
