@@ -15,6 +15,9 @@ from wfcore.effects import Outcome as Outcome
 from wfcore.errors import InvalidDefinition as InvalidDefinition
 from wfcore.errors import InvalidInput as InvalidInput
 from wfcore.errors import MissingExtra as MissingExtra
+from wfcore.errors import Stale as Stale
+from wfcore.errors import StoreRefused as StoreRefused
+from wfcore.errors import StoreUnavailable as StoreUnavailable
 from wfcore.errors import WfError as WfError
 from wfcore.machine import InvalidMachine as InvalidMachine
 from wfcore.machine import Machine as Machine

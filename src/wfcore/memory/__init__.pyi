@@ -1,7 +1,29 @@
 from wfcore.memory.counters import MemoryCounters as MemoryCounters
+from wfcore.memory.disk import Changes as Changes
 from wfcore.memory.disk import Disk as Disk
 from wfcore.memory.disk import Gate as Gate
+from wfcore.memory.disk import Medium as Medium
 from wfcore.memory.disk import MemoryFiles as MemoryFiles
+from wfcore.memory.records import Accounts as Accounts
+from wfcore.memory.records import Audit as Audit
+from wfcore.memory.records import Definitions as Definitions
+from wfcore.memory.records import Keys as Keys
+from wfcore.memory.records import Sessions as Sessions
+from wfcore.memory.records import Shares as Shares
+from wfcore.memory.records import Timers as Timers
+from wfcore.memory.records import Triggers as Triggers
+from wfcore.memory.records import Webhooks as Webhooks
+from wfcore.memory.records import Workflows as Workflows
+from wfcore.memory.runs import Approvals as Approvals
+from wfcore.memory.runs import Artifacts as Artifacts
+from wfcore.memory.runs import Callbacks as Callbacks
+from wfcore.memory.runs import Events as Events
+from wfcore.memory.runs import Executions as Executions
+from wfcore.memory.runs import Groups as Groups
+from wfcore.memory.runs import waits as waits
 from wfcore.memory.store import MemoryStore as MemoryStore
+from wfcore.memory.store import MemoryUnit as MemoryUnit
+from wfcore.memory.tables import ROWS as ROWS
+from wfcore.memory.tables import UnitOfWork as UnitOfWork
 
 __all__: list[str]

@@ -25,6 +25,21 @@ def unwatched(tables: Mapping[str, Rows], changes: Changes) -> None:
     """For disks that nobody watches."""
 
 
+class Medium(Protocol):
+    """
+    What a `MemoryStore` reads and writes. A medium of one's own makes it another store: a file, a
+    key-value database. It is asked only inside of the store's gate, which is the place to open a
+    transaction. Decision 133.
+    """
+
+    @property
+    def tables(self) -> Mapping[str, Mapping[Hashable, Any]]:
+        """The rows of each table by their key, for every name of `ROWS`."""
+
+    def settle(self, changes: Changes) -> None:
+        """Carry out *changes*, all of them or none; they stay after a power cut."""
+
+
 class Disk:
     """Tables of records. Not *durable*: a change is safe only after the next `sync`."""
 

@@ -1,8 +1,8 @@
 """
 What one unit in memory sees: the shared tables under its own changes.
 
-The same list of changes is run twice: leniently when collected (so that the unit reads its own
-writes), strictly when committed, where any expectation that does not hold is `Stale`.
+The same list of changes is run twice: leniently before the unit reads (so that it sees its own
+writes), strictly when it commits, where any expectation that does not hold is `Stale`.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from attrs import AttrsInstance, evolve, frozen
 
 from wfcore.errors import Stale
-from wfcore.memory.disk import Changes, Disk
+from wfcore.memory.disk import Changes, Medium
 from wfcore.model import execution
 
 
@@ -34,11 +34,11 @@ class Table(Generic[R]):
 
 
 class Overlay:
-    """Changes on top of a disk. Nothing reaches the disk before `Disk.settle`."""
+    """Changes on top of a medium. Nothing reaches it before its `settle`."""
 
     __slots__ = ("_strict", "_tables", "changes")
 
-    def __init__(self, disk: Disk, *, strict: bool = False) -> None:
+    def __init__(self, disk: Medium, *, strict: bool = False) -> None:
         self._tables = disk.tables
         self._strict = strict
         self.changes: Changes = {}

@@ -13,6 +13,7 @@ from wfcore.memory.tables import (
     EXECUTIONS,
     FINISHED,
     KEYS,
+    NO_CHAIN,
     SESSIONS,
     SHARES,
     TALLIES,
@@ -21,7 +22,6 @@ from wfcore.memory.tables import (
     WEBHOOKS,
     WORKFLOWS,
     UnitOfWork,
-    audit_chain,
     cut,
     newest,
 )
@@ -172,7 +172,7 @@ class Audit:
         return sorted(found, key=lambda entry: entry.id)[:limit]
 
     async def chain(self) -> AuditChain:
-        return await self.unit.one(CHAIN, "") or audit_chain(self.unit.overlay)
+        return await self.unit.one(CHAIN, "") or NO_CHAIN
 
     async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
         return (await self._where(lambda entry: entry.number > after))[:limit]

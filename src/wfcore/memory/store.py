@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from wfcore.memory import records, runs, writes
-from wfcore.memory.disk import Changes, Disk, Gate
+from wfcore.memory.disk import Changes, Disk, Gate, Medium
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import waiting_in_groups, waits
 from wfcore.memory.tables import (
@@ -41,7 +41,12 @@ R = TypeVar("R")
 
 
 class MemoryUnit:
-    """One unit of work; also serves as a view if nobody commits it."""
+    """
+    One unit of work; also serves as a view if nobody commits it.
+
+    The queries of each subject look at every row of a table: right, and slow where there are many.
+    A subclass replaces those that must be fast on its medium, as in `executions = queries(Mine)`.
+    """
 
     __slots__ = ("_unit",)
 
@@ -122,16 +127,19 @@ class MemoryUnit:
 
 class MemoryStore:
     """
-    Implements `wfcore.ports.store.Store` over a disk of its own or a shared one.
+    Implements `wfcore.ports.store.Store` over a disk of its own or a shared one, or over another
+    medium. `unit_type`: what its units are; a subclass of `MemoryUnit` that replaces some queries.
 
     *now* tells its time: `Clock.service_now` of the process. `ended`: workers whose process is
     known to have died; handles on one disk may share the set.
     """
 
+    unit_type: type[MemoryUnit] = MemoryUnit
+
     def __init__(
-        self, gate: Gate, disk: Disk | None = None, *, now: Now, ended: set[str] | None = None
+        self, gate: Gate, disk: Medium | None = None, *, now: Now, ended: set[str] | None = None
     ) -> None:
-        self.disk = disk or Disk()
+        self.disk: Medium = Disk() if disk is None else disk
         self.ended = set[str]() if ended is None else ended
         self._gate = gate
         self._now = now
@@ -142,7 +150,7 @@ class MemoryStore:
 
     def unit(self) -> MemoryUnit:
         """A unit of work."""
-        return MemoryUnit(UnitOfWork(self.disk, self._gate, self._now, self.ended))
+        return self.unit_type(UnitOfWork(self.disk, self._gate, self._now, self.ended))
 
     def view(self) -> MemoryUnit:
         """A read-only look."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from wfcore.memory.disk import Disk, Gate
+from wfcore.memory.disk import Gate, Medium
 from wfcore.memory.overlay import Change, Overlay, Table
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval
@@ -70,26 +70,50 @@ LOGS = Table[tuple[Event, ...]]("log")
 AUDIT = Table[ChainedEntry]("audit")
 CHAIN = Table[AuditChain]("audit chain")
 
+ROWS: Mapping[str, Any] = {
+    **{table.name: kind for kind, table in _TABLES.items()},
+    **dict.fromkeys([LEASES.name, SERVED.name, LIMITS.name], int),
+    **dict.fromkeys([EVENTS.name, LOGS.name], tuple[Event, ...]),
+    AUDIT.name: ChainedEntry,
+    CHAIN.name: AuditChain,
+}
+"""The name of every table, with what a row of it is; `encode_record` knows them all."""
+
 FINISHED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
+
+
+NO_CHAIN = AuditChain("memory", BEGINNING, BEGINNING)
 
 
 def audit_chain(overlay: Overlay) -> AuditChain:
     """The one chain of a store in memory."""
-    return overlay.get(CHAIN, "") or AuditChain("memory", BEGINNING, BEGINNING)
+    return overlay.get(CHAIN, "") or NO_CHAIN
 
 
 class UnitOfWork:
-    """Where a unit reads and collects. Each read passes the gate, as it would travel."""
+    """
+    Where a unit reads and collects. Each read passes the gate, as it would travel; what was
+    collected before is carried out then.
+    """
 
-    __slots__ = ("_disk", "_gate", "changes", "ended", "now", "overlay")
+    __slots__ = ("_gate", "_overlay", "_seen", "changes", "ended", "medium", "now")
 
-    def __init__(self, disk: Disk, gate: Gate, now: Now, ended: Collection[str] = ()) -> None:
-        self._disk = disk
+    def __init__(self, medium: Medium, gate: Gate, now: Now, ended: Collection[str] = ()) -> None:
+        self.medium = medium
         self._gate = gate
         self.now = now
         self.ended = ended  # workers of which is known that their process has died
-        self.overlay = Overlay(disk)
         self.changes: list[Change] = []
+        self._overlay = Overlay(medium)
+        self._seen = 0  # so many of the changes are in the overlay
+
+    @property
+    def overlay(self) -> Overlay:
+        """What the unit sees, its own changes included. Only to be asked inside of the gate."""
+        for change in self.changes[self._seen :]:
+            change(self._overlay)
+        self._seen = len(self.changes)
+        return self._overlay
 
     def __str__(self) -> str:
         """What was collected, in words."""
@@ -100,11 +124,18 @@ class UnitOfWork:
         )
         return ", ".join(changed)
 
+    async def ask(self, name: str, about: object, apply: Callable[[], R]) -> R:
+        """
+        The result of *apply*, inside of the gate; *name* and *about* say in words what it is. For
+        queries that look at the `medium` themselves, where `changes` is empty.
+        """
+        return await self._gate(name, about, apply)
+
     async def one(self, kind: Table[R], key: Hashable) -> R | None:
-        return await self._gate(kind.name, key, lambda: self.overlay.get(kind, key))
+        return await self.ask(kind.name, key, lambda: self.overlay.get(kind, key))
 
     async def select(self, kind: Table[R], holds: Callable[[R], bool]) -> list[R]:
-        return await self._gate(
+        return await self.ask(
             kind.name, "*", lambda: [one for one in self.overlay.all(kind) if holds(one)]
         )
 
@@ -112,19 +143,19 @@ class UnitOfWork:
         return next(iter(await self.select(kind, holds)), None)
 
     def collect(self, change: Change) -> None:
-        change(self.overlay)
         self.changes.append(change)
 
     async def commit(self) -> None:
         """Carry out everything that was collected, or raise `Stale` and change nothing."""
         await self._gate("commit", self, self._settle, writes=True)
         self.changes.clear()
+        self._overlay, self._seen = Overlay(self.medium), 0
 
     def _settle(self) -> None:
-        settled = Overlay(self._disk, strict=True)
+        settled = Overlay(self.medium, strict=True)
         for change in self.changes:
             change(settled)
-        self._disk.settle(settled.changes)
+        self.medium.settle(settled.changes)
 
 
 def _state(record: Any) -> str:

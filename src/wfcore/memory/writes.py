@@ -1,8 +1,8 @@
 """
 How a unit in memory writes: one way for every kind of record, and the few writes that are special.
 
-Each function gives a change: it is carried out at once on what the unit sees, and again, strictly,
-when the unit commits (see `overlay`).
+Each function gives a change: it is carried out on what the unit sees before its next read, and
+again, strictly, when the unit commits (see `overlay`).
 """
 
 from collections.abc import Callable, Collection
@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import evolve
 
-from wfcore.memory.disk import Changes, Disk
+from wfcore.memory.disk import Changes, Medium
 from wfcore.memory.overlay import Change, Overlay, Table
 from wfcore.memory.tables import (
     APPROVALS,
@@ -126,7 +126,7 @@ def log_audit(entry: AuditEntry, record: str | None) -> Change:
     return change
 
 
-def over_time(disk: Disk, before: EpochMs, limit: int) -> Changes:
+def over_time(disk: Medium, before: EpochMs, limit: int) -> Changes:
     """What deletes up to *limit* entries from the beginning of the chain: those that are old."""
     kept = sorted(Overlay(disk).all(AUDIT), key=lambda entry: entry.number)[:limit]
     entries = [(read_entry(one.text), one) for one in kept]

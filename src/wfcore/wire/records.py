@@ -73,8 +73,14 @@ _CONVERTER = _make_converter()
 
 
 def encode_record(record: Any) -> str:
-    """A record, or an entry of a log, as JSON text."""
-    return json.dumps(writer_of(type(record))(record))
+    """A record, an entry of a log, a tuple of them, or a number, as JSON text."""
+    return json.dumps(_plain(record))
+
+
+def _plain(record: Any) -> Any:
+    if isinstance(record, tuple):
+        return [*map(_plain, record)]
+    return record if isinstance(record, int) else writer_of(type(record))(record)
 
 
 def decode_record(kind: type[R], text: str) -> R:
@@ -114,7 +120,7 @@ def reader_of(cls: type[R]) -> Callable[[Mapping[str, Any]], R]:
 
 @cache
 def _made_reader(cls: Any) -> Callable[[Mapping[str, Any], Any], R]:
-    names = {field.name for field in attrs.fields(cast("type[attrs.AttrsInstance]", cls))}
+    names = {field.name for field in attrs.fields(cls)} if attrs.has(cls) else set[str]()
     renamed: Any = {name: override(rename=STORED_AS[name]) for name in names & STORED_AS.keys()}
     found = make_dict_structure_fn(cls, _CONVERTER, **renamed) if renamed else None
     return found or _CONVERTER.get_structure_hook(cls)
