@@ -79,9 +79,11 @@ docs: .venv/.dev           ## build the documentation; warnings are errors
 
 ##@ Test for long
 
-deep: .venv/.dev           ## properties with many more examples
+deep: .venv/.dev           ## properties, worlds, kills and leaks with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
 	KIT_SEEDS=20 $(BIN)/pytest -q tests/kit/test_comparison.py
+	WORLDS=20000 $(BIN)/pytest -q -n $(WORKERS) tests/simulator/test_worlds.py
+	KILL_ROUNDS=50 LEAK_STEPS=1000 $(BIN)/pytest -q tests/proof/test_kill_loop.py tests/runtime/test_leaks.py
 
 clients: .venv/.dev        ## generate clients in four languages, type-check them, lint and fuzz the API (long)
 	.ci/clients

@@ -1,4 +1,4 @@
-"""Shared by all tests: how deep Hypothesis digs."""
+"""Shared by all tests: how deep Hypothesis digs, and what a pytest inside of a test leaves out."""
 
 import os
 
@@ -8,7 +8,7 @@ settings.register_profile(
     "ci",
     derandomize=True,
     deadline=None,
-    max_examples=60,
+    max_examples=30,
     phases=[phase for phase in Phase if phase is not Phase.explain],  # minutes, for a long script
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -24,4 +24,5 @@ settings.register_profile(  # for mutants: few examples, and none made smaller
 settings.register_profile(
     "deep", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow]
 )
+os.environ["PYTEST_ADDOPTS"] = "-p no:schemathesis -p no:anyio"  # a second of each start
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -202,8 +202,10 @@ def test_many_rows(site: Site, signed_in: Page):
     assert case.now().groups[0].items[-1]["amount"] == 1
 
 
-def test_states_are_accessible(case: Case, open_page: Page, accessible: Callable[[Page], None]):
+def test_states_are_accessible(site: Site, signed_in: Page, accessible: Callable[[Page], None]):
     """Untouched, edited, left out, with its sheet, and decided. B3."""
+    open_page = signed_in
+    show(Case(site, 12), open_page)
     accessible(open_page)
     cell(open_page, "P-1001", "Amount").fill("1200")
     pick(open_page, "P-1002").uncheck()
@@ -211,7 +213,7 @@ def test_states_are_accessible(case: Case, open_page: Page, accessible: Callable
     open_page.keyboard.press("Control+Enter")
     open_page.get_by_role("dialog").wait_for()
     accessible(open_page)
-    open_page.get_by_role("button", name="Approve 199 rows").click()
+    open_page.get_by_role("button", name="Approve 11 rows").click()
     expect(open_page.get_by_text("Approved by")).to_be_visible()
     accessible(open_page)
 

@@ -200,6 +200,19 @@ def test_the_programs_of_the_readme_run_on_a_base_installation(base: Path, tmp_p
     assert 'pip install "wfcore[server]"' in last
 
 
+def test_the_simulator_runs_on_a_base_installation(base: Path, tmp_path: Path) -> None:
+    """The command is there and needs no library of the server; other commands say what they need."""
+    ran = subprocess.run(
+        (base.with_name("wfcore"), "simulate", "--worlds", "3", "--seed", "1"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.stdout.startswith("3 worlds from seed 1\n"), ran.stderr
+    assert "every promise was kept" in ran.stdout
+
+
 def test_the_documentation_can_be_built_from_the_sdist(
     built: tuple[dict[str, Path], dict[str, Path]], tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 The proof from outside: kill -9 at any moment loses nothing acknowledged, and begins again only
 what the execution's own promise allows.
 
-`KILL_ROUNDS` says how often (25), `KILL_SEED` repeats a run.
+`KILL_ROUNDS` says how often (15), `KILL_SEED` repeats a run.
 """
 
 import os
@@ -11,7 +11,7 @@ from time import time_ns
 
 from proof.loop import kill_loop
 
-ROUNDS = int(os.environ.get("KILL_ROUNDS", "25"))
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "15"))
 SEED = int(os.environ.get("KILL_SEED", str(time_ns() % 1_000_000)))
 LEAST_IN_25 = {
     "kills": 25,

@@ -1,4 +1,4 @@
-"""After a thousand steps there is nothing more than before."""
+"""After many steps there is nothing more than before: `LEAK_STEPS=1000` says how many."""
 
 import asyncio
 import os
@@ -13,6 +13,7 @@ from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import job, silent, until
 
+STEPS = int(os.environ.get("LEAK_STEPS", "400"))
 AT_ONCE = 16
 ROUND = (
     ("true", Language.BASH),
@@ -55,7 +56,7 @@ async def _facts(spawner: int) -> Mapping[str, int]:
     }
 
 
-@pytest.mark.parametrize(("number", "forced"), [(1_000, None), (300, LANDLOCK)])
+@pytest.mark.parametrize(("number", "forced"), [(STEPS, None), (STEPS // 2, LANDLOCK)])
 async def test_nothing_accumulates(
     tmp_path: Path, files: object, number: int, forced: str | None
 ) -> None:

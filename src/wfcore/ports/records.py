@@ -10,8 +10,8 @@ and, for a SQL store, a migration.
 **Compare-and-set.** A record carries its `version`: 0 means "must be new", n means "the stored
 version must be n". The stored copy gets the next version; the record that was passed does not
 change. The loser of a race gets `Stale` from `commit` at the latest (a later read in the same unit
-may also raise it), and none of its unit becomes visible. A unit may put a record several times:
-each further `put` starts from the version that a read after the previous one returns.
+may also raise it), and none of its unit becomes visible. ST-1. A unit may put a record several
+times: each further `put` starts from the version that a read after the previous one returns.
 
 **Queries** answer what a key cannot: lists, due records, records that belong to another one. Inside
 a unit they see what the same unit has put. They are grouped by subject, read only, and the same for

@@ -172,7 +172,7 @@ class queries(Generic[Q]):
 @frozen
 class Slots:
     """
-    How a worker's slots are shared among accounts. Decision 61.
+    How a worker's slots are shared among accounts; it holds no more. ST-3, decision 61.
 
     The last free slot is reserved for accounts that hold none, as long as other accounts have had
     work recently: they hold a slot of this worker, or got one from any worker less than `lately_ms`
@@ -262,7 +262,7 @@ class Store(Protocol):
         hold, each with its `due_at`.
 
         Its other leases expire: the worker does not know of them, for example because the answer to
-        a claim was lost.
+        a claim was lost. Until then nobody else gets the executions. ST-4.
         """
 
     async def elect(self, duty: str, lease_ms: DurationMs) -> bool:

@@ -77,7 +77,7 @@ class Campaign:
 
 def _broken(played: Played) -> dict[str, Any]:
     law = law_of(played.broken)
-    promise = {"id": law.id or None, "sentence": law.sentence} if played.broken else None
+    promise = {"id": law.id, "sentence": law.sentence} if played.broken else None
     return {"broken": played.broken, "promise": promise, "trace": list(played.trace)}
 
 

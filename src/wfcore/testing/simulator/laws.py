@@ -1,7 +1,7 @@
 """
 What a violation breaks: of each kind the rule and its sentence, as in `docs/rules.md`.
 
-Kinds are the words before the colon of a violation. What has no rule of its own is said here.
+Kinds are the words before the colon of a violation.
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from attrs import frozen
 
 @frozen
 class Law:
-    """A promise: the id of its rule (empty: it has none) and its sentence."""
+    """A promise: the id of its rule and its sentence; of an invariant given as `watch`, so much."""
 
     id: str
     sentence: str
 
     def __str__(self) -> str:
-        return f"{self.id}: {self.sentence}" if self.id else self.sentence
+        return f"{self.id}: {self.sentence}"
 
 
 _EX_1 = Law(
@@ -70,7 +70,9 @@ _AP_6 = Law(
     "Of any number of concurrent decisions exactly one wins; a decided approval never changes.",
 )
 _PL_3 = Law("PL-3", "An account and its email are one approver, whichever way each yes came.")
-_TAKEN = Law("", "A worker that lives keeps what it holds until its lease is over.")
+_ST_4 = Law(
+    "ST-4", "An execution stays with the worker that holds it until its lease is over or it dies."
+)
 LAWS: Mapping[str, Law] = {
     "after the end": _EX_9,
     "another answer": Law(
@@ -108,7 +110,10 @@ LAWS: Mapping[str, Law] = {
     "decided late": _AP_4,
     "decided twice": _AP_6,
     "decision undone": _AP_6,
-    "defect": Law("", "Whatever goes wrong outside, code ends with a result or a refusal."),
+    "defect": Law(
+        "ST-5",
+        "Whatever fails around it, each operation ends with a result or with a documented error.",
+    ),
     "events": _EX_20,
     "expired early": _AP_4,
     "fence": _EX_16,
@@ -120,11 +125,19 @@ LAWS: Mapping[str, Law] = {
         "of them get their turn in the order in which they were accepted.",
     ),
     "interrupted for nothing": _EX_11,
-    "invariant": Law("", "An invariant of your own, given as `watch`."),
+    "invariant": Law("watch", "An invariant of your own."),
     "late result": _EX_16,
-    "lease unheeded": _TAKEN,
-    "lost update": Law("", "The loser of a race gets Stale, and nothing of its unit is visible."),
-    "no end": Law("", "When nothing goes wrong any more, everything accepted comes to rest."),
+    "lease unheeded": _ST_4,
+    "lost update": Law(
+        "ST-1",
+        "Of concurrent changes of one record one wins; the others get Stale, and nothing of their "
+        "units of work is visible.",
+    ),
+    "no end": Law(
+        "ST-2",
+        "When nothing fails any more, every accepted execution ends, or waits for a person or an "
+        "instant.",
+    ),
     "no such move": _EX_20,
     "not recorded": _EX_3,
     "place kept": _EX_2,
@@ -139,8 +152,8 @@ LAWS: Mapping[str, Law] = {
     ),
     "result changed": _EX_3,
     "started twice": _EX_3,
-    "taken away": _TAKEN,
-    "too many places": Law("", "A worker holds no more executions than it has places."),
+    "taken away": _ST_4,
+    "too many places": Law("ST-3", "A worker holds at most as many executions as it has slots."),
     "too many rounds": Law(
         "AP-31",
         "Asking for changes puts the results from the step of `onRevise` on aside and runs these "
