@@ -203,7 +203,7 @@ def test_the_programs_of_the_readme_run_on_a_base_installation(base: Path, tmp_p
 def test_the_simulator_runs_on_a_base_installation(base: Path, tmp_path: Path) -> None:
     """`wfcore simulate` needs no library of the server."""
     ran = subprocess.run(
-        (base.with_name("wfcore"), "simulate", "--worlds", "3", "--seed", "1"),
+        (base, "-m", "wfserver", "simulate", "--worlds", "3", "--seed", "1"),
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -229,9 +229,7 @@ def test_the_documentation_can_be_built_from_the_sdist(
     if RELEASE:
         command = ("-m", "sphinx", "-q", "-E", "-W", "--keep-going", "docs", "site")
     else:
-        code = (
-            "from pathlib import Path; from wfdocs import reference as it; it.write(Path('site'))"
-        )
+        code = "import pathlib, wfdocs.reference as it; it.write(pathlib.Path('site'))"
         command = ("-c", code)
     environment = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree / 'docs'}"}
     ran = subprocess.run(
