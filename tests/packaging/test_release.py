@@ -209,7 +209,7 @@ def test_the_simulator_runs_on_a_base_installation(base: Path, tmp_path: Path) -
         text=True,
         timeout=60,
     )
-    assert ran.stdout.startswith("3 worlds from seed 1\n"), ran.stderr
+    assert ran.stdout.startswith("3 worlds from seed 1:"), ran.stderr
     assert "every promise was kept" in ran.stdout
 
 

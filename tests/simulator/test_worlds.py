@@ -45,7 +45,7 @@ print(digest.hexdigest())
 
 @pytest.mark.parametrize("first", range(1, WORLDS, CHUNK))
 def test_no_world_breaks_a_promise(first: int) -> None:
-    """Whatever goes wrong, promises are kept; and enough went wrong to mean something. ST-1 to 5."""
+    """Whatever goes wrong, promises are kept; enough went wrong to mean something. ST-1 to 5."""
     started = time.process_time()
     summary = simulate(range(first, first + CHUNK))
     assert [(failure.seed, failure.broken) for failure in summary.failures] == []
