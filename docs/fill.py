@@ -1,10 +1,14 @@
 """
 `python docs/fill.py [--check]`: whatever the documentation shows of the tables, written afresh.
 
-The pictures are written to `pictures/`. On a page, a pair of marks holds a table of states, or
-what `python -m bench.peers` measured:
+The pictures are written to `pictures/`. On a page, a pair of marks holds a table of states, the
+fields of definitions (all, or those of one place), or what `python -m bench.peers` measured:
 
     <!-- states of approval -->
+    …
+    <!-- end -->
+
+    <!-- fields -->
     …
     <!-- end -->
 
@@ -25,14 +29,17 @@ sys.path.insert(0, str(HERE))
 
 from wfcore.rules.states import MACHINES  # noqa: E402
 from wfdocs import peers, pictures, states  # noqa: E402
+from wfdocs.fields import fields  # noqa: E402
 
 MARKED = re.compile(r"(<!-- states of (\w+) -->\n).*?(<!-- end -->)", re.S)
+FIELDS = re.compile(r"(<!-- fields(?: of (\S+))? -->\n).*?(<!-- end -->)", re.S)
 MEASURED = re.compile(r"(<!-- peers -->\n).*?(<!-- end -->)", re.S)
 
 
 def filled(text: str) -> str:
     """*text* with today's table between each pair of marks."""
     text = MARKED.sub(lambda m: f"{m[1]}{states.tables(MACHINES[m[2]])}{m[3]}", text)
+    text = FIELDS.sub(lambda m: f"{m[1]}{fields(m[2] or '')}{m[3]}", text)
     return MEASURED.sub(lambda m: f"{m[1]}{peers.measured()}{m[2]}", text)
 
 

@@ -42,7 +42,7 @@ output: "{{ steps.each.output }}"
 
 
 def editor(text: str, line: int = 0, character: int = 0) -> Any:
-    """The mistakes that are marked in *text*, and what is offered at a place (from 0)."""
+    """The mistakes marked in *text*, and what is offered and said at a place (from 0)."""
     if NODE is None or not (EDITORS / "node_modules").is_dir():
         if os.environ.get("CI"):
             pytest.fail("Node, or yaml-language-server in tests/editors, is not installed")
@@ -87,3 +87,20 @@ def test_values_are_offered():
     """Where a kind is written, the editor offers the kinds."""
     text = "name: W\nsteps:\n  - name: a\n    kind: \n"
     assert {"code", "ai", "manual_approval", "loop"} <= set(editor(text, 3, 10)["offered"])
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("concurrency:", "How many executions run at once."),
+        ("timeout:", "Like 500ms, 30s, 5m, 24h, 7d; a bare integer is milliseconds."),
+        ("rowKey:", "The column that identifies a row"),
+        ("duration:", "How long to wait."),
+    ],
+)
+def test_what_a_field_is_is_said_where_the_pointer_rests(word: str, sentence: str):
+    """At the top, in a step, in a group, in a step of a loop: the sentence of the documentation."""
+    text = GOOD.replace("steps:", "concurrency: {limit: 1}\nsteps:", 1)
+    before = text[: text.index(word) + 2]
+    said = editor(text, before.count("\n"), len(before) - before.rfind("\n") - 1)["said"]
+    assert sentence in said.replace("\\", "")

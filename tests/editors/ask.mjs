@@ -1,5 +1,6 @@
 // What an editor shows: reads {schema, text, line, character} from stdin, and answers with the
-// mistakes that the language server for YAML marks in the text, and what it offers at the place.
+// mistakes that the language server for YAML marks in the text, what it offers at the place, and what
+// it says when the pointer rests there.
 // Nothing is fetched: the schema is given, and every other request is refused.
 
 import { createRequire } from "node:module";
@@ -20,15 +21,17 @@ const server = getLanguageService({
 server.configure({
   validate: true,
   completion: true,
-  hover: false,
+  hover: true,
   schemas: [{ uri: "wfcore://definition", fileMatch: ["*.yaml"], schema }],
   yamlVersion: "1.2",
 });
 const marked = await server.doValidation(document, false);
 const offered = await server.doComplete(document, { line, character }, false);
+const hovered = await server.doHover(document, { line, character });
 console.log(
   JSON.stringify({
     marked: marked.map((one) => ({ line: one.range.start.line + 1, message: one.message })),
     offered: offered.items.map((one) => one.label),
+    said: hovered?.contents.value ?? "",
   }),
 );

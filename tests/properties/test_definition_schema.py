@@ -162,6 +162,27 @@ def kinds_of_steps(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
 
 
 def test_every_field_of_every_kind_is_there(schema: dict[str, Any]) -> None:
+def undescribed(schema: Any, path: str = "") -> Iterator[str]:
+    """The properties, at whatever depth, that say nothing about themselves."""
+    if isinstance(schema, list):
+        for at, one in enumerate(schema):
+            yield from undescribed(one, f"{path}/{at}")
+    elif isinstance(schema, dict):
+        if "if" in schema:  # which kind it is
+            schema = {"then": schema["then"]}
+        for name, one in schema.get("properties", {}).items():
+            if set(one) != {"enum"} and not one.get("description", "").endswith("."):
+                yield f"{path}/{name}"
+        for name, one in schema.items():
+            yield from undescribed(one, f"{path}/{name}")
+
+
+def test_every_field_is_described():
+    """An editor has a sentence to show for each field at every depth."""
+    assert list(undescribed(SCHEMA)) == []
+
+
+def test_every_field_of_every_kind_is_there():
     """The schema has the kinds of the checker's table, and of each the fields that it may have."""
     found = dict(kinds_of_steps(schema))
     assert set(found) == set(KINDS)

@@ -73,9 +73,17 @@ def amount(document: Json, path: str, findings: Findings) -> Any:
 
 
 BUDGET = {
-    "maxCostUsd": Field(amount, "max_cost_usd"),
-    "maxTokens": Field(max_tokens, "max_tokens"),
-    "onExceeded": Field(choice(OnExceeded), "on_exceeded"),
+    "maxCostUsd": Field(
+        amount, "max_cost_usd", 'An amount in USD, as text like "0.50" or as a number.'
+    ),
+    "maxTokens": Field(
+        max_tokens, "max_tokens", "How many tokens, of prompts and answers together."
+    ),
+    "onExceeded": Field(
+        choice(OnExceeded),
+        "on_exceeded",
+        "`fail` (default): the next AI step fails; `approve`: people are asked.",
+    ),
 }
 
 

@@ -111,15 +111,43 @@ def fields_of(
 def _top(reading: Reading) -> Mapping[str, Field]:
     """The fields of the document itself."""
     return {
-        "name": Field(filled, "name", required=True),
-        "description": Field(text(), "description"),
-        "variables": Field(variables, "variables"),
-        "approverGroups": Field(approver_groups, "approver_groups"),
-        "steps": Field(steps_field(reading), "steps", required=True),
-        "output": Field(templates_within, "output"),
-        "budget": Field(budget, "budget"),
-        "onInterrupt": Field(choice(OnInterrupt), "on_interrupt"),
-        "notifyOnFailure": Field(CHANNELS, "notify_on_failure"),
+        "name": Field(
+            filled, "name", "The workflow's name, unique among those of its owner.", required=True
+        ),
+        "description": Field(text(), "description", "What the workflow does, for people."),
+        "variables": Field(variables, "variables", "What a start may or must give, by name."),
+        "approverGroups": Field(
+            approver_groups,
+            "approver_groups",
+            "Members by the name of a group, like `{finance: [ann@example.org]}`; "
+            "approvers name it as `group:finance`.",
+        ),
+        "steps": Field(
+            steps_field(reading),
+            "steps",
+            "What is done, one step after the other. Names of steps are unique in the "
+            "whole definition.",
+            required=True,
+        ),
+        "output": Field(
+            templates_within,
+            "output",
+            "A template, or JSON with templates: the execution's output. Default: the "
+            "output of the last completed step.",
+        ),
+        "budget": Field(budget, "budget", "How much the AI steps of one execution may use."),
+        "onInterrupt": Field(
+            choice(OnInterrupt),
+            "on_interrupt",
+            "What happens to a step that was in flight when its worker died. `resume` "
+            "(default): it begins again where the service resumes executions; `fail`: "
+            "it never does.",
+        ),
+        "notifyOnFailure": Field(
+            CHANNELS,
+            "notify_on_failure",
+            "The channels that tell the owner of an execution that failed, like `[mail]`.",
+        ),
     }
 
 
@@ -129,8 +157,12 @@ def _starts(reading: Reading, schedule_problems: ScheduleProblems) -> Mapping[st
     names = {"variables": reading.declared, "steps": (), "execution": ()}
     limit = concurrency(lambda key: reading.template_problems(key, names))
     return {
-        "triggers": Field(triggers(schedule_problems), "triggers"),
-        "concurrency": Field(limit, "concurrency"),
+        "triggers": Field(
+            triggers(schedule_problems),
+            "triggers",
+            "What starts the workflow by itself: schedules, and completions of other workflows.",
+        ),
+        "concurrency": Field(limit, "concurrency", "How many executions run at once."),
     }
 
 

@@ -46,17 +46,25 @@ def _anything(document: Json, path: str, findings: Findings) -> Any:
 
 
 RETRY = {
-    "attempts": Field(number(1, MAX_ATTEMPTS, whole=True), "attempts"),
-    "delay": Field(duration, "delay_ms"),
-    "backoff": Field(number(1, MAX_BACKOFF), "backoff"),
+    "attempts": Field(
+        number(1, MAX_ATTEMPTS, whole=True),
+        "attempts",
+        "How many attempts in total, the first one included.",
+    ),
+    "delay": Field(
+        duration, "delay_ms", "The wait before the second attempt, plus up to a quarter."
+    ),
+    "backoff": Field(
+        number(1, MAX_BACKOFF), "backoff", "Each further wait is longer by this factor."
+    ),
 }
 
 VARIABLE = {
-    "type": Field(choice(VariableType), "type"),
-    "required": Field(boolean, "required"),
-    "default": Field(_anything, "default"),
-    "secret": Field(boolean, "secret"),
-    "description": Field(text(), "description"),
+    "type": Field(choice(VariableType), "type", "The type of its values. Default: string."),
+    "required": Field(boolean, "required", "`true`: every start must give it. Default: false."),
+    "default": Field(_anything, "default", "Its value if a start gives none."),
+    "secret": Field(boolean, "secret", "`true`: its value is masked wherever it would be shown."),
+    "description": Field(text(), "description", "What it is for, for people."),
 }
 
 retry: Check = record(Retry, RETRY)

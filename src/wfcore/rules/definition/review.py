@@ -58,12 +58,18 @@ def _scalar(document: Json, path: str, findings: Findings) -> Any:
 
 
 COLUMN = {
-    "key": Field(filled, "key", required=True),
-    "title": Field(text(), "title"),
-    "type": Field(choice(ColumnType), "type"),
-    "editable": Field(boolean, "editable"),
-    "required": Field(boolean, "required"),
-    "options": Field(list_of(_scalar), "options"),
+    "key": Field(
+        filled, "key", "Its name: the field of the rows, or of the answer.", required=True
+    ),
+    "title": Field(text(), "title", "What people read above it. Default: the key."),
+    "type": Field(choice(ColumnType), "type", "What it holds. Default: string."),
+    "editable": Field(
+        boolean,
+        "editable",
+        "`false`: reviewers cannot change it, which needs a `rowKey`. Default: true.",
+    ),
+    "required": Field(boolean, "required", "`true`: it may not be empty. Default: false."),
+    "options": Field(list_of(_scalar), "options", "What may be chosen if the type is enum."),
 }
 
 FIELD = {name: row for name, row in COLUMN.items() if name != "editable"}
@@ -101,12 +107,26 @@ def rows(document: Json, path: str, findings: Findings) -> Any:
 
 
 GROUP = {
-    "name": Field(filled, "name", required=True),
-    "title": Field(text(), "title"),
-    "rows": Field(rows, "rows", required=True),
-    "rowKey": Field(filled, "row_key"),
-    "allowAdd": Field(boolean, "allow_add"),
-    "columns": Field(list_of(column, unique="key"), "columns"),
+    "name": Field(filled, "name", "The key of the group in the step's output.", required=True),
+    "title": Field(text(), "title", "What reviewers read above the rows. Default: the name."),
+    "rows": Field(
+        rows,
+        "rows",
+        "The rows: a template whose result is a list of objects, or such a list. At most 10,000.",
+        required=True,
+    ),
+    "rowKey": Field(
+        filled,
+        "row_key",
+        "The column that identifies a row, so that a reviewer may send just the key "
+        "and the changed cells.",
+    ),
+    "allowAdd": Field(boolean, "allow_add", "`true`: reviewers may add rows. Default: false."),
+    "columns": Field(
+        list_of(column, unique="key"),
+        "columns",
+        "What reviewers can write; other fields are passed on as proposed.",
+    ),
 }
 
 
@@ -186,27 +206,70 @@ def review_fields(reading: Reading) -> Fields:
         return name
 
     stage = {
-        "approvers": Field(list_of(approver, least=1), "approvers", required=True),
-        "requiredApprovals": Field(
-            number(1, MAX_REQUIRED_APPROVALS, whole=True), "required_approvals"
+        "approvers": Field(
+            list_of(approver, least=1), "approvers", "Who may decide in this stage.", required=True
         ),
-        "when": Field(whole_template, "when"),
-        "title": Field(text(), "title"),
+        "requiredApprovals": Field(
+            number(1, MAX_REQUIRED_APPROVALS, whole=True),
+            "required_approvals",
+            "How many of them must approve. Default: 1.",
+        ),
+        "when": Field(
+            whole_template,
+            "when",
+            "A template; if it is false, null, 0 or empty, the stage is skipped.",
+        ),
+        "title": Field(text(), "title", "What people read of the stage."),
     }
     late = {
-        "after": Field(duration, "after_ms", required=True),
-        "to": Field(list_of(approver, least=1), "to", required=True),
+        "after": Field(duration, "after_ms", "How long after the question.", required=True),
+        "to": Field(
+            list_of(approver, least=1),
+            "to",
+            "Emails or account ids, or groups, who are then asked, too.",
+            required=True,
+        ),
     }
     revise = {
-        "goto": Field(goto, "goto", required=True),
-        "max": Field(number(1, MAX_REVISIONS, whole=True), "max"),
+        "goto": Field(
+            goto,
+            "goto",
+            "A step before this one in the same list, at which the execution goes on.",
+            required=True,
+        ),
+        "max": Field(
+            number(1, MAX_REVISIONS, whole=True),
+            "max",
+            "How often changes may be asked for. Default: 3.",
+        ),
     }
     return {
-        "attachments": Field(list_of(attached, most=MAX_ATTACHED_STEPS), "attachments"),
-        "onRevise": Field(record(OnRevise, revise), "on_revise"),
-        "approvers": Field(list_of(approver), "approvers"),
-        "escalate": Field(record(Escalation, late), "escalate"),
-        "stages": Field(list_of(record(Stage, stage), least=1, most=MAX_STAGES), "stages"),
+        "attachments": Field(
+            list_of(attached, most=MAX_ATTACHED_STEPS),
+            "attachments",
+            "Names of code steps before this one, whose artifacts belong to the question.",
+        ),
+        "onRevise": Field(
+            record(OnRevise, revise),
+            "on_revise",
+            "Approvers may ask for changes: the execution then goes back to an earlier step.",
+        ),
+        "approvers": Field(
+            list_of(approver),
+            "approvers",
+            "Emails or account ids of those who may decide. Default: who may edit the "
+            "workflow, and who started the execution.",
+        ),
+        "escalate": Field(
+            record(Escalation, late),
+            "escalate",
+            "Who is asked, too, after some time without a decision.",
+        ),
+        "stages": Field(
+            list_of(record(Stage, stage), least=1, most=MAX_STAGES),
+            "stages",
+            "Approvers who are asked one after another.",
+        ),
     }
 
 

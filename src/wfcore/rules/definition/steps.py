@@ -131,14 +131,46 @@ _STEP_NAME = text(
 _SECRET_NAME = text(most=MAX_NAME, pattern=secret_name.NAME, wanted=secret_name.WANTED)
 
 _COMMON: Fields = {
-    "name": Field(_STEP_NAME, "name", required=True),
-    "kind": Field(text(), "kind", required=True),
-    "when": Field(whole_template, "when"),
-    "continueOnError": Field(boolean, "continue_on_error"),
+    "name": Field(
+        _STEP_NAME,
+        "name",
+        "Letters, digits, _ and -; unique in the whole definition.",
+        required=True,
+    ),
+    "kind": Field(
+        text(),
+        "kind",
+        "What the step does: code, ai, manual_approval, parallel, loop, delay or workflow.",
+        required=True,
+    ),
+    "when": Field(
+        whole_template,
+        "when",
+        "A template; if it is false, null, 0 or empty, the step is skipped, and a "
+        "skipped step counts as completed.",
+    ),
+    "continueOnError": Field(
+        boolean,
+        "continue_on_error",
+        "`true`: if the step fails, the execution goes on. Default: false.",
+    ),
     "onInterrupt": Field(_never_in_flight, "on_interrupt"),
 }
-_TIMED: Fields = {**_COMMON, "timeout": Field(duration, "timeout_ms")}
-_RUN: Fields = {**_TIMED, "onInterrupt": Field(choice(OnInterrupt), "on_interrupt")}
+_TIMED: Fields = {
+    **_COMMON,
+    "timeout": Field(
+        duration,
+        "timeout_ms",
+        "Like 500ms, 30s, 5m, 24h, 7d; a bare integer is milliseconds. Default: "
+        "30s, AI 2m, approvals 24h, none for parallel, loop and workflow.",
+    ),
+}
+_RUN: Fields = {
+    **_TIMED,
+    "onInterrupt": Field(
+        choice(OnInterrupt), "on_interrupt", "As at the top, for this step; it takes precedence."
+    ),
+}
 """What a worker runs, so that it can be in flight when that one dies. EX-25."""
 
 KINDS: Mapping[str, StepKind] = {
@@ -146,14 +178,46 @@ KINDS: Mapping[str, StepKind] = {
         CodeStep,
         {
             **_RUN,
-            "language": Field(choice(Language), "language", required=True),
-            "source": Field(source, "source"),
-            "command": Field(command, "command"),
-            "network": Field(boolean, "network"),
-            "secrets": Field(list_of(_SECRET_NAME, most=SECRETS_PER_ACCOUNT), "secrets"),
-            "requirements": Field(list_of(requirement, most=MAX_PACKAGES), "requirements"),
-            "packages": Field(packages, "packages"),
-            "retry": Field(retry, "retry"),
+            "language": Field(
+                choice(Language),
+                "language",
+                "The language of the source; `command` for a program with arguments.",
+                required=True,
+            ),
+            "source": Field(
+                source,
+                "source",
+                "The text of the program, for every language but `command`. It is no "
+                "template: data comes as `WF_VAR_<name>` and from the file `WF_CONTEXT`.",
+            ),
+            "command": Field(
+                command,
+                "command",
+                "For language `command`: a list of arguments, each a template; never a "
+                "shell string.",
+            ),
+            "network": Field(
+                boolean, "network", "`true`: the step may use the network. Default: false."
+            ),
+            "secrets": Field(
+                list_of(_SECRET_NAME, most=SECRETS_PER_ACCOUNT),
+                "secrets",
+                "Names of secrets that the step receives as `WF_SECRET_<NAME>`.",
+            ),
+            "requirements": Field(
+                list_of(requirement, most=MAX_PACKAGES),
+                "requirements",
+                'For python: pinned packages of the operator, like `"requests==2.32.3"`.',
+            ),
+            "packages": Field(
+                packages,
+                "packages",
+                "For javascript and typescript: exact versions from the operator's "
+                "registry, like `{left-pad: 1.3.0}`.",
+            ),
+            "retry": Field(
+                retry, "retry", "Whether and how the step is tried again after a failure."
+            ),
         },
         _code_problems,
     ),
@@ -161,50 +225,118 @@ KINDS: Mapping[str, StepKind] = {
         AiStep,
         {
             **_RUN,
-            "model": Field(model, "model", required=True),
-            "system": Field(template, "system"),
-            "prompt": Field(prompt, "prompt", required=True),
-            "maxTokens": Field(max_tokens, "max_tokens"),
-            "temperature": Field(temperature, "temperature"),
-            "schema": Field(schema, "schema"),
-            "retry": Field(retry, "retry"),
+            "model": Field(
+                model, "model", "Provider and model, like `openai:gpt-5-mini`.", required=True
+            ),
+            "system": Field(
+                template, "system", "A template: what the model is told about its role."
+            ),
+            "prompt": Field(prompt, "prompt", "A template: the question.", required=True),
+            "maxTokens": Field(
+                max_tokens,
+                "max_tokens",
+                "How many tokens the answer may have. Default: the model's own limit.",
+            ),
+            "temperature": Field(
+                temperature, "temperature", "From 0 to 2. Default: the model's own."
+            ),
+            "schema": Field(
+                schema,
+                "schema",
+                "A JSON Schema for the output; without it, the output is the answer's text.",
+            ),
+            "retry": Field(
+                retry, "retry", "Whether and how the step is tried again after a failure."
+            ),
         },
     ),
     "manual_approval": StepKind(
         ApprovalStep,
         {
             **_TIMED,
-            "message": Field(template, "message"),
-            "humans": Field(number(1, MAX_REQUIRED_APPROVALS, whole=True), "humans"),
-            "delegable": Field(boolean, "delegable"),
-            "autoApprove": Field(whole_template, "auto_approve"),
-            "groups": Field(list_of(group, unique="name"), "groups"),
-            "requiredApprovals": Field(
-                number(1, MAX_REQUIRED_APPROVALS, whole=True), "required_approvals"
+            "message": Field(template, "message", "A template: what reviewers read."),
+            "humans": Field(
+                number(1, MAX_REQUIRED_APPROVALS, whole=True),
+                "humans",
+                "How many people must approve in any case, whatever rules approve.",
             ),
-            "allowSelfApproval": Field(boolean, "allow_self_approval"),
-            "reminders": Field(list_of(duration, most=MAX_REMINDERS), "reminders"),
-            "links": Field(choice(Links), "links"),
-            "notify": Field(CHANNELS, "notify"),
-            "fields": Field(answer_fields, "fields"),
+            "delegable": Field(
+                boolean,
+                "delegable",
+                "`true`: an approver may let somebody else decide; the two are one voice. "
+                "Default: false.",
+            ),
+            "autoApprove": Field(
+                whole_template,
+                "auto_approve",
+                "A template; if it is true, the rule approves by itself.",
+            ),
+            "groups": Field(list_of(group, unique="name"), "groups", "Rows to review, in groups."),
+            "requiredApprovals": Field(
+                number(1, MAX_REQUIRED_APPROVALS, whole=True),
+                "required_approvals",
+                "How many different approvers must approve. One rejection decides. Default: 1.",
+            ),
+            "allowSelfApproval": Field(
+                boolean,
+                "allow_self_approval",
+                "`false`: the account that started the execution may not approve it. "
+                "Default: true.",
+            ),
+            "reminders": Field(
+                list_of(duration, most=MAX_REMINDERS),
+                "reminders",
+                "Durations before the expiry; at each of them an `approval.reminder` event "
+                "is sent.",
+            ),
+            "links": Field(
+                choice(Links),
+                "links",
+                "`decide` (default): a personal link opens the approval for its approver; "
+                "`sign_in`: it only leads to signing in.",
+            ),
+            "notify": Field(
+                CHANNELS,
+                "notify",
+                "The channels that tell of it, like `[mail, finance]`. Default: mail if it "
+                "is set up; `[]`: none.",
+            ),
+            "fields": Field(answer_fields, "fields", "What approvers answer when they approve."),
         },
         approval_problems,
         nested=review_fields,
     ),
     "delay": StepKind(
-        DelayStep, {**_COMMON, "duration": Field(duration, "duration_ms", required=True)}
+        DelayStep,
+        {**_COMMON, "duration": Field(duration, "duration_ms", "How long to wait.", required=True)},
     ),
     "parallel": StepKind(
         ParallelStep,
-        {**_TIMED, "maxParallel": Field(number(1, MAX_BRANCHES, whole=True), "max_parallel")},
+        {
+            **_TIMED,
+            "maxParallel": Field(
+                number(1, MAX_BRANCHES, whole=True),
+                "max_parallel",
+                "How many branches run at once. Default: all.",
+            ),
+        },
         nested=trees.branches,
     ),
     "loop": StepKind(
         LoopStep,
         {
             **_TIMED,
-            "items": Field(trees.items, "items", required=True),
-            "maxParallel": Field(number(1, MAX_ROUNDS, whole=True), "max_parallel"),
+            "items": Field(
+                trees.items,
+                "items",
+                "A list, or a template whose result is one: the steps run once for each item.",
+                required=True,
+            ),
+            "maxParallel": Field(
+                number(1, MAX_ROUNDS, whole=True),
+                "max_parallel",
+                "How many rounds run at once. Default: 1.",
+            ),
         },
         nested=trees.rounds,
     ),
@@ -212,8 +344,14 @@ KINDS: Mapping[str, StepKind] = {
         ChildStep,
         {
             **_TIMED,
-            "inputs": Field(trees.inputs, "inputs"),
-            "retry": Field(retry, "retry"),
+            "inputs": Field(
+                trees.inputs,
+                "inputs",
+                "The inputs of the other workflow by name, which may be templates.",
+            ),
+            "retry": Field(
+                retry, "retry", "Whether and how the step is tried again after a failure."
+            ),
         },
         nested=trees.child,
     ),

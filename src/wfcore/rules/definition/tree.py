@@ -212,8 +212,15 @@ def branches(reading: Reading) -> Fields:
     one = record(
         Branch,
         {
-            "name": Field(filled, "name", required=True),
-            "steps": Field(steps_field(reading), "steps", required=True),
+            "name": Field(
+                filled, "name", "The key of the branch in the step's output.", required=True
+            ),
+            "steps": Field(
+                steps_field(reading),
+                "steps",
+                "What the branch does. A branch does not see the steps of another.",
+                required=True,
+            ),
         },
     )
 
@@ -233,7 +240,7 @@ def branches(reading: Reading) -> Fields:
         reading.names = before.after(*met)
         return read
 
-    return {"branches": Field(check, "branches", required=True)}
+    return {"branches": Field(check, "branches", "What runs side by side.", required=True)}
 
 
 def rounds(reading: Reading) -> Fields:
@@ -243,9 +250,15 @@ def rounds(reading: Reading) -> Fields:
         "as": Field(
             Check(partial(_item_name, reading, variable), _loop_name.schema),
             "variable",
+            "The name of the item in templates, and in code steps as `WF_VAR_<name>`.",
             required=True,
         ),
-        "steps": Field(Check(partial(_rounds, reading, variable), STEPS), "steps", required=True),
+        "steps": Field(
+            Check(partial(_rounds, reading, variable), STEPS),
+            "steps",
+            "What each round does.",
+            required=True,
+        ),
     }
 
 
@@ -287,7 +300,14 @@ def items(document: Json, path: str, findings: Findings) -> Any:
 def child(reading: Reading) -> Fields:
     """The workflow that a `workflow` step starts."""
     check = Check(partial(_workflow, reading), filled.schema)
-    return {"workflow": Field(check, "workflow", required=True)}
+    return {
+        "workflow": Field(
+            check,
+            "workflow",
+            "The name or id of another workflow, which the owner of this one may execute.",
+            required=True,
+        )
+    }
 
 
 def _workflow(reading: Reading, document: Json, path: str, findings: Findings) -> Any:

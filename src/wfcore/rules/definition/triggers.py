@@ -48,19 +48,47 @@ TRIGGER_KINDS: Mapping[str, _TriggerKind] = {
     TriggerKind.SCHEDULE: _TriggerKind(
         Schedule,
         {
-            "kind": Field(text(), "kind", required=True),
-            "cron": Field(filled, "cron", required=True),
-            "timezone": Field(filled, "timezone"),
-            "missed": Field(choice(Missed), "missed"),
+            "kind": Field(text(), "kind", "`SCHEDULE` or `DELAYED_COMPLETION`.", required=True),
+            "cron": Field(
+                filled,
+                "cron",
+                "Five fields: minute, hour, day of month, month, day of week.",
+                required=True,
+            ),
+            "timezone": Field(
+                filled,
+                "timezone",
+                "The zone of the cron expression, like Europe/Berlin. Default: UTC.",
+            ),
+            "missed": Field(
+                choice(Missed),
+                "missed",
+                "What happens to starts that were missed while no server ran. `skip` "
+                "(default): nothing; `once`: one start makes up for them.",
+            ),
         },
     ),
     TriggerKind.DELAYED_COMPLETION: _TriggerKind(
         Chain,
         {
-            "kind": Field(text(), "kind", required=True),
-            "workflow": Field(filled, "workflow", required=True),
-            "delaySeconds": Field(number(0, MAX_DELAY_SECONDS, whole=True), "delay_seconds"),
-            "maxRuns": Field(number(1, MAX_RUNS, whole=True), "max_runs"),
+            "kind": Field(text(), "kind", "`SCHEDULE` or `DELAYED_COMPLETION`.", required=True),
+            "workflow": Field(
+                filled,
+                "workflow",
+                "The workflow that is waited for: a name of the same owner's, or an id that "
+                "the owner can see.",
+                required=True,
+            ),
+            "delaySeconds": Field(
+                number(0, MAX_DELAY_SECONDS, whole=True),
+                "delay_seconds",
+                "How long after each completion. Default: 0.",
+            ),
+            "maxRuns": Field(
+                number(1, MAX_RUNS, whole=True),
+                "max_runs",
+                "After so many starts in total the trigger ends.",
+            ),
         },
     ),
 }
@@ -132,9 +160,21 @@ def identity(spec: TriggerSpec) -> tuple[str, ...]:
 
 
 CONCURRENCY = {
-    "limit": Field(number(1, MAX_RUNS_AT_ONCE, whole=True), "limit", required=True),
-    "key": Field(text(), "key"),
-    "onLimit": Field(choice(OnLimit), "on_limit"),
+    "limit": Field(
+        number(1, MAX_RUNS_AT_ONCE, whole=True),
+        "limit",
+        "How many executions run at once.",
+        required=True,
+    ),
+    "key": Field(
+        text(), "key", "A template over variables: the limit holds for each of its values."
+    ),
+    "onLimit": Field(
+        choice(OnLimit),
+        "on_limit",
+        "What happens to a start while the limit is reached. `queue` (default): it "
+        "waits its turn; `skip`: it is refused.",
+    ),
 }
 
 
@@ -149,7 +189,15 @@ def concurrency(problems_of: Callable[[str], Sequence[str]]) -> Check:
             findings.add(path, message)
         return document
 
-    return record(Concurrency, {**CONCURRENCY, "key": Field(key, "key")})
+    return record(
+        Concurrency,
+        {
+            **CONCURRENCY,
+            "key": Field(
+                key, "key", "A template over variables: the limit holds for each of its values."
+            ),
+        },
+    )
 
 
 def report_unattended(values: Mapping[str, Any], findings: Findings) -> None:

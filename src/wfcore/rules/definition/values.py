@@ -92,11 +92,23 @@ def described(value: Json) -> str:
 
 @frozen
 class Field:
-    """A row of a table of fields: how to check it, and the attribute it becomes."""
+    """
+    A row of a table of fields: how to check it, the attribute it becomes, and what it is in a
+    sentence, which editors show and `docs/definitions.md` lists.
+    """
 
     check: Check
     into: str
+    doc: str = ""
     required: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of its values, with what it is."""
+        schema = self.check.schema
+        if isinstance(schema, bool) or not self.doc:
+            return schema
+        return {**schema, "description": self.doc}
 
 
 def known_or(word: str, known: Collection[str]) -> str:
@@ -128,7 +140,7 @@ def read_object(
 
 def object_schema(fields: Mapping[str, Field]) -> JsonObject:
     """The schema of an object with those *fields*."""
-    schemas = {name: row.check.schema for name, row in fields.items()}
+    schemas = {name: row.schema for name, row in fields.items()}
     return {
         "type": "object",
         "properties": {name: schema for name, schema in schemas.items() if schema is not False},
