@@ -57,6 +57,6 @@ def create_app(services: Services, config: HttpConfig | None = None) -> Starlett
             yield
 
     app = _Application(lifespan=lifespan)
-    describing = lru_cache(_MOST_MOUNTS)(partial(describe, chosen))
+    describing = lru_cache(2 * _MOST_MOUNTS)(partial(describe, chosen))
     app.context = Context(services, chosen, Metrics(), describing)
     return app

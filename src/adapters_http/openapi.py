@@ -102,18 +102,27 @@ _FREE: Schema = {"type": "object", "additionalProperties": True}
 _RULE = re.compile(r" [A-Z]{2}-\d+(?: to [A-Z]{2}-\d+)?(?:, [A-Z]{2}-\d+)*\.")
 
 
-def describe(config: HttpConfig, base: str = "") -> bytes:
+def describe(config: HttpConfig, base: str = "", webhooks: bool = False) -> bytes:
     """The document as JSON text, for an application that answers below the path *base*."""
-    return dump_json(document(config, base))
+    return dump_json(document(config, base, webhooks=webhooks))
 
 
-def document(config: HttpConfig, base: str = "", routes: Iterable[Route] = ROUTES) -> Schema:
-    """The document."""
+def document(
+    config: HttpConfig, base: str = "", routes: Iterable[Route] = ROUTES, *, webhooks: bool = False
+) -> Schema:
+    """
+    The document. *webhooks*: what the server sends stands under `webhooks`, and not with the
+    operation that asks for it, for tools that know only the one or the other. Decision 134.
+    """
     schemas = Schemas()
     errors = _shared_errors(schemas)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+        operation = _operation(route, schemas)
+        if webhooks:
+            operation.pop("callbacks", None)
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
+    sent = {"webhooks": {"executionEnded": {"post": _callback(schemas)}}} if webhooks else {}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -126,6 +135,7 @@ def document(config: HttpConfig, base: str = "", routes: Iterable[Route] = ROUTE
         "servers": [{"url": config.public_url or base or "/"}],
         "tags": [{"name": name, "description": about} for name, about in sorted(_TAGS.values())],
         "paths": paths,
+        **sent,
         "components": {
             "schemas": dict(sorted(schemas.found.items())),
             "responses": errors,

@@ -72,13 +72,14 @@ _MOST_ASIDE = 32
 @frozen
 class Context:
     """
-    What all requests share. `description` returns the text of the OpenAPI document for a base URL.
+    What all requests share. `description` returns the text of the OpenAPI document for a
+    base URL, with `webhooks` or with callbacks.
     """
 
     services: Services
     config: HttpConfig
     metrics: Metrics
-    description: Callable[[str], bytes]
+    description: Callable[[str, bool], bytes]
     answers: Answers = field(factory=Answers)
     pace: Pace = field(factory=Pace)
     aside: Aside = field(factory=Aside)

@@ -95,6 +95,11 @@ ONCE = Query(
     "The same key within 24 h returns the first answer and starts nothing",
     {"type": "string", "minLength": 1, "maxLength": 255},
 )
+WEBHOOKS = Query(
+    "webhooks",
+    "true: what this server sends is under `webhooks`, not with the operations that ask for it",
+    {"type": "boolean"},
+)
 LAST_EVENT = Query("Last-Event-ID", "The number of the last event seen", {"type": "integer"})
 CONFIRM = Query("confirm", "1: decide now; else the confirmation page", _one_of("1"))
 COMMENT = Query("comment", "Words for the history", {"type": "string", "maxLength": 4000})
@@ -255,7 +260,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/metrics", Auth.OPEN, operations.metrics,
           "Metrics in Prometheus text", media="text/plain"),
     Route("GET", "/openapi.json", Auth.OPEN, operations.openapi,
-          "This description"),
+          "This description", query=(WEBHOOKS,)),
     Route("GET", "/schema/definition.json", Auth.OPEN, operations.schema,
           "The JSON Schema of definitions", media="application/schema+json"),
 )

@@ -111,6 +111,26 @@ def test_the_description_is_valid_openapi():
     assert {"error", "statusReason", "stepResults"} <= set(status["required"])
 
 
+async def test_what_the_server_sends_can_be_had_as_webhooks(world: World):
+    """The same description, with the message about an end where tools look for webhooks. CB-1."""
+    from openapi_spec_validator import validate
+
+    plain = (await world.http.get("/openapi.json?webhooks=false")).json()
+    found = (await world.http.get("/openapi.json?webhooks=true")).json()
+    validate(found)
+    asked = [op for path in plain["paths"].values() for op in path.values() if "callbacks" in op]
+    assert len(asked) == 1
+    assert '"callbacks"' not in json.dumps(found)
+    (sent,) = {
+        json.dumps(path) for op in asked for path in op["callbacks"]["executionEnded"].values()
+    }
+    assert json.dumps(found.pop("webhooks")["executionEnded"]) == sent
+    assert "webhooks" not in plain
+    for operation in asked:
+        del operation["callbacks"]
+    assert found == plain
+
+
 async def test_the_schema_of_definitions_is_served(world: World):
     """Editors need no credential to complete and check definitions. DF-10."""
     answer = await world.http.get("/schema/definition.json")

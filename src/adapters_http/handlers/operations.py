@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from adapters_http.body import dump_json
 from adapters_http.metrics import CONTENT_TYPE
-from adapters_http.request import Request, require_serving
+from adapters_http.request import Request, flag, require_serving
 from wfcore.rules.definition.check import definition_schema
 from wfcore.wire.common import HealthView
 
@@ -31,7 +31,8 @@ async def metrics(request: Request) -> Response:
 
 async def openapi(request: Request) -> Response:
     """The description of this interface."""
-    return Response(request.context.description(request.base_path), media_type="application/json")
+    text = request.context.description(request.base_path, flag(request, "webhooks"))
+    return Response(text, media_type="application/json")
 
 
 async def schema(request: Request) -> Response:
