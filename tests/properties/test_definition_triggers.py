@@ -59,6 +59,7 @@ TRIGGERS: list[tuple[Any, str]] = [
     ),
     ([{**DAILY, "cron": "61 * * * *"}], "triggers[0].cron: cannot be read: Bad minute"),
     ([{**DAILY, "cron": "0 0 30 2 *"}], "triggers[0].cron: cannot be read: Bad day-of-month"),
+    ([{**DAILY, "cron": "0 0 */20 * 1#5"}], "triggers[0].cron: names a time that never comes"),
     (
         [{**DAILY, "timezone": "Middle-earth"}],
         "triggers[0].timezone: 'Middle-earth' is no time zone like Europe/Berlin",

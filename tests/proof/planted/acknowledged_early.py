@@ -11,7 +11,7 @@ from attrs import evolve
 from wfcore.errors import Stale
 from wfcore.usecases.services import Services
 
-LATE_S = 0.3
+LATE_S = 5  # longer than a server lives between two kills, however slow the machine is
 _commits: set["asyncio.Task[None]"] = set()
 
 
