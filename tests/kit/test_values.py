@@ -145,7 +145,7 @@ def test_an_unknown_type_of_field_is_said():
 
 NEEDED = {"Execution.due_at", "Page.total"}
 """Optional fields that the plainest value has: its status, or a page by number, asks for them."""
-SHRINKING = settings(phases=[Phase.generate, Phase.shrink], database=None, max_examples=200)
+SHRINKING = settings(phases=[Phase.generate, Phase.shrink], database=None, max_examples=2_000)
 
 
 def least(strategy: st.SearchStrategy, holds: Callable[[Any], object] = lambda value: True) -> Any:
