@@ -32,7 +32,6 @@ from bench import http
 from bench.load import load
 from bench.servers import Server
 from wfcore.model import execution
-from wfcore.rules.auth import api_key, rate_limit
 from wfcore.rules.execution import fold, fold_steps, start
 from wfcore.wire.converter import plain
 from wfserver.serving import listening
@@ -147,30 +146,6 @@ def _batched_counts() -> None:
     Batcher.add = at_once  # type: ignore[method-assign]
 
 
-def _windows_of_a_minute() -> None:
-    """The quota's windows are computed for each request."""
-    rate_limit._windows = rate_limit._windows.__wrapped__  # type: ignore[assignment]
-
-
-def _digits_in_pairs() -> None:
-    """The checksum of a key is written digit by digit."""
-
-    def digits(id: str, random: str) -> str:
-        number = int.from_bytes(api_key.sha256(f"{id}_{random}".encode()).digest()[:8])
-        found = ""
-        for _ in range(api_key.CHECKSUM_LENGTH):
-            number, digit = divmod(number, len(api_key.ALPHABET))
-            found = api_key.ALPHABET[digit] + found
-        return found
-
-    api_key.checksum = digits
-
-
-def _seldom_looking_at_the_file() -> None:
-    """Every batch asks whether the database is still at its path."""
-    writer.LOOK_EVERY_S = 0
-
-
 def _frozen_memory() -> None:
     """Garbage is collected as usual."""
     listening.settle_memory = lambda: None
@@ -200,9 +175,6 @@ PARTS: Mapping[str, Part] = {
     "one write an answer": Part(_one_write_an_answer, ("poll", "start")),
     "remembered counts": Part(_remembered_counts, ("poll",)),
     "batched counts": Part(_batched_counts, ("poll",)),
-    "windows of a minute": Part(_windows_of_a_minute, ("poll",)),
-    "digits in pairs": Part(_digits_in_pairs, ("poll",)),
-    "seldom looking at the file": Part(_seldom_looking_at_the_file, ("start", "transition")),
     "frozen memory": Part(_frozen_memory, ALL),
 }
 

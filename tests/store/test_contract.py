@@ -14,7 +14,7 @@ from adapters_store.counters import SqliteCounters
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
 from adapters_store.sealing import AeadSealer, new_key
-from adapters_store.sqlite import queries, writer
+from adapters_store.sqlite import queries
 from adapters_store.sqlite.store import SqliteStore
 from wfcore import memory
 from wfcore.errors import StoreUnavailable
@@ -96,8 +96,7 @@ class TestSqliteStore(StoreContract):
         await another.close()
 
     @pytest.fixture
-    def broken(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Store:
-        monkeypatch.setattr(writer, "LOOK_EVERY_S", 0)
+    def broken(self, store: SqliteStore) -> Store:
         for path in store.path.parent.glob(f"{store.path.name}*"):
             path.unlink()
         return store

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from adapters_store import open_store
-from adapters_store.sqlite import writer
 from adapters_store.sqlite.database_file import LOG, NOTE, noted_commit
 from adapters_store.sqlite.store import SqliteStore
 from adapters_store.sqlite.writer import DatabaseFile
@@ -209,7 +208,6 @@ def emptied(path: Path) -> None:
 @pytest.mark.parametrize("lose", [Path.unlink, replaced, emptied])
 async def test_a_file_that_goes_while_it_is_open_stops_writing(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     tail: str,
     lose: Callable[[Path], None],
 ) -> None:
@@ -218,7 +216,6 @@ async def test_a_file_that_goes_while_it_is_open_stops_writing(
     await keep(store, make.execution("before"))
     async with store.view() as view:
         assert await view.get(Execution, "before") is not None
-    monkeypatch.setattr(writer, "LOOK_EVERY_S", 0)
     lose(tmp_path / f"wfcore.db{tail}")
     for attempt in (store.ping(), keep(store, make.execution("lost")), store.ping()):
         with pytest.raises(StoreDisplaced, match="removed or replaced") as error:
@@ -232,13 +229,12 @@ async def test_a_file_that_goes_while_it_is_open_stops_writing(
 
 
 async def test_a_file_that_is_put_back_is_written_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """The same file at its place again is all that is needed: no restart."""
     path, aside = tmp_path / "wfcore.db", tmp_path / "aside"
     store = await SqliteStore.open(path)
     await keep(store, make.execution("before"))
-    monkeypatch.setattr(writer, "LOOK_EVERY_S", 0)
     path.rename(aside)
     with pytest.raises(StoreDisplaced):
         await keep(store, make.execution("lost"))
@@ -249,34 +245,14 @@ async def test_a_file_that_is_put_back_is_written_again(
     await store.close()
 
 
-async def test_the_place_of_the_file_is_looked_at_once_a_second(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Writing asks the file system at most once a second, and after a second it does."""
-    now, looks = [100.0], []
-    identity = writer.identity
-    await store.ping()
-    monkeypatch.setattr(writer, "monotonic", lambda: now[0])
-    monkeypatch.setattr(writer, "identity", lambda path: looks.append(1) or identity(path))
-    store._file._looked_at = now[0]
-    for _ in range(50):
-        await store.ping()
-    assert looks == []
-    now[0] += writer.LOOK_EVERY_S
-    for _ in range(50):
-        await store.ping()
-    assert len(looks) == 2
-
-
 async def test_another_file_is_never_read_or_written_for_this_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    """A connection that is made anew must lead to the same file, also between two looks."""
+    """A connection that is made anew must lead to the same file."""
     other = await SqliteStore.open(tmp_path / "other" / "wfcore.db")
     await keep(other, make.execution("theirs"))
     await other.close()
     store = await SqliteStore.open(tmp_path / "wfcore.db")
-    monkeypatch.setattr(writer, "LOOK_EVERY_S", 3_600)
     (tmp_path / "other" / "wfcore.db").replace(store.path)
     with pytest.raises(StoreDisplaced):
         await keep(store, make.execution("ours"))

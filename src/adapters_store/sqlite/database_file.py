@@ -11,14 +11,14 @@ open, it goes on writing to a file that nobody will ever read. Three checks dete
 - the number of the last commit is noted in a file of its own, after the commit is durable and
 without a flush: a database that knows less than the note has lost commits;
 
-- the writer checks once a second whether the path still leads to the open file.
+- the writer checks before each batch whether the path still leads to the open file.
 """
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from wfcore.errors import StoreRefused, StoreUnavailable
+from wfcore.errors import StoreRefused
 
 LOG = "-wal"
 NOTE = "-commit"
@@ -26,9 +26,6 @@ RESTORING = "restoring"
 """The folder that a restore works in; as long as it is there, the data folder is not whole."""
 COMPANIONS = ("signing.key", "first.key", "counters.db", "artifacts")
 """What a data folder gets only after its database: none of it is there on a first start."""
-
-Identity = tuple[int, int]
-"""Device and inode."""
 
 
 def require_no_broken_restore(data: Path) -> None:
@@ -92,13 +89,3 @@ def _state(path: Path) -> str:
 
 def beside(path: Path, tail: str) -> Path:
     return path.with_name(path.name + tail)
-
-
-def identity(path: Path) -> Identity | None:
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StoreUnavailable(detail=str(error)) from error
-    return found.st_dev, found.st_ino

@@ -56,7 +56,7 @@ from adapters_store.sqlite.connection import (
     detail_of,
     is_locked,
 )
-from adapters_store.sqlite.database_file import LOG, NOTE, Identity, beside, identity
+from adapters_store.sqlite.database_file import LOG, NOTE
 from adapters_store.sqlite.statements import Batcher, Writes, perform_together
 from wfcore.errors import Stale, StoreClosed, StoreDisplaced, StoreUnavailable
 
@@ -67,7 +67,6 @@ BATCH = 512
 """The most jobs of one transaction, so that the first waiter need not wait for ever."""
 SHORTLY_S = 0.25
 """How long the lock is waited for once the whole of `BUSY_S` was waited in vain."""
-LOOK_EVERY_S = 1.0
 QUIET_TURNS = 3
 """A request whose job is still to come takes about so many turns of the event loop."""
 
@@ -85,47 +84,38 @@ Committed = Callable[[int, Sequence[Writes] | None], None]
 """Called with the number of a commit and, where nothing else was written, the units of it."""
 
 
+Identity = tuple[int, int]
+"""Device and inode."""
+
+
 class DatabaseFile:
     """
-    The file of an open store, which must stay at its path: see `database_file`. `note` and `look`
-    belong to the writer's thread.
+    The file of an open store, which must stay at its path: see `database_file`. `note` belongs to
+    the writer's thread.
     """
 
     def __init__(self, path: Path) -> None:
         """*path* must exist. Raises `StoreUnavailable`."""
         self.path = path
-        self._identity = identity(path)
+        self._identity = _identity(path)
+        self._log_path, self._note_path = (path.with_name(path.name + tail) for tail in (LOG, NOTE))
         self._log: Identity | None = None
-        self._looked_at = monotonic()
-        self._displaced: StoreUnavailable | None = None
         self._note: int | None = None
 
     def require_in_place(self) -> None:
         """Raises `StoreDisplaced` if the path leads to no file or a different one."""
-        if identity(self.path) != self._identity:
+        if _identity(self.path) != self._identity:
             raise StoreDisplaced(detail=f"{self.path.name} was removed or replaced")
-        if self._log is not None and identity(beside(self.path, LOG)) != self._log:
+        if self._log is not None and _identity(self._log_path) != self._log:
             raise StoreDisplaced(detail=f"{self.path.name}{LOG} was removed or replaced")
 
     def hold_log(self) -> None:
         """A connection has the log open: from now on it must stay the same file."""
-        self._log = identity(beside(self.path, LOG))
+        self._log = _identity(self._log_path)
 
     def let_log_go(self) -> None:
         """The last connection may remove the log, and the next one make another."""
         self._log = None
-
-    def look(self) -> None:
-        """`require_in_place`, once a second; in between the last result."""
-        if monotonic() - self._looked_at >= LOOK_EVERY_S:
-            self._looked_at = monotonic()
-            self._displaced = None
-            try:
-                self.require_in_place()
-            except StoreUnavailable as error:
-                self._displaced = error
-        if self._displaced is not None:
-            raise self._displaced
 
     def note(self, commit: int) -> None:
         """
@@ -137,7 +127,7 @@ class DatabaseFile:
         with suppress(OSError):
             if self._note is None:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-                self._note = os.open(beside(self.path, NOTE), flags, 0o600)
+                self._note = os.open(self._note_path, flags, 0o600)
             os.pwrite(self._note, b"%020d %020d\n" % (commit, commit), 0)
 
     def close(self) -> None:
@@ -145,6 +135,16 @@ class DatabaseFile:
         if self._note is not None:
             os.close(self._note)
             self._note = None
+
+
+def _identity(path: Path) -> Identity | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreUnavailable(detail=str(error)) from error
+    return found.st_dev, found.st_ino
 
 
 class Failed(Exception):
@@ -235,7 +235,7 @@ class Writer:
         """One transaction; after an error of the database, nothing of it is stored."""
         began = monotonic()
         try:
-            self._file.look()
+            self._file.require_in_place()
             cursor = self._cursor()
             try:
                 done = _together(cursor, batch)

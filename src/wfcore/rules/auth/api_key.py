@@ -49,18 +49,14 @@ class Presented:
         return f"Presented(id={self.id!r})"
 
 
-_PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
-
-
 def checksum(id: str, random: str) -> str:
-    """
-    Six base62 characters over the id and the random part. Computed for every request, hence two
-    digits at a time.
-    """
+    """Six base62 digits over the id and the random part."""
     number = int.from_bytes(sha256(f"{id}_{random}".encode()).digest()[:8])
-    number, last = divmod(number, len(_PAIRS))
-    number, middle = divmod(number, len(_PAIRS))
-    return _PAIRS[number % len(_PAIRS)] + _PAIRS[middle] + _PAIRS[last]
+    digits = ""
+    for _ in range(CHECKSUM_LENGTH):
+        number, digit = divmod(number, len(ALPHABET))
+        digits = ALPHABET[digit] + digits
+    return digits
 
 
 def compose(id: str, random: str) -> str:

@@ -1,7 +1,6 @@
 """Quota windows, and what happens when one is full. Spec: rate limits."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from attrs import field, frozen
@@ -18,17 +17,8 @@ def windows(plan: Plan, now: EpochMs) -> tuple[Window, Window]:
 
     Neither window slides. UTC has no leap seconds in epoch time, so a day has 86,400 s.
     """
-    return _windows(plan, EpochMs(now - now % MINUTE))
-
-
-@lru_cache(maxsize=16)
-def _windows(plan: Plan, minute: EpochMs) -> tuple[Window, Window]:
-    """Called for every request, with the same result for a whole minute."""
     per_minute, per_day = REQUESTS[plan]
-    return (
-        _window("minute", minute, MINUTE, per_minute),
-        _window("day", minute, DAY, per_day),
-    )
+    return _window("minute", now, MINUTE, per_minute), _window("day", now, DAY, per_day)
 
 
 def _window(kind: str, now: EpochMs, length: int, limit: int | None) -> Window:
