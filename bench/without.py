@@ -23,7 +23,6 @@ from attrs import frozen
 
 from adapters_http.body import Answers, dump_json
 from adapters_http.transport.connections import HeadFirst
-from adapters_store import counters
 from adapters_store.sqlite import execution_rows, writer
 from adapters_store.sqlite.read_cache import ENTRY_BYTES, Cache, Reads
 from adapters_store.sqlite.statements import Batcher, Writes, perform
@@ -123,17 +122,6 @@ def _one_write_an_answer() -> None:
     HeadFirst.write = two  # type: ignore[method-assign]
 
 
-def _remembered_counts() -> None:
-    """Counts of quotas are read for each batch."""
-    remember = counters.Counts._remember
-
-    def forgetting(self: counters.Counts, asked: Any) -> None:
-        self._known.counts.clear()
-        remember(self, asked)
-
-    counters.Counts._remember = forgetting  # type: ignore[method-assign]
-
-
 def _batched_counts() -> None:
     """Each request is counted by itself."""
     batched = Batcher.add
@@ -173,7 +161,6 @@ PARTS: Mapping[str, Part] = {
     "own evolve": Part(_own_evolve, ("start", "transition")),
     "encoded answers": Part(_encoded_answers, ("poll",)),
     "one write an answer": Part(_one_write_an_answer, ("poll", "start")),
-    "remembered counts": Part(_remembered_counts, ("poll",)),
     "batched counts": Part(_batched_counts, ("poll",)),
     "frozen memory": Part(_frozen_memory, ALL),
 }

@@ -17,7 +17,7 @@ from functools import partial
 from operator import add
 from pathlib import Path
 
-from attrs import define, field
+from attrs import define
 
 from adapters_store.private_folder import alone
 from adapters_store.sqlite.connection import (
@@ -66,7 +66,6 @@ SET = Rows(
     """ ON CONFLICT (subject, kind, begins)
     DO UPDATE SET admitted = excluded.admitted, last_at = excluded.last_at""",
 )
-MOST_KNOWN = 10_000
 
 Asked = tuple[str, Sequence[Window], EpochMs]
 """Who asks to be counted, in which windows, and when."""
@@ -77,21 +76,15 @@ Key = tuple[str, str, int]
 
 @define(eq=False)
 class Counts:
-    """
-    The counts in a file, remembered as long as no other process has written to it.
-
-    Every method raises `DriverError`; then nothing was changed.
-    """
+    """The counts in a file. Every method raises `DriverError`; then nothing was changed."""
 
     connection: Connection
-    _known: Ledger = field(factory=Ledger)
-    _version: int = -1
 
     def take_all(self, asked: Sequence[Asked]) -> list[Taken]:
         """Count each of *asked* in all of its windows or in none, in order."""
         with self._writing():
-            self._remember(asked)
-            taken = [self._known.take(subject, windows) for subject, windows, _ in asked]
+            ledger = self._ledger(asked)
+            taken = [ledger.take(subject, windows) for subject, windows, _ in asked]
             rows = dict(_rows(asked, taken))
             for sql, values in SET.chunks(list(rows.values())):
                 self.connection.execute(sql, values)
@@ -105,7 +98,6 @@ class Counts:
         """Add what was counted elsewhere; *used* says when each subject was last admitted."""
         rows = [(*key, one.end, one.admitted, used[key[0]]) for key, one in counts.items()]
         with self._writing():
-            self._known.counts.clear()
             self.connection.executemany(ADD, rows)
 
     def last_used(self, subject: str) -> EpochMs | None:
@@ -115,21 +107,12 @@ class Counts:
 
     def trim(self, before: EpochMs, limit: int) -> int:
         """Delete up to *limit* windows that ended before *before*; returns how many."""
-        self._known.trim(before)
         return self.connection.execute(TRIM, (before, limit)).rowcount
 
-    def _remember(self, asked: Sequence[Asked]) -> None:
-        """Read what is not known or may have changed."""
-        version = self.connection.execute("PRAGMA data_version").fetchone()[0]
-        known = self._known.counts
-        if version != self._version or len(known) > MOST_KNOWN:
-            known.clear()
-        self._version = version
-        for subject, windows, _ in asked:
-            for one in windows:
-                key = (subject, one.kind, one.start)
-                if key not in known:
-                    known[key] = self._read(key)
+    def _ledger(self, asked: Sequence[Asked]) -> Ledger:
+        """What the windows of *asked* have admitted so far."""
+        keys = {(subject, one.kind, one.start) for subject, windows, _ in asked for one in windows}
+        return Ledger({key: self._read(key) for key in keys})
 
     def _read(self, key: Key) -> Count:
         found = self.connection.execute(LOOK, key).fetchone()
@@ -137,13 +120,12 @@ class Counts:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """A transaction. If it fails, the remembered counts may be ahead of the stored ones."""
+        """A transaction."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
             self.connection.execute("COMMIT")
         except BaseException:
-            self._known.counts.clear()
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             raise
