@@ -28,6 +28,7 @@ from adapters_store.sqlite.read_cache import ENTRY_BYTES, Cache, Reads
 from adapters_store.sqlite.statements import Batcher, Writes, perform
 from adapters_store.sqlite.writer import Writer
 from bench import http
+from bench import writer as transitions
 from bench.load import load
 from bench.servers import Server
 from wfcore.model import execution
@@ -103,7 +104,7 @@ def _heads_that_stay() -> None:
 
 def _own_evolve() -> None:
     """`attrs.evolve`, which runs the whole `__init__`."""
-    for module in (execution, execution_rows, fold, fold_steps, start, sys.modules["bench.writer"]):
+    for module in (execution, execution_rows, fold, fold_steps, start, transitions):
         module.evolve = attrs.evolve  # type: ignore[attr-defined]
 
 
@@ -137,7 +138,7 @@ def _batched_counts() -> None:
 def _frozen_memory() -> None:
     """Garbage is collected as usual."""
     listening.settle_memory = lambda: None
-    sys.modules["bench.writer"].settle_memory = lambda: None  # type: ignore[attr-defined]
+    transitions.settle_memory = lambda: None  # type: ignore[attr-defined]
 
 
 @frozen
@@ -247,17 +248,12 @@ def leave_out() -> None:
 
 
 async def _transition(seconds: float) -> Cost:
-    from bench.writer import transitions
-
     before = time.process_time()
-    rate = await transitions(seconds, CLIENTS)
+    rate = await transitions.transitions(seconds, CLIENTS)
     return Cost((time.process_time() - before) / (rate * seconds) * 1e6, rate)
 
 
 if __name__ == "__main__":
-    import bench.writer
-
-    assert bench.writer
     if sys.argv[1]:
         PARTS[sys.argv[1]].without()
     cost = asyncio.run(_transition(float(sys.argv[2])))

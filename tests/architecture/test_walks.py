@@ -22,3 +22,10 @@ async def test_the_page_has_the_figures_of_today() -> None:
         assert (shown[name][0], shown[name][3]) == (files, stored), f"{name}: make tables"
         for now, before in ((functions, shown[name][1]), (changes, shown[name][2])):
             assert abs(now - before) <= before / 10, f"{name}: make tables"
+
+
+def test_the_files_that_answer_a_newcomer_are_there() -> None:
+    """Every file that the page names under "Where to look" exists."""
+    named = re.findall(r"^\| .+\? \| `([a-z_/]+\.py)` \|$", measure.PAGE.read_text(), re.M)
+    assert len(named) == 6
+    assert [path for path in named if not (measure.ROOT / path).is_file()] == []

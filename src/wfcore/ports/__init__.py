@@ -1,1 +1,4 @@
-"""What the core asks of the outside, as Protocols. Adapters satisfy them; contracts test them."""
+"""
+What the core asks of the outside, as Protocols: one file for each port, however small. Adapters
+satisfy them; contracts test them.
+"""

@@ -1,1 +1,1 @@
-"""The commands, one file for each noun. Imported when called."""
+"""The commands, one file for each noun, however small. Imported when called."""

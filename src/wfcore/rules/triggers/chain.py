@@ -32,7 +32,7 @@ def keys_of(run: Execution) -> tuple[str, str]:
 
 
 def exhausted(trigger: Trigger) -> bool:
-    """Whether a chain has started as many executions as it may. CH-3."""
+    """Whether a chain has started as many executions as its `maxRuns` allows. CH-3."""
     spec = trigger.spec
     return isinstance(spec, Chain) and spec.max_runs is not None and trigger.runs >= spec.max_runs
 
