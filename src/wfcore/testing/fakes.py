@@ -1,8 +1,7 @@
 """
-Stand-ins for the ports that need no outside: time to turn, ids that count, noted hints.
+Fakes of the ports that need no outside world: a clock set by hand, counting ids, recorded hints.
 
-Each passes the contract of its port. For steps, files, callbacks and the store see
-`fakes_running`.
+Each passes the contract of its port. For steps, files, callbacks and the store see `fakes_running`.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from wfcore.time import EpochMs
 
 
 class ManualClock:
-    """Time that moves when it is told to."""
+    """A clock that moves only when told to."""
 
     def __init__(self, now: int = 1_700_000_000_000) -> None:
         self._wall = now
@@ -55,7 +54,9 @@ class ManualClock:
 
 
 class CountingIds:
-    """Ids that order by creation and are the same in every run. *node* tells makers apart."""
+    """
+    Ids in the order of their creation, the same in every run. *node* distinguishes generators.
+    """
 
     def __init__(self, node: str = "") -> None:
         self._node = node
@@ -69,7 +70,7 @@ class CountingIds:
 
 
 class CountingTokens:
-    """Base62 text, different at every call, the same in every run."""
+    """Base62 text, different at every call and the same in every run."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -83,7 +84,7 @@ class CountingTokens:
 
 
 class PlainPasswords:
-    """Passwords without a hash's cost. For tests only."""
+    """Passwords without the cost of a hash. For tests only."""
 
     async def hash(self, password: str) -> str:
         return f"plain:{password[::-1]}"
@@ -93,7 +94,7 @@ class PlainPasswords:
 
 
 class NotedHints:
-    """A `Wakeup` that keeps what it was told, and passes it on to whoever listens."""
+    """A `Wakeup` that records hints and passes them on to its listeners."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str | None]] = []
@@ -176,12 +177,12 @@ class NotedEnvironments:
         return len(going)
 
     def grow_old(self) -> None:
-        """Nobody has used anything for a long time."""
+        """Make all environments look unused for a long time."""
         self.idle = dict.fromkeys(self.idle, True)
 
 
 class PathTemplates:
-    """Templates that know dotted paths only: `{{ steps.fetch.output }}`. Enough for rules."""
+    """Templates with dotted paths only: `{{ steps.fetch.output }}`. Enough for rules."""
 
     def render(self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT) -> Json:
         result = self._render(value, names)
@@ -231,7 +232,7 @@ def _problems(text: str, known: Mapping[str, Collection[str] | None]) -> Iterato
 
 
 class PlainCalendar:
-    """Cron expressions of numbers and `*` alone; zones as Python knows them."""
+    """Cron expressions of numbers and `*` only; time zones as Python knows them."""
 
     def problems(self, cron: str, timezone: str) -> Mapping[str, str]:
         found: dict[str, str] = {}

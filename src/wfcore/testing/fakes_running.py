@@ -1,5 +1,5 @@
 """
-Stand-ins for what runs and keeps: step runners, files, callbacks, and the store in memory.
+Fakes of what runs and stores: step runners, files, callbacks, and the store in memory.
 
 Each passes the contract of its port.
 """
@@ -26,15 +26,15 @@ EVERYTHING: Mapping[Language, LanguageState] = {
 
 
 async def in_turn(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
-    """A `Gate` for asyncio: first whoever else is ready runs, then *apply*."""
+    """A `Gate` for asyncio: other ready tasks run first, then *apply*."""
     await asyncio.sleep(0)
     return apply()
 
 
 def store_in_memory(clock: Clock | None = None) -> memory.MemoryStore:
     """
-    An empty store over dicts, honest about races, versions and visibility. Its time is that of
-    *clock*; None: time stands still.
+    An empty store over dicts that is exact about races, versions and visibility. Its time is that
+    of *clock*; without one, time stands still.
     """
     return memory.MemoryStore(in_turn, now=(clock or ManualClock()).service_now)
 
@@ -47,9 +47,9 @@ def counters_in_memory() -> memory.MemoryCounters:
 @frozen
 class ScriptedRunner:
     """
-    A step runner whose steps are a function: it gets the job and says how the attempt ends.
+    A step runner whose steps are a function of the job that returns how the attempt ends.
 
-    `ScriptedRunner(lambda job, say: …)` with an async function; it may wait, and be cancelled.
+    `ScriptedRunner(lambda job, say: …)` with an async function, which may wait and be cancelled.
     """
 
     script: Callable[[Job, Say], Awaitable[StepEnd]]
@@ -61,12 +61,12 @@ class ScriptedRunner:
         return EVERYTHING
 
     async def close(self) -> None:
-        """Nothing outlives `run`."""
+        """Nothing is left once `run` has returned."""
 
 
 @define(eq=False)
 class HeldRunner:
-    """A step runner whose steps end when the test says so: `let_go`."""
+    """A step runner whose steps end when the test calls `let_go`."""
 
     started: list[Job] = field(factory=list)
     ended: list[Job] = field(factory=list)
@@ -74,7 +74,7 @@ class HeldRunner:
 
     @property
     def running(self) -> list[Job]:
-        """What has started, and neither ended nor been let go, in that order."""
+        """Steps that have started and have neither ended nor been let go, in that order."""
         return [job for job, _ in self._held.values()]
 
     async def run(self, job: Job, say: Say) -> StepEnd:
@@ -90,7 +90,7 @@ class HeldRunner:
                 del self._held[key]
 
     def let_go(self, execution_id: str, step_name: str, end: StepEnd | None = None) -> None:
-        """Let a running step end: well, where nothing else is said."""
+        """End a running step, successfully by default."""
         _, gate = self._held.pop((execution_id, step_name))
         gate.set_result(end or StepEnd("done"))
 
@@ -98,7 +98,7 @@ class HeldRunner:
         return EVERYTHING
 
     async def close(self) -> None:
-        """Nothing outlives `run`."""
+        """Nothing is left once `run` has returned."""
 
 
 DictFiles = memory.MemoryFiles
@@ -133,7 +133,7 @@ class NotedNotifier:
 
 
 class NotedCallbacks:
-    """A `CallbackClient` that keeps what it was given and answers as told (204 otherwise)."""
+    """A `CallbackClient` that records requests and answers as scripted (204 by default)."""
 
     def __init__(self) -> None:
         self.posted: list[Posted] = []

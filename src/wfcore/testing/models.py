@@ -1,4 +1,4 @@
-"""A provider of models that says what a test tells it to, and nothing to anybody else."""
+"""A scripted provider of models that connects to nothing."""
 
 import asyncio
 from collections import deque
@@ -29,7 +29,7 @@ class ScriptedModels:
     _script: deque[Answer | ModelFailed | None] = field(factory=deque)
 
     async def ask(self, question: Question) -> Answer:
-        """The next thing in the script."""
+        """The next item of the script."""
         if not question.model.startswith("scripted:"):
             provider = question.model.partition(":")[0]
             raise ModelRefused(f"provider {provider} is not configured")
@@ -50,19 +50,19 @@ class ScriptedModels:
     def says(
         self, text: str, finish: Finish = Finish.DONE, used: tuple[int, int] = (12, 3)
     ) -> None:
-        """The next answer is *text*, at a cost of *used* tokens."""
+        """The next answer is *text*, with *used* tokens."""
         self._script.append(Answer(text, *used, finish))
 
     def is_busy(self, retry_after_s: float | None = None) -> None:
-        """The next question is not taken."""
+        """The next request is not accepted."""
         self._script.append(ModelBusy("busy", retry_after_s))
 
     def lacks(self, what: str) -> None:
-        """The next question is not sent, as this machine lacks *what* it takes."""
+        """The next request is not sent, because this machine lacks *what*."""
         self._script.append(NotAsked(what))
 
     def refuses(self) -> None:
-        """The next question is refused for good."""
+        """The next request is refused for good."""
         self._script.append(ModelRefused("refused"))
 
     def breaks_off(self) -> None:
@@ -70,13 +70,13 @@ class ScriptedModels:
         self._script.append(AnswerLost("lost"))
 
     def hangs(self) -> None:
-        """The next question is never answered."""
+        """The next request is never answered."""
         self._script.append(None)
 
 
 @define
 class FixedPrices:
-    """`Prices` that are the same for every model that has one: USD for a token, in and out."""
+    """`Prices` with one price per input and output token for every known model."""
 
     known: dict[str, tuple[str, str]] = field(factory=lambda: {MODEL: ("0.001", "0.002")})
 

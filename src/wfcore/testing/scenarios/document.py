@@ -1,9 +1,9 @@
 """
-The form of a file of scenarios, and what it says.
+The format of scenario files, and how it is read.
 
-It is read by tables of fields, as definitions are, so that every mistake is reported at once with
-its path, and the JSON Schema for editors is made from the same tables. An expectation stays what
-was written: only the fields that are there are compared. DF-11.
+It is read with tables of fields, like definitions, so that all errors are reported at once with
+their paths, and the JSON Schema for editors is generated from the same tables. An expectation keeps
+only the fields that were written, and only these are compared. DF-11.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -48,7 +48,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class StartedBy(StrEnum):
-    """What starts the execution: somebody by hand, a call of the API, or the next schedule."""
+    """How the execution is started: by hand, by an API call, or by the next schedule."""
 
     HAND = "hand"
     API = "api"
@@ -56,7 +56,7 @@ class StartedBy(StrEnum):
 
 
 class NoticeKind(StrEnum):
-    """What people are told."""
+    """The kinds of notices that people get."""
 
     OPENED = "opened"
     REMINDER = "reminder"
@@ -68,7 +68,9 @@ class NoticeKind(StrEnum):
 
 @frozen
 class Stub:
-    """What an attempt of a step does instead of running. `fails`: its error, None: it ends well."""
+    """
+    What an attempt of a step does instead of running. `fails`: its error; None if it succeeds.
+    """
 
     output: Json = None
     fails: str | None = None
@@ -79,7 +81,7 @@ class Stub:
 @frozen
 class Decision:
     """
-    Somebody decides about an approval of *step*, `after_ms` after it opened. `by` None: the first
+    A decision about an approval of *step*, `after_ms` after it opened. `by` None: the first
     approver who has not approved. `refused`: the service is expected to refuse it.
     """
 
@@ -95,7 +97,7 @@ class Decision:
 
 @frozen
 class Given:
-    """How the execution is started. `secrets`: named ones; those that are left out are made up."""
+    """How the execution is started. `secrets`: named secrets; those left out get made-up values."""
 
     inputs: JsonObject = field(factory=dict)
     by: str | None = None
@@ -105,7 +107,7 @@ class Given:
 
 @frozen
 class Scenario:
-    """One execution and what is expected of it, by the fields of `EXPECTED` that were written."""
+    """One execution, and what is expected of it: the fields of `EXPECTED` that were written."""
 
     name: str
     expect: Mapping[str, Any]
@@ -117,7 +119,9 @@ class Scenario:
 
 @frozen
 class ScenarioFile:
-    """Paths of the definition and of those that it starts, scenarios, and their common stubs."""
+    """
+    The paths of the definition and of those that it starts, the scenarios, and their common stubs.
+    """
 
     definition: str
     scenarios: tuple[Scenario, ...]
@@ -131,7 +135,7 @@ def _anything(document: Json, path: str, findings: Findings) -> Any:
 
 
 def _object_of(check: Check) -> Check:
-    """A check for an object with values of one kind."""
+    """A check for an object whose values are of one kind."""
 
     @accepting({"type": "object", "additionalProperties": check.schema})
     def read(document: Json, path: str, findings: Findings) -> Any:
@@ -143,7 +147,7 @@ def _object_of(check: Check) -> Check:
 
 
 def _given_fields(fields: Mapping[str, Field]) -> Check:
-    """A check for an object that stays one: the fields that are there, by attribute."""
+    """A check for an object whose present fields are kept, by attribute name."""
 
     @accepting(object_schema(fields))
     def read(document: Json, path: str, findings: Findings) -> Any:
@@ -192,7 +196,7 @@ _ATTEMPTS = list_of(_STUB, least=1)
 
 @accepting(any_of(_STUB.schema, _ATTEMPTS.schema))
 def _stubs(document: Json, path: str, findings: Findings) -> Any:
-    """What a step gives: each time, or attempt by attempt."""
+    """What a step returns: always, or attempt by attempt."""
     if isinstance(document, list | tuple):
         return _ATTEMPTS(document, path, findings)
     return (_STUB(document, path, findings),)
@@ -290,7 +294,7 @@ _expectations = _given_fields(EXPECTED)
 
 @accepting({**object_schema(EXPECTED), "minProperties": 1})
 def _expect(document: Json, path: str, findings: Findings) -> Any:
-    """Something is expected: a scenario that expects nothing would always be right."""
+    """At least one expectation: a scenario without any could not fail."""
     if isinstance(document, Mapping) and not document:
         findings.add(path, f"must not be empty; known: {', '.join(EXPECTED)}")
     return _expectations(document, path, findings)
@@ -317,7 +321,9 @@ _FILE: Mapping[str, Field] = {
 
 
 def read_scenarios(document: Json) -> ScenarioFile:
-    """What *document* says. Raises `InvalidDefinition` with every mistake and its path. DF-11."""
+    """
+    The scenarios in *document*. Raises `InvalidDefinition` with all errors and their paths. DF-11.
+    """
     findings = Findings()
     values = read_object(document, "", _FILE, findings)
     if findings.problems:
@@ -326,7 +332,9 @@ def read_scenarios(document: Json) -> ScenarioFile:
 
 
 def scenarios_schema() -> dict[str, Any]:
-    """A JSON Schema (draft 7) of files of scenarios: it accepts whatever `read_scenarios` does."""
+    """
+    A JSON Schema (draft 7) of scenario files: it accepts everything that `read_scenarios` does.
+    """
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Tests of a workflow definition of wfcore",
@@ -337,7 +345,7 @@ def scenarios_schema() -> dict[str, Any]:
 def step_problems(
     file: ScenarioFile, definition: Definition, others: Sequence[Definition]
 ) -> tuple[Problem, ...]:
-    """Stubs and decisions for steps that are not there, or that nobody decides about. DF-11."""
+    """Stubs and decisions for steps that do not exist or cannot be decided. DF-11."""
     everywhere = (definition, *others)
     runs = [step.name for one in everywhere for step in one.walk() if not _asks(step)]
     asks = [step.name for one in everywhere for step in one.walk() if _asks(step)]

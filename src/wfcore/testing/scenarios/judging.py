@@ -1,4 +1,4 @@
-"""What a scenario expected beside what came: only what was written is compared."""
+"""Compares what a scenario expects with what happened; only written fields are compared."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class Mismatch:
     was: str
 
     def lines(self) -> Sequence[str]:
-        """What was expected and what was; of several lines those that differ are marked."""
+        """Expected and actual; of several lines those that differ are marked."""
         if "\n" not in self.expected + self.was:
             return (f"{self.path}: expected {self.expected}, was {self.was}",)
         marked = ndiff(self.expected.splitlines(), self.was.splitlines())
@@ -40,7 +40,7 @@ class Mismatch:
 
 
 def mismatches(expect: Mapping[str, Any], played: ScenarioRun, zone: tzinfo) -> Sequence[Mismatch]:
-    """Everything in which *played* is not as *expect* says. Instants are shown in *zone*."""
+    """Every difference between *played* and *expect*. Instants are shown in *zone*."""
     was = _observed(played)
     found: list[Mismatch] = []
     for name, expected in expect.items():
@@ -78,7 +78,7 @@ def _values(path: str, expected: Any, was: Any, zone: tzinfo) -> Iterator[Mismat
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: true is no number, a tuple is a list, 1 is 1.0."""
+    """Equality as JSON: true is not a number, a tuple is a list, 1 equals 1.0."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -135,7 +135,7 @@ def _result(result: StepResult) -> Mapping[str, Any]:
 
 
 def _asked(job: Job) -> Mapping[str, Any]:
-    """What the step was given, its templates filled in."""
+    """The step's inputs with their templates rendered."""
     if isinstance(job, AiJob):
         return {"prompt": job.prompt, "system": job.system}
     prefix = "WF_VAR_"
@@ -179,7 +179,10 @@ def _notices(played: ScenarioRun) -> Iterator[Mapping[str, Any]]:
 
 
 def _shown(name: str, value: Any, zone: tzinfo) -> str:
-    """A value of the field *name* for people: as JSON, but durations and instants as written."""
+    """
+    A value of the field *name* as shown to people: JSON, but durations and instants as in
+    definitions.
+    """
     return _text(_written(name, value, zone))
 
 
@@ -199,7 +202,7 @@ _UNITS = (("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", SECOND))
 
 
 def _span(ms: int) -> str:
-    """A length of time as a definition would say it: the largest unit that needs no point."""
+    """A duration as a definition writes it: in the largest unit that needs no decimal point."""
     for unit, size in _UNITS:
         if ms and ms % size == 0:
             return f"{ms // size}{unit}"

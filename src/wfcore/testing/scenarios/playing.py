@@ -1,12 +1,13 @@
 """
-One scenario, played: the real use cases over a store in memory, and a clock that is told.
+Plays one scenario: the real use cases over a store in memory, with a virtual clock.
 
-When nothing more is to be done at an instant, the clock goes on to the next one at which something
-is: a step ends, a delay is over, somebody decides, an approval expires. So a month takes no longer
-than a second, and the same scenario always plays alike.
+When nothing is left to do at an instant, the clock advances to the next one at which something
+happens: a step ends, a delay is over, somebody decides, an approval expires. So a month takes no
+longer than a second, and a scenario always plays the same way.
 
-Workflows that are started and not given are stand-ins of one step, which does what the stub of the
-step that starts them says: `retry`, `timeout` and failures of such a step are the engine's own.
+Child workflows whose definitions are not given are replaced by a single step that uses the stub of
+the step that starts them: `retry`, `timeout` and failures of that step are handled by the real
+engine.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +64,7 @@ _POLICY = Policy(lease_ms=DurationMs(36_500 * DAY), places=1_000, channels=froze
 
 @frozen
 class Parts:
-    """What a definition is evaluated by: templates and calendar."""
+    """What definitions are evaluated with: templates and calendar."""
 
     templates: Templates
     calendar: Calendar
@@ -71,7 +72,7 @@ class Parts:
 
 @frozen
 class Attempt:
-    """An attempt of a step that was to run. `key`: as the scenario names the step."""
+    """An attempt of a step. `key`: the step's name in the scenario."""
 
     key: str
     job: Job
@@ -103,12 +104,12 @@ class ScenarioRun:
 def play(
     scenario: Scenario, definition: Definition, others: Sequence[Definition], parts: Parts
 ) -> ScenarioRun:
-    """Play *scenario*; *others* are the workflows that *definition* starts, as far as given."""
+    """Play *scenario*; *others* are the given definitions of workflows that *definition* starts."""
     return _Stage(scenario, definition, others, parts).play()
 
 
 class _Stage:
-    """Where one scenario is played, once."""
+    """The environment in which one scenario is played, once."""
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class _Stage:
         self._problems: list[str] = []
 
     def _noted(self, tables: Mapping[str, Rows], changes: Changes) -> None:
-        """Every change of the store, before it is made."""
+        """Records every change of the store before it is made."""
         self._commits += 1
         self._runs.update(_kept(changes, EXECUTIONS.name))
         self._approvals.update(_kept(changes, APPROVALS.name))
@@ -201,7 +202,7 @@ class _Stage:
         return tuple(sorted(found)[:wanted]), specs[0].timezone if specs else "UTC"
 
     def _begin(self) -> None:
-        """Everybody and everything that must be there, and the start. Raises refusals."""
+        """Create everything that must exist, then start. Raises what the service refuses with."""
         owner = self._person(OWNER)
         given, known = self._scenario.given, {self._definition.name}
         for other in (*self._others, *_stand_ins((self._definition, *self._others))):
@@ -260,7 +261,7 @@ class _Stage:
             await unit.commit()
 
     def _run(self) -> None:
-        """Until the execution has ended, or nothing is left that could move it."""
+        """Play until the execution has ended or nothing can move it any more."""
         for _ in range(MOST_ROUNDS):
             before = self._commits
             self._round()
@@ -275,7 +276,7 @@ class _Stage:
         self._problems.append(f"still runs after {MOST_ROUNDS} rounds")
 
     def _round(self) -> None:
-        """Everything that is to be done at this instant, once."""
+        """Do everything that is due at this instant, once."""
         done(expire_due(self._services))
         done(remind_due(self._services))
         self._worker.work()
@@ -283,7 +284,7 @@ class _Stage:
             self._decide(approval)
 
     def _instants(self) -> Iterator[EpochMs]:
-        """When something is to be done next; all of it lies ahead."""
+        """The future instants at which something is due."""
         now = self._now()
         known = [done(next_deadline(self._services)), *self._worker.instants()]
         for approval in filter(_open, self._approvals.values()):
@@ -292,7 +293,7 @@ class _Stage:
         return (at for at in known if at is not None and at > now)
 
     def _started(self, job: Job) -> Ending:
-        """The attempt by its stub; one without a stub fails, and the scenario is told."""
+        """The attempt as its stub says; an attempt without a stub fails, which is reported."""
         key, attempt = self._prefix(job.execution_id) + job.step_name, job.attempt
         run = self._runs[job.execution_id]
         if run.workflow_id in self._stand_ins and run.parent_id and run.parent_step:
@@ -312,14 +313,14 @@ class _Stage:
         return Ending(stub.takes_ms, StepEnd(output, stub.fails, usage=stub.usage))
 
     def _stub(self, key: str, attempt: int) -> Stub | None:
-        """By the step's key, or by its name in any round of a loop; the last one holds on."""
+        """By the step's key, or by its name in any round of a loop; the last stub repeats."""
         where, _, step = key.rpartition("/")
         by_name = f"{where}/{name_of(step)}" if where else name_of(step)
         stubs = self._scenario.steps.get(key) or self._scenario.steps.get(by_name)
         return stubs[min(attempt, len(stubs)) - 1] if stubs else None
 
     def _prefix(self, execution_id: str) -> str:
-        """What stands before the steps of an execution: the steps that led to it."""
+        """The prefix of an execution's step keys: the steps that led to it."""
         run = self._runs[execution_id]
         if run.parent_id is None:
             return ""
@@ -350,7 +351,7 @@ class _Stage:
                 self._problems.append(f"{said}: was not refused")
 
     def _next_approver(self, approval: Approval) -> Principal:
-        """The first approver who has not approved; without a list of them, the owner."""
+        """The first approver who has not approved; the owner if no approvers are named."""
         people = [self._person(name) for name in approval.approvers] or [self._person(OWNER)]
         gave = {one.account for one in approval.assents}
         return next((one for one in people if one.account.id not in gave), people[0])
@@ -371,7 +372,7 @@ def _words(refusal: WfError) -> str:
 
 
 def _stand_ins(definitions: Sequence[Definition]) -> Iterator[Definition]:
-    """For every workflow that these start and that is none of them."""
+    """A stand-in for every workflow that is started and not given."""
     there = {one.name for one in definitions}
     steps = (step for one in definitions for step in one.walk())
     names = [step.workflow for step in steps if isinstance(step, ChildStep)]

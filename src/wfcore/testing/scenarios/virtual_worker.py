@@ -1,8 +1,8 @@
 """
-A worker without an event loop: it is asked what to do next, and never waits.
+A worker without an event loop: it is called when something is due, and never waits.
 
-The use cases run over a store that answers at once, so each of them runs through in one go. Steps
-do not run; how long each of them takes and how it ends is known when it begins.
+The use cases run over a store that answers at once, so each of them completes in one call. Steps do
+not run; how long each takes and how it ends is known when it begins.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -23,12 +23,12 @@ WORKER = "scenario"
 
 
 async def at_once(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
-    """A `Gate` at which nobody waits."""
+    """A `Gate` at which nothing waits."""
     return apply()
 
 
 def done(work: Awaitable[R]) -> R:
-    """The result of *work*, which waits for nothing since every gate lets it through."""
+    """The result of *work*, which never suspends because every gate passes at once."""
     try:
         next(work.__await__())
     except StopIteration as end:
@@ -38,7 +38,7 @@ def done(work: Awaitable[R]) -> R:
 
 
 class NotedMoves:
-    """A `Wakeup` that notes which executions were moved from outside."""
+    """A `Wakeup` that records which executions were changed from outside."""
 
     def __init__(self) -> None:
         self.moved: set[str] = set()
@@ -85,7 +85,7 @@ class _Begun:
 
 @define(eq=False)
 class _Claimed:
-    """An execution that is worked on. See `Work`."""
+    """A claimed execution."""
 
     lease: Lease
     steps: dict[tuple[str, int], _Begun] = field(factory=dict)
@@ -94,7 +94,7 @@ class _Claimed:
 
 
 class VirtualWorker:
-    """Works on everything that is due. *begin* is asked for each attempt, when it begins."""
+    """Works on everything that is due. *begin* is called for each attempt when it begins."""
 
     def __init__(
         self, services: Services, hints: NotedMoves, begin: Callable[[Job], Ending]
@@ -105,7 +105,7 @@ class VirtualWorker:
         self._held: dict[str, _Claimed] = {}
 
     def work(self) -> None:
-        """Everything that is to be done at this instant, once."""
+        """Do everything that is due at this instant, once."""
         services, now = self._services, self._services.clock.service_now()
         for lease in done(running.claim(services, WORKER, services.policy.places)):
             held = self._held[lease.execution_id] = _Claimed(lease)
@@ -121,7 +121,7 @@ class VirtualWorker:
         self._hints.stopped.clear()
 
     def instants(self) -> Iterator[EpochMs | None]:
-        """When there is something to do next."""
+        """The instants at which something is due next."""
         yield done(running.next_due(self._services))
         for held in self._held.values():
             yield held.look_at

@@ -1,16 +1,17 @@
 """
-The simulator: the real core and the real use cases in small worlds where everything goes wrong.
+The simulator: the real core and use cases in small worlds where everything goes wrong.
 
-A world has nodes, a disk, clients and a virtual clock; a seed decides who runs next and which
-call fails, is held up, loses its answer or takes its process along. Every change of the disk
-and the end of each world are judged against what was promised. The same seed, the same trace.
+A world has nodes, a disk, clients and a virtual clock; a seed decides which task runs next and
+which call fails, is delayed, loses its answer or kills its process. Every change of the disk and
+the end of each world are checked against the promises of the service. The same seed gives the same
+trace.
 
     summary = simulate(range(1, 2_001))
     for failure in summary.failures:
         small = shrunk(failure.recipe, failure.broken)
-        print(*told(play(small, traced=True).trace, failure.broken), sep="\\n")
+        print(*told(play(small, traced=True).trace, failure.broken), sep="\n")
 
-No event loop, no sleep, no thread; nothing but the core and attrs is needed.
+No event loop, no sleep, no thread; only the core and attrs are needed.
 """
 
 from wfcore.testing.simulator.campaign import Failure, Summary, as_played, simulate

@@ -1,8 +1,8 @@
 """
-What a port of the simulator asks its driver: to carry something out, or to be woken later.
+What a port of the simulator requests from its driver: to perform a call, or to be woken later.
 
-Code under simulation awaits ports and nothing else, so every await of it ends in one of these
-and is a moment at which the driver may run somebody else, or let something go wrong.
+Code under simulation awaits only ports, so each of its awaits ends in one of these requests, and is
+a point at which the driver may run another task or inject a fault.
 """
 
 from collections.abc import Callable, Generator
@@ -14,10 +14,10 @@ R = TypeVar("R")
 
 class Call:
     """
-    Carry out *apply*, one step that nothing interrupts, and answer with what it returns.
+    Perform *apply* in one uninterrupted step and return its result.
 
-    *writes*: something lasting changes, so the answer can get lost after it was done. *store*:
-    it travels to the store, which may be down.
+    *writes*: something durable changes, so the answer may be lost after it was done. *store*: the
+    call goes to the store, which may be unavailable.
     """
 
     __slots__ = ("about", "apply", "name", "store", "writes")
@@ -33,7 +33,7 @@ class Call:
 
 
 class Wait:
-    """Go on when *signal* is set, or after *ms* (None: whenever it is set)."""
+    """Continue when *signal* is set, or after *ms* (None: only when it is set)."""
 
     __slots__ = ("ms", "signal")
 
@@ -46,14 +46,14 @@ Ask = Call | Wait
 
 
 class Woken(Protocol):
-    """Who waits for a signal."""
+    """A task that waits for a signal."""
 
     def wake(self) -> None:
         """The signal was set."""
 
 
 class Signal:
-    """Wakes who waits for it; set while nobody does, the next one does not wait."""
+    """Wakes its waiting tasks; if none waits, the next one does not wait."""
 
     __slots__ = ("on", "waiting")
 
@@ -69,7 +69,7 @@ class Signal:
             one.wake()
 
     async def wait(self, ms: int | None) -> None:
-        """Return when it is set, or after *ms*; it is clear afterwards."""
+        """Return when it is set, or after *ms*; it is cleared then."""
         if not self.on:
             await asked(Wait(self, ms))
         self.on = False
@@ -77,7 +77,7 @@ class Signal:
 
 @coroutine
 def asked(ask: Ask) -> Generator[Ask, Any, Any]:
-    """Hand *ask* to the driver; its answer."""
+    """Pass *ask* to the driver; returns its answer."""
     return (yield ask)
 
 
@@ -87,7 +87,7 @@ async def sleep(ms: int) -> None:
 
 
 class DriverGate:
-    """A `wfcore.memory.Gate`: every passage is asked of the driver."""
+    """A `wfcore.memory.Gate` that passes every call to the driver."""
 
     __slots__ = ("_store",)
 

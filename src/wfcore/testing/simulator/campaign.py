@@ -1,4 +1,4 @@
-"""Many worlds, one after the other, and what came of them."""
+"""Plays many worlds one after the other and collects the failures."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from wfcore.testing.simulator.world import Played, play
 
 @frozen
 class Failure:
-    """A world that broke a promise: how, and everything to play it again."""
+    """A world that broke a promise: which one, and everything needed to replay it."""
 
     seed: int
     broken: str
@@ -53,7 +53,7 @@ class Summary:
 
 
 def as_played(recipe: Recipe, chance: Drawn) -> Recipe:
-    """*recipe* with everything that went wrong, so that it can be replayed."""
+    """*recipe* with all faults that occurred, so that it can be replayed."""
     return evolve(recipe, faults=dict(chance.faults))
 
 
@@ -66,8 +66,8 @@ def simulate(
     store: NewStore = in_memory,
 ) -> Summary:
     """
-    Play the worlds of *seeds* until so many *failures* were found. *told* hears the summary
-    after each world. *watch* and *store* are those of `play`.
+    Play the worlds of *seeds* until *failures* failures were found. *told* is called with the
+    summary after each world. *watch* and *store* as in `play`.
     """
     summary = Summary()
     with noted() as counting:

@@ -1,8 +1,8 @@
 """
-What goes wrong: drawn from a seed and noted down, or replayed from notes.
+The faults: drawn from a seed and recorded, or replayed from a record.
 
-A fault is noted by its site, a task and the number of its call, so that it stays where it is
-when other things are left out.
+A fault is recorded by its site, a task and the number of its call, so that it stays in place when
+other things are left out.
 """
 
 import re
@@ -56,7 +56,7 @@ AT_HINT = frozenset({Kind.HINT_LOST, Kind.HINT_TWICE})
 
 @frozen
 class Fault:
-    """Something that goes wrong; *amount* is its length in ms, 0 where it has none."""
+    """One fault; *amount* is its length in ms, or 0."""
 
     kind: Kind
     amount: int = 0
@@ -70,21 +70,20 @@ Site = str
 
 
 class Chance(Protocol):
-    """Decides what goes wrong."""
+    """Decides which faults occur."""
 
     def fault(self, label: str, number: int, possible: frozenset[Kind]) -> Fault | None:
-        """What goes wrong at call *number* of the task *label*."""
+        """The fault at call *number* of the task *label*, if any."""
 
     def calm(self) -> None:
-        """From now on nothing goes wrong."""
+        """From now on there are no faults."""
 
 
 @frozen
 class Temper:
     """
-    How unruly a world is. `kinds` of faults, each after `gap` calls that it could meet, on
-    average; `slow`: the labels (a regular expression) of tasks that are held up at every third
-    call.
+    How unstable a world is: `kinds` of faults, each after `gap` calls it could hit on average;
+    `slow`: a regular expression for labels of tasks that are delayed at every third call.
     """
 
     kinds: frozenset[Kind] = frozenset()
@@ -106,7 +105,7 @@ RARE: Mapping[Kind, float] = {
 
 
 class Drawn:
-    """Faults from a seed, noted in `faults`."""
+    """Faults drawn from a seed, recorded in `faults`."""
 
     def __init__(self, random: Random, temper: Temper) -> None:
         self.faults: dict[Site, Fault] = {}
@@ -148,7 +147,7 @@ class Drawn:
 
 
 class Replayed:
-    """Faults from notes; nothing else goes wrong."""
+    """The recorded faults and no others."""
 
     def __init__(self, faults: Mapping[Site, Fault]) -> None:
         self._faults = dict(faults)

@@ -1,8 +1,8 @@
 """
-Those outside: each act of a recipe as a coroutine of its own, which belongs to no process.
+The clients: each act of a recipe is a coroutine of its own that belongs to no process.
 
-A client sends its request to one process after the other until it hears something. What it was
-told becomes a promise.
+A client sends its request to one process after the other until it gets an answer. What it was told
+becomes a promise.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -53,14 +53,14 @@ class ClientWorld(Protocol):
     @property
     def webhook_ids(self) -> Sequence[str]: ...
     def revised(self, flow: int) -> Definition:
-        """Another definition under the name of that flow."""
+        """Another definition under the same workflow name."""
 
     async def stop(self, node: Node, drain_ms: int, down_ms: int) -> None:
         """End a process in good order and start it again."""
 
 
 class Client:
-    """One act of somebody outside; its label names the requests in the trace."""
+    """One act of a client; its label names its requests in the trace."""
 
     def __init__(self, scene: ClientWorld, act: Act) -> None:
         self._scene = scene
@@ -69,7 +69,7 @@ class Client:
         self._requests = 0
 
     async def act(self) -> None:
-        """Wait for the instant and do it; refusals are answers too."""
+        """Wait for the instant and act; refusals are answers too."""
         await sleep(self._act.at)
         verbs: dict[str, Callable[[], Awaitable[None]]] = {
             "start": self._start,
@@ -203,7 +203,7 @@ class Client:
         return Approve()
 
     def _target(self) -> str | None:
-        """An execution that somebody was told of: the newest, or an older one."""
+        """An execution that some client was told of: the newest, or an older one."""
         known = list(self._scene.promises.started.values())
         return known[-1 - self._number("which") % len(known)] if known else None
 
@@ -260,7 +260,7 @@ class Client:
         await self._ask(door)
 
     async def _hook(self) -> None:
-        """One more webhook, which the plan may have no room for."""
+        """Create one more webhook, which the plan may not allow."""
         who, new = self._who, webhooks.NewWebhook(self._workflow_id, self._label)
 
         async def door(services: Services) -> object:
@@ -269,7 +269,7 @@ class Client:
         await self._ask(door, 1)
 
     async def _spend(self) -> None:
-        """So many requests at once that the quota is not enough."""
+        """Send enough requests at once to exceed the quota."""
         who, promises = self._who, self._scene.promises
 
         async def door(services: Services) -> int:

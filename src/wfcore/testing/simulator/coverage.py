@@ -1,4 +1,4 @@
-"""Which rows of the machines the worlds have walked along, and which they never reached."""
+"""Which rows of the state machines the worlds have used, and which never."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ class _Noted(dict[tuple[Any, type], Row[Any]]):
 
 @frozen
 class Coverage:
-    """How often each row was walked, in the order of the tables."""
+    """How often each row was used, in the order of the tables."""
 
     rows: Mapping[str, int]
 
@@ -46,7 +46,7 @@ class Coverage:
 
 @contextmanager
 def noted() -> Iterator[list[_Noted]]:
-    """While it lasts, the machines count their rows. For `coverage_of`."""
+    """While active, the machines count the rows they look up. For `coverage_of`."""
     kept = [machine._by_pair for machine in WATCHED]
     counting = [_Noted(rows) for rows in kept]
     try:

@@ -1,11 +1,11 @@
 """
-The driver: steps coroutines by hand, lets virtual time pass, and asks chance before each call.
+The driver: steps coroutines by hand, advances virtual time, and may inject a fault at each call.
 
-There is no event loop. A task stops at every await of a port; the driver chooses who goes on,
-carries out what was asked, and may let it fail, hold it up, or lose the answer.
+There is no event loop. A task stops at every await of a port; the driver chooses the next task,
+performs its request, and may let it fail, delay it, or lose the answer.
 
-Who goes on is decided by lot. A task's lots depend on its label and on how often it has been
-on, so they are the same when other tasks are left out of the world.
+The choice is by lot. A task's lots depend only on its label and on how often it has run, so they do
+not change when other tasks are left out of the world.
 """
 
 from collections.abc import Callable, Coroutine
@@ -32,11 +32,11 @@ LOST = StoreUnavailable("the answer was lost")
 
 
 class Violation(Exception):
-    """A promise that was not kept: what a simulation looks for."""
+    """A broken promise: what a simulation looks for."""
 
 
 class Group(Protocol):
-    """What tasks live and die with: a node."""
+    """Tasks that live and die together: a node."""
 
     @property
     def frozen_until(self) -> int:
@@ -44,7 +44,7 @@ class Group(Protocol):
 
 
 class Abrupt(Protocol):
-    """What befalls more than one task."""
+    """Faults that affect more than one task."""
 
     def strike(self, fault: Fault, task: "Task") -> None:
         """Let *fault* happen; it met *task*."""
@@ -60,7 +60,7 @@ End = Callable[[Any, WfError | None], None]
 
 
 class Task:
-    """One coroutine, where it stopped, and how often it has asked for something."""
+    """One coroutine, where it stopped, and how many requests it has made."""
 
     __slots__ = (
         *("answer", "ask", "calls", "coroutine", "done", "driver", "error", "group", "label"),
@@ -325,7 +325,7 @@ class Driver:
 
 
 def at_once(work: Coroutine[Ask, Any, Any]) -> Any:
-    """What *work* returns, carried out without anybody else and without a fault."""
+    """The result of *work*, performed without other tasks and without faults."""
     answer: Any = None
     while True:
         try:
@@ -337,7 +337,7 @@ def at_once(work: Coroutine[Ask, Any, Any]) -> Any:
 
 
 class Mailbox:
-    """Where somebody waits for the end of a task."""
+    """Waits for the end of a task."""
 
     def __init__(self) -> None:
         self.result: Any = None

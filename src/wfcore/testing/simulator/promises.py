@@ -1,4 +1,4 @@
-"""What clients sent and what they were told: the promises that must hold for ever."""
+"""What clients sent and what they were told: promises that must hold from then on."""
 
 from attrs import define, field
 

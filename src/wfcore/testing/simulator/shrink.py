@@ -1,4 +1,4 @@
-"""Making a failing world small: what can be left out while the same promise is still broken."""
+"""Shrinks a failing world: leaves out whatever can be left out while the same promise is broken."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -16,7 +16,7 @@ MOST_PLAYS = 400
 
 
 class _Shrinker:
-    """Tries smaller recipes, as many as it may, and keeps the last that fails alike."""
+    """Tries smaller recipes up to a limit, and keeps the last one that fails in the same way."""
 
     def __init__(
         self, recipe: Recipe, kind: str, plays: int, again: Callable[[Recipe], Played]

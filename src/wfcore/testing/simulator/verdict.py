@@ -1,4 +1,4 @@
-"""The verdict on a world that has come to rest: every promise against what is stored."""
+"""The verdict on a world that has stopped: every promise against what is stored."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ BY_ITSELF = frozenset({TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION}
 
 
 def rests(run: Execution) -> bool:
-    """Whether nothing more happens to *run* by itself, or before another one moves."""
+    """Whether nothing more happens to *run* by itself or before another execution moves."""
     if run.status in ENDED:
         return True
     waits = run.asks or any(result.open_child for result in run.step_results.values())
@@ -50,7 +50,7 @@ def restless(tables: Tables, ledger: Ledger) -> Iterator[str]:
 
 
 def wrong(tables: Tables, promises: Promises, ledger: Ledger) -> Iterator[str]:
-    """What is not as it was promised, in words that begin with the kind of the violation."""
+    """Everything that breaks a promise, in words that begin with the kind of the violation."""
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     yield from _known(runs, promises)
     yield from _children(runs)

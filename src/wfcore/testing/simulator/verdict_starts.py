@@ -1,4 +1,4 @@
-"""The verdict on what started by itself: each completion and each instant counts once."""
+"""The verdict on automatic starts: each completion and each instant counts once."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,14 +13,14 @@ from wfcore.testing.simulator.judge import Tables
 
 
 def pending(tables: Tables) -> Iterator[str]:
-    """The timers that have not fired yet."""
+    """Timers that have not fired yet."""
     timers: Mapping[Any, Timer] = tables[TIMERS.name]
     for timer in timers.values():
         yield f"{timer.id} has not fired"
 
 
 def wrong_starts(tables: Tables) -> Iterator[str]:
-    """Starts too many, and starts that are missing. CH-1, CH-3, SH-1."""
+    """Surplus and missing starts. CH-1, CH-3, SH-1."""
     found = Counter(_causes(tables))
     for (trigger_id, cause), times in found.items():
         if times > 1:
