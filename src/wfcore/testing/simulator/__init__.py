@@ -9,7 +9,7 @@ trace.
     summary = simulate(range(1, 2_001))
     for failure in summary.failures:
         small = shrunk(failure.recipe, failure.broken)
-        print(*told(play(small, traced=True).trace, failure.broken), sep="\n")
+        print(*told(play(small, traced=True).trace, failure.broken), sep="\\n")
 
 No event loop, no sleep, no thread; only the core and attrs are needed.
 """
