@@ -49,16 +49,9 @@ from adapters_http.auth import AUTHENTICATORS, payload_of
 from adapters_http.body import dump_json
 from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
 from adapters_http.metrics import METHODS
-from adapters_http.request import (
-    Context,
-    Headers,
-    Proxies,
-    Request,
-    host_name,
-    rate_headers,
-    require_serving,
-)
+from adapters_http.request import Context, Headers, Proxies, Request, rate_headers, require_serving
 from adapters_http.route import Auth, Route
+from adapters_http.transport.connections import host_name
 from wfcore.errors import InvalidInput, NotReady, StoreUnavailable, Unauthenticated
 from wfcore.rules.auth.rate_limit import Quota
 from wfcore.rules.definition.values import known_or

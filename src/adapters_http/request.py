@@ -9,8 +9,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
-from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from attrs import field, frozen
@@ -19,7 +18,7 @@ from starlette.types import Scope
 from adapters_http.body import Answers, Pace
 from adapters_http.config import HttpConfig, Network, Stage
 from adapters_http.metrics import Metrics
-from adapters_http.transport.connections import is_host
+from adapters_http.transport.connections import Address, address_of, is_host
 from wfcore.errors import InvalidInput, NotReady
 from wfcore.model.access import Caller, Guest, Principal
 from wfcore.model.execution import Execution
@@ -331,9 +330,6 @@ def rate_headers(limit: int, remaining: int, window: str) -> Headers:
     ]
 
 
-Address: TypeAlias = IPv4Address | IPv6Address
-
-
 @frozen
 class Proxies:
     """The trusted addresses and networks; none by default."""
@@ -345,7 +341,7 @@ class Proxies:
         *scope* with the client, the scheme and the `Host` as reported by the trusted proxies in
         front; *scope* itself if none of these sent it. `Forwarded` is not read.
         """
-        peer = _address(scope["client"][0]) if self.trusted and scope.get("client") else None
+        peer = address_of(scope["client"][0]) if self.trusted and scope.get("client") else None
         if peer is None or not self._trusts(peer):
             return scope
         seen = dict(scope)
@@ -366,7 +362,7 @@ class Proxies:
         """
         client = peer
         for hop in reversed(hops):
-            address = _address(hop)
+            address = address_of(hop)
             if address is None:
                 break
             client = address
@@ -382,32 +378,3 @@ def _said(scope: Scope, name: bytes) -> list[str]:
     """The items of a list that may be spread over several fields, first to last, lower case."""
     values = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
     return [part.strip().lower() for part in ",".join(values).split(",")] if values else []
-
-
-def _address(text: str) -> Address | None:
-    """`192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`; None for anything else."""
-    if text.startswith("["):
-        text = text[1:].partition("]")[0]
-    elif text.count(":") == 1:
-        text = text.partition(":")[0]
-    try:
-        address = ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return mapped or address
-
-
-def host_name(host: str) -> str:
-    """The name in a `Host` field: without port and final dot, in lower case."""
-    name, colon, port = host.strip().lower().rpartition(":")
-    bare = name if colon and port.isdigit() else host.strip().lower()
-    return bare.removesuffix(".")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether browsers take that host for this very machine: a loopback address or `localhost`."""
-    address = _address(host.strip("[]"))
-    if address is not None:
-        return address.is_loopback
-    return host == "localhost" or host.endswith(".localhost")

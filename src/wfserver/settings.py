@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 from attrs import define, field, frozen
 
 from adapters_http.config import Network
-from adapters_http.request import host_name
-from adapters_http.transport.connections import is_host
+from adapters_http.transport.connections import host_name, is_host
 from adapters_runtime.ai.providers import (
     Provider,
     forget_keys,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from attrs import field, frozen
 
 from adapters_http.config import SignOn
-from adapters_http.request import is_loopback
+from adapters_http.transport.connections import is_loopback
 from adapters_runtime.oidc import OidcProvider
 from wfcore.errors import InvalidInput
 from wfcore.model.access import SignOnTerms

@@ -31,7 +31,8 @@ from adapters_http.console.words import (
     took,
     utc,
 )
-from adapters_http.request import Request, is_loopback
+from adapters_http.request import Request
+from adapters_http.transport.connections import is_loopback
 from wfcore.time import EpochMs
 
 _POLICY = (

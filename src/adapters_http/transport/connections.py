@@ -20,7 +20,8 @@ import re
 import resource
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from ipaddress import IPv4Address, IPv6Address
+from typing import Protocol, TypeAlias
 
 from attrs import define, frozen
 
@@ -237,6 +238,38 @@ def problem_of(version: str, target: bytes, fields: Fields) -> Problem | None:
 def is_host(value: bytes) -> bool:
     """Whether *value* is valid in a `Host` field: a name or an address, optionally with a port."""
     return _HOST.fullmatch(value) is not None
+
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+
+def address_of(text: str) -> Address | None:
+    """`192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`; None for anything else."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def host_name(host: str) -> str:
+    """The name in a `Host` field: without port and final dot, in lower case."""
+    name, colon, port = host.strip().lower().rpartition(":")
+    bare = name if colon and port.isdigit() else host.strip().lower()
+    return bare.removesuffix(".")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether browsers take that host for this very machine: a loopback address or `localhost`."""
+    address = address_of(host.strip("[]"))
+    if address is not None:
+        return address.is_loopback
+    return host == "localhost" or host.endswith(".localhost")
 
 
 def _of_host(version: str, target: bytes, hosts: list[bytes]) -> Problem | None:
