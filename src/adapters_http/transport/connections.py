@@ -20,7 +20,7 @@ import re
 import resource
 from collections import Counter
 from collections.abc import Callable, Iterable
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Protocol, TypeAlias
 
 from attrs import define, frozen
