@@ -24,6 +24,7 @@ PUBLISHED = {
     17: "b1a5147cce84154bcce8e865d1360de46196b1f009319f6587a4d69ad4c6b988",
     16: "d8d9c7c7a5d26b6d2e33fa3dcf4290f2475455d7b923cc5c6798e40eb7e918e7",
     18: "be43b7ce3cd5249c60224ab2cdc3d835933a3c95da4f2f1fb23162d3a2a85dd1",
+    19: "e13dc8789ee2b7450bb5a8f66dccb933925439eecfcb930f59677f8b7cbd6577",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""
 

@@ -26,6 +26,7 @@ PUBLISHED = {
     2: "ce8a333968eadbb21cbcb7f381b3a74fadc708f03811d3e6c8d9bccc52130b67",
     3: "d3e6442be54088c7f0127a7bce5cf4614de6886cb116ea4cd47de00b1a7378be",
     4: "bc5790c6e246b624ace2175c2a976e6b87cfeb103eaa2951a176c9c1fcb1c3de",
+    5: "a12ef78c79a36fb22f1501a256e39efb93e844ee6053966af28875c860ef4f0d",
 }
 """SHA-256 of each migration that a release may have made: changed, they would never run again."""
 
