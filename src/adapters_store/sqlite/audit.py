@@ -107,7 +107,7 @@ class Audit:
         return self.unit.readable("audit", lambda row, _: read(row[1:]), found)
 
     async def chain(self) -> AuditChain:
-        found = await self.unit.rows(query(CHAIN, tables="audit"))
+        found = await self.unit.rows(query(CHAIN, tables="audit audit_chain"))
         return chain_of(found[0]) if found else AuditChain("", BEGINNING, BEGINNING)
 
     async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
