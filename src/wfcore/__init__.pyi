@@ -251,6 +251,7 @@ from wfcore.usecases.executions.callbacks import next_call as next_call
 from wfcore.usecases.executions.callbacks import settle_call as settle_call
 from wfcore.usecases.executions.callbacks import take_calls as take_calls
 from wfcore.usecases.executions.executions import cancel_execution as cancel_execution
+from wfcore.usecases.executions.browsing import count_executions as count_executions
 from wfcore.usecases.executions.executions import list_executions as list_executions
 from wfcore.usecases.executions.executions import read_definition as read_definition
 from wfcore.usecases.executions.executions import read_events as read_events
