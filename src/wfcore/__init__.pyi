@@ -247,11 +247,11 @@ from wfcore.usecases.audit.auditing import read_audit as read_audit
 from wfcore.usecases.audit.evidence import audit_anchor as audit_anchor
 from wfcore.usecases.audit.evidence import check_audit as check_audit
 from wfcore.usecases.audit.evidence import write_evidence as write_evidence
+from wfcore.usecases.executions.browsing import count_executions as count_executions
 from wfcore.usecases.executions.callbacks import next_call as next_call
 from wfcore.usecases.executions.callbacks import settle_call as settle_call
 from wfcore.usecases.executions.callbacks import take_calls as take_calls
 from wfcore.usecases.executions.executions import cancel_execution as cancel_execution
-from wfcore.usecases.executions.browsing import count_executions as count_executions
 from wfcore.usecases.executions.executions import list_executions as list_executions
 from wfcore.usecases.executions.executions import read_definition as read_definition
 from wfcore.usecases.executions.executions import read_events as read_events

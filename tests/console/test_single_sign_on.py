@@ -15,6 +15,8 @@ from http_world import World, a_world
 from oidc_provider import CLIENT, KEY, OTHER_KEY, SECRET, Provider, a_provider
 from wfcore.errors import NotFound
 from wfcore.model.access import AccountStatus, Plan, SignOnTerms
+from wfcore.testing import IdentityProviderContract
+from wfcore.testing.builders import NOW
 from wfcore.time import HOUR, MINUTE
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.accounts.accounts import find_account
@@ -227,3 +229,31 @@ async def test_without_settings_there_is_no_such_page(tmp_path: Path):
         for path in ("/sign-in/provider", "/sign-in/back?code=x&state=y"):
             assert (await world.http.get(path, headers=HTML)).status_code == 404
         assert "/sign-in/provider" not in (await world.http.get("/sign-in")).text
+
+
+class Office(SimpleNamespace):
+    """The provider as the shipped contract wants it."""
+
+    made: Provider
+    email = "ann@example.org"
+    secret = SECRET
+
+    async def agree(self, address: str) -> str:
+        async with httpx.AsyncClient() as browser:
+            return (await browser.get(address)).headers["location"]
+
+    def is_away(self) -> None:
+        self.made.broken = True
+
+
+class TestOidcProvider(IdentityProviderContract):
+    """OpenID Connect keeps what any identity provider promises."""
+
+    @pytest.fixture
+    async def company(self) -> AsyncIterator[Office]:
+        async with a_provider(lambda: NOW) as made:
+            yield Office(made=made)
+
+    @pytest.fixture
+    def provider(self, company: Office) -> OidcProvider:
+        return OidcProvider(company.made.issuer, CLIENT, SECRET, lambda: NOW)

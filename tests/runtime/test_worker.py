@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -222,21 +223,16 @@ async def test_output_lines_wait_for_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that is away for a moment while a step speaks costs the step nothing but waits."""
-    lines, failures, waits = running.log_lines, list[int](), list[int]()
+    lines, failures, waits = running.log_lines, [1, 2], list[int]()
 
     async def failing(*args: Any, **more: Any) -> None:
-        if len(failures) < 2:
-            failures.append(1)
+        if failures and failures.pop():
             raise StoreUnavailable("disk full")
         await lines(*args, **more)
 
-    class Waits:
-        def wait(self, tried: int) -> float:
-            waits.append(tried)
-            return 0
-
     monkeypatch.setattr(running, "log_lines", failing)
-    monkeypatch.setattr(engine, "STORE_BACKOFF", Waits())
+    backoff = SimpleNamespace(wait=lambda tried: waits.append(tried) or 0)
+    monkeypatch.setattr(engine, "STORE_BACKOFF", backoff)
     async with a_scene(tmp_path) as scene:
         scene.runner.says = "working\n"
         run_id = await scene.start(await scene.account("ann"))

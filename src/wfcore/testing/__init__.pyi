@@ -7,8 +7,12 @@ from wfcore.testing.contracts.callback_client import (
 from wfcore.testing.contracts.counters import CountersContract as CountersContract
 from wfcore.testing.contracts.environments import EnvironmentsContract as EnvironmentsContract
 from wfcore.testing.contracts.files import FilesContract as FilesContract
+from wfcore.testing.contracts.identity import (
+    IdentityProviderContract as IdentityProviderContract,
+)
 from wfcore.testing.contracts.machine import MachineContract as MachineContract
 from wfcore.testing.contracts.models import ModelsContract as ModelsContract
+from wfcore.testing.contracts.notifier import NotifierContract as NotifierContract
 from wfcore.testing.contracts.prices import PricesContract as PricesContract
 from wfcore.testing.contracts.runner import RunnerContract as RunnerContract
 from wfcore.testing.contracts.runner_calls import CallContract as CallContract

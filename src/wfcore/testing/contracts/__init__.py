@@ -8,6 +8,7 @@ from wfcore.testing.contracts.callback_client import CallbackClientContract
 from wfcore.testing.contracts.counters import CountersContract
 from wfcore.testing.contracts.environments import EnvironmentsContract
 from wfcore.testing.contracts.files import FilesContract
+from wfcore.testing.contracts.identity import IdentityProviderContract
 from wfcore.testing.contracts.machine import MachineContract
 from wfcore.testing.contracts.models import ModelsContract
 from wfcore.testing.contracts.notifier import NotifierContract
@@ -35,6 +36,7 @@ __all__ = [
     "CountersContract",
     "EnvironmentsContract",
     "FilesContract",
+    "IdentityProviderContract",
     "IdsContract",
     "MachineContract",
     "ModelsContract",
