@@ -231,11 +231,10 @@ async def test_output_lines_wait_for_the_store(
         await lines(*args, **more)
 
     monkeypatch.setattr(running, "log_lines", failing)
-    backoff = SimpleNamespace(wait=lambda tried: waits.append(tried) or 0)
-    monkeypatch.setattr(engine, "STORE_BACKOFF", backoff)
+    waiting = SimpleNamespace(wait=lambda tried: waits.append(tried) or 0)
+    monkeypatch.setattr(engine, "STORE_BACKOFF", waiting)
     async with a_scene(tmp_path) as scene:
-        scene.runner.says = "working\n"
-        run_id = await scene.start(await scene.account("ann"))
+        scene.runner.says, run_id = "working\n", await scene.start(await scene.account("ann"))
         await scene.until(lambda: bool(scene.runner.gates))
         scene.runner.let_go(run_id)
         await scene.until_status(run_id, S.COMPLETED)
