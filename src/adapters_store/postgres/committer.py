@@ -12,6 +12,7 @@ was lost is `StoreUnavailable` for everybody in the batch, whose units were all 
 """
 
 import asyncio
+import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from attrs import define, field
 
 from adapters_store.postgres.audit import link
-from adapters_store.postgres.connection import Connection, Pool, lent
+from adapters_store.postgres.connection import CLASHES, Connection, Pool, lent
 from adapters_store.postgres.statements import (
     Statements,
     UnitWrites,
@@ -32,6 +33,8 @@ from wfcore.errors import Stale, StoreClosed
 WRITERS = 3
 MOST = 64
 """Units of one statement."""
+PAUSE_S = 0.02
+"""At most, before a unit that the server broke off is said to be stale."""
 
 Waiting = tuple[UnitWrites, "asyncio.Future[None]"]
 
@@ -107,6 +110,8 @@ class Committer:
             async with lent(self.pool) as connection:
                 await self._carry_out(connection, unit)
         except BaseException as error:
+            if isinstance(error.__cause__, CLASHES):  # at once they would meet again
+                await asyncio.sleep(random.uniform(0, PAUSE_S))  # noqa: S311 - no secret
             _tell([(unit, future)], error)
             if not isinstance(error, Exception):
                 raise

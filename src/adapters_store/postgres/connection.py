@@ -30,12 +30,9 @@ DriverError = (
 )
 NOT_RUN = "WF001"
 """The code with which `wfcore_require` ends a statement that wrote fewer rows than wanted."""
-LOST_RACES = (
-    asyncpg.UniqueViolationError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.SerializationError,
-    asyncpg.CardinalityViolationError,
-)
+CLASHES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+"""The server chose one of several that stood in each other's way."""
+LOST_RACES = (*CLASHES, asyncpg.UniqueViolationError, asyncpg.CardinalityViolationError)
 """Somebody else was faster, or two wanted the same in different orders: who reads again may win."""
 
 CONNECT_S = 4.5
