@@ -12,6 +12,7 @@ STATUS_FIELDS = {
     "executionId", "workflowId", "workflowName", "triggerSource", "status", "statusReason",
     "currentStep", "completedSteps", "totalSteps", "startedAt", "error", "stepResults", "usage",
     "redriveOf", "redrivenAs", "parentExecutionId", "workflowVersion", "startedBy", "inputs",
+    "earlierResults",
 }  # fmt: skip
 STEP_FIELDS = {
     "status", "output", "duration", "startedAt", "completedAt", "error", "attempts", "usage",
@@ -151,7 +152,7 @@ async def test_the_result_is_there_from_the_end_on(world: World):
     result = (await world.get(f"/api/v1/executions/{id}/result")).json()
     assert result.keys() == {
         "executionId", "workflowId", "status", "stepResults", "duration", "output", "error",
-        "usage", "completedAt",
+        "usage", "completedAt", "earlierResults",
     }  # fmt: skip
     assert (result["status"], result["output"], result["duration"]) == ("COMPLETED", {"n": 1}, 1500)
 
@@ -185,7 +186,7 @@ async def test_executions_are_listed_newest_first_without_results(world: World):
         listed = (await world.get(f"/api/v1/executions?{query}", **more)).json()
         assert listed["total"] == len(listed["items"])
         assert all(
-            one.keys() == STATUS_FIELDS - {"stepResults", "inputs", "redrivenAs"}
+            one.keys() == STATUS_FIELDS - {"stepResults", "earlierResults", "inputs", "redrivenAs"}
             for one in listed["items"]
         )
         return [one["executionId"] for one in listed["items"]]

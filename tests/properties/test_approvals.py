@@ -149,7 +149,7 @@ def test_a_yes_that_is_not_the_last_leaves_the_question_open(approval, decider):
     """AP-15: the record has one assent and one line of history more, and nothing else."""
     approval, now = evolve(approval, required_approvals=2), approval.created_at
     entry = HistoryEntry(now, "approved", decider.by, decider.source, decider.comment)
-    yes = Assent(decider.by, decider.by, now)
+    yes = Assent(decider.by, decider.by, now, is_rule=decider.source is DecisionSource.RULE)
     wanted = evolve(approval, history=(*approval.history, entry), assents=(yes,))
     assert decide(approval, Approve(), decider, now) == Outcome(wanted)
 

@@ -51,8 +51,8 @@ DOCUMENTS: list[tuple[Any, str]] = [
     (
         {"name": "W", "stps": [], "steps": [CODE]},
         "stps: unknown field; did you mean steps? "
-        "known: name, description, variables, steps, output, budget, onInterrupt, triggers, "
-        "concurrency",
+        "known: name, description, variables, approverGroups, steps, output, budget, onInterrupt, "
+        "notifyOnFailure, triggers, concurrency",
     ),
     (
         {"name": "W", "steps": [CODE], "output": {"a": ["{{ steps.ask }}"]}},

@@ -136,7 +136,11 @@ STEPS = [
     (
         ASKS,
         asked(),
-        (Why.AWAITING_APPROVAL, f"{REVIEW} by {ANYBODY}. {FATE}", SOON, "a", "appr_1"),
+        (
+            Why.AWAITING_APPROVAL,
+            f"{REVIEW} by {ANYBODY}. {FATE}",
+            *(SOON, "a", "appr_1", None, (), 0, 1),
+        ),
     ),
     (
         ASKS,
@@ -145,9 +149,7 @@ STEPS = [
             Why.AWAITING_APPROVAL,
             f"{REVIEW} by ann or bob, but not by who started it; 0 of 2 approvals are there. "
             f"{FATE}",
-            SOON,
-            "a",
-            "appr_1",
+            *(SOON, "a", "appr_1", None, ("ann", "bob"), 0, 2),
         ),
     ),
     (
@@ -156,9 +158,7 @@ STEPS = [
         (
             Why.AWAITING_APPROVAL,
             f"{REVIEW} by ann; 2 of 3 approvals are there (ann) (bob). {FATE}",
-            SOON,
-            "a",
-            "appr_1",
+            *(SOON, "a", "appr_1", None, ("ann",), 2, 3),
         ),
     ),
     (ASKS, Around(), (Why.AWAITING_APPROVAL, f"{REVIEW}.", None, "a", "appr_1")),

@@ -60,7 +60,7 @@ def test_an_approval_opens_pending_until_its_timeout(asked, timeout_ms, self_app
             DurationMs(timeout_ms),
             NOW,
             later(NOW, timeout_ms),
-            asked.approvers,
+            tuple(dict.fromkeys(asked.approvers)),
             groups,
             history=(HistoryEntry(NOW, "created"),),
             required_approvals=required,

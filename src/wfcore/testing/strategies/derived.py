@@ -15,6 +15,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import attrs
 from hypothesis import strategies as st
 
+from wfcore.model.execution import aside_key
 from wfcore.model.json import Json, JsonObject
 from wfcore.testing.builders import NOW
 from wfcore.testing.strategies.values import (
@@ -71,6 +72,11 @@ _BY_NAME: Mapping[str, Strategy] = {
     "version": st.just(0),
 }
 """What a field of that name holds, whatever record it is in."""
+
+_step_keys = texts(1).map(lambda text: text.replace("/", "-"))
+_aside_keys = st.builds(aside_key, st.integers(1, 9), _step_keys)
+_KEYS = {"step_results": _step_keys, "put_aside": _aside_keys}
+"""Keys of mappings that are not any text: no step's name has a slash."""
 
 _PREFIXES = {
     "Account": "acc",
@@ -173,5 +179,6 @@ def _generic(annotation: Any, values: Values, where: str) -> Strategy:
         case abc.Sequence:
             return st.lists(of_type(args[0], values, where), max_size=2)
         case abc.Mapping:
-            return st.dictionaries(texts(1), of_type(args[1], values, where), max_size=2)
+            keys = _KEYS.get(where.rpartition(".")[2], texts(1))
+            return st.dictionaries(keys, of_type(args[1], values, where), max_size=2)
     raise TypeError(f"{where}: what are values of {annotation}? Say so in wfcore.testing.values")
