@@ -29,6 +29,8 @@ MADE: tuple[Call, ...] = (
     calls.approvals_of("e"),
     calls.approve("a"),
     calls.reject("a"),
+    calls.revise("a", "Please"),
+    calls.delegate("a", "ann@example.org"),
     calls.list_artifacts("e"),
     calls.artifact("e", "a"),
     calls.trigger("h"),

@@ -22,6 +22,9 @@ async def test_an_explanation_has_the_documented_shape(world: World):
         "until": world.clock.now() + 86_400_000,
         "stepName": "review",
         "approvalId": approval,
+        "approvers": [],
+        "given": 0,
+        "required": 1,
         "executionId": None,
     }
 

@@ -146,5 +146,5 @@ def test_who_saw_other_answers_is_told() -> None:
     require_seen(after, items_hash(after))
     with pytest.raises(ItemsChanged) as refused:
         require_seen(after, items_hash(before))
-    why = "expectedItemsHash: this is not what you saw of it; read the approval again"
+    why = "expectedItemsHash: what you saw has changed; read the approval again"
     assert (str(refused.value), refused.value.approval_id) == (why, after.id)

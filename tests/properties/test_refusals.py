@@ -99,7 +99,7 @@ APPROVALS: list[Case] = [
     (
         lambda: require_seen(HALF, "other"),
         ItemsChanged(
-            "expectedItemsHash: the rows are not the ones you saw; read the approval again",
+            "expectedItemsHash: what you saw has changed; read the approval again",
             "appr_1",
         ),
     ),

@@ -31,6 +31,9 @@ TOLD_BY_OTHERS = (
     EventKind.APPROVAL_ASSENTED,
     EventKind.APPROVAL_REMINDER,
     EventKind.NOTICE_FAILED,
+    EventKind.APPROVAL_REVISED,
+    EventKind.APPROVAL_DELEGATED,
+    EventKind.APPROVAL_ESCALATED,
 )
 """What no fact of an execution tells."""
 

@@ -63,7 +63,7 @@ def test_the_operator_may_say_what_he_saw(wfcore: Call, asked: str) -> None:
     shown = wfcore("approval", "show", asked, "--json").json
     wrong = wfcore("approval", "approve", asked, "--expect", "0" * 64)
     assert wrong.status == 1
-    assert "not the ones you saw" in wrong.err
+    assert "what you saw has changed" in wrong.err
     right = wfcore("approval", "approve", asked, "--expect", shown["itemsHash"], "--json").json
     assert (right["status"], right["approvedBy"]) == ("PENDING", ["operator"])
 

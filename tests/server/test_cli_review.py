@@ -229,7 +229,7 @@ def test_rows_come_from_a_file(wfcore: Call, asked: str, tmp_path: Path) -> None
     file.write_text(json.dumps({**document, "itemsHash": "0" * 64}))
     stale = wfcore("approval", "approve", asked, "--rows", str(file))
     assert stale.status == 1
-    assert "not the ones you saw" in stale.err
+    assert "what you saw has changed" in stale.err
     file.write_text(json.dumps(document))
     assert wfcore("approval", "approve", asked, "--rows", str(file)).status == 0
     assert rows_of(wfcore, asked) == [{**ROWS[1], "amount": 20}]

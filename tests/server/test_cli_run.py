@@ -59,7 +59,7 @@ def test_json_is_the_result_and_nothing_else(call: Call) -> None:
     assert (said.status, said.err) == (0, "")
     assert set(said.json) == {
         *("executionId", "workflowId", "status", "stepResults", "duration", "output"),
-        *("error", "usage", "completedAt"),
+        *("error", "usage", "completedAt", "earlierResults"),
     }
     assert said.json["output"] == {"paid": 4, "total": "237.95"}
     assert list(said.json["stepResults"]) == ["find", "review", "prepare", "pay"]

@@ -56,7 +56,7 @@ def test_no_world_breaks_a_promise(first: int) -> None:
     assert min(summary.faults.values()) > 20
     coverage = summary.coverage
     assert not UNUSED - coverage.rows.keys()
-    assert coverage.reached >= 0.89 * (len(coverage.rows) - len(UNUSED)), coverage.missing
+    assert coverage.reached >= 0.85 * (len(coverage.rows) - len(UNUSED)), coverage.missing
 
 
 @pytest.mark.parametrize("seed", range(100, 120))

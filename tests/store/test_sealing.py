@@ -351,6 +351,15 @@ async def test_lists_of_approvals_look_at_columns(store: SqliteStore) -> None:
     assert {one.id for one in page.rows} == {"appr_1", "appr_2"}
 
 
+LISTED_SINCE = (
+    "ended_badly_of_owner",
+    "ended_badly_of_workflow",
+    "unfinished_of_owner",
+    "unfinished_of_workflow",
+    "by_source",
+)
+
+
 async def test_what_became_columns_is_carried_over(store: SqliteStore) -> None:
     """A file of the schema before: loops' items, callback URLs and who may decide are all there."""
     folder = store.path.parent / "old"
@@ -378,6 +387,7 @@ async def test_what_became_columns_is_carried_over(store: SqliteStore) -> None:
         "DROP TABLE logs",
         "DROP TABLE login_links",
         "DROP TABLE notices",
+        *(f"DROP INDEX executions_{name}" for name in LISTED_SINCE),
         "PRAGMA user_version = 13",
     )
     again = await SqliteStore.open(plain.path, cache_bytes=0)

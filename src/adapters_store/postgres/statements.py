@@ -194,19 +194,23 @@ async def perform(connection: Connection, statements: Statements, unit: UnitWrit
     Carry out all but the audit in order, inside a transaction. Raises `Stale`, `DriverError`.
 
     Locks come first, the shared ones before the others, each sort by name: so nobody who holds a
-    row waits for a lock, and nobody waits in a circle.
+    row waits for a lock, and nobody waits in a circle. A record that is put again begins another
+    statement: what follows a record's own row, up to the next one's, belongs to it.
     """
     for lock in sorted(unit.locks, key=lambda one: (not one.shared, one.name)):
         await connection.execute(LOCKED.format("_shared" if lock.shared else ""), lock.name)
     rows: dict[Text, list[Values]] = {}
     seen: set[Any] = set()
+    record: Any = None
     for sql, values, stale in unit.writes:
-        if sql in SHAPES and (stale is None or stale not in seen):
-            seen.add(stale)
+        once = stale is None or stale not in seen
+        record = record if stale is None else stale
+        if sql in SHAPES and once:
+            seen.add(record)
             rows.setdefault(statements.text(sql), []).append(values)
             continue
         await write_rows(connection, statements, rows)
-        rows, seen = {}, {stale}
+        rows, seen = {}, {record}
         if sql in SHAPES:
             rows[statements.text(sql)] = [values]
         elif not await connection.fetch(numbered(sql), *values) and stale is not None:

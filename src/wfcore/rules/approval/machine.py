@@ -375,7 +375,7 @@ def require_seen(approval: Approval, expected: str | None) -> None:
     """Raises `ItemsChanged` if *expected* is given and the rows have changed. AP-19."""
     if expected is not None and expected != items_hash(approval):
         raise ItemsChanged(
-            "expectedItemsHash: this is not what you saw of it; read the approval again",
+            "expectedItemsHash: what you saw has changed; read the approval again",
             approval.id,
         )
 
