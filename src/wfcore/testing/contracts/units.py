@@ -87,6 +87,21 @@ class UnitContract:
         async with store.view() as view:
             assert await stored(view, record) == evolve(record, version=3)
 
+    async def test_results_may_begin_anew_and_be_written_again(self, store: Store) -> None:
+        """Results in another order replace the stored ones, also twice in a unit."""
+        result = make.step_result()
+        run = make.execution(step_results={"one": result, "two": result})
+        await keep(store, run)
+        async with store.unit() as unit:
+            for attempts in (2, 3):
+                again = evolve(result, attempts=attempts)
+                now = await stored(unit, run)
+                collect(unit, evolve(now, step_results={"two": again, "one": again}))
+            await unit.commit()
+        async with store.view() as view:
+            found = (await stored(view, run)).step_results
+        assert [(name, one.attempts) for name, one in found.items()] == [("two", 3), ("one", 3)]
+
     @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_nothing_is_visible_without_commit(self, store: Store, record: Any) -> None:
         """A unit left without commit changes nothing."""
