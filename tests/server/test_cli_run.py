@@ -174,6 +174,7 @@ def _interrupted(file: str, said: bytes, stdin: int) -> tuple[int, bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job's may be ignored
     )
     assert running.stdout is not None
     with running:

@@ -32,7 +32,7 @@ class Wire:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-            (self.folder / SOCKET).unlink()
+            (self.folder / SOCKET).unlink(missing_ok=True)
         for writer in self._writers:
             writer.transport.abort()
         if self._tasks:
