@@ -7,12 +7,20 @@ from typing import Any
 
 import pytest
 
+from wfcore.errors import InvalidInput
+from wfserver import logs
+
 from .conftest import environment
 
 
 def lines(*said: str, level: str = "info") -> list[dict[str, Any]]:
     """What comes of the statements *said* on stderr, in a process that has set up its logs."""
-    code = f"import logging, sys\nfrom wfserver import logs\nlogs.set_up({level!r})\n"
+    return [json.loads(line) for line in text(*said, level=level).splitlines()]
+
+
+def text(*said: str, level: str = "info", form: str | None = None) -> str:
+    """The same as it is written."""
+    code = f"import logging, sys\nfrom wfserver import logs\nlogs.set_up({level!r}, {form!r})\n"
     ended = subprocess.run(
         [sys.executable, "-c", code + "\n".join(said)],
         capture_output=True,
@@ -20,7 +28,28 @@ def lines(*said: str, level: str = "info") -> list[dict[str, Any]]:
         env=environment(),
     )
     assert ended.returncode == 0, ended.stderr
-    return [json.loads(line) for line in ended.stderr.splitlines()]
+    return ended.stderr
+
+
+def test_lines_for_people_can_be_had_without_a_terminal() -> None:
+    """`text` says the same without being a document, and without colours."""
+    said = text('logging.getLogger("wfcore.x").warning("it broke", extra={"at": 7})', form="text")
+    assert "it broke" in said
+    assert "at=7" in said
+    assert "{" not in said
+    assert "\x1b" not in said
+
+
+def test_a_form_that_nobody_knows_is_refused() -> None:
+    """The error names the setting and what it may be."""
+    with pytest.raises(InvalidInput, match=r"WFCORE_LOG_FORMAT.*text or json"):
+        logs.set_up("info", "xml")
+
+
+def test_counts_of_tokens_are_no_secrets() -> None:
+    """What a model consumed is shown, although the word is that of a credential."""
+    (line,) = lines('logging.getLogger("wfcore.x").warning("w", extra={"input_tokens": 7})')
+    assert line["input_tokens"] == 7
 
 
 def test_a_line_is_a_json_document() -> None:

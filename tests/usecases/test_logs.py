@@ -1,12 +1,15 @@
-"""Output lines: of every execution, bounded and masked, told on the stream only if wanted."""
+"""Output lines, of every execution: bounded, masked, streamed only if wanted; and errors."""
 
 from usecases.conftest import World, code
 from wfcore.model.event import EventKind
-from wfcore.model.workflow import Retry, Variable
+from wfcore.model.execution import RefusedFile
+from wfcore.model.workflow import Definition, Retry, Variable
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.masking import secrets_of
+from wfcore.time import SECOND
 from wfcore.usecases.executions import executions, worker
 from wfcore.usecases.executions.step_jobs import MOST_LOGGED
+from wfcore.usecases.workflows import workflows
 
 
 async def test_the_lines_of_each_attempt_are_kept_with_its_end(world: World) -> None:
@@ -109,3 +112,51 @@ async def test_no_line_shows_what_its_step_was_given_in_secret(world: World) -> 
     await worker.complete_step(world.services, lease, "one", end, hidden=hidden)
     (line,) = (await executions.read_logs(world.services, ann, run_id))[1]
     assert line.data["text"] == "given ***\n"
+
+
+async def test_lines_are_found_by_a_text_and_told_apart_by_stream(world: World) -> None:
+    """Of what was written at once only the lines with the text, in whatever case. EX-28."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    lease, _ = await world.take()
+    lines = (("stdout", "Disk full\nfine\n"), ("stderr", "oh\nno: disk FULL"), ("stdout", "fine\n"))
+    await world.finish(lease, "one", lines=lines)
+
+    async def texts(**which: str) -> list[object]:
+        found = await executions.read_logs(world.services, ann, run_id, **which)  # type: ignore[arg-type]
+        return [event.data["text"] for event in found[1]]
+
+    assert await texts(search="disk full") == ["Disk full\n", "no: disk FULL"]
+    assert await texts(search="disk", stream="stderr") == ["no: disk FULL"]
+    assert await texts(stream="stdout") == ["Disk full\nfine\n", "fine\n"]
+    assert await texts(search="nothing of the kind") == []
+
+
+async def test_what_was_refused_is_told_of_the_last_attempt_only(world: World) -> None:
+    """What an attempt left and is no artifact is in its result until the next begins. CS-10."""
+    ann = await world.account()
+    again = code("one", retry=Retry(attempts=2, delay_ms=SECOND))
+    run_id = await world.start(ann, await world.workflow(ann, again))
+    lease, _ = await world.take()
+    left = (RefusedFile("l", "a link"),)
+    await world.finish(lease, "one", error="broken", refused=left)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.step_results["one"].refused == left
+    world.clock.advance(2 * SECOND)
+    lease, _ = await world.take()
+    await world.finish(lease, "one", "done")
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.step_results["one"].refused == ()
+
+
+async def test_a_secret_never_reaches_an_error(world: World) -> None:
+    """The value of a secret variable is masked in a step's error. Contract §4."""
+    ann = await world.account()
+    token = Variable("token", secret=True, has_default=True, default="hunter2hunter2")
+    definition = Definition("s", (code("one"),), (), {"token": token})
+    workflow = await workflows.apply_workflow(world.services, ann.account.id, definition)
+    run_id = await world.start(ann, workflow.id)
+    lease, _ = await world.take()
+    await world.finish(lease, "one", error="cannot log in with hunter2hunter2")
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.error == "Step 'one' failed: cannot log in with ***"

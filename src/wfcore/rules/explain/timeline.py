@@ -11,7 +11,14 @@ from collections.abc import Iterable, Sequence
 from attrs import frozen
 
 from wfcore.model.execution import Awaits, Execution, StepResult, StepStatus
-from wfcore.model.workflow import ApprovalStep, Definition, DelayStep, LoopStep, ParallelStep
+from wfcore.model.workflow import (
+    ApprovalStep,
+    Definition,
+    DelayStep,
+    LoopStep,
+    ParallelStep,
+    SwitchStep,
+)
 from wfcore.rules.execution.scope import name_of
 from wfcore.time import DurationMs, EpochMs
 
@@ -93,7 +100,8 @@ def _waits(key: str, result: StepResult, definition: Definition | None) -> bool:
         step = definition.step(name_of(key)) if definition else None
     except KeyError:
         step = None
-    holds = isinstance(step, ParallelStep | LoopStep | ApprovalStep | DelayStep)
+    passive_kinds = ParallelStep | LoopStep | SwitchStep | ApprovalStep | DelayStep
+    holds = isinstance(step, passive_kinds)
     ended = result.completed_at is None and result.status is not StepStatus.RUNNING
     return passive or holds or ended
 

@@ -1,0 +1,164 @@
+"""Axis, rows and differences of executions in numbers: what is cut out, and where bars stand."""
+
+import pytest
+
+from wfcore.model.execution import Awaits, StepStatus
+from wfcore.model.review import ApprovalStep
+from wfcore.model.workflow import DelayStep, LoopStep
+from wfcore.rules.explain.differences import Difference, changed, step_differences
+from wfcore.rules.explain.progress import Bar, rows
+from wfcore.rules.explain.timeline import Axis, Cut, axis
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.time import EpochMs
+
+S = StepStatus
+
+
+def at(ms: int) -> EpochMs:
+    return EpochMs(NOW + ms)
+
+
+def ran(since: int, until: int | None, status: StepStatus = S.COMPLETED, **more: object):
+    ended = None if until is None else at(until)
+    return make.step_result(status, started_at=at(since), completed_at=ended, **more)
+
+
+def run(*results: object, end: int | None = None, **more: object):
+    named = {f"s{number}": result for number, result in enumerate(results)}
+    completed = None if end is None else at(end)
+    fields = {"step_results": named, "accepted_at": NOW, "completed_at": completed, **more}
+    return make.execution(**fields)
+
+
+def plain(end: int) -> Axis:
+    return Axis(((NOW, 0.0), (at(end), 1.0)))
+
+
+def test_long_waiting_is_cut_out() -> None:
+    """Two seconds of work around a hundred of waiting fill the rest of the axis. XP-3."""
+    found = axis(run(ran(0, 1_000), ran(101_000, 102_000), end=102_000), None, at(0))
+    (begin, since, until, end) = found.points
+    assert [one[0] for one in found.points] == [at(0), at(1_000), at(101_000), at(102_000)]
+    assert (begin[1], since[1], until[1], end[1]) == pytest.approx((0, 0.47, 0.53, 1))
+    (cut,) = found.cuts
+    assert (cut.x, cut.width, cut.length) == (pytest.approx(0.47), 0.06, 100_000)
+    assert found.place(at(51_000)) == pytest.approx(0.5)
+    assert [found.place(at(one)) for one in (-5, 0)] == [0, 0]
+    assert [found.place(at(one)) for one in (102_000, 10**9)] == [1, 1]
+    assert found.place(at(1)) == pytest.approx(0.47 / 1_000)
+
+
+@pytest.mark.parametrize(("wait", "is_cut"), [(400, False), (401, True)])
+def test_a_wait_is_long_beyond_a_fifth_of_the_work(wait: int, is_cut: bool) -> None:
+    """XP-3: of the work alone, not of all the time."""
+    end = 2_000 + wait
+    found = axis(run(ran(0, 1_000), ran(1_000 + wait, end), end=end), None, at(0))
+    assert bool(found.cuts) is is_cut
+    if not is_cut:
+        assert found == plain(end)
+
+
+def test_work_that_overlaps_is_one_piece() -> None:
+    """Inside another, across its end, or right after it; no wait is between. XP-3."""
+    results = (ran(0, 5_000), ran(1_000, 2_000), ran(4_000, 6_000), ran(6_000, 7_000))
+    found = axis(run(*results, ran(50_000, 51_000), end=51_000), None, at(0))
+    assert [one.length for one in found.cuts] == [43_000]
+
+
+def test_of_many_waits_the_eight_longest_are_cut() -> None:
+    """Their pieces share two fifths of the axis. XP-3."""
+    lengths = [900, 500, 1_000, 800, 700, 600, 1_100, 1_200, 1_300, 1_400]
+    since, results = 0, [ran(0, 10)]
+    for length in lengths:
+        since += 10 + length
+        results.append(ran(since, since + 10))
+    found = axis(run(*results, end=since + 10), None, at(0))
+    assert [one.length for one in found.cuts] == [one for one in lengths if one > 600]
+    assert {one.width for one in found.cuts} == {0.05}
+    places = [one[1] for one in found.points]
+    assert places == sorted(places)
+    assert places[-1] == pytest.approx(1)
+
+
+def test_work_that_takes_no_time_is_seen() -> None:
+    """What waits before and after it is cut; the place of each instant is one. XP-3."""
+    found = axis(run(ran(500, 500), end=1_000), None, at(0))
+    assert found.cuts == (Cut(0, 0.06, 500), Cut(0.06, 0.06, 500))
+    assert (found.place(at(0)), found.place(at(500)), found.place(at(1_000))) == (0, 0.06, 0.12)
+
+
+def test_what_goes_on_works_until_now() -> None:
+    """An execution that just began has an axis of a millisecond. XP-3."""
+    assert axis(run(ran(0, None, S.RUNNING)), None, at(7_000)) == plain(7_000)
+    assert axis(run(), None, at(0)) == axis(run(end=0), None, at(9)) == plain(1)
+
+
+DEFINITION = make.definition(DelayStep("s1", 5), ApprovalStep("s2"), LoopStep("s3", [], "x", ()))
+PASSIVE = [
+    ran(1_000, 90_000, awaits=Awaits.TIME),
+    ran(1_000, 90_000, awaits=Awaits.STEPS),
+    ran(1_000, 90_000, approval_id="appr_1"),
+    ran(1_000, None, S.AWAITING_APPROVAL),
+    ran(1_000, None, S.INTERRUPTED),
+]
+
+
+@pytest.mark.parametrize("result", PASSIVE)
+def test_what_only_waits_is_no_work(result) -> None:
+    """A step that lets time pass, holds others, asks people, or stopped. XP-3."""
+    found = axis(run(ran(0, 1_000), result, end=90_000), None, at(0))
+    assert [one.length for one in found.cuts] == [89_000]
+
+
+@pytest.mark.parametrize("name", ["s1", "s2", "s3"])
+def test_what_only_waits_is_known_from_the_definition(name: str) -> None:
+    """Once it has ended; a step that the definition does not have works. XP-3."""
+    results = {"work": ran(0, 1_000), name: ran(1_000, 90_000)}
+    found = run(end=90_000, step_results=results)
+    assert [one.length for one in axis(found, DEFINITION, at(0)).cuts] == [89_000]
+    assert axis(found, None, at(0)) == axis(found, make.definition(), at(0)) == plain(90_000)
+
+
+def test_a_row_tells_how_far_a_step_is() -> None:
+    """Its kind, its rounds, the state that tells most, and its bars. XP-3."""
+    loop = LoopStep("each", [], "item", (make.code_step("work"),))
+    definition = make.definition(make.code_step("s0"), loop)
+    results = {
+        "s0": ran(0, 500),
+        "each.10.work": ran(500, 1_000, S.FAILED),
+        "each.2.work": ran(500, None, S.RUNNING),
+        "each.1.work": ran(500, 750, S.FAILED),
+    }
+    found = run(end=1_000, step_results=results)
+    first, each, work = rows(found, definition, plain(1_000), at(1_000))
+    assert (first.kind, first.took, first.depth, first.loops) == ("python", 500, 0, ())
+    assert first.bars == (Bar(0.0, 0.5, S.COMPLETED),)
+    assert (each.kind, each.status, each.bars, each.took) == ("loop", None, (), None)
+    assert (work.depth, work.loops, work.status, work.took) == (1, ("each",), S.FAILED, None)
+    assert [key for key, _ in work.results] == ["each.1.work", "each.2.work", "each.10.work"]
+    assert work.counts == {S.FAILED: 2, S.RUNNING: 1}
+    failed, running = Bar(0.5, 0.25, S.FAILED), Bar(0.5, 0.5, S.RUNNING)
+    assert work.bars == (failed, running, Bar(0.5, 0.5, S.FAILED))
+
+
+def test_a_single_round_has_no_time_of_its_own() -> None:
+    """It says nothing of the loop. XP-3."""
+    definition = make.definition(LoopStep("each", [], "item", (make.code_step("work"),)))
+    found = run(end=1_000, step_results={"each.0.work": ran(0, 500)})
+    assert [one.took for one in rows(found, definition, plain(1_000), at(0))] == [None, None]
+
+
+def test_what_is_different_between_two_executions() -> None:
+    """Each step of either, with what is not the same; a null is not nothing. XP-4."""
+    same, other = make.step_result(), make.step_result(S.FAILED, error="no", attempts=2)
+    one = make.execution(step_results={"a": same, "b": same, "c": same})
+    two = make.execution(step_results={"d": same, "b": other, "a": same})
+    assert [*step_differences(one, two)] == [
+        Difference("a", same, same, frozenset()),
+        Difference("b", same, other, frozenset({"status", "error", "attempts"})),
+        Difference("c", same, None, frozenset({"status"})),
+        Difference("d", None, same, frozenset({"status"})),
+    ]
+    assert changed({"a": None, "b": 1, "c": 1}, {"b": 1, "c": 2, "d": None}) == ("a", "c", "d")
+    assert changed({"a": None}, {"a": None}) == ()

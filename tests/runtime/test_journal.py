@@ -1,0 +1,185 @@
+"""What the log says of executions: one line for each end, and each step that failed."""
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from adapters_runtime.engine.journal import Committed, journalled
+from usecases.conftest import World, a_world, code
+from wfcore.errors import Stale
+from wfcore.model.access import Account
+from wfcore.model.event import EventKind
+from wfcore.model.execution import Execution, TriggerSource, Usage
+from wfcore.model.workflow import ChildStep, Retry, Variable
+from wfcore.ports.runtime import StepEnd
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.machine import CancelAsked
+from wfcore.time import DAY, MINUTE
+from wfcore.usecases.audit.auditing import Origin
+from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.unit_of_work import stage
+from wfcore.usecases.upkeep import sweeping
+
+CANARY = "c4nary-7e1f"
+Lines = Callable[[], list[tuple[str, str, Mapping[str, object]]]]
+
+
+@pytest.fixture(params=[None, "memory:"], ids=["sqlite", "memory"])
+async def world(request: pytest.FixtureRequest, tmp_path: Path) -> object:
+    async with a_world(request.param, tmp_path) as made:
+        store = journalled(made.services.store)
+        yield evolve(made, services=evolve(made.services, store=store))
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
+    """The lines so far: level, words, and what is said beside them."""
+    caplog.set_level(logging.DEBUG, "wfcore.executions")
+    usual = {*logging.makeLogRecord({}).__dict__, "message"}
+
+    def read() -> list[tuple[str, str, Mapping[str, object]]]:
+        found = [one for one in caplog.records if one.name == "wfcore.executions"]
+        about = [{k: v for k, v in one.__dict__.items() if k not in usual} for one in found]
+        return [(one.levelname, one.msg, beside) for one, beside in zip(found, about, strict=True)]
+
+    return read
+
+
+async def test_the_end_of_an_execution_is_one_line(world: World, lines: Lines) -> None:
+    """Ids, workflow, reason, duration and tokens; where a request started it, its id."""
+    ann = await world.account()
+    flow = await world.workflow(ann, code("one"))
+    started = await starting.start_execution(
+        world.services, ann, flow, {}, origin=Origin(request_id="req-7")
+    )
+    lease, (job,) = await world.take()
+    assert job.environment["WF_REQUEST_ID"] == "req-7"
+    world.clock.advance(MINUTE)
+    end = StepEnd(usage=Usage(30, 20, "0.5"))
+    await worker.complete_step(world.services, lease, "one", end)
+    (line,) = lines()
+    assert line == (
+        "INFO",
+        "an execution ended",
+        {
+            "execution_id": started.execution_id,
+            "workflow_id": flow,
+            "workflow": "flow",
+            "request_id": "req-7",
+            "status": "COMPLETED",
+            "reason": None,
+            "step": None,
+            "started_by": "open_api",
+            "duration_ms": MINUTE,
+            "steps": 1,
+            "input_tokens": 30,
+            "output_tokens": 20,
+            "cost_usd": "0.5",
+        },
+    )
+
+
+async def test_a_failure_says_which_step_and_why_and_shows_no_secret(
+    world: World, lines: Lines
+) -> None:
+    """The retry is told, then the failed step, then the end; errors are masked and cut."""
+    secret = {"pin": Variable("pin", has_default=True, default=CANARY, secret=True)}
+    ann = await world.account()
+    flow = await world.workflow(ann, code("one", retry=Retry(2)), variables=secret)
+    await world.start(ann, flow)
+    for _ in range(2):
+        lease, _ = await world.take()
+        await worker.complete_step(world.services, lease, "one", StepEnd(error=CANARY + "x" * 900))
+        world.clock.advance(MINUTE)
+    assert [(level, says) for level, says, _ in lines()] == [
+        ("INFO", "a step is tried again"),
+        ("WARNING", "a step failed"),
+        ("WARNING", "an execution ended"),
+    ]
+    assert [about.get("attempt") for *_, about in lines()] == [1, 2, None]
+    assert lines()[2][2]["reason"] == "STEP_FAILED"
+    assert CANARY not in str(lines())
+    assert max(len(str(about["error"])) for *_, about in lines()) <= 500
+
+
+async def test_whoever_ends_it_there_is_a_line(world: World, lines: Lines) -> None:
+    """Cancelled with its child, or interrupted and given up: each end once."""
+    ann = await world.account()
+    await world.workflow(ann, code("one"), name="child")
+    flow = await world.workflow(ann, ChildStep("sub", "child"), name="parent")
+    run_id = await world.start(ann, flow)
+    await world.take()
+    await executions.cancel_execution(world.services, ann, run_id)
+    assert [about["reason"] for *_, about in lines()] == ["CANCEL_REQUESTED", "PARENT_CANCELLED"]
+    await world.start(ann, await world.workflow(ann, code("one")), source=TriggerSource.OPEN_API)
+    lease, _ = await world.take()
+    await worker.hand_back(world.services, lease)
+    world.clock.advance(DAY)
+    await sweeping.end_graces(world.services)
+    told = [(level, says, about["status"]) for level, says, about in lines()[2:]]
+    assert told == [
+        ("WARNING", "an execution is interrupted", "INTERRUPTED"),
+        ("WARNING", "an execution ended", "FAILED"),
+    ]
+
+
+async def test_a_unit_that_lost_its_race_says_nothing(world: World, lines: Lines) -> None:
+    """The line is written after the commit, so what was rolled back is not told."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    async with world.services.store.unit() as late:
+        run, now = await late.get(Execution, run_id), world.services.store.now()
+        await executions.cancel_execution(world.services, ann, run_id)
+        await stage(late, advance(run, CancelAsked(), now), now)
+        with pytest.raises(Stale):
+            await late.commit()
+    assert len(lines()) == 1
+
+
+class Noted:
+    """An observer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.units: list[Committed] = []
+        self.lost = 0
+
+    def committed(self, unit: Committed) -> None:
+        self.units.append(unit)
+
+    def collided(self) -> None:
+        self.lost += 1
+
+
+async def test_an_observer_is_told_of_each_commit_and_each_lost_race(tmp_path: Path) -> None:
+    """Events with the kind of their step; what lost its race counts as that alone."""
+    async with a_world(None, tmp_path) as plain:
+        noted = Noted()
+        store = journalled(plain.services.store, noted)
+        world = evolve(plain, services=evolve(plain.services, store=store))
+        ann = await world.account()
+        flow = await world.workflow(ann, code("one"))
+        await starting.start_execution(world.services, ann, flow, {})
+        lease, _ = await world.take()
+        await worker.complete_step(world.services, lease, "one", StepEnd())
+        told = [(one.event.kind, one.kind) for unit in noted.units for one in unit.happened]
+        assert told == [
+            (EventKind.EXECUTION_PENDING, ""),
+            (EventKind.EXECUTION_RUNNING, ""),
+            (EventKind.STEP_STARTED, "code"),
+            (EventKind.STEP_COMPLETED, "code"),
+            (EventKind.EXECUTION_COMPLETED, ""),
+        ]
+        before = len(noted.units)
+        async with store.unit() as one, store.unit() as other:
+            for unit in (one, other):
+                account = await unit.get(Account, ann.account.id)
+                assert account is not None
+                unit.put(account)
+            await one.commit()
+            with pytest.raises(Stale):
+                await other.commit()
+        assert (len(noted.units) - before, noted.lost) == (1, 1)
+        assert [one.id for one in noted.units[-1].records] == [ann.account.id]
