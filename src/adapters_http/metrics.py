@@ -46,18 +46,26 @@ class Metrics:
             registry=self._registry,
         )
 
-    def render(self, gauges: Mapping[str, float]) -> bytes:
+    def render(
+        self,
+        gauges: Mapping[str, float],
+        about: Mapping[str, str],
+        counted: CollectorRegistry | None = None,
+    ) -> bytes:
         """
-        Everything counted so far, and *gauges* as they are now.
+        Everything counted so far, here and in *counted*, and *gauges* as they are now.
 
         A gauge's name may carry labels: `wfcore_executions{status="RUNNING"}`; names of one
-        family stand together.
+        family stand together, and *about* says what each is. One that ends in `_total` counts.
         """
         lines: list[str] = []
         family = ""
         for name, value in gauges.items():
             if name.partition("{")[0] != family:
                 family = name.partition("{")[0]
-                lines.append(f"# TYPE {family} gauge\n")
+                kind = "counter" if family.endswith("_total") else "gauge"
+                lines.append(f"# HELP {family} {about.get(family, family)}\n")
+                lines.append(f"# TYPE {family} {kind}\n")
             lines.append(f"{name} {float(value)!r}\n")
-        return generate_latest(self._registry) + "".join(lines).encode()
+        elsewhere = generate_latest(counted) if counted is not None else b""
+        return generate_latest(self._registry) + elsewhere + "".join(lines).encode()

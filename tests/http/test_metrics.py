@@ -10,7 +10,7 @@ ROUTE = "/api/v1/workflows/{id}"
 
 def samples(metrics: Metrics, **gauges: float) -> dict[tuple[str, ...], float]:
     """Every sample of *metrics*."""
-    return read(metrics.render(gauges).decode())
+    return read(metrics.render(gauges, {}).decode())
 
 
 async def counted(world: World) -> dict[tuple[str, ...], float]:
