@@ -1,0 +1,89 @@
+"""
+Where an execution stands in a distributed trace: W3C Trace Context. TR-1, TR-2, TR-3, decision 208.
+
+The ids of spans follow from what they are about. So whoever makes a span, after a restart or on
+another machine, names its parent without having been told.
+"""
+
+import re
+from hashlib import sha256
+
+from attrs import evolve, frozen
+
+_PARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
+_NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
+_VERSION = "00"
+_STATE = re.compile(r"[\x20-\x7e\t]{1,512}", re.ASCII)
+_SAMPLED = 1
+
+
+@frozen
+class Trace:
+    """
+    `id` of the trace, and of the span that caused the execution: `parent`, None if the trace begins
+    with it; both as hexadecimal digits. `sampled`: what callees are told. `state`: the `tracestate`
+    that came along. `recorded`: whether spans are made of it, which is decided once, as it is
+    accepted. `cause`: the span of another trace that it follows from, as a `traceparent`.
+    """
+
+    id: str
+    parent: str | None = None
+    sampled: bool = False
+    state: str = ""
+    recorded: bool = False
+    cause: str | None = None
+
+    def traceparent(self, span: str) -> str:
+        """The header, or variable, by which *span* becomes the parent of what is called."""
+        return f"{_VERSION}-{self.id}-{span}-{int(self.sampled):02x}"
+
+    def below(self, span: str) -> "Trace":
+        """The same trace for what *span* starts; unchanged if nobody makes that span."""
+        return evolve(self, parent=span, cause=None) if self.recorded else self
+
+    def handed_on(self, span: str) -> str | None:
+        """
+        The `traceparent` for what *span* calls. Where no spans are made, callees are told of the
+        caller's; None: there is neither.
+        """
+        parent = span if self.recorded else self.parent
+        return None if parent is None else self.traceparent(parent)
+
+
+def trace_from(traceparent: str | None, tracestate: str | None = None) -> Trace | None:
+    """
+    What a caller sent; None if it is absent or malformed, which is ignored. Of later versions, what
+    is known is read. A malformed `tracestate` alone is dropped. TR-1.
+    """
+    read = _PARENT.fullmatch(traceparent or "")
+    if read is None:
+        return None
+    version, id, parent, flags, more = read.groups()
+    if version == "ff" or (version == _VERSION and more) or id == _NO_TRACE or parent == _NO_SPAN:
+        return None
+    state = tracestate if tracestate and _STATE.fullmatch(tracestate) else ""
+    return Trace(id, parent, bool(int(flags, 16) & _SAMPLED), state)
+
+
+def trace_id_for(cause: str) -> str:
+    """The id of the trace that begins with the execution of that id."""
+    return _digits(f"trace/{cause}", 32)
+
+
+def span_of(execution_id: str) -> str:
+    """The id of an execution's span."""
+    return _digits(f"execution/{execution_id}", 16)
+
+
+def span_of_attempt(execution_id: str, step: str, attempt: int) -> str:
+    """The id of the span of one attempt of the step with that key. TR-3."""
+    return _digits(f"step/{execution_id}/{step}/{attempt}", 16)
+
+
+def span_about(execution_id: str, what: str) -> str:
+    """The id of a span for something else in an execution's life."""
+    return _digits(f"{what}/{execution_id}", 16)
+
+
+def _digits(text: str, length: int) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:length]
