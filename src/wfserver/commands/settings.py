@@ -1,0 +1,62 @@
+"""`wfcore settings`: what is set, and where."""
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+
+import click
+from attrs import asdict, frozen
+
+from adapters_runtime.ai.providers import is_of_a_provider
+from wfserver.notices import is_of_a_channel
+from wfserver.setting_table import KNOWN
+from wfserver.settings_file import OF_PROVIDERS, is_secret
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import put_json, put_table
+
+
+@click.command("settings", cls=Command)
+@pass_session
+def settings_command(session: Session) -> None:
+    """Every setting with its value, and where that came from. Secrets are not shown."""
+    session.settings()
+    given = {"DATA": session.data, "STORE": session.store, "SETTINGS": session.settings_file}
+    options = {f"WFCORE_{name}": value for name, value in given.items() if value}
+    found = list(in_force(session.environment, options))
+    if session.json:
+        put_json({"items": [{**asdict(one), "set": one.source != "default"} for one in found]})
+        return
+    rows = [
+        (one.name, "(not shown)" if one.value is None else one.value, one.source) for one in found
+    ]
+    put_table(("setting", "value", "from"), rows, None)
+
+
+@frozen
+class InForce:
+    """`value` None: it is set, and not shown. `source`: an option, a place, or `default`."""
+
+    name: str
+    value: str | None
+    source: str
+
+
+def in_force(environment: ChainMap[str, str], options: Mapping[str, str]) -> Iterator[InForce]:
+    """
+    Each setting, and where it came from; *environment* has the file below it, *options* are those
+    of the command line, by variable.
+    """
+    others = [name for name in environment if name not in KNOWN and _is_of_ours(name)]
+    for name in (*KNOWN, *sorted(others)):
+        text = options.get(name) or environment.get(name)
+        if not text:
+            if name in KNOWN:
+                yield InForce(name, KNOWN[name].default.replace("`", ""), "default")
+            continue
+        beside = "environment" if name in environment.maps[0] else "file"
+        source = KNOWN[name].option if name in options else beside
+        yield InForce(name, None if is_secret(name) else text, source)
+
+
+def _is_of_ours(name: str) -> bool:
+    return name in OF_PROVIDERS or is_of_a_provider(name) or is_of_a_channel(name)
