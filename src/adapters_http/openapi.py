@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import attrs
+
 from adapters_http.auth import COOKIE, HOST_COOKIE
 from adapters_http.body import dump_json
 from adapters_http.config import HttpConfig
@@ -19,8 +21,11 @@ from adapters_http.errors import ERRORS
 from adapters_http.openapi_examples import BODIES, CALLBACK, TEXTS, VIEWS
 from adapters_http.route import Auth, Query, Route
 from adapters_http.routes import ROUTES
+from wfcore.model.access import Scope
+from wfcore.usecases.administration.operations import OPERATIONS
+from wfcore.usecases.administration.operator import parameters_of
 from wfcore.wire.common import ErrorView, RateLimitedView
-from wfcore.wire.converter import plain
+from wfcore.wire.converter import plain, wire_name
 from wfcore.wire.events import EventView
 from wfcore.wire.requests import StartBody
 from wfcore.wire.schema import Schema, Schemas
@@ -37,12 +42,20 @@ A field without a value is null, unless it may be absent. Errors are `{"error": 
 the field and the fix. Every response has `X-Request-Id`."""
 
 _TAGS: Mapping[str, tuple[str, str]] = {
+    "admin": ("Administration", "What the command line does, from elsewhere"),
     "artifacts": ("Artifacts", "Files that executions left"),
+    "gates": ("Gates", "Questions to people by programs without a workflow, such as agents"),
     "approval": ("Approvals", "Questions to people, and their decisions"),
     "webhook": ("Webhooks", "Triggers for other systems, and their management by session"),
+    "keys": ("Keys", "API keys, by session"),
+    "usage": ("Usage", "What keys and models have used, by session"),
+    "triggers": ("Triggers", "Schedules and chains, by session"),
+    "audit": ("Audit", "Who did what, and what was refused, by session"),
+    "accounts": ("Accounts", "People, for operators, by session"),
+    "notices": ("Notices", "What people are told by mail and chat, for operators, by session"),
     "session": ("Sessions", "Signing in at the console"),
     "v1/executions": ("Executions", "Reading, following, cancelling and redriving executions"),
-    "v1/workflows": ("Workflows", "Workflows, and starting them"),
+    "/workflows": ("Workflows", "Workflows, and starting them; their versions by session"),
     "": ("Operations", "Health, metrics and this description"),
 }
 """The subject of a path: that of the first of these words in it."""
@@ -63,6 +76,7 @@ _SECURITY: Mapping[Auth, list[dict[str, list[str]]]] = {
     Auth.KEY_AFTER_BODY: _KEYS,
     Auth.TRIGGER: [*_KEYS, *_SIGNED, {}],
     Auth.SESSION: [{"session": []}],
+    Auth.ADMIN: [{"bearer": []}, {"apiKeyHeader": []}],
     Auth.DOWNLOAD: [{}, {"bearer": []}, {"apiKeyHeader": []}, {"session": []}],
 }
 _NAMES: Mapping[str, str] = {
@@ -71,9 +85,12 @@ _NAMES: Mapping[str, str] = {
     "deliveryId": "The delivery's id",
     "executionId": "The execution's id",
     "id": "The id of the {subject}",
+    "operation": "By noun and verb, as `account.create`",
+    "number": "The version, from 1 on",
     "key": "The step's name; in a loop `loop.<index>.<name>`",
 }
 _INTEGER: Schema = {"type": "integer"}
+_VERSION: Schema = {"type": "integer", "minimum": 1}
 _HEADERS: Schema = {
     "RequestId": {"schema": {"type": "string"}, "description": "In the operator's log, too"},
     "RateLimit": {"schema": _INTEGER, "description": "Requests that the window allows"},
@@ -167,8 +184,9 @@ def _schemes(config: HttpConfig, base: str) -> Schema:
 def _operation(route: Route, schemas: Schemas) -> Schema:
     tag = next(named for word, (named, _) in _TAGS.items() if word in route.path)
     retained = "_retained" if "webhook-trigger/{id}" in route.path else ""
+    deed = re.sub(f"_{tag.lower().removesuffix('s')}s?$", "", route.handler.__name__)
     operation: Schema = {
-        "operationId": f"{tag.lower()}_{route.handler.__name__}{retained}",
+        "operationId": f"{tag.lower()}_{deed}{retained}",
         "tags": [tag],
         "summary": route.summary,
         "description": _description(route),
@@ -188,8 +206,25 @@ def _operation(route: Route, schemas: Schemas) -> Schema:
 def _description(route: Route) -> str:
     """What the handler says of itself, and the scope that it takes."""
     said = inspect.cleandoc(route.handler.__doc__ or "").replace("\n", " ")
-    scope = f" Needs the scope {route.scope}." if route.scope is not None else ""
-    return _RULE.sub("", said) + scope
+    by_key = route.scope is not None and route.auth is not Auth.SESSION
+    admin = route.auth is Auth.ADMIN
+    scope = f" Needs the scope {route.scope}." if by_key else ""
+    listed = f" Needs the scope {Scope.ADMIN}.\n\n{_operations()}" if admin else ""
+    return _RULE.sub("", said) + scope + listed
+
+
+def _operations() -> str:
+    """Each operation of administration, with its parameters and what it does."""
+    lines = []
+    for name, operation in OPERATIONS.items():
+        parameters = attrs.fields(parameters_of(operation))
+        named = (
+            f"`{wire_name(one.name)}`" + ("" if one.default is attrs.NOTHING else "?")
+            for one in parameters
+        )
+        about = inspect.cleandoc(operation.__doc__ or "").replace("\n", " ")
+        lines.append(f"- `{name}` {', '.join(named)}: {about}")
+    return "\n".join(lines)
 
 
 def _parameters(route: Route, tag: str) -> Iterator[Schema]:
@@ -202,7 +237,7 @@ def _parameters(route: Route, tag: str) -> Iterator[Schema]:
             "in": "path",
             "required": True,
             "description": about,
-            "schema": {"type": "string", "minLength": 1},
+            "schema": _VERSION if name == "number" else {"type": "string", "minLength": 1},
         }
     yield from (_parameter(one, "query") for one in route.query)
     yield from (_parameter(one, "header") for one in route.headers)
@@ -222,6 +257,10 @@ def _body(route: Route, schemas: Schemas) -> Schema | None:
                 "application/x-www-form-urlencoded": _json(schema, {"order": "7"}),
             }
         }
+    if route.auth is Auth.ADMIN:
+        schema = _FREE | {"description": "The operation's parameters, those with ? if wanted"}
+        example = {"email": "ann@example.org", "plan": "PRO"}
+        return {"required": True, "content": {"application/json": _json(schema, example)}}
     if route.body is None:
         return None
     media = _json(schemas.ref(route.body, closed=True), BODIES[route.body])
@@ -234,7 +273,7 @@ def _responses(route: Route, schemas: Schemas) -> Iterator[tuple[int, Schema]]:
     for status in _statuses(route):
         if status == route.status:
             yield status, _success(route, schemas)
-        elif status < 300:
+        elif status < 400:
             yield status, _also(route, status)
         elif route.html:
             page = {"text/html": _text("text/html", schemas)}
@@ -255,7 +294,7 @@ def _statuses(route: Route) -> list[int]:
         found |= {401, 403}
     if route.limited or route.auth is Auth.LOGIN:
         found.add(429)
-    if route.body is not None or route.auth is Auth.TRIGGER:
+    if route.body is not None or route.auth in (Auth.TRIGGER, Auth.ADMIN):
         found |= {408, 413}
     return sorted(found)
 
@@ -288,6 +327,10 @@ def _also(route: Route, status: int) -> Schema:
     """Further successes: the end of a stream, a part of a file, what Slack wants to hear."""
     if status == 204:
         return {"description": "The terminal event was seen: nothing more will come"}
+    if status == 302:
+        location = {"schema": _TEXT, "description": "A URL that opens the file for a minute"}
+        about = "The file is in a bucket, to which a link leads where the server is set up so"
+        return {"description": about, "headers": _COMMON | {"Location": location}}
     if status == 206:
         about = "The part of the file that `Range` asked for"
         return {

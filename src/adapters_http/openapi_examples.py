@@ -8,16 +8,21 @@ example; a test holds each against its schema. They tell one story: a workflow t
 from collections.abc import Mapping
 from typing import Any, Final
 
+from adapters_http.openapi_operating import OPERATING, OPERATING_BODIES
 from wfcore.model.access import AccountStatus, Plan
-from wfcore.model.approval import ApprovalStatus, DecisionSource, Purpose, Verdict
+from wfcore.model.approval import (
+    ApprovalStatus,
+    DecisionOutcome,
+    DecisionSource,
+    Purpose,
+    Verdict,
+)
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus, StepStatus, TriggerSource
 from wfcore.model.explanation import Why
-from wfcore.model.notice import Notice, NoticeKind
 from wfcore.model.trigger import TriggerKind, TriggerState
 from wfcore.model.webhook import AuthMode, DeliveryKind, Scheme, WebhookStatus
 from wfcore.model.workflow import ColumnType, OnLimit
-from wfcore.time import EpochMs
 from wfcore.wire import requests, webhooks
 from wfcore.wire.approvals import (
     ApprovalDetail,
@@ -25,7 +30,6 @@ from wfcore.wire.approvals import (
     ApprovalView,
     AttachmentView,
     ColumnView,
-    DecisionView,
     ExecutionApprovals,
     FieldView,
     GroupDetail,
@@ -33,6 +37,7 @@ from wfcore.wire.approvals import (
     HistoryView,
 )
 from wfcore.wire.common import AccountView, DoneView, HealthView, SessionView
+from wfcore.wire.decisions import DecisionResults, DecisionResultView, DecisionView
 from wfcore.wire.events import (
     ArtifactList,
     ArtifactView,
@@ -54,7 +59,6 @@ from wfcore.wire.executions import (
     StepView,
     UsageView,
 )
-from wfcore.wire.notices import NoticePage, notice_view
 from wfcore.wire.webhooks import TriggerView
 from wfcore.wire.workflows import (
     ConcurrencyView,
@@ -92,6 +96,7 @@ _WORKFLOW_VIEW = WorkflowView(
             runs=1,
             last_refusal=None,
             last_refused_at=None,
+            failures=0,
         )
     ],
     concurrency=ConcurrencyView(1, None, OnLimit.QUEUE),
@@ -157,6 +162,10 @@ _HEAD: Mapping[str, Any] = {
     "stages": [],
     "delegable": False,
     "delegated_to": [],
+    "approvers": ["ann@example.org"],
+    "workflow_name": "Refund review",
+    "can_decide": False,
+    "why_not": "The approval has already been decided",
 }
 _LISTED = ApprovalView(**_HEAD, reviewable_groups=[GroupView("refunds", "Refunds", [], 2)])
 _DETAIL = ApprovalDetail(
@@ -249,13 +258,12 @@ _DELIVERY = webhooks.DeliveryView(
     replay_of=None,
     can_replay=True,
 )
-_OPENED = NoticeKind.APPROVAL_OPENED
-_NOTICE = notice_view(Notice("ntc_0b", _OPENED, "mail", "ann@a.org", _APPROVAL, EpochMs(_AT), None))
 _ONE: Mapping[str, Any] = {"total": 1, "page": 1, "size": 50}
 
 VIEWS: Final[Mapping[type, object]] = {
     type(one): one
     for one in (
+        *OPERATING,
         _WORKFLOW_VIEW,
         _STEP,
         _DETAIL,
@@ -307,6 +315,9 @@ VIEWS: Final[Mapping[type, object]] = {
         ApprovalPage(approvals=[_LISTED], total=1, page=1, size=20),
         ExecutionApprovals([_LISTED], 1),
         DecisionView(True, _APPROVAL, Verdict.APPROVE),
+        DecisionResults(
+            [DecisionResultView(_APPROVAL, DecisionOutcome.DECIDED, ApprovalStatus.APPROVED, None)]
+        ),
         ArtifactList([_ARTIFACT], 1),
         TriggerView(_EXECUTION, _WEBHOOK, _WORKFLOW, ExecutionStatus.PENDING, _AT),
         webhooks.WebhookPage(webhooks=[_WEBHOOK_VIEW], **_ONE),
@@ -314,14 +325,13 @@ VIEWS: Final[Mapping[type, object]] = {
         webhooks.StatsView(_WEBHOOK, 3, 2, {"401": 1}, _AT, [webhooks.DayView("2026-01-01", 2, 1)]),
         webhooks.DeliveryPage([_DELIVERY], **_ONE),
         SessionView(AccountView(_ACCOUNT, "ann@example.org", Plan.PRO, AccountStatus.ACTIVE)),
-        _NOTICE,
-        NoticePage(notices=[_NOTICE], **_ONE),
         DoneView(True),
         HealthView("ok", "0.1.0"),
     )
 }
 
 BODIES: Final[Mapping[type, Mapping[str, Any]]] = {
+    **OPERATING_BODIES,
     requests.NoBody: {},
     requests.StartBody: {
         "inputs": {"customer": "Ann"},
@@ -336,6 +346,16 @@ BODIES: Final[Mapping[type, Mapping[str, Any]]] = {
     requests.RejectBody: {"comment": "not this month"},
     requests.ReviseBody: {"comment": "the second row is paid already"},
     requests.DelegateBody: {"to": "bob@example.org", "until": _AT + 90_000},
+    requests.DecisionsBody: {
+        "decisions": [
+            {
+                "approvalId": _APPROVAL,
+                "decision": "approve",
+                "expectedItemsHash": _DETAIL.items_hash,
+            }
+        ],
+        "comment": "as every month",
+    },
     requests.DecisionBody: {"approvalId": _APPROVAL, "decision": "approve", "comment": "ok"},
     requests.WebhookBody: {
         "workflowId": _WORKFLOW,
@@ -344,7 +364,6 @@ BODIES: Final[Mapping[type, Mapping[str, Any]]] = {
         "variableMapping": {"customer": "name"},
     },
     requests.WebhookChangeBody: {"name": "shop", "status": "DISABLED"},
-    requests.NoticeTestBody: {"channel": "mail", "to": "ann@example.org"},
     requests.TestBody: {"payload": {"name": "Ann"}},
     requests.LoginBody: {"email": "ann@example.org", "password": "correct horse battery staple"},
 }

@@ -11,7 +11,9 @@ from adapters_http.config import HttpConfig
 from adapters_http.openapi import document
 from adapters_http.openapi_examples import BODIES
 from adapters_http.routes import ROUTES
+from wfcore import definition_from_yaml
 from wfcore.wire.converter import structured
+from wfcore.wire.requests import DefinitionBody
 
 DOCUMENT: dict[str, Any] = json.loads(json.dumps(document(HttpConfig())))
 OPERATIONS = [one for path in DOCUMENT["paths"].values() for one in path.values()]
@@ -53,10 +55,34 @@ def test_every_body_has_an_example_of_its_schema(operation: dict[str, Any]) -> N
             assert free or content["schema"]["format"] == "binary", media
 
 
+def parts(part: Any) -> Iterator[dict[str, Any]]:
+    """Every object in *part*, itself included."""
+    if isinstance(part, dict):
+        yield part
+    for inner in (
+        part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    ):
+        yield from parts(inner)
+
+
+def test_every_schema_is_one() -> None:
+    """Parameters and headers, too: with types that there are, and enums of these."""
+    found = [one["schema"] for one in parts(DOCUMENT) if isinstance(one.get("schema"), dict)]
+    assert len(found) > 100
+    for schema in (*found, *DOCUMENT["components"]["schemas"].values()):
+        jsonschema_rs.meta.validate(
+            {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema
+        )
+        for value in schema.get("enum", ()):
+            jsonschema_rs.Draft202012Validator({"type": schema["type"]}).validate(value)
+
+
 @pytest.mark.parametrize("shape", BODIES, ids=lambda shape: shape.__name__)
 def test_example_bodies_are_taken(shape: type) -> None:
-    """What is shown of a body, the server reads."""
+    """What is shown of a body, the server reads; what is shown of a definition is one."""
     structured(shape, BODIES[shape])
+    if shape is DefinitionBody:
+        assert definition_from_yaml(BODIES[shape]["text"]).name == "refunds"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=ids)
@@ -67,6 +93,17 @@ def test_an_operation_belongs_to_a_subject(operation: dict[str, Any]) -> None:
     assert tag in subjects
     assert operation["operationId"].startswith(tag.lower())
     assert not operation["description"].startswith(("Needs", " "))
+
+
+def test_an_id_is_said_to_be_of_what_its_path_names() -> None:
+    """`/api/notices/{id}` takes the id of a notice; a version is a number."""
+    for path, methods in DOCUMENT["paths"].items():
+        for operation in methods.values():
+            for one in operation.get("parameters", ()):
+                if one["name"] == "id":
+                    assert one["description"].removeprefix("The id of the ") in path, path
+                if one["name"] == "number":
+                    assert one["schema"] == {"type": "integer", "minimum": 1}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=ids)

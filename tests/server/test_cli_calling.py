@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from wfserver.cli import COMMANDS, cli
 
 from .conftest import Call, environment, program
 
@@ -46,6 +49,15 @@ def test_help_imports_nothing_heavy() -> None:
     imported = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
     assert "click" in imported
     assert not imported & set(HEAVY)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_of_a_group_names_all_that_it_does(name: str) -> None:
+    """The table is written by hand, so that help imports nothing: no command is forgotten in it."""
+    command = cli.get_command(click.Context(cli), name)
+    if isinstance(command, click.Group):
+        told = COMMANDS[name].rpartition(": ")[2].removesuffix(".").split(", ")
+        assert sorted(told) == sorted(command.commands)
 
 
 @pytest.mark.parametrize("command", ["up", "try", "run", "doctor", "webhook create", "restore"])
@@ -144,6 +156,24 @@ def test_an_unknown_store_is_refused(call: Call, url: str) -> None:
     assert said.status == 1
     assert said.err.startswith("error: --store: ")
     assert "sqlite:///" in said.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://bob:pa/CANARY@127.0.0.1:1/db",
+        "postgresql://bob:CANARY#x@127.0.0.1:1/db",
+        "postgresql://[bob:CANARY@127.0.0.1:1/db",
+        "postgresql://bob:CANARY@127.0.0.1:65536/db",
+        "postgresq://bob:CANARY@127.0.0.1/db",
+    ],
+)
+def test_a_store_that_cannot_be_read_is_refused_without_its_password(call: Call, url: str) -> None:
+    """A password with characters of URLs is percent-encoded; what was given is not repeated."""
+    for command in (("account", "list"), ("doctor",)):
+        said = call("--store", url, *command)
+        assert (said.status, "Traceback" in said.err) == (1, False), said.err
+        assert "CANARY" not in said.err + said.out
 
 
 def test_a_foreign_file_is_refused(call: Call, tmp_path: object) -> None:

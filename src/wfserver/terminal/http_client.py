@@ -1,17 +1,34 @@
 """A small HTTP client for commands: JSON requests with a key, by the standard library."""
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from typing import Any
-from urllib.parse import urljoin
+from http.client import HTTPException, HTTPMessage
+from typing import IO, Any, ClassVar
+from urllib.parse import quote, urljoin, urlsplit
 
 from attrs import define, field, frozen
 
+from wfcore.errors import InvalidInput
+from wfcore.usecases.administration.operations import OPERATIONS
+from wfcore.usecases.administration.operator import Operation, given
 from wfserver.terminal.failures import Failed
+from wfserver.terminal.invocation import KEY, Perform
 
 _TIMEOUT_S = 30.0
+
+
+class Refused(Failed):
+    """The server answered with an error: its *status*, and what it *says*."""
+
+    exit_status: ClassVar[int] = 1
+
+    def __init__(self, request: str, status: int, says: str) -> None:
+        super().__init__(f"{request}: {status} {says}")
+        self.status = status
+        self.says = says
 
 
 @frozen
@@ -25,6 +42,21 @@ class Exchange:
     answer: Any
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would take the key to wherever it leads: it is an answer like any other."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> None:
+        return None
+
+
 @define
 class Api:
     """
@@ -36,15 +68,22 @@ class Api:
     heard: Callable[[Exchange], None] = lambda exchange: None
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of the answer. Raises `Failed` if nobody answers or the answer is an error."""
+        """
+        The JSON of the answer. Raises `Refused` if it is an error, `Failed` if nobody answers, or
+        somebody else.
+        """
         data = None if body is None else json.dumps(body).encode()
         headers = {"X-API-Key": self.key, "Content-Type": "application/json"}
         request = urllib.request.Request(self.url + path, data, headers, method=method)  # noqa: S310
         status, content = self._sent(request)
-        answer = json.loads(content)
+        try:
+            answer = json.loads(content)
+        except ValueError:
+            raise Failed(f"{self.url} answers {status}, but is no wfcore server") from None
         self.heard(Exchange(method, path, body, status, answer))
-        if status >= 400:
-            raise Failed(f"{method} {path}: {status} {answer.get('error', '')}")
+        if not 200 <= status < 300:
+            says = answer.get("error", "") if isinstance(answer, dict) else ""
+            raise Refused(f"{method} {path}", status, str(says))
         return answer
 
     def download(self, link: str) -> bytes:
@@ -56,12 +95,57 @@ class Api:
         return content
 
     def _sent(self, request: urllib.request.Request) -> tuple[int, bytes]:
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects())
         try:
-            with opener.open(request, timeout=_TIMEOUT_S) as response:
+            try:
+                response = opener.open(request, timeout=_TIMEOUT_S)
+            except urllib.error.HTTPError as refused:
+                response = refused
+            with response:
                 return response.status, response.read()
-        except urllib.error.HTTPError as refused:
-            return refused.code, refused.read()
-        except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        except (urllib.error.URLError, OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise Failed(f"nobody answers at {self.url} ({reason}); wfcore up starts it") from None
+
+
+_KEY = re.compile(r"[!-~]+")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    plain = "@" not in parts.netloc and not parts.query and not parts.fragment
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and plain
+
+
+_NAMES = {operation: name for name, operation in OPERATIONS.items()}
+_NO_ADMIN = (
+    f"the server does not take the key in {KEY}: it must be of scope ADMIN, which an operator of "
+    "that server makes on its host: wfcore key create --scope ADMIN"
+)
+
+
+def administration(url: str, key: str | None) -> Perform:
+    """
+    Performs operations by the server at *url*. Raises `InvalidInput` for what cannot be its URL,
+    and where there is no key.
+    """
+    if not _is_address(url):
+        raise InvalidInput("--url", "must be like https://wf.example.org, without a user")
+    key = (key or "").strip()
+    if not _KEY.fullmatch(key):
+        raise InvalidInput(KEY, "must hold a key of scope ADMIN of that server, with --url")
+    api = Api(url, key)
+
+    def perform(operation: Operation[Any], /, **parameters: Any) -> Any:
+        path = f"/api/admin/{quote(_NAMES[operation])}"
+        try:
+            return api.call("POST", path, given(parameters))
+        except Refused as refused:
+            if refused.status == 401:
+                raise Failed(_NO_ADMIN) from None
+            raise Failed(refused.says or str(refused)) from None
+
+    return perform

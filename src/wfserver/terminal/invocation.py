@@ -1,21 +1,31 @@
-"""One call of the command line: where the data is, how to answer, and the store to work on."""
+"""One call of the command line: where the service is, how to answer, and the store to work on."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections import ChainMap
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from wfcore.usecases.services import Services
+    from wfcore.usecases.administration.operator import Operation, Operator
     from wfserver.compose import System
     from wfserver.settings import Settings
 
 T = TypeVar("T")
 
+URL, KEY = "WFCORE_URL", "WFCORE_KEY"
+
+
+class Perform(Protocol):
+    """Performs an operation, here or elsewhere; its answer is JSON."""
+
+    def __call__(self, operation: "Operation[Any]", /, **parameters: Any) -> Any: ...
+
 
 class Session:
     """
-    What the shared options said. `store` may hold a password: it is never shown.
+    What the shared options said. `store` may hold a password, and the key opens everything: they
+    are never shown.
 
     A plain class: this module is read for `wfcore --help`, which attrs would make slower.
     """
@@ -23,52 +33,144 @@ class Session:
     def __init__(self) -> None:
         self.data: str | None = None
         self.store: str | None = None
+        self.url: str | None = None
+        self.settings_file: str | None = None
         self.json = False
-        self._environment: Mapping[str, str] | None = None
+        self._environment: ChainMap[str, str] | None = None
+
+    @property
+    def environment(self) -> "ChainMap[str, str]":
+        """
+        The environment over the file of settings. It is read once: its keys leave it then.
+
+        Raises `InvalidInput` for a file that cannot be read.
+        """
+        from wfserver.settings import take_environment
+
+        if self._environment is None:
+            self._environment = take_environment(self.settings_file)
+        return self._environment
+
+    @property
+    def elsewhere(self) -> str | None:
+        """The URL of the server that is asked; None: the data folder on this host is."""
+        url = self.url or self.environment.get(URL)
+        return url.rstrip("/") if url else None
 
     def settings(self, **given: Any) -> "Settings":
         """
-        The settings of options and environment, which is read once: its keys leave it then.
+        The settings of options and environment.
 
-        Raises `InvalidInput`.
+        Raises `InvalidInput`; `UsageError` where a server elsewhere was named, which has its own.
         """
-        from wfserver.settings import settings_from, take_environment
+        from wfserver.settings import settings_from
 
-        if self._environment is None:
-            self._environment = take_environment()
-        return settings_from(self._environment, data=self.data, store=self.store, **given)
+        if self.elsewhere is not None:
+            raise _needs_its_host()
+        return settings_from(self.environment, data=self.data, store=self.store, **given)
 
-    def work(self, job: "Callable[[Services], Awaitable[T]]", *, fresh: bool = False) -> T:
+    def perform(self, operation: "Operation[Any]", /, **parameters: Any) -> Any:
         """
-        Run *job* on the store, beside a server or without one. *fresh*: the store need not exist
-        yet.
+        The answer of one operation, as JSON: beside the store, or by the server elsewhere.
 
-        Raises what the job raises, `StoreRefused`, `StoreUnavailable`, and `InvalidInput` if there
-        is no data folder or the store's URL is unknown.
+        Raises what the operation raises, `StoreRefused`, `StoreUnavailable`, and `InvalidInput` if
+        there is no data folder or the store's URL is unknown; `Failed` for what the server refuses.
         """
+        with self.operations() as perform:
+            return perform(operation, **parameters)
 
-        async def on_services(system: "System") -> T:
-            return await job(system.services)
+    @contextmanager
+    def operations(self, *, fresh: bool = False) -> Iterator[Perform]:
+        """As `perform`, for several operations. *fresh*: the store need not exist yet."""
+        if self.elsewhere is not None:
+            from wfserver.terminal.http_client import administration
 
-        return self.work_in(on_services, fresh=fresh)
-
-    def work_in(self, job: "Callable[[System], Awaitable[T]]", *, fresh: bool = False) -> T:
-        """Like `work`, for a job that needs the whole system."""
+            yield administration(self.elsewhere, self.environment.get(KEY))
+            return
         import asyncio
 
         from wfcore.errors import InvalidInput
-        from wfserver.compose import open_system
+
+        with asyncio.Runner() as runner:
+            stack = AsyncExitStack()
+            system = runner.run(self._entered(stack, fresh))
+            at = _operator(system)
+
+            def perform(operation: "Operation[Any]", /, **parameters: Any) -> Any:
+                try:
+                    return runner.run(_awaited(operation(at, **parameters)))
+                except InvalidInput as error:
+                    raise InvalidInput(_option(error.field), error.fix) from None
+
+            try:
+                yield perform
+            finally:
+                runner.run(stack.aclose())
+
+    def work_in(self, job: "Callable[[System], Awaitable[T]]", *, fresh: bool = False) -> T:
+        """Run *job*, which needs the whole system of this host. Raises as `perform`."""
+        import asyncio
+
+        async def within() -> T:
+            async with AsyncExitStack() as stack:
+                return await job(await self._entered(stack, fresh))
+
+        return asyncio.run(within())
+
+    def _local(self, fresh: bool) -> "Settings":
+        from wfcore.errors import InvalidInput
 
         settings = self.settings()
         if not fresh and settings.store is None and not os.path.lexists(settings.data):
             raise InvalidInput("--data", f"there is no folder {settings.data}; wfcore up makes it")
+        return settings
 
-        async def within() -> T:
-            async with AsyncExitStack() as stack:
-                try:
-                    system = await stack.enter_async_context(open_system(settings))
-                except ValueError as error:
-                    raise InvalidInput("--store", str(error)) from None
-                return await job(system)
+    async def _entered(self, stack: AsyncExitStack, fresh: bool) -> "System":
+        from wfcore.errors import InvalidInput
+        from wfserver.compose import open_system
 
-        return asyncio.run(within())
+        try:
+            return await stack.enter_async_context(open_system(self._local(fresh)))
+        except ValueError as error:
+            raise InvalidInput("--store", str(error)) from None
+
+
+async def _awaited(answer: Awaitable[T]) -> T:
+    return await answer
+
+
+def _operator(system: "System") -> "Operator":
+    from wfcore.usecases.administration.operator import Operator
+    from wfserver.ai import missing_from
+    from wfserver.definition import checked
+    from wfserver.serving.pidfile import base_url, is_serving
+
+    settings = system.settings
+    return Operator(
+        system.services,
+        lambda text: checked(text, "", javascript=settings.steps.javascript),
+        base_url=base_url(settings),
+        serving=is_serving(settings),
+        warnings=lambda definition: missing_from(definition, settings.providers),
+    )
+
+
+def _option(parameter: str) -> str:
+    """What people call a parameter: the option of that name, if the command has one."""
+    import click
+
+    ctx = click.get_current_context(silent=True)
+    for one in ctx.command.params if ctx else ():
+        if isinstance(one, click.Option) and one.name == parameter:
+            return one.opts[-1]
+    return parameter
+
+
+def _needs_its_host() -> Exception:
+    import click
+
+    ctx = click.get_current_context(silent=True)
+    path = ctx.command_path if ctx else "this command"
+    return click.UsageError(
+        f"{path} works on the data folder of its host: run it there, without --url and {URL}"
+    )

@@ -1,7 +1,8 @@
 """
 How all commands are built: the options that each one takes, and the types of arguments.
 
-`--json`, `--data` and `--store` may stand before or after the command's own arguments.
+`--json`, `--data`, `--store`, `--url` and `--settings` may stand before or after the command's own
+arguments.
 """
 
 import re
@@ -42,6 +43,22 @@ def _shared(shown: bool) -> list[click.Parameter]:
             ["--store"],
             metavar="URL",
             help="Where records are kept.  [env WFCORE_STORE; default: SQLite in DIR]",
+            expose_value=False,
+            callback=_note,
+            hidden=not shown,
+        ),
+        click.Option(
+            ["--url"],
+            metavar="URL",
+            help="A server elsewhere, with the key of scope ADMIN in WFCORE_KEY.  [env WFCORE_URL]",
+            expose_value=False,
+            callback=_note,
+            hidden=not shown,
+        ),
+        click.Option(
+            ["--settings", "settings_file"],
+            metavar="FILE",
+            help="Settings in TOML, below those of the environment.  [env WFCORE_SETTINGS]",
             expose_value=False,
             callback=_note,
             hidden=not shown,

@@ -8,7 +8,7 @@ the terminal.
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +56,12 @@ def put_json(document: Any, indent: int | None = 2) -> None:
     click.echo(as_json(document, indent))
 
 
-def put_list(rows: Sequence[Any], total: int | None) -> None:
-    """The JSON of a list."""
-    put_json({"items": list(rows), "total": total})
+def put_answer(as_json: bool, answer: Any, put: Callable[[Any], None]) -> None:
+    """The answer of an operation: as JSON, or as *put* shows it to people."""
+    if as_json:
+        put_json(answer)
+    else:
+        put(answer)
 
 
 def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int | None) -> None:

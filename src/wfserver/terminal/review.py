@@ -1,17 +1,19 @@
 """An approval at the terminal: its rows as tables, and the question what to do with them."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import evolve, frozen
 
-from wfcore.errors import InvalidInput
-from wfcore.model.approval import Approval, Attachment, Group
+from wfcore.errors import InvalidInput, WfError
+from wfcore.model.approval import Approval, ApprovalStatus, Attachment, Group
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.answers import given_answers
+from wfcore.rules.approval.edited_items import given_answers
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
+from wfserver.terminal.failures import Failed
 from wfserver.terminal.output import clean, shortened
 from wfserver.terminal.row_editor import Draft, Editor, columns_of, read_cell
 
@@ -28,6 +30,7 @@ n            no
 e            edit the rows, or leave some out
 r            show all rows
 v TEXT       ask for changes, where the workflow takes them
+d BY TO      let TO decide in the place of the approver BY, where the step is delegable
 a KEY VALUE  an answer to one of the fields
 c TEXT       a comment for the history"""
 
@@ -38,6 +41,60 @@ class Verdict:
 
     choice: Choice
     comment: str | None = None
+
+
+def approval_of(detail: Any) -> Approval:
+    """The approval as it was answered, so that its rules can be asked before it is decided."""
+    return Approval(
+        id=detail["id"],
+        execution_id=detail["executionId"],
+        workflow_id=detail["workflowId"],
+        workflow_owner_id="",
+        owner_id="",
+        step_name=detail["stepName"],
+        status=ApprovalStatus(detail["status"]),
+        message=detail["approvalMessage"],
+        timeout_ms=detail["timeout"],
+        created_at=detail["createdAt"],
+        expires_at=detail["expiresAt"],
+        groups=tuple(map(_group, detail["reviewableGroups"])),
+        fields=tuple(map(_field, detail["fields"])),
+        answers=detail["answers"],
+        attachments=tuple(map(_attachment, detail["attachments"])),
+        revise_to=detail["reviseTo"],
+        revisions_left=detail["revisionsLeft"],
+    )
+
+
+def _group(one: Any) -> Group:
+    columns = tuple(
+        Column(
+            column["key"],
+            column["title"],
+            ColumnType(column["type"]),
+            column["editable"],
+            column["required"],
+            tuple(column["options"]),
+        )
+        for column in one["columns"]
+    )
+    rows = tuple(one["items"])
+    return Group(one["name"], one["title"], columns, rows, one["rowKey"], one["allowAdd"])
+
+
+def _field(one: Any) -> Column:
+    return Column(
+        one["key"],
+        one["title"],
+        ColumnType(one["type"]),
+        required=one["required"],
+        options=tuple(one["options"]),
+    )
+
+
+def _attachment(one: Any) -> Attachment:
+    fields = ("id", "executionId", "stepName", "name", "size", "contentType", "sha256")
+    return Attachment(*(one[name] for name in fields))
 
 
 def put_groups(approval: Approval, out: "Console", most: int | None = None) -> None:
@@ -106,7 +163,9 @@ def put_rows(
         table.add_column("#", justify="right")
     for column in columns:
         name = clean(column.title) + (" *" if column.editable else "")
-        table.add_column(Text(name), justify="right" if _is_number(column) else "left")
+        table.add_column(
+            Text(name), justify="right" if column.type is ColumnType.NUMBER else "left"
+        )
     for number, row in list(rows.items())[:most]:
         cells = [Text(_cell(row.get(column.key))) for column in columns]
         table.add_row(*([Text(str(number))] if group.row_key is None else []), *cells)
@@ -123,17 +182,24 @@ def _shown_columns(group: Group) -> list[Column]:
     return columns
 
 
-def _is_number(column: Column) -> bool:
-    return column.type is ColumnType.NUMBER
-
-
 def _cell(value: Json) -> str:
     return "" if value is None else shortened(value, _CELL)
 
 
-def ask(approval: Approval, question: str, out: "Console", draft: Draft | None = None) -> Verdict:
+Delegating = Callable[[str, str], str]
+"""Lets the second decide in the place of the first; returns what that led to, in words."""
+
+
+def ask(
+    approval: Approval,
+    question: str,
+    out: "Console",
+    draft: Draft | None = None,
+    delegating: Delegating | None = None,
+) -> Verdict:
     """
-    Yes, no, or edit first; *draft* is continued. Rows that violate a rule are not approved.
+    Yes, no, or edit first; *draft* is continued. Rows that violate a rule are not approved. With
+    *delegating* somebody else may be let decide; the question remains.
 
     Raises `click.Abort` at the end of input.
     """
@@ -152,6 +218,8 @@ def ask(approval: Approval, question: str, out: "Console", draft: Draft | None =
                 if draft.comment:
                     return Verdict(Revise(), draft.comment)
                 out.print("  say what is to be changed: v TEXT")
+            case "d" | "delegate" if delegating is not None:
+                _delegate(delegating, rest, out)
             case "e" | "edit":
                 edit(draft, out)
             case "r" | "rows":
@@ -165,20 +233,27 @@ def ask(approval: Approval, question: str, out: "Console", draft: Draft | None =
                 out.print(_HELP)
 
 
+def _delegate(delegating: Delegating, text: str, out: "Console") -> None:
+    by, _, to = text.strip().partition(" ")
+    if not to.strip():
+        out.print("  say who lets whom decide: d BY TO")
+        return
+    try:
+        out.print(f"  {clean(delegating(by, to.strip()))}", soft_wrap=True)
+    except (WfError, Failed) as refused:  # here, or by a server elsewhere
+        out.print(f"  {clean(refused)}", style="red")
+
+
 def _answer(draft: Draft, text: str, out: "Console") -> None:
     key, _, value = text.strip().partition(" ")
     try:
         given = read_answers(draft.approval, [(key, value.strip())])
-        unanswered = evolve(draft.approval, fields=tuple(map(_optional, draft.approval.fields)))
-        given_answers(unanswered, given)
+        optional = tuple(evolve(field, required=False) for field in draft.approval.fields)
+        given_answers(evolve(draft.approval, fields=optional), given)
     except InvalidInput as wrong:
         out.print(f"  {clean(wrong)}", style="red")
         return
     draft.answers.update(given)
-
-
-def _optional(field: Column) -> Column:
-    return evolve(field, required=False)
 
 
 def _is_right(draft: Draft, out: "Console") -> bool:
@@ -220,7 +295,15 @@ def _obeyed(editor: Editor, draft: Draft, group: Group, line: str, out: "Console
 
 
 def _prompt(words: str, out: "Console") -> str:
-    answer: str = click.prompt(
-        words, default="", show_default=False, prompt_suffix="", err=out.stderr
-    )
-    return answer
+    """
+    What somebody types. Not by `input`, which loses a Ctrl-C that comes while it flushes. Raises
+    `click.Abort` at Ctrl-C, and at the end of input.
+    """
+    try:
+        click.echo(words, nl=False, err=out.stderr)
+        line = sys.stdin.readline()
+    except KeyboardInterrupt:
+        raise click.Abort from None
+    if not line:
+        raise click.Abort
+    return line.rstrip("\n")

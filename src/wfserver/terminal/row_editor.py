@@ -21,8 +21,7 @@ from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval, Group
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.answers import given_answers
-from wfcore.rules.approval.edited_items import released_rows
+from wfcore.rules.approval.edited_items import given_answers, released_rows
 from wfserver.terminal.output import as_json
 
 HELP = """\

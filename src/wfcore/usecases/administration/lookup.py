@@ -1,4 +1,4 @@
-"""Finding what the operator names: accounts and workflows by id or by what people call them."""
+"""Finding what operators name: accounts and workflows by id or by what people call them."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -7,22 +7,19 @@ from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.access import Account, Principal
 from wfcore.model.page import PageRequest
 from wfcore.usecases.accounts.accounts import find_account
-from wfcore.usecases.audit.auditing import Origin
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import Defined, list_workflows, read_workflow
 
-AT_THE_COMMAND_LINE = Origin(path="command line")
-"""The origin in the audit log."""
 _PAGE = 200
 
 
-async def account(services: Services, id_or_email: str, option: str = "--account") -> Account:
-    """The account. Raises `InvalidInput` naming *option* and what was looked for."""
+async def account(services: Services, id_or_email: str, parameter: str = "account") -> Account:
+    """The account. Raises `InvalidInput` naming *parameter* and what was looked for."""
     try:
         return await find_account(services, id_or_email)
     except NotFound:
         fix = f"no account has the id or email {id_or_email!r}; wfcore account list shows them"
-        raise InvalidInput(option, fix) from None
+        raise InvalidInput(parameter, fix) from None
 
 
 async def emails(services: Services, account_ids: Iterable[str]) -> Mapping[str, str]:

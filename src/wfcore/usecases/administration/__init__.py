@@ -1,0 +1,1 @@
+"""What operators ask of the service, from its host or from elsewhere. Decision 187."""

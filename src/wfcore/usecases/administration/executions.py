@@ -1,0 +1,143 @@
+"""Operations on executions."""
+
+from collections.abc import Mapping, Sequence
+
+from wfcore.errors import InvalidInput
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.page import PageRequest
+from wfcore.ports.records import ExecutionFilter
+from wfcore.rules.variables import parse_text
+from wfcore.time import EpochMs
+from wfcore.usecases.administration import lookup
+from wfcore.usecases.administration.operator import (
+    Answer,
+    Operator,
+    checked_size,
+    listed,
+    shown,
+)
+from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.executions.executions import rests
+from wfcore.usecases.executions.explaining import explain_execution
+from wfcore.usecases.executions.starting import Started
+from wfcore.wire.converter import plain
+from wfcore.wire.events import explanation_view, log_view
+from wfcore.wire.executions import StartView, execution_row, status_view
+
+
+async def start_execution(at: Operator, workflow: str, inputs: Mapping[str, str]) -> Answer:
+    """
+    Start a workflow as its owner would; the running server does it. Inputs are text, JSON where a
+    variable's type is not string.
+    """
+    if not all(isinstance(text, str) for text in inputs.values()):
+        raise InvalidInput("inputs", "must be an object of strings")
+    found = await lookup.workflow(at.services, workflow)
+    declared = found.definition.variables
+    started = await starting.start_execution(
+        at.services,
+        await lookup.owner_of(at.services, found.workflow.owner_id),
+        found.workflow.id,
+        {name: parse_text(declared.get(name), text) for name, text in inputs.items()},
+        source=TriggerSource.MANUAL,
+        origin=at.origin,
+    )
+    return _started(started)
+
+
+async def redrive_execution(at: Operator, id: str, once: bool = False) -> Answer:
+    """
+    A new execution that begins at the first unfinished step of an ended one; `once`: only if nobody
+    has redriven it.
+    """
+    old = await executions.read_execution(at.services, None, id)
+    who = await lookup.owner_of(at.services, old.owner_id)
+    started = await starting.redrive(
+        at.services, who, id, source=TriggerSource.MANUAL, origin=at.origin, once=once
+    )
+    return _started(started)
+
+
+def _started(started: Started) -> Answer:
+    pending = ExecutionStatus.PENDING
+    view = StartView(started.execution_id, pending, started.workflow_id, started.started_at)
+    return shown(view)
+
+
+async def list_executions(
+    at: Operator,
+    workflow: str | None = None,
+    status: Sequence[ExecutionStatus] = (),
+    by: Sequence[TriggerSource] = (),
+    since: int | None = None,
+    until: int | None = None,
+    oldest: bool = False,
+    limit: int = 50,
+) -> Answer:
+    """Executions, newest first; `since` and `until` in milliseconds since 1970."""
+    id = (await lookup.workflow(at.services, workflow)).workflow.id if workflow else None
+    where = ExecutionFilter(
+        None,
+        id,
+        tuple(status),
+        tuple(by),
+        None if since is None else EpochMs(since),
+        None if until is None else EpochMs(until),
+        oldest,
+    )
+    page = PageRequest(1, checked_size(limit))
+    found = await executions.list_executions(at.services, None, page, where)
+    names = await executions.starter_names(at.services, found.rows)
+    return listed((execution_row(run, names) for run in found.rows), found.total)
+
+
+async def read_execution(at: Operator, id: str) -> Answer:
+    """One execution with the results of its steps."""
+    return await _status(at, await executions.read_execution(at.services, None, id))
+
+
+async def check_execution(at: Operator, id: str) -> Answer:
+    """How far one execution is, and whether it rests, which it does until somebody acts."""
+    run = await executions.read_execution(at.services, None, id)
+    view = status_view(run)
+    return {
+        "status": view.status,
+        "completedSteps": view.completed_steps,
+        "totalSteps": view.total_steps,
+        "currentStep": view.current_step,
+        "rests": rests(run, at.services.clock.service_now()),
+    }
+
+
+async def explain(at: Operator, id: str) -> Answer:
+    """Why nothing is happening, or what happens next."""
+    found = await explain_execution(at.services, None, id, serving=at.serving)
+    return shown(explanation_view(found.run, found.at, found.lines))
+
+
+async def read_logs(
+    at: Operator,
+    id: str,
+    after: int = 0,
+    step: str | None = None,
+    stream: str | None = None,
+    search: str | None = None,
+) -> Answer:
+    """What its steps wrote after line `after`; `rests`: no more comes without somebody."""
+    run, found, after = await executions.read_logs(
+        at.services, None, id, after, step, stream=stream, search=search
+    )
+    items = [plain(log_view(event)) for event in found]
+    resting = rests(run, at.services.clock.service_now())
+    return {"items": items, "next": after, "rests": resting}
+
+
+async def cancel_execution(at: Operator, id: str) -> Answer:
+    """End it at once; running steps are killed."""
+    await executions.cancel_execution(at.services, None, id, at.origin)
+    return await read_execution(at, id)
+
+
+async def _status(at: Operator, run: Execution) -> Answer:
+    names = await executions.starter_names(at.services, [run])
+    return shown(status_view(run, names, await executions.redriven_as(at.services, run)))

@@ -1,0 +1,137 @@
+"""
+Backfill: a schedule is started for instants of a past period, each at most once. SH-11.
+
+The id of an execution that a schedule starts follows from trigger and instant, here as in
+`firing`. So a second execution for an instant, whoever asks for it and at whichever moment, would
+be a second record with the same id, which no store accepts. Decision 198.
+"""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.access import Account, Principal
+from wfcore.model.execution import Execution
+from wfcore.model.json import JsonObject
+from wfcore.model.trigger import Refusal, Schedule, Trigger
+from wfcore.model.workflow import Workflow
+from wfcore.rules.triggers.schedule import MOST_BACKFILLED, instants, start_id, timer_at
+from wfcore.rules.triggers.trigger import refusal
+from wfcore.time import EpochMs
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import notify, retried
+from wfcore.usecases.workflows.firing import start_by
+from wfcore.usecases.workflows.triggers import following_of, trigger_for
+
+
+@frozen
+class Backfilled:
+    """
+    An instant, and the execution that was started for it, `now` or before; or why there is none. In
+    a preview an instant with neither would be started.
+    """
+
+    at: EpochMs
+    execution_id: str | None = None
+    now: bool = False
+    refusal: Refusal | None = None
+
+
+async def preview_backfill(
+    services: Services, who: Principal | None, trigger_id: str, since: EpochMs, until: EpochMs
+) -> Sequence[Backfilled]:
+    """
+    What `backfill` would do; nothing is changed. Needs EDIT on the workflow, or the operator.
+
+    Raises `NotFound`, `Forbidden`; `InvalidInput` for a chain, and for a period that is empty, not
+    past, or has more than `MOST_BACKFILLED` instants.
+    """
+    async with services.store.view() as view:
+        trigger = await trigger_for(view, who, trigger_id)
+        found = _instants(services, trigger, since, until)
+        owner = await view.get(Account, trigger.owner_id)
+        ids = {start_id(trigger, at): at for at in found}
+        there = {id for id in ids if await view.get(Execution, id) is not None}
+    return [
+        Backfilled(at, id) if id in there else Backfilled(at, refusal=_refusal(trigger, at, owner))
+        for id, at in ids.items()
+    ]
+
+
+async def backfill(
+    services: Services,
+    who: Principal | None,
+    trigger_id: str,
+    since: EpochMs,
+    until: EpochMs,
+    origin: Origin = UNKNOWN,
+) -> Sequence[Backfilled]:
+    """
+    Start the schedule for each instant from *since* on and before *until*, oldest first, each in a
+    unit of its own: after a crash the same call does the rest. Raises as `preview_backfill`.
+    """
+    found = await _begun(services, who, trigger_id, since, until, origin)
+    return [await _start_for(services, trigger_id, at) for at in found]
+
+
+@retried
+async def _begun(
+    services: Services,
+    who: Principal | None,
+    trigger_id: str,
+    since: EpochMs,
+    until: EpochMs,
+    origin: Origin,
+) -> Sequence[EpochMs]:
+    """The instants of the period; that somebody asked for them is in the audit log."""
+    async with services.store.unit() as unit:
+        trigger = await trigger_for(unit, who, trigger_id)
+        found = _instants(services, trigger, since, until)
+        details: JsonObject = {"from": since, "until": until, "instants": len(found)}
+        note(services, unit, "trigger.backfill", who, trigger.id, origin, details)
+        await unit.commit()
+    return found
+
+
+@retried
+async def _start_for(services: Services, trigger_id: str, at: EpochMs) -> Backfilled:
+    async with services.store.unit() as unit:
+        trigger = await unit.get(Trigger, trigger_id)
+        workflow = await unit.get(Workflow, trigger.workflow_id) if trigger else None
+        if trigger is None or workflow is None:
+            raise NotFound("Trigger")
+        id = start_id(trigger, at)
+        if await unit.get(Execution, id) is not None:
+            return Backfilled(at, id)
+        if why := _refusal(trigger, at, await unit.get(Account, trigger.owner_id)):
+            return Backfilled(at, refusal=why)
+        about: JsonObject = {"triggerId": trigger.id, "scheduledFor": at, "backfill": True}
+        started = await start_by(services, unit, trigger, workflow, about, id)
+        if isinstance(started, Refusal):
+            return Backfilled(at, refusal=started)
+        await unit.commit()
+    notify(services.wakeup, id, started.effects)
+    return Backfilled(at, id, now=True)
+
+
+def _instants(
+    services: Services, trigger: Trigger, since: EpochMs, until: EpochMs
+) -> Sequence[EpochMs]:
+    if not isinstance(trigger.spec, Schedule):
+        raise InvalidInput("id", "is a chain; only schedules have instants to make up for")
+    if since >= until:
+        raise InvalidInput("until", "must be after the beginning of the period")
+    if until > services.clock.deadline_now():
+        raise InvalidInput("until", "lies ahead; from now on the schedule starts by itself")
+    found = instants(following_of(services, trigger.spec), since, until)
+    if len(found) > MOST_BACKFILLED:
+        raise InvalidInput(
+            "until", f"the period has more than {MOST_BACKFILLED} instants; take a shorter one"
+        )
+    return found
+
+
+def _refusal(trigger: Trigger, at: EpochMs, owner: Account | None) -> Refusal | None:
+    return refusal(trigger, timer_at(trigger, at), owner, sees=True)

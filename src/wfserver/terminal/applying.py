@@ -1,0 +1,186 @@
+"""Applying definitions: one file or a folder of them, previewed, and what is deleted with it."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import frozen
+
+from wfcore.errors import InvalidDefinition
+from wfcore.model.workflow import Definition, Runtime
+from wfcore.usecases.administration import workflows
+from wfcore.usecases.administration.operator import MOST_LISTED
+from wfserver.definition import Text, announce_packages, read_text
+from wfserver.terminal.failures import Failed
+from wfserver.terminal.invocation import Perform, Session
+from wfserver.terminal.output import clean, put_fields, put_json, put_table
+
+DIFFERS = 3
+"""Exit status of a preview that found something to change."""
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@frozen
+class Written:
+    """A definition and its text."""
+
+    text: Text
+    definition: Definition
+
+    @property
+    def asked(self) -> str:
+        """The text as it is sent; a mark of its order of bytes means nothing."""
+        return self.text.content.decode("utf-8-sig")
+
+
+def texts_of(
+    file: str, *, runs_here: bool, javascript: Runtime = Runtime.NODE
+) -> Sequence[Written]:
+    """
+    The definition in *file*, or all in a folder, hidden ones left out.
+
+    Raises `InvalidDefinition` with every mistake of all of them, `OSError`, and `Failed` for a
+    folder without any and for two of the same name.
+    """
+    files = [file]
+    if Path(file).is_dir():
+        files = [str(one) for one in sorted(Path(file).iterdir()) if _is_definition(one)]
+        if not files:
+            raise Failed(f"{file}: holds no definition ({', '.join(_SUFFIXES)})")
+    found: list[Written] = []
+    wrong: list[str] = []
+    for one in files:
+        text = read_text(one)
+        try:
+            found.append(Written(text, text.definition(runs_here=runs_here, javascript=javascript)))
+        except InvalidDefinition as error:
+            if len(files) == 1:
+                raise
+            wrong.append(str(error))
+    if wrong:
+        raise Failed("\n".join(wrong))
+    _require_unlike(found)
+    return found
+
+
+def _is_definition(path: Path) -> bool:
+    """A link that leads nowhere, too: it cannot be read, and --prune deletes nothing then."""
+    named = path.suffix in _SUFFIXES and not path.name.startswith(".")
+    return named and (path.is_file() or path.is_symlink())
+
+
+def _require_unlike(texts: Sequence[Written]) -> None:
+    seen: dict[str, str] = {}
+    for one in texts:
+        name, file = one.definition.name, one.text.source
+        if name in seen:
+            raise Failed(f"{seen[name]} and {file} both define {name!r}; a name stands for one")
+        seen[name] = file
+
+
+def announce(texts: Sequence[Written], *, quiet: bool) -> None:
+    """Say what may take a while."""
+    for one in texts:
+        announce_packages(one.definition, quiet=quiet)
+
+
+def missing(perform: Perform, owner: str, texts: Sequence[Written]) -> Sequence[Any]:
+    """The owner's own workflows that none of *texts* defines."""
+    listed = perform(workflows.list_workflows, owner=owner, limit=MOST_LISTED)["items"]
+    names = {one.definition.name for one in texts}
+    return [one for one in listed if one["name"] not in names and _is_of(one, owner)]
+
+
+def _is_of(workflow: Any, owner: str) -> bool:
+    """Emails are the same in upper and lower case, as for the store."""
+    email = workflow["ownerEmail"] or ""
+    return workflow["ownerId"] == owner or email.lower() == owner.strip().lower()
+
+
+def confirm(gone: Sequence[Any]) -> None:
+    """Show what would be deleted and ask. Raises `Failed` where there is nobody to ask."""
+    click.echo("not in the folder, and deleted with their triggers:", err=True)
+    for one in gone:
+        click.echo(clean(f"  {one['name']} ({one['id']}, version {one['version']})"), err=True)
+    if not sys.stdin.isatty():
+        raise Failed("nothing was changed: give --yes to delete these")
+    click.confirm("Delete them?", abort=True, err=True)
+
+
+def preview(
+    session: Session,
+    perform: Perform,
+    owner: str,
+    texts: Sequence[Written],
+    gone: Sequence[Any],
+) -> int:
+    """Show what applying would change; `DIFFERS` if anything would."""
+    found = preview_all(perform, owner, texts)
+    deleted = [{"id": one["id"], "name": one["name"], "change": "deleted"} for one in gone]
+    if session.json:
+        put_json({"items": [*found, *deleted]})
+    else:
+        for one in found:
+            if one["difference"]:
+                click.echo(clean(one["difference"]))
+        rows = [(one["name"], one["change"], one.get("version")) for one in (*found, *deleted)]
+        put_table(("name", "change", "version"), rows, None)
+    return DIFFERS if deleted or any(one["change"] != "unchanged" for one in found) else 0
+
+
+def preview_all(perform: Perform, owner: str, texts: Sequence[Written]) -> list[Any]:
+    """What each would change. Raises as applying would, so that no part is applied."""
+    return [_located(perform, workflows.preview_workflow, owner, one) for one in texts]
+
+
+def apply_all(perform: Perform, owner: str, texts: Sequence[Written]) -> list[Any]:
+    """
+    Apply them; one that fails is tried again once others were applied, as its chains may name
+    these.
+    """
+    done: dict[str, Any] = {}
+    left = list(texts)
+    while left:
+        failed: list[Written] = []
+        for one in left:
+            try:
+                done[one.text.source] = _located(perform, workflows.apply_workflow, owner, one)
+            except (InvalidDefinition, Failed):
+                failed.append(one)
+                if len(failed) == len(left):
+                    raise
+        left = failed
+    for warning in (text for one in done.values() for text in one.get("warnings", ())):
+        click.echo(f"warning: {warning}", err=True)
+    return [done[one.text.source] for one in texts]
+
+
+def _located(perform: Perform, operation: Any, owner: str, one: Written) -> Any:
+    """Mistakes that only the store could tell come with their lines."""
+    try:
+        return perform(operation, owner=owner, text=one.asked)
+    except InvalidDefinition as error:
+        raise one.text.located(error) from None
+
+
+def delete_all(perform: Perform, gone: Sequence[Any]) -> None:
+    """Delete these workflows."""
+    for one in gone:
+        perform(workflows.delete_workflow, workflow=one["id"])
+
+
+def put_applied(session: Session, done: Sequence[Any], gone: Sequence[Any]) -> None:
+    """What came of a folder."""
+    deleted = [{"id": one["id"], "name": one["name"], "deleted": True} for one in gone]
+    if session.json:
+        put_json({"items": [*done, *deleted]})
+        return
+    rows = [(one["id"], one["name"], one.get("version", "deleted")) for one in (*done, *deleted)]
+    put_table(("id", "name", "version"), rows, None)
+
+
+def put_one(done: Mapping[str, Any]) -> None:
+    """What came of one file."""
+    put_fields({name: value for name, value in done.items() if name != "warnings"})
