@@ -61,14 +61,23 @@ async def set_account(
     password: str | None = None,
     operator: bool | None = None,
     language: str | None = None,
+    failure_channels: Sequence[str] | None = None,
     origin: Origin = UNKNOWN,
+    who: Principal | None = None,
 ) -> Account:
     """
-    Change plan, status, password or language, or whether it is an operator (AC-7). A downgrade
+    Change plan, status, password or language, whether it is an operator (AC-7), or where the
+    failures of its workflows are told (NT-8). A downgrade
     disables the newest webhooks above the new limit, an upgrade enables them again. WH-5, WH-16. A
     new password, or a status other than ACTIVE, ends every session. SE-4. Raises `NotFound`,
-    `InvalidInput`.
+    `InvalidInput`, also where somebody would shut themselves out.
     """
+    if (
+        who is not None
+        and who.account.id == account_id
+        and status not in (None, AccountStatus.ACTIVE)
+    ):
+        raise InvalidInput("status", "it is your own account; somebody else must disable it")
     now = services.clock.now()
     hashed = await _hashed(services, password)
     async with services.store.unit() as unit:
@@ -82,12 +91,13 @@ async def set_account(
             password_hash=hashed or old.password_hash,
             operator=old.operator if operator is None else operator,
             language=old.language if language is None else _checked_language(language),
+            failure_channels=_checked_channels(services, old, failure_channels),
         )
         if hashed is not None or account.status is not AccountStatus.ACTIVE:
             account = signed_out(account)
         unit.put(account)
         written = await _fit_webhooks(services, unit, account, now)
-        note(services, unit, "account.set", None, account_id, origin)
+        note(services, unit, "account.set", who, account_id, origin)
         await unit.commit()
     if written:
         services.wakeup.timer()
@@ -98,6 +108,19 @@ def _checked_language(language: str) -> str:
     if language not in LANGUAGES:
         raise InvalidInput("language", f"must be one of {', '.join(LANGUAGES)}")
     return language
+
+
+def _checked_channels(
+    services: Services, old: Account, named: Sequence[str] | None
+) -> tuple[str, ...]:
+    if named is None:
+        return old.failure_channels
+    offered = services.policy.channels
+    for channel in named:
+        if channel not in offered:
+            known = f"one of {', '.join(sorted(offered))}" if offered else "none is set up here"
+            raise InvalidInput("failure_channels", f"{channel!r} is not a channel here; {known}")
+    return tuple(dict.fromkeys(named))
 
 
 async def _fit_webhooks(services: Services, unit: Unit, owner: Account, now: EpochMs) -> bool:
@@ -128,7 +151,7 @@ async def find_account(services: Services, id_or_email: str) -> Account:
     """The account with that id or email. Raises `NotFound`."""
     async with services.store.view() as view:
         account = await view.get(Account, id_or_email)
-        account = account or await view.accounts.by_email(id_or_email.strip().lower())
+        account = account or await view.accounts.by_email(id_or_email.strip())
     if account is None:
         raise NotFound("Account")
     return account

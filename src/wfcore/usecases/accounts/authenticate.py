@@ -4,7 +4,7 @@ Letting a request in: credentials, account status, scope, rate, in this order. C
 Refusals are noted in the audit log with their reason; the caller learns only that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from attrs import frozen
@@ -13,6 +13,7 @@ from wfcore.errors import (
     AccountBlocked,
     AuthReason,
     NotFound,
+    PersonalLinkOver,
     Stale,
     StoreUnavailable,
     Unauthenticated,
@@ -20,10 +21,11 @@ from wfcore.errors import (
 from wfcore.model.access import Account, ApiKey, Guest, Principal, Scope, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth import api_key
-from wfcore.rules.auth.access import person, require_active, require_scope
+from wfcore.rules.auth.access import person, require_active, require_admin, require_scope
 from wfcore.rules.auth.api_key import bears_key, presented_key
 from wfcore.rules.auth.rate_limit import Quota, nearly_used, verdict, windows
-from wfcore.rules.auth.signature import read_personal_token
+from wfcore.rules.auth.session import is_look_alike
+from wfcore.rules.auth.signature import PersonalLink, read_personal_token
 from wfcore.rules.webhooks.scheme import Headers, require_signed
 from wfcore.rules.webhooks.webhook import current_secrets, require_bound_key, require_triggerable
 from wfcore.usecases.audit.auditing import Origin, note_denial
@@ -92,20 +94,34 @@ async def admit(services: Services, carried: Credentials, scope: Scope, origin: 
     return Admitted(who, await take(services, f"key:{who.key.id}", who.account))
 
 
-async def recognise(services: Services, visitor: Visitor, scope: Scope | None) -> Principal:
+async def admit_operator(services: Services, carried: Credentials, origin: Origin) -> Principal:
+    """
+    The operator whose key of scope ADMIN *carried* holds; no quota counts their requests. AC-8.
+
+    Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log), `Forbidden`.
+    """
+    try:
+        who = await authenticate(services, carried, Scope.ADMIN)
+    except (Unauthenticated, AccountBlocked) as refusal:
+        await note_denial(services, "admin.request", refusal, origin)
+        raise
+    return require_admin(who, services.policy.operators)
+
+
+async def recognise(services: Services, visitor: Visitor, scopes: Collection[Scope]) -> Principal:
     """
     The account that *visitor* acts for. AU-10.
 
-    Raises `Unauthenticated` (no such account, or *scope* is not granted), `AccountBlocked`.
+    Raises `Unauthenticated` (no such account, or not all *scopes* are granted), `AccountBlocked`.
     """
     async with services.store.view() as view:
         account = await view.get(Account, visitor.account)
         account = account or await view.accounts.by_email(visitor.account.strip().lower())
-    if account is None:
+    if account is None or is_look_alike(visitor.account):
         raise Unauthenticated(AuthReason.SESSION_INVALID)
     who = person(account, visitor.scopes, services.policy.operators)
     require_active(account)
-    if scope is not None:
+    for scope in scopes:
         require_scope(who, scope)
     return who
 
@@ -119,11 +135,20 @@ async def admit_visitor(
     Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log), `RateLimited`.
     """
     try:
-        who = await recognise(services, visitor, scope)
+        who = await recognise(services, visitor, {scope})
     except (Unauthenticated, AccountBlocked) as refusal:
         await note_denial(services, "api.request", refusal, origin)
         raise
     return Admitted(who, await take(services, f"account:{who.account.id}", who.account))
+
+
+def _said_by(services: Services, token: str) -> PersonalLink:
+    """What a personal link says, whichever key signed it. Raises `PersonalLinkOver`."""
+    now = services.clock.deadline_now()
+    for key in services.older_signing_keys:
+        with suppress(PersonalLinkOver):
+            return read_personal_token(key, token, now)
+    return read_personal_token(services.signing_key, token, now)
 
 
 async def admit_guest(services: Services, token: str) -> Guest:
@@ -132,7 +157,7 @@ async def admit_guest(services: Services, token: str) -> Guest:
 
     Raises `PersonalLinkOver`; `AccountBlocked` if the account with that email is.
     """
-    said = read_personal_token(services.signing_key, token, services.clock.deadline_now())
+    said = _said_by(services, token)
     async with services.store.view() as view:
         account = await view.accounts.by_email(said.email)
     if account is not None:
@@ -142,7 +167,7 @@ async def admit_guest(services: Services, token: str) -> Guest:
 
 async def take(services: Services, subject: str, account: Account) -> Quota:
     """Count one request for *subject* by the account's plan. Raises `RateLimited`. RL-4."""
-    now = services.clock.now()
+    now = services.store.now()
     asked = windows(account.plan, now)
     taken = await services.counters.take(subject, asked, now)
     quota, near = verdict(asked=asked, taken=taken, now=now), nearly_used(asked, taken)

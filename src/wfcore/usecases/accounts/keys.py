@@ -6,7 +6,16 @@ from attrs import evolve, frozen
 
 from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.access import Account, ApiKey, Principal, Scope
-from wfcore.rules.auth.api_key import ID_LENGTH, RANDOM_LENGTH, compose, hash_secret, secret_of
+from wfcore.model.webhook import Webhook
+from wfcore.rules.auth.access import refuse_admin_key
+from wfcore.rules.auth.api_key import (
+    ID_LENGTH,
+    RANDOM_LENGTH,
+    compose,
+    hash_secret,
+    require_room,
+    secret_of,
+)
 from wfcore.rules.callback import SECRET_LENGTH, SECRET_PREFIX
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.rules.webhooks.webhook import check_name
@@ -36,8 +45,15 @@ async def create_key(
     scopes: Collection[Scope],
     expires_in: DurationMs | None = None,
     origin: Origin = UNKNOWN,
+    *,
+    on_host: bool = False,
 ) -> IssuedKey:
-    """A new key of an account. Raises `NotFound`, `InvalidInput`."""
+    """
+    A new key of an account; of scope ADMIN for an operator and *on_host* only. AC-8.
+
+    The account's record is read first and put unchanged, so that of two units that both saw room
+    only one is stored. Raises `NotFound`, `InvalidInput`, `Conflict` (no room, LM-11).
+    """
     now = services.clock.now()
     if not scopes:
         raise InvalidInput("scope", "at least one is needed")
@@ -45,6 +61,9 @@ async def create_key(
         account = await unit.get(Account, account_id)
         if account is None:
             raise NotFound("Account")
+        refuse_admin_key(account, scopes, services.policy.operators, on_host)
+        require_room(account.plan, await unit.keys.of_account(account_id), now)
+        unit.put(account)
         id = services.tokens.text(ID_LENGTH)
         text = compose(id, services.tokens.text(RANDOM_LENGTH))
         key = ApiKey(
@@ -68,20 +87,21 @@ def _new_callback_secret(services: Services) -> str:
 
 
 @retried
-async def revoke_key(services: Services, key_id: str, origin: Origin = UNKNOWN) -> ApiKey:
+async def revoke_key(
+    services: Services, key_id: str, origin: Origin = UNKNOWN, who: Principal | None = None
+) -> ApiKey:
     """
-    Revoke a key from the next request on; doing so again changes nothing. Raises `NotFound`. AU-3.
+    Revoke a key of *who* (None, or an operator: of anybody) from the next request on; doing so
+    again changes nothing. Raises `NotFound`. AU-3.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        key = await unit.get(ApiKey, key_id)
-        if key is None:
-            raise NotFound("Key")
+        key = _own(await unit.get(ApiKey, key_id), who)
         if key.revoked_at is not None:
             return key
         key = evolve(key, revoked_at=now)
         unit.put(key)
-        note(services, unit, "key.revoke", None, key_id, origin)
+        note(services, unit, "key.revoke", who, key_id, origin)
         await unit.commit()
     return key
 
@@ -92,19 +112,24 @@ async def rotate_key(
     key_id: str,
     overlap: DurationMs = ROTATION_OVERLAP,
     origin: Origin = UNKNOWN,
+    who: Principal | None = None,
+    *,
+    on_host: bool = False,
 ) -> IssuedKey:
     """
-    A new secret under the same id; the old one stays valid for *overlap*. AU-7.
+    A new secret under the same id; the old one stays valid for *overlap*. AU-7. One of scope ADMIN
+    is made *on_host* only. AC-8.
 
-    Raises `NotFound`, `Conflict` (revoked).
+    Raises `NotFound`, `Conflict` (revoked), `InvalidInput`.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        key = await unit.get(ApiKey, key_id)
-        if key is None:
-            raise NotFound("Key")
+        key = _own(await unit.get(ApiKey, key_id), who)
         if key.revoked_at is not None:
             raise Conflict("A revoked key cannot be rotated")
+        owner = await unit.get(Account, key.account_id)
+        if owner is not None:
+            refuse_admin_key(owner, key.scopes, services.policy.operators, on_host)
         text = compose(key_id, services.tokens.text(RANDOM_LENGTH))
         rotated = evolve(
             key,
@@ -114,10 +139,27 @@ async def rotate_key(
             callback_secret=key.callback_secret or _new_callback_secret(services),
         )
         unit.put(rotated)
-        note(services, unit, "key.rotate", None, key_id, origin)
+        note(services, unit, "key.rotate", who, key_id, origin)
         await unit.commit()
     is_new = key.callback_secret is None
     return IssuedKey(rotated, text, rotated.callback_secret if is_new else None)
+
+
+def _own(key: ApiKey | None, who: Principal | None) -> ApiKey:
+    sees = who is None or who.operator or (key is not None and key.account_id == who.account.id)
+    if key is None or not sees:
+        raise NotFound("Key")
+    return key
+
+
+async def read_key(
+    services: Services, who: Principal, key_id: str
+) -> tuple[ApiKey, Sequence[Webhook]]:
+    """A key of *who* (an operator: anybody's) and the webhooks it opens. Raises `NotFound`."""
+    async with services.store.view() as view:
+        key = _own(await view.get(ApiKey, key_id), who)
+        hooks = await view.webhooks.all_of_owner(key.account_id)
+    return key, [hook for hook in hooks if hook.api_key_id == key.id]
 
 
 async def find_key(services: Services, key_id: str) -> ApiKey | None:

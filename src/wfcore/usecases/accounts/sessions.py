@@ -122,8 +122,13 @@ def put_session(services: Services, unit: Unit, account: Account, previous: str 
     return SignedIn(account, token)
 
 
+@retried
 async def issue_login_link(
-    services: Services, account_id: str, origin: Origin, lasts: DurationMs = LOGIN_LINK
+    services: Services,
+    account_id: str,
+    origin: Origin,
+    lasts: DurationMs = LOGIN_LINK,
+    who: Principal | None = None,
 ) -> str:
     """
     The token of a new link that signs an account in once; only its hash is stored. SE-7.
@@ -140,7 +145,7 @@ async def issue_login_link(
         require_active(account)
         expires_at = later(now, lasts)
         unit.put(LoginLink(session_id(token), account.id, now, expires_at, account.session_epoch))
-        note(services, unit, "login_link.create", None, account.id, origin)
+        note(services, unit, "login_link.create", who, account.id, origin)
         await unit.commit()
     return token
 
@@ -156,7 +161,7 @@ async def mail_login_link(
     Raises what the notifier raises.
     """
     async with services.store.view() as view:
-        account = await view.accounts.by_email(email.strip().lower())
+        account = await view.accounts.by_email(email.strip())
     if account is None or account.status is not AccountStatus.ACTIVE:
         return
     now = services.clock.now()
@@ -218,7 +223,7 @@ _BY_LINK: JsonObject = {"by": "link"}
 
 async def _verified(services: Services, email: str, password: str) -> Account | None:
     async with services.store.view() as view:
-        account = await view.accounts.by_email(email.strip().lower())
+        account = await view.accounts.by_email(email.strip())
     hashed = account.password_hash if account else None
     fits = await services.passwords.verify(password, hashed)
     return account if fits else None
@@ -244,6 +249,7 @@ async def session_of(services: Services, token: str | None) -> Principal:
     return person(account, frozenset(), services.policy.operators)
 
 
+@retried
 async def sign_out(services: Services, token: str, origin: Origin) -> None:
     """End the session; does nothing if it has ended."""
     async with services.store.unit() as unit:

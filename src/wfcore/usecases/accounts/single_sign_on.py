@@ -35,6 +35,8 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import retried
 
 _PURPOSE = "sign-on"
+LONGEST_NEXT = 2_000
+"""Characters of the page that was wanted: browsers keep no cookie of over 4,096 bytes."""
 _BY_PROVIDER: JsonObject = {"by": "oidc"}
 
 
@@ -52,9 +54,10 @@ class Departure:
 async def leave_for(
     services: Services, provider: IdentityProvider, redirect_uri: str, next: str
 ) -> Departure:
-    """The way to *provider*, and back to the page *next*. Raises `NotReady`."""
+    """The way to *provider*, and back to the page *next*, unless it is long. Raises `NotReady`."""
     attempt = Attempt(*(services.tokens.text(TOKEN_LENGTH) for _ in range(3)))
     url = await provider.address(attempt, redirect_uri)
+    next = next if len(json.dumps(next)) <= LONGEST_NEXT else ""
     text = json.dumps([attempt.state, attempt.nonce, attempt.verifier, next])
     until = later(services.clock.now(), SIGN_ON)
     return Departure(url, signed(services.signing_key, _PURPOSE, text, until))
@@ -93,15 +96,16 @@ async def come_back(
 
 def _attempt(services: Services, kept: str | None, query: Mapping[str, str]) -> tuple[Attempt, str]:
     """What the browser kept, if it is what the provider answers. Raises `Unvouched`."""
-    found = read_signed(services.signing_key, _PURPOSE, kept or "")
+    read = (read_signed(key, _PURPOSE, kept or "") for key in services.verifying_keys)
+    found = next((one for one in read if one is not None), None)
     if found is None or services.clock.now() >= found[1]:
         raise Unvouched("The sign-in took too long, or was begun in another browser; begin again")
-    state, nonce, verifier, next = json.loads(found[0])
+    state, nonce, verifier, back = json.loads(found[0])
     if not compare_digest(state.encode(), query.get("state", "").encode()):
         raise Unvouched("This answer is of another sign-in; begin again")
     if "error" in query or not query.get("code"):
         raise Unvouched("The sign-in was not completed at the provider")
-    return Attempt(state, nonce, verifier), next
+    return Attempt(state, nonce, verifier), back
 
 
 async def _account_of(

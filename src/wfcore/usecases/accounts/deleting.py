@@ -1,0 +1,216 @@
+"""
+Deleting an account, with everything that is its own. AC-9.
+
+First it is disabled, so that nothing new begins; the account itself goes last. Each part is a unit
+of its own, and finds what is left: after a crash, or beside another operator who does the same, the
+same call goes on. Files go before the rows that name them, as in retention.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+
+from attrs import asdict, evolve, frozen
+
+from wfcore.errors import AlreadyFinished, Conflict, InvalidInput, NotFound
+from wfcore.model.access import Account, AccountStatus, ApiKey, Session, Share
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.notice import Notice
+from wfcore.model.page import PageCursor, PageRequest
+from wfcore.model.workflow import Workflow
+from wfcore.ports.records import ExecutionFilter
+from wfcore.ports.store import View
+from wfcore.rules.auth.session import signed_out
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.time import EpochMs
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.executions.executions import cancel_execution
+from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import retried
+from wfcore.usecases.webhooks.webhooks import delete_webhook
+from wfcore.usecases.workflows.workflows import delete_workflow
+
+_BATCH = 50
+MOST_COUNTED = 100_000
+_GOING = tuple(one for one in ExecutionStatus if one not in EXECUTION.final)
+_FIRST = PageCursor(0, "")
+"""Before everything: with a cursor a page counts nothing."""
+MAIL = "mail"
+MOST_NOTICES = 1_000
+"""Of one address; what is left is dropped when it would be sent, or by retention."""
+
+
+@frozen
+class Belongings:
+    """
+    What goes with an account. `going`: executions that have not ended, of the account or of its
+    workflows. `executions`: of the account, counted up to `MOST_COUNTED` in each status; with them
+    go their artifacts, events, approvals, callbacks and notices.
+    """
+
+    workflows: int
+    shares: int
+    webhooks: int
+    keys: int
+    sessions: int
+    executions: int
+    going: int
+
+
+async def read_belongings(services: Services, account_id: str) -> Belongings:
+    """What deleting the account would take along. Raises `NotFound`."""
+    async with services.store.view() as view:
+        if await view.get(Account, account_id) is None:
+            raise NotFound("Account")
+        visible = [one async for one in _workflows(view, account_id)]
+        own = [one for one in visible if one.owner_id == account_id]
+        mine = await view.executions.by_status(ExecutionFilter(account_id), MOST_COUNTED)
+        return Belongings(
+            workflows=len(own),
+            shares=len(visible) - len(own),
+            webhooks=len(await view.webhooks.all_of_owner(account_id)),
+            keys=len(await view.keys.of_account(account_id)),
+            sessions=len(await view.sessions.of_account(account_id)),
+            executions=sum(mine.values()),
+            going=len([one async for one in _going(view, account_id)]),
+        )
+
+
+async def delete_account(
+    services: Services, account_id: str, *, cancel: bool = False, origin: Origin = UNKNOWN
+) -> Belongings:
+    """
+    Delete the account with its belongings; the audit log stays. *cancel*: end what is going.
+
+    Raises `NotFound`; `InvalidInput` for the account that asks; `Conflict` where executions have
+    not ended and *cancel* was not said, or others began meanwhile.
+    """
+    if origin.operator is not None and origin.operator.account.id == account_id:
+        raise InvalidInput("account", "is the one whose key asks for this")
+    found = await read_belongings(services, account_id)
+    if found.going and not cancel:
+        raise Conflict(f"{found.going} executions have not ended; cancel them, or say so")
+    await _disable(services, account_id)
+    if cancel:
+        await _cancel_all(services, account_id, origin)
+    await _give_up_access(services, account_id, origin)
+    await _purge_executions(services, account_id)
+    await _delete(services, account_id, found, origin)
+    return found
+
+
+@retried
+async def _disable(services: Services, account_id: str) -> None:
+    """It makes no more requests, and its triggers start nothing. AC-1, SH-7."""
+    async with services.store.unit() as unit:
+        account = await unit.get(Account, account_id)
+        if account is None:
+            raise NotFound("Account")
+        unit.put(signed_out(evolve(account, status=AccountStatus.DISABLED)))
+        await unit.commit()
+
+
+async def _cancel_all(services: Services, account_id: str, origin: Origin) -> None:
+    async with services.store.view() as view:
+        going = [one.id async for one in _going(view, account_id)]
+    for id in going:
+        with suppress(NotFound, AlreadyFinished):  # also as the child of one before
+            await cancel_execution(services, None, id, origin)
+
+
+@retried
+async def _give_up_access(services: Services, account_id: str, origin: Origin) -> None:
+    """Webhooks, workflows with their triggers, shares, keys, sessions, what was to be told."""
+    async with services.store.view() as view:
+        webhooks = await view.webhooks.all_of_owner(account_id)
+        workflows = [one async for one in _workflows(view, account_id)]
+    for webhook in webhooks:
+        with suppress(NotFound):
+            await delete_webhook(services, None, webhook.id, origin)
+    for workflow in workflows:
+        if workflow.owner_id == account_id:
+            with suppress(NotFound):
+                await delete_workflow(services, workflow.id, origin)
+    await _discard_access(services, account_id, [one.id for one in workflows])
+
+
+@retried
+async def _discard_access(services: Services, account_id: str, workflow_ids: Sequence[str]) -> None:
+    async with services.store.unit() as unit:
+        account = await unit.get(Account, account_id)
+        for id in workflow_ids:
+            unit.discard(Share, id, account_id)
+        for key in await unit.keys.of_account(account_id):
+            unit.discard(ApiKey, key.id)
+        for session in await unit.sessions.of_account(account_id):
+            unit.discard(Session, session.id)
+        to = account.email if account is not None else ""
+        for notice in await unit.notices.at_address(MAIL, to, EpochMs(0), MOST_NOTICES):
+            unit.discard(Notice, notice.id)
+        await unit.commit()
+
+
+@retried
+async def _purge_executions(services: Services, account_id: str) -> None:
+    """Those that have ended, oldest first; others make the last step refuse."""
+    ended = ExecutionFilter(account_id, statuses=tuple(EXECUTION.final), oldest_first=True)
+    while True:
+        async with services.store.view() as view:
+            found = await view.executions.list(ended, PageRequest(size=_BATCH, after=_FIRST))
+        ids = [run.id for run in found.rows]
+        if not ids:
+            return
+        await services.files.delete_executions(*ids)
+        await _purge(services, ids)
+
+
+@retried
+async def _purge(services: Services, ids: Sequence[str]) -> None:
+    async with services.store.unit() as unit:
+        unit.purge(*ids)
+        await unit.commit()
+
+
+@retried
+async def _delete(services: Services, account_id: str, found: Belongings, origin: Origin) -> None:
+    async with services.store.unit() as unit:
+        account = await unit.get(Account, account_id)
+        if account is None:
+            raise NotFound("Account")
+        if left := [one async for one in _going(unit, account_id)]:
+            raise Conflict(
+                f"{len(left)} executions began meanwhile; the account is disabled; again"
+            )
+        unit.delete(account)
+        details = {name: int(count) for name, count in asdict(found).items()}
+        note(services, unit, "account.delete", None, account_id, origin, details)
+        await unit.commit()
+
+
+async def _workflows(view: View, account_id: str) -> AsyncIterator[Workflow]:
+    """Its own, and those that are shared with it."""
+    page: PageRequest | None = PageRequest(size=_BATCH)
+    while page is not None:
+        found = await view.workflows.visible_to(account_id, page)
+        for workflow in found.rows:
+            yield workflow
+        page = found.rest
+
+
+async def _going(view: View, account_id: str) -> AsyncIterator[Execution]:
+    """Executions that have not ended, of the account or of its workflows, each once."""
+    where = [ExecutionFilter(account_id, statuses=_GOING)]
+    where += [
+        ExecutionFilter(workflow_id=one.id, statuses=_GOING)
+        async for one in _workflows(view, account_id)
+        if one.owner_id == account_id
+    ]
+    seen: set[str] = set()
+    for each in where:
+        page: PageRequest | None = PageRequest(size=_BATCH)
+        while page is not None:
+            found = await view.executions.list(each, page)
+            for run in found.rows:
+                if run.id not in seen:
+                    seen.add(run.id)
+                    yield run
+            page = found.rest

@@ -1,0 +1,159 @@
+"""What keys have used of their quotas, and what models have cost. RL-1, AI-7, decision 164."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from decimal import Decimal
+
+from attrs import frozen
+
+from wfcore.errors import Unreadable
+from wfcore.model.access import Principal, Window
+from wfcore.model.execution import Usage
+from wfcore.model.page import PageCursor, PageRequest
+from wfcore.model.workflow import AiStep, Definition, DefinitionSnapshot
+from wfcore.ports.records import ExecutionFilter
+from wfcore.ports.store import View
+from wfcore.rules.auth.rate_limit import days_until, windows
+from wfcore.rules.execution.scope import name_of
+from wfcore.time import DAY, EpochMs
+from wfcore.usecases.services import Services
+
+LOOKED_AT, RESULTS_LOOKED_AT, _AT_ONCE = 500, 50_000, 20
+"""Executions whose models are added up, as long as they have no more step results in sum."""
+_TOP = PageCursor(1 << 52, "")
+
+
+@frozen
+class KeyUsage:
+    """
+    What a key, or a webhook without one, has used of each window that is open now. `month`: what
+    was admitted in `MONTH_DAYS` days up to now. RL-7.
+    """
+
+    id: str
+    name: str
+    windows: tuple[tuple[Window, int], ...]
+    month: int
+
+
+@frozen
+class ModelUsage:
+    """What a model has done for a workflow. `unpriced`: some of it has no known price."""
+
+    workflow_id: str
+    workflow: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal
+    unpriced: bool
+
+
+@frozen
+class AccountUsage:
+    """
+    `models`: of the executions from `since` on among the newest `LOOKED_AT`; `cut`: there were
+    more.
+    """
+
+    keys: Sequence[KeyUsage]
+    models: Sequence[ModelUsage]
+    since: EpochMs
+    cut: bool
+
+
+async def read_usage(services: Services, who: Principal) -> AccountUsage:
+    """The usage of the account of *who*."""
+    now, account = services.store.now(), who.account
+    asked = windows(account.plan, now)
+    since = EpochMs(max(now - 30 * DAY, 0))
+    where = ExecutionFilter(owner_id=account.id, since=since)
+    async with services.store.view() as view:
+        keys = [one for one in await view.keys.of_account(account.id) if one.revoked_at is None]
+        hooks = await view.webhooks.all_of_owner(account.id)
+        spent, cut = await _spent(view, where)
+        models = await _models(view, spent)
+    subjects = [(f"key:{one.id}", one.id, one.name) for one in keys]
+    subjects += [(f"webhook:{one.id}", one.id, one.name) for one in hooks if not one.api_key_id]
+    used = []
+    for subject, id, name in subjects:
+        counts = await services.counters.look(subject, asked)
+        month = sum(await services.counters.look(subject, days_until(now)))
+        used.append(KeyUsage(id, name, tuple(zip(asked, counts, strict=True)), month))
+    return AccountUsage(used, models, since, cut)
+
+
+@frozen
+class _Spent:
+    """What is kept of an execution: the steps that called a model, and what each used."""
+
+    workflow_id: str
+    workflow: str
+    revision: int
+    used: Sequence[tuple[str, Usage]]
+
+
+async def _spent(view: View, where: ExecutionFilter) -> tuple[Sequence[_Spent], bool]:
+    """
+    What the newest executions used, and whether there were more. A few are read at a time, and
+    there is an end to their step results too, of which each may have thousands.
+    """
+    found: list[_Spent] = []
+    after, results = _TOP, 0
+    while len(found) < LOOKED_AT and results < RESULTS_LOOKED_AT:
+        runs = await view.executions.list(where, PageRequest(size=_AT_ONCE, after=after))
+        for run in runs.rows:
+            used = [(key, one.usage) for key, one in run.step_results.items() if one.usage]
+            found.append(_Spent(run.workflow_id, run.workflow_name, run.revision, used))
+            results += len(run.step_results)
+        if runs.next is None:
+            return found, False
+        after = runs.next
+    return found, True
+
+
+async def _models(view: View, runs: Sequence[_Spent]) -> Sequence[ModelUsage]:
+    known: dict[tuple[str, int], Definition | None] = {}
+    names: dict[str, str] = {}
+    found: defaultdict[tuple[str, str], list[Usage]] = defaultdict(list)
+    for run in runs:
+        names.setdefault(run.workflow_id, run.workflow)
+        for key, used in run.used:
+            at = (run.workflow_id, run.revision)
+            if at not in known:
+                known[at] = await _definition(view, *at)
+            found[run.workflow_id, _model(known[at], name_of(key))].append(used)
+    return sorted(
+        (_sum(id, names[id], model, used) for (id, model), used in found.items()),
+        key=lambda one: (-one.cost_usd, one.workflow, one.model),
+    )
+
+
+async def _definition(view: View, workflow_id: str, revision: int) -> Definition | None:
+    try:
+        snapshot = await view.get(DefinitionSnapshot, workflow_id, revision)
+    except Unreadable:
+        return None
+    return snapshot.definition if snapshot else None
+
+
+def _model(definition: Definition | None, name: str) -> str:
+    """Looked up, not looked for: a result for each round of a loop asks for it."""
+    with suppress(KeyError):
+        step = definition.step(name) if definition else None
+        return step.model if isinstance(step, AiStep) else ""
+    return ""
+
+
+def _sum(id: str, name: str, model: str, used: Sequence[Usage]) -> ModelUsage:
+    costs = [Decimal(one.cost_usd) for one in used if one.cost_usd is not None]
+    return ModelUsage(
+        id,
+        name,
+        model,
+        sum(one.input_tokens for one in used),
+        sum(one.output_tokens for one in used),
+        sum(costs, Decimal(0)),
+        len(costs) < len(used),
+    )
