@@ -1,0 +1,138 @@
+"""The file as one side of a move. See `adapters_store.moving`."""
+# ruff: noqa: S608 - only constant names of this package are put into the text
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
+from pathlib import Path
+
+from attrs import define, field
+
+from adapters_store import moving
+from adapters_store.moving import Elsewhere, Mark, Row, Span, State
+from adapters_store.sqlite.connection import (
+    Connection,
+    connect,
+    connect_writer,
+    unavailable_on_error,
+)
+from adapters_store.sqlite.migrate import prepare
+from wfcore.errors import StoreRefused
+
+GONE = '1 FROM "this database was moved"'
+"""No such table: RAISE would look like a race that was lost, after which one tries again."""
+FILLING = "this_database_is_being_filled()"
+"""A function that the connection of a move alone has."""
+_FENCE = [
+    (f"moved_{table}_{change}", table, change)
+    for table in moving.MOVED
+    for change in ("INSERT", "UPDATE", "DELETE")
+]
+"""Triggers: their names, and what they are asked about."""
+HAS_MARK = "SELECT 1 FROM sqlite_schema WHERE name = 'moving'"
+
+
+def mark_of(connection: Connection) -> Mark | None:
+    if not connection.execute(HAS_MARK).fetchone():
+        return None
+    state, id, other = connection.execute(moving.READ_MARK).fetchone()
+    return Mark(State(state), id, other)
+
+
+def require_here(path: Path) -> None:
+    """Raises `StoreRefused` if the service of *path* is elsewhere, or not here yet."""
+    with unavailable_on_error(), closing(connect(path, "ro")) as connection:
+        mark = mark_of(connection)
+    if mark is not None:
+        raise Elsewhere(mark.refusal(str(path)))
+
+
+@define(eq=False)
+class SqliteSide:
+    """Implements `adapters_store.moving.Side`. Created by `SqliteSide.opened`."""
+
+    location: str
+    _connection: Connection = field(repr=False)
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path, data: Path) -> "Iterator[SqliteSide]":
+        """
+        The file *path* of the data folder *data*, which gets the newest schema. Raises
+        `StoreRefused` as for a server, and `StoreUnavailable`.
+        """
+        prepare(path, data)
+        with unavailable_on_error(), closing(connect_writer(path)) as connection:
+            connection.create_function(FILLING.removesuffix("()"), 0, lambda: None)
+            yield cls(str(path.absolute()), connection)
+
+    async def mark(self) -> Mark | None:
+        return mark_of(self._connection)
+
+    async def service_id(self) -> str:
+        return str(self._connection.execute("SELECT id FROM audit_chain").fetchone()[0])
+
+    async def columns(self, table: str) -> Sequence[str]:
+        return [row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")]
+
+    async def readable(self, table: str) -> Sequence[str]:
+        return [row[1] for row in self._connection.execute(f"PRAGMA table_xinfo({table})")]
+
+    @asynccontextmanager
+    async def locked(self) -> AsyncIterator[None]:
+        with self._unit():
+            yield
+
+    @contextmanager
+    def _unit(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    async def rows(self, table: str, columns: Sequence[str]) -> AsyncIterator[Row]:
+        text = moving.selected(table, columns, await self.readable(table))
+        for row in self._connection.execute(text + moving.ordered(table)):
+            yield row
+
+    async def between(self, span: Span) -> list[Row]:
+        where, values = span.where
+        text = moving.selected(span.table, span.columns, span.columns)
+        return self._connection.execute(
+            text + where + moving.ordered(span.table), values
+        ).fetchall()
+
+    async def replace(self, span: Span, rows: Sequence[Row]) -> None:
+        where, values = span.where
+        marks = ", ".join("?" * len(span.columns))
+        insert = f"INSERT INTO {span.table} ({', '.join(span.columns)}) VALUES ({marks})"
+        with self._unit():
+            if mark_of(self._connection) is None:
+                raise StoreRefused(moving.ended(self.location))
+            self._connection.execute(f"DELETE FROM {span.table}{where}", values)
+            self._connection.executemany(insert, rows)
+
+    @asynccontextmanager
+    async def begun(self, mark: Mark) -> AsyncIterator[None]:
+        with self._unit():
+            self._take(mark, FILLING)
+            yield
+
+    async def fence(self, mark: Mark) -> None:
+        self._take(mark, GONE)
+
+    def _take(self, mark: Mark, asked: str) -> None:
+        self._connection.execute(moving.MARKED)
+        self._connection.execute(moving.MARK, (mark.state, mark.id, mark.other))
+        for name, table, change in _FENCE:
+            self._connection.execute(
+                f"CREATE TRIGGER {name} BEFORE {change} ON {table} BEGIN SELECT {asked}; END"
+            )
+
+    async def end(self) -> None:
+        with self._unit():
+            for name, _, _ in _FENCE:
+                self._connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+            self._connection.execute(moving.UNMARKED)

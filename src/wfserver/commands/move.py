@@ -1,0 +1,197 @@
+"""`wfcore move`: from SQLite to PostgreSQL, or back."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, AsyncExitStack
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
+
+import click
+from attrs import define, field
+
+from adapters_store import POSTGRES, database_of, servers_of
+from adapters_store.files import LocalFiles
+from adapters_store.moving import Row, Side, Told, move
+from adapters_store.sqlite.moving import SqliteSide
+from wfcore.errors import NotFound
+from wfcore.ports.files import ArtifactFiles
+from wfserver.archive import ARTIFACTS as FOLDER
+from wfserver.compose import bucket_at, files_at
+from wfserver.data_folder import (
+    SEAL_KEY_FILE,
+    SIGNING_KEY_FILE,
+    make_data_folder,
+    signing_key,
+    write_key,
+)
+from wfserver.seal_keys import file_of, put_before, read_keys
+from wfserver.serving.pidfile import is_serving
+from wfserver.settings import Settings
+from wfserver.sharing import ARTIFACTS, artifacts_url
+from wfserver.terminal.failures import Failed
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import clean, put_json
+
+
+@click.command("move", cls=Command)
+@click.argument("target")
+@click.option("--artifacts", "bucket", metavar="URL", help="Copy artifacts to s3://BUCKET/PREFIX.")
+@pass_session
+def move_command(session: Session, target: str, bucket: str | None) -> None:
+    """
+    Move everything to TARGET: the postgresql:// URL of an empty database, or a new data folder.
+
+    Stop all servers first. What is stored is copied, read again and compared; then the old database
+    refuses all work, and the new one begins. A move that was broken off goes on when the command is
+    run again. Artifacts are compared with their checksums; to a new folder they are copied, with
+    the keys, and to a bucket if --artifacts names one.
+    """
+    settings = session.settings()
+    if is_serving(settings):
+        raise Failed("a server works on this store; stop it first")
+    moved = asyncio.run(_moved(settings, target, bucket, not session.json))
+    if session.json:
+        put_json(
+            {
+                "target": moved.target,
+                "tables": [
+                    {"table": one.table, "rows": one.rows, "sha256": one.digest}
+                    for one in moved.tables
+                ],
+                "artifacts": moved.artifacts.count,
+                "missing": moved.artifacts.missing,
+            }
+        )
+        return
+    count = moved.artifacts.count
+    click.echo(
+        f"artifacts{count:>21,}  {'copied' if moved.artifacts.to else 'stay where they are'}"
+    )
+    for lost in moved.artifacts.missing:
+        click.echo(
+            f"! {clean(lost)}: its content is missing or damaged, as it was before", err=True
+        )
+    way = moved.folder or f"{settings.data} --store {moved.target}"
+    place = f"{ARTIFACTS}={bucket} " if bucket else ""
+    click.echo(f"Moved. Now: {place}wfcore serve --data {way}")
+
+
+@define
+class Artifacts:
+    """
+    Compares artifacts with their checksums, and copies them. *to* None: they stay. `missing`: the
+    storage keys of those whose content is not as it was stored.
+    """
+
+    here: ArtifactFiles
+    to: ArtifactFiles | None
+    count: int = 0
+    missing: list[str] = field(factory=list)
+
+    async def all(self, rows: AsyncIterator[Row]) -> None:
+        """*rows* have the body of an artifact alone."""
+        async for (body,) in rows:
+            about = json.loads(body)
+            self.count += 1
+            if not await self._carried(about):
+                self.missing.append(about["storage_key"])
+
+    async def _carried(self, about: dict[str, Any]) -> bool:
+        with TemporaryFile() as content:
+            if await _digest(self.here, about, content) != about["sha256"]:
+                return False
+            if self.to is None or await _digest(self.to, about) == about["sha256"]:
+                return True
+            content.seek(0)
+            stored = await self.to.store(about["execution_id"], about["id"], content)
+        return bool(stored.sha256 == about["sha256"])
+
+
+async def _digest(
+    files: ArtifactFiles, about: dict[str, Any], copy: BinaryIO | None = None
+) -> str | None:
+    """Of the content of an artifact, which is written to *copy*; None: there is none."""
+    found = sha256()
+    try:
+        async for chunk in files.read(about["storage_key"], 0, about["size"]):
+            found.update(chunk)
+            if copy is not None:
+                copy.write(chunk)
+    except NotFound:
+        return None
+    return found.hexdigest()
+
+
+@define
+class Moved:
+    """What came of it. `folder`: the new data folder, if it is one."""
+
+    target: str
+    folder: Path | None
+    artifacts: Artifacts
+    tables: list[Told] = field(factory=list)
+
+
+async def _moved(settings: Settings, target: str, bucket: str | None, shown: bool) -> Moved:
+    folder = None if target.startswith(POSTGRES) else _folder_of(target)
+    if bucket:
+        artifacts_url({ARTIFACTS: bucket}, target, shared=False)
+    copies = LocalFiles(folder / FOLDER) if folder else None
+    artifacts = Artifacts(files_at(settings), bucket_at(bucket) if bucket else copies)
+    async with AsyncExitStack() as stack:
+        source = await _side(stack, settings.store, settings.data)
+        new = await _side(stack, None if folder else target, folder or settings.data)
+        moved = Moved(new.location, folder, artifacts)
+
+        def told(one: Told) -> None:
+            moved.tables.append(one)
+            if shown:
+                click.echo(f"{one.table:<20}{one.rows:>10,}  {one.digest[:16]}")
+
+        async def beside(rows: AsyncIterator[Row]) -> None:
+            if folder:
+                _give_keys(settings, folder)
+            await artifacts.all(rows)
+
+        await move(source, new, told, beside)
+    return moved
+
+
+def _folder_of(target: str) -> Path:
+    if "://" in target:
+        raise Failed(f"TARGET is a postgresql:// URL or a folder, not {target.partition(':')[0]}:")
+    folder = Path(target).absolute()
+    make_data_folder(folder)
+    return folder
+
+
+async def _side(stack: AsyncExitStack, url: str | None, data: Path) -> Side:
+    """Raises `Failed` for a store that is neither of the two."""
+    path = database_of(url, data)
+    if path is not None:
+        opened: AbstractContextManager[SqliteSide] = SqliteSide.opened(path, data)
+        return stack.enter_context(opened)
+    if not (url or "").startswith(POSTGRES):
+        raise Failed("only SQLite and PostgreSQL can be moved; a store of your own has its own way")
+    try:
+        servers_of(str(url))
+        from adapters_store.postgres.moving import PostgresSide
+    except ValueError as error:
+        raise Failed(f"the URL of the database {error}") from None
+    except ModuleNotFoundError:
+        raise Failed("postgresql:// needs a driver: pip install 'wfcore[postgres]'") from None
+    return await stack.enter_async_context(PostgresSide.opened(str(url)))
+
+
+def _give_keys(settings: Settings, folder: Path) -> None:
+    """
+    The new folder gets the keys of the old one, those of now; those of the environment stay there.
+    """
+    if not settings.signing_keys:
+        write_key(folder / SIGNING_KEY_FILE, signing_key(settings.data), replace=True)
+    if settings.seal_key is None and file_of(settings).exists():
+        put_before(folder / SEAL_KEY_FILE, read_keys(file_of(settings)))
