@@ -13,12 +13,6 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-from wfcore.model.bounds import Budget as Budget
-from wfcore.model.bounds import Concurrency as Concurrency
-from wfcore.model.bounds import OnExceeded as OnExceeded
-from wfcore.model.bounds import OnInterrupt as OnInterrupt
-from wfcore.model.bounds import OnLimit as OnLimit
-from wfcore.model.bounds import Retry as Retry
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.review import ApprovalStep as ApprovalStep
 from wfcore.model.review import Column as Column
@@ -29,6 +23,17 @@ from wfcore.model.review import Links as Links
 from wfcore.model.review import OnRevise as OnRevise
 from wfcore.model.review import Stage as Stage
 from wfcore.model.trigger import TriggerSpec
+from wfcore.model.work import AiStep as AiStep
+from wfcore.model.work import Budget as Budget
+from wfcore.model.work import CodeStep as CodeStep
+from wfcore.model.work import Concurrency as Concurrency
+from wfcore.model.work import Language as Language
+from wfcore.model.work import Needs as Needs
+from wfcore.model.work import OnExceeded as OnExceeded
+from wfcore.model.work import OnInterrupt as OnInterrupt
+from wfcore.model.work import OnLimit as OnLimit
+from wfcore.model.work import Retry as Retry
+from wfcore.model.work import Runtime as Runtime
 from wfcore.time import DurationMs, EpochMs
 
 
@@ -38,16 +43,6 @@ class VariableType(StrEnum):
     BOOLEAN = "boolean"
     OBJECT = "object"
     ARRAY = "array"
-
-
-class Language(StrEnum):
-    PYTHON = "python"
-    JAVASCRIPT = "javascript"
-    TYPESCRIPT = "typescript"
-    BASH = "bash"
-    RUBY = "ruby"
-    LUA = "lua"
-    COMMAND = "command"
 
 
 @frozen
@@ -63,91 +58,21 @@ class Variable:
 
 
 @frozen
-class Needs:
-    """
-    Packages that a step imports beyond those of its language: sorted, without duplicates, pinned.
-
-    TypeScript runs as JavaScript, so its needs are JavaScript's. Equal needs share one environment.
-    `lock`: everything that is installed for them, at every depth, with hashes, as the installer
-    wrote it; None if not resolved yet, or applied before locks existed. PK-9.
-    """
-
-    language: Language
-    packages: tuple[str, ...]
-    lock: str | None = field(default=None, repr=False)
-
-
-@frozen
-class CodeStep:
-    """
-    Code in one of seven languages. `command` is a list of arguments, each a template.
-
-    `requirements` (Python) and `packages` (JavaScript, TypeScript) are pinned: `name==1.2`,
-    `name@1.2.3`. `javascript`: TypeScript compiled in advance, if it was. `lock`: what the packages
-    were resolved to when the definition was applied; see `Needs`. `secrets`: the names of the
-    secrets that it receives, of the account that owns the workflow. SC-6.
-    """
-
-    name: str
-    language: Language
-    source: str = ""
-    command: tuple[str, ...] = ()
-    timeout_ms: DurationMs = DurationMs(30_000)
-    network: bool = False
-    requirements: tuple[str, ...] = ()
-    packages: tuple[str, ...] = ()
-    javascript: str | None = None
-    lock: str | None = field(default=None, repr=False)
-    secrets: tuple[str, ...] = ()
-    when: str | None = None
-    retry: Retry = Retry()
-    continue_on_error: bool = False
-    on_interrupt: OnInterrupt | None = None
-
-    @property
-    def needs(self) -> Needs | None:
-        """What must be installed for it; None for nothing."""
-        if self.requirements:
-            return Needs(Language.PYTHON, tuple(sorted(set(self.requirements))), self.lock)
-        if self.packages:
-            return Needs(Language.JAVASCRIPT, tuple(sorted(set(self.packages))), self.lock)
-        return None
-
-
-@frozen
-class AiStep:
-    """
-    A question to a model. `model` is `provider:model`; `system` and `prompt` are templates.
-
-    With `schema` (JSON Schema) the output is JSON that matches it, otherwise the text of the
-    answer.
-    """
-
-    name: str
-    model: str
-    prompt: str
-    system: str = ""
-    max_tokens: int | None = None
-    temperature: float | None = None
-    schema: JsonObject | None = None
-    timeout_ms: DurationMs = DurationMs(120_000)
-    when: str | None = None
-    retry: Retry = Retry()
-    continue_on_error: bool = False
-    on_interrupt: OnInterrupt | None = None
-
-    @property
-    def provider(self) -> str:
-        """The name of the provider, as the operator configured it."""
-        return self.model.partition(":")[0]
-
-
-@frozen
 class DelayStep:
     """A pause of the given length. FL-5."""
 
     name: str
     duration_ms: DurationMs
+    when: str | None = None
+    continue_on_error: bool = False
+
+
+@frozen
+class DataStep:
+    """A value, any JSON with templates in it, which becomes the step's output. FL-12."""
+
+    name: str
+    value: Json
     when: str | None = None
     continue_on_error: bool = False
 
@@ -207,7 +132,42 @@ class LoopStep:
     continue_on_error: bool = False
 
 
-Step: TypeAlias = CodeStep | AiStep | ApprovalStep | DelayStep | ChildStep | ParallelStep | LoopStep
+@frozen
+class Case:
+    """What a `SwitchStep` does if `when`, a template, is true."""
+
+    when: str
+    steps: tuple["Step", ...]
+
+
+@frozen
+class SwitchStep:
+    """The steps of the first case that holds, or `otherwise` (`else` in a definition). FL-13."""
+
+    name: str
+    cases: tuple[Case, ...]
+    otherwise: tuple["Step", ...] = ()
+    timeout_ms: DurationMs | None = None
+    when: str | None = None
+    continue_on_error: bool = False
+
+    @property
+    def lists(self) -> tuple[tuple["Step", ...], ...]:
+        """The steps of each case in order, then `otherwise`."""
+        return (*(case.steps for case in self.cases), self.otherwise)
+
+
+Step: TypeAlias = (
+    CodeStep
+    | AiStep
+    | ApprovalStep
+    | DelayStep
+    | DataStep
+    | ChildStep
+    | ParallelStep
+    | LoopStep
+    | SwitchStep
+)
 
 
 def needs_worker(step: Step) -> bool:
@@ -223,6 +183,11 @@ def lists_of(step: Step) -> Iterator[tuple[str, tuple[Step, ...]]]:
                 yield f"branches[{at}].steps", branch.steps
         case LoopStep():
             yield "steps", step.steps
+        case SwitchStep():
+            for at, case in enumerate(step.cases):
+                yield f"cases[{at}].steps", case.steps
+            if step.otherwise:
+                yield "else", step.otherwise
 
 
 def walk(steps: tuple[Step, ...], path: str = "steps") -> Iterator[tuple[str, Step]]:
@@ -246,14 +211,19 @@ class Named:
     revises: bool = False
 
 
+ON_FAILURE = "onFailure."
+"""A frame of `Definition.frames`; no step has a name with a dot."""
+
+
 @frozen
 class Definition:
     """
     A workflow definition: built from records, or read by `from_mapping` or `from_json`.
 
     `steps_as_written` is what the API shows; `apply_workflow`, which checks every definition,
-    derives it. `on_interrupt` applies to steps that do not set it. `approver_groups`: emails or
-    account ids by the name of the group. AP-34. `notify_on_failure`: channels.
+    derives it. `on_interrupt` applies to steps that do not set it. `on_failure`: what runs once an
+    execution is going to fail. EX-31. `approver_groups`: emails or account ids by the name of the
+    group. AP-34. `notify_on_failure`: channels.
     """
 
     name: str
@@ -267,6 +237,7 @@ class Definition:
     concurrency: Concurrency | None = None
     budget: Budget | None = None
     on_interrupt: OnInterrupt = OnInterrupt.RESUME
+    on_failure: tuple[Step, ...] = ()
     notify_on_failure: tuple[str, ...] = ()
     approver_groups: Mapping[str, tuple[str, ...]] = field(factory=dict)
 
@@ -291,7 +262,12 @@ class Definition:
 
     def walk(self) -> Iterator[Step]:
         """Every step once, in the order of the text; nested ones after their container."""
-        return (step for _, step in walk(self.steps))
+        return (step for _, step in self.located())
+
+    def located(self) -> Iterator[tuple[str, Step]]:
+        """The same with the path of each, those of `on_failure` last."""
+        yield from walk(self.steps)
+        yield from walk(self.on_failure, "onFailure")
 
     def step(self, name: str) -> Step:
         """The step of that name, at any depth. Raises `KeyError`."""
@@ -299,8 +275,8 @@ class Definition:
 
     @property
     def total_steps(self) -> int:
-        """The number of steps; containers count as well."""
-        return len(self._by_name)
+        """The number of steps; containers count as well, the steps of `on_failure` do not."""
+        return sum(1 for _ in walk(self.steps))
 
     @cached_property
     def _by_name(self) -> Mapping[str, Step]:
@@ -311,7 +287,8 @@ class Definition:
         """
         Which steps see one another, by the name of the loop around them (`""`: none).
 
-        A round of a loop is a frame of its own: its steps have results for each round.
+        A round of a loop is a frame of its own: its steps have results for each round. The steps
+        outside of loops in `on_failure` are a frame, too, as `ON_FAILURE`.
         """
         found: dict[str, tuple[Named, ...]] = {}
 
@@ -328,8 +305,10 @@ class Definition:
                     read(nested, frame, step.name)
 
         top: list[Named] = []
+        last: list[Named] = []
         read(self.steps, top, None)
-        return {"": tuple(top), **found}
+        read(self.on_failure, last, None)
+        return {"": tuple(top), ON_FAILURE: tuple(last), **found}
 
     @cached_property
     def secrets(self) -> frozenset[str]:
@@ -352,9 +331,13 @@ class Workflow:
 
 @frozen
 class DefinitionSnapshot:
-    """A definition as it was applied. Immutable: executions keep referring to it."""
+    """
+    A definition as it was applied. Immutable: executions keep referring to it. `source`: the text
+    as its author wrote it; empty if a program built it, or an older release stored it.
+    """
 
     workflow_id: str
     revision: int
     definition: Definition
+    source: str = field(default="", repr=False)
     version: int = 0

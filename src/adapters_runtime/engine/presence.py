@@ -1,0 +1,41 @@
+"""The loop that announces this process to the others on the store, and hears of its draining."""
+
+import asyncio
+from collections.abc import Callable
+
+from adapters_runtime.engine.loops import Loop
+from wfcore.model.node import Node
+from wfcore.usecases.nodes import NODE_LEASE_MS, announce_node, withdraw_node
+from wfcore.usecases.services import Services
+
+PAUSE_S = NODE_LEASE_MS / 3 / 1_000
+
+
+class Presence:
+    """
+    Announces *node* until it is stopped, then takes it back. *draining* is told whether the node
+    may take executions: each time, and as soon as somebody changes it.
+    """
+
+    def __init__(self, services: Services, node: Node, draining: Callable[[bool], None]) -> None:
+        self._services = services
+        self._node = node
+        self._draining = draining
+        self.loop = Loop("presence", self._round, asyncio.Event())
+        services.wakeup.listen(look=self._look)
+
+    def _look(self, id: str) -> None:
+        if id == self._node.id:
+            self.loop.due.set()
+
+    async def run(self) -> None:
+        """Announce until `stop` of its loop."""
+        await self.loop.run()
+
+    async def withdraw(self) -> None:
+        """This process takes no more executions: take the announcement back."""
+        await withdraw_node(self._services, self._node.id)
+
+    async def _round(self) -> float:
+        self._draining((await announce_node(self._services, self._node)).draining)
+        return PAUSE_S

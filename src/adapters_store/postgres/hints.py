@@ -1,0 +1,144 @@
+"""
+Hints by LISTEN and NOTIFY, sent after the commit of what they announce. Decision 172.
+
+A transaction that notifies takes a lock of the whole database until it is flushed. So hints have
+transactions of their own, which are small, do not wait for the disk, and come at most every few
+milliseconds: what accepts executions never waits for that lock.
+
+Listening needs a session, which a pooler in transaction mode does not give: hence *direct*, a URL
+past it. Every few seconds a process tells itself something. If it does not hear that, the
+connection is half open, or a pooler swallows notifications: then it connects anew, and meanwhile
+everything is found by polling.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from itertools import groupby
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+from attrs import define, field
+
+from adapters_store.postgres.connection import (
+    APPLICATION,
+    CONNECT_S,
+    Connection,
+    DriverError,
+    Pool,
+    lent,
+)
+from wfcore.errors import Stale, StoreUnavailable
+from wfcore.ports.dispatch import Hint, HintKind
+from wfcore.rules.backoff import Backoff
+
+log = logging.getLogger("wfcore.hints")
+
+CHANNEL = "wfcore"
+TELL = """SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, told)
+    FROM unnest($2::text[]) AS told"""
+IDS = 100
+"""Ids of one notification, which may have 8,000 bytes."""
+ECHO = "echo"
+ECHO_S = 10.0
+LATE_S = 5.0
+UNHEARD = "hints of other servers are not heard; what they store is found by polling"
+BACKOFF = Backoff(first=0.25, longest=10.0)
+"""In seconds, after a connection that was lost."""
+
+
+class _Unheard(Exception):
+    """What this process told itself did not arrive."""
+
+
+@define(eq=False)
+class PostgresHints:
+    """Implements `wfcore.ports.dispatch.Hints`: tells by *pool*, listens at *direct*."""
+
+    pool: Pool
+    direct: str
+    echo_s: float = ECHO_S
+    late_s: float = LATE_S
+    _name: str = field(factory=lambda: uuid4().hex[:12])
+    echo: asyncio.Event = field(factory=asyncio.Event)
+    """Set once what this process told itself has arrived."""
+
+    async def tell(self, hints: Collection[Hint]) -> None:
+        """Send *hints*; what cannot be sent now is lost."""
+        with suppress(StoreUnavailable, Stale):
+            await self._send([f"{self._name} {told}" for told in texts_of(hints)])
+
+    async def _send(self, told: Collection[str]) -> None:
+        async with lent(self.pool) as connection:
+            await connection.fetch(TELL, CHANNEL, list(told))
+
+    async def hear(self, heard: Callable[[Hint], None]) -> None:
+        """Call *heard* for what others tell, over one connection after the other."""
+        lost = 0
+        while True:
+            try:
+                await self._listen(heard)
+            except (_Unheard, StoreUnavailable, Stale, *DriverError) as error:
+                if self.echo.is_set() or not lost:
+                    log.warning(UNHEARD, extra={"error": type(error).__name__})
+                    lost = 0
+            lost += 1
+            await asyncio.sleep(BACKOFF.wait(lost))
+
+    async def _listen(self, heard: Callable[[Hint], None]) -> None:
+        """Listen until the connection is lost. Raises what ended it."""
+        self.echo.clear()
+        about = {"application_name": f"{APPLICATION} hints"}
+        connection: Connection = await asyncpg.connect(
+            self.direct, timeout=CONNECT_S, server_settings=about
+        )
+        lost = asyncio.Event()
+
+        def told(_: Any, __: int, ___: str, text: str) -> None:
+            sender, _, rest = text.partition(" ")
+            if sender == self._name:
+                self.echo.set()
+                return
+            for hint in hints_in(rest):
+                heard(hint)
+
+        try:
+            connection.add_termination_listener(lambda _: lost.set())
+            await connection.add_listener(CHANNEL, told)
+            while not lost.is_set():
+                await self._require_echo()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.echo_s):
+                        await lost.wait()
+            raise _Unheard
+        finally:
+            connection.terminate()
+
+    async def _require_echo(self) -> None:
+        """Raises `_Unheard` if what is told now is not heard soon."""
+        self.echo.clear()
+        await self._send([f"{self._name} {ECHO}"])
+        try:
+            async with asyncio.timeout(self.late_s):
+                await self.echo.wait()
+        except TimeoutError:
+            raise _Unheard from None
+
+
+def texts_of(hints: Collection[Hint]) -> Iterator[str]:
+    """Notifications that say *hints*: a kind, and ids."""
+    in_order = sorted(hints, key=lambda hint: (hint.kind, hint.execution_id))
+    for kind, alike in groupby(in_order, key=lambda hint: hint.kind):
+        ids = [hint.execution_id for hint in alike]
+        for first in range(0, len(ids), IDS):
+            yield f"{kind} {','.join(ids[first : first + IDS])}"
+
+
+def hints_in(text: str) -> Iterator[Hint]:
+    """The hints of a notification. Of what this program does not know it makes nothing."""
+    kind, _, ids = text.partition(" ")
+    if kind in tuple(HintKind):
+        for id in ids.split(","):
+            yield Hint(HintKind(kind), id)

@@ -1,0 +1,167 @@
+"""
+The steps that a worker runs, and what limits a workflow. Contract §4.
+
+Code in seven languages and questions to models; attempts, budget, executions at once.
+"""
+
+from enum import StrEnum
+
+from attrs import field, frozen
+
+from wfcore.model.json import JsonObject
+from wfcore.time import DurationMs
+
+
+class OnExceeded(StrEnum):
+    """What an exceeded budget means for the next call."""
+
+    FAIL = "fail"
+    APPROVE = "approve"
+
+
+@frozen
+class Budget:
+    """What the AI calls of one execution may use. `max_cost_usd` is a decimal number as text."""
+
+    max_cost_usd: str | None = None
+    max_tokens: int | None = None
+    on_exceeded: OnExceeded = OnExceeded.FAIL
+
+
+class OnLimit(StrEnum):
+    """What happens to a start when the concurrency group is full."""
+
+    QUEUE = "queue"
+    SKIP = "skip"
+
+
+@frozen
+class Concurrency:
+    """At most `limit` executions at once, of the whole workflow or of each value of `key`."""
+
+    limit: int
+    key: str | None = None
+    on_limit: OnLimit = OnLimit.QUEUE
+
+
+class OnInterrupt(StrEnum):
+    """What the death of its worker means for a step that was in flight. EX-25."""
+
+    RESUME = "resume"
+    """It may begin again, where the service resumes the execution at all."""
+    FAIL = "fail"
+    """It is never begun again."""
+
+
+@frozen
+class Retry:
+    """*attempts* in all; the n-th wait is `delay_ms * backoff ** (n - 1)`."""
+
+    attempts: int = 1
+    delay_ms: DurationMs = DurationMs(1_000)
+    backoff: float = 1.0
+
+
+class Language(StrEnum):
+    PYTHON = "python"
+    JAVASCRIPT = "javascript"
+    TYPESCRIPT = "typescript"
+    BASH = "bash"
+    RUBY = "ruby"
+    LUA = "lua"
+    COMMAND = "command"
+
+
+class Runtime(StrEnum):
+    """What runs JavaScript and TypeScript."""
+
+    NODE = "node"
+    BUN = "bun"
+
+
+SCRIPTS = (Language.JAVASCRIPT, Language.TYPESCRIPT)
+"""The languages that have a `Runtime`."""
+
+
+@frozen
+class Needs:
+    """
+    Packages that a step imports beyond those of its language: sorted, without duplicates, pinned.
+
+    TypeScript runs as JavaScript, so its needs are JavaScript's. Equal needs share one environment.
+    `lock`: everything that is installed for them, at every depth, with hashes, as the installer
+    wrote it; None if not resolved yet, or applied before locks existed. PK-9.
+    """
+
+    language: Language
+    packages: tuple[str, ...]
+    lock: str | None = field(default=None, repr=False)
+
+
+@frozen
+class CodeStep:
+    """
+    Code in one of seven languages. `command` is a list of arguments, each a template.
+
+    `requirements` (Python) and `packages` (JavaScript, TypeScript) are pinned: `name==1.2`,
+    `name@1.2.3`. `runtime`: of JavaScript and TypeScript; None: that of the worker's settings.
+    `javascript`: TypeScript compiled in advance, if it was. `lock`: what the packages were resolved
+    to when the definition was applied; see `Needs`. `secrets`: the names of the secrets that it
+    receives, of the account that owns the workflow. SC-6.
+    """
+
+    name: str
+    language: Language
+    source: str = ""
+    command: tuple[str, ...] = ()
+    timeout_ms: DurationMs = DurationMs(30_000)
+    network: bool = False
+    runtime: Runtime | None = None
+    requirements: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    javascript: str | None = None
+    lock: str | None = field(default=None, repr=False)
+    secrets: tuple[str, ...] = ()
+    when: str | None = None
+    retry: Retry = Retry()
+    continue_on_error: bool = False
+    on_interrupt: OnInterrupt | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> Needs | None:
+        """What must be installed for it; None for nothing."""
+        if self.requirements:
+            return Needs(Language.PYTHON, tuple(sorted(set(self.requirements))), self.lock)
+        if self.packages:
+            return Needs(Language.JAVASCRIPT, tuple(sorted(set(self.packages))), self.lock)
+        return None
+
+
+@frozen
+class AiStep:
+    """
+    A question to a model. `model` is `provider:model`; `system` and `prompt` are templates.
+
+    With `schema` (JSON Schema) the output is JSON that matches it, otherwise the text of the
+    answer.
+    """
+
+    name: str
+    model: str
+    prompt: str
+    system: str = ""
+    max_tokens: int | None = None
+    temperature: float | None = None
+    schema: JsonObject | None = None
+    timeout_ms: DurationMs = DurationMs(120_000)
+    when: str | None = None
+    retry: Retry = Retry()
+    continue_on_error: bool = False
+    on_interrupt: OnInterrupt | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def provider(self) -> str:
+        """The name of the provider, as the operator configured it."""
+        return self.model.partition(":")[0]

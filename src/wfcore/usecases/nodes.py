@@ -1,0 +1,102 @@
+"""Nodes: processes that take executions announce themselves, and can be asked to take no more."""
+
+from collections.abc import Sequence
+
+from attrs import evolve
+
+from wfcore.errors import NotFound
+from wfcore.model.access import Principal
+from wfcore.model.execution import ExecutionStatus
+from wfcore.model.node import Node
+from wfcore.model.page import PageCursor, PageRequest
+from wfcore.ports.records import ExecutionFilter
+from wfcore.rules.explain.queue import waits_for_a_node
+from wfcore.time import HOUR, MINUTE, DurationMs, later
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.notices.telling import tell_waiting
+from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import Report, apart, at_once, retried
+
+NODE_LEASE_MS = DurationMs(MINUTE)
+FORGOTTEN_MS = DurationMs(HOUR)
+"""How long nodes that are gone without a word are kept."""
+LOOKED_AT = 2_000
+_PAGE, _FIRST = 200, PageCursor(0, "")
+
+
+@retried
+async def announce_node(services: Services, node: Node) -> Node:
+    """*node* is alive for another `NODE_LEASE_MS`; as it is stored, `draining` by others' wish."""
+    now = services.store.now()
+    async with services.store.unit() as unit:
+        known = await unit.get(Node, node.id)
+        said = evolve(node, seen_until=later(now, NODE_LEASE_MS))
+        if known is not None:
+            said = evolve(said, draining=known.draining, version=known.version)
+        unit.put(said)
+        await unit.commit()
+    return said
+
+
+@retried
+async def withdraw_node(services: Services, node_id: str) -> None:
+    """The node ends, and so do, on record, those that have been gone for long."""
+    long_ago = services.store.now() - FORGOTTEN_MS
+    async with services.store.unit() as unit:
+        for node in await unit.nodes.list():
+            if node.id == node_id or node.seen_until < long_ago:
+                unit.delete(node)
+        await unit.commit()
+
+
+async def list_nodes(services: Services) -> Sequence[Node]:
+    """The nodes that are alive, by id. For operators."""
+    now = services.store.now()
+    async with services.store.view() as view:
+        return [node for node in await view.nodes.list() if node.seen_until >= now]
+
+
+async def tell_of_waiting(services: Services, report: Report = at_once) -> int:
+    """
+    Executions that no node can run, among the oldest `LOOKED_AT` that wait, are told of, each once;
+    how many were not before. NT-9.
+    """
+    nodes, told, looked = await list_nodes(services), 0, 0
+    now = services.store.now()
+    where = ExecutionFilter(statuses=(ExecutionStatus.PENDING,), oldest_first=True)
+    page: PageRequest | None = PageRequest(size=_PAGE, after=_FIRST)
+    while nodes and page is not None and looked < LOOKED_AT:
+        async with services.store.view() as view:
+            found = await view.executions.list(where, page)
+        for run in found.rows:
+            if waits_for_a_node(run, nodes, now):
+                with apart(report, "executions", run.id):
+                    told += await tell_waiting(services, run)
+        looked, page = looked + len(found.rows), found.rest
+    if told:
+        services.wakeup.timer()
+    return told
+
+
+@retried
+async def drain_node(
+    services: Services,
+    who: Principal | None,
+    node_id: str,
+    draining: bool = True,
+    origin: Origin = UNKNOWN,
+) -> Node:
+    """
+    The node takes no more executions, and goes on with those that it has; with *draining* False it
+    takes some again. Raises `NotFound`.
+    """
+    async with services.store.unit() as unit:
+        node = await unit.get(Node, node_id)
+        if node is None or node.seen_until < services.store.now():
+            raise NotFound("Node")
+        told = evolve(node, draining=draining)
+        unit.put(told)
+        note(services, unit, "node.drain" if draining else "node.resume", who, node_id, origin)
+        await unit.commit()
+    services.wakeup.look(node_id)
+    return told

@@ -1,0 +1,124 @@
+"""Settings of servers that share a store: what each does, and what all must agree on."""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+
+from adapters_store import POSTGRES, servers_of
+from wfcore.errors import InvalidInput
+from wfcore.rules.definition.steps import LABEL_PATTERN
+from wfcore.rules.limits import MAX_NAME
+
+ARTIFACTS = "WFCORE_ARTIFACTS"
+DOWNLOADS = "WFCORE_ARTIFACT_DOWNLOADS"
+DIRECT = "WFCORE_STORE_DIRECT"
+ENGINE = "WFCORE_ENGINE"
+LABELS = "WFCORE_LABELS"
+ROLE = "WFCORE_ROLE"
+SIGNING_KEY = "WFCORE_SIGNING_KEY"
+_BUCKET = re.compile(
+    r"(?:s3|gs|az)://[a-z0-9][a-z0-9._-]{1,220}(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?"
+)
+_SIGNING_HEX = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
+
+
+class Role(StrEnum):
+    """What a server does."""
+
+    API = "api"
+    """It answers requests, and leaves all work to others."""
+    WORKER = "worker"
+    """It runs steps and sends what is due; of requests it answers only probes."""
+    ALL = "all"
+
+
+def is_shared(name: str, url: str | None) -> bool:
+    """Whether several machines may use the store at *url*. Raises `InvalidInput`."""
+    if not (url or "").startswith(POSTGRES):
+        return False
+    try:
+        servers_of(url or "")
+    except ValueError as error:
+        raise InvalidInput(name, str(error)) from None
+    return True
+
+
+def role_of(env: Mapping[str, str], option: str | None, shared: bool) -> Role:
+    """Raises `InvalidInput`: a server for the API alone would leave a store of its own undone."""
+    name, text = ROLE, env.get(ROLE)
+    if option:
+        name, text = "--role", option
+    if not text:
+        return Role.ALL
+    if text not in tuple(Role):
+        raise InvalidInput(name, f"must be one of {', '.join(Role)}")
+    if Role(text) is not Role.ALL and not shared:
+        fix = "must be all unless servers share a store; set WFCORE_STORE to postgresql://…"
+        raise InvalidInput(name, fix)
+    return Role(text)
+
+
+def labels(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Labels, separated by commas or spaces."""
+    found = env.get(LABELS, "").replace(",", " ").split()
+    for one in found:
+        if not re.fullmatch(LABEL_PATTERN, one) or len(one) > MAX_NAME:
+            raise InvalidInput(LABELS, f"{one!r} is not a label; write them like gpu,eu-1")
+    return tuple(sorted(set(found)))
+
+
+def signing_keys(env: Mapping[str, str]) -> tuple[tuple[str, bytes], ...]:
+    """`NAME:HEX` pairs, separated by commas or spaces. What was given is never repeated."""
+    found: dict[str, bytes] = {}
+    for one in env.get(SIGNING_KEY, "").replace(",", " ").split():
+        name, _, text = one.partition(":")
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,40}", name) or not _SIGNING_HEX.fullmatch(text):
+            fix = "must be NAME:KEY[,NAME:KEY…], each KEY as `openssl rand -hex 32` prints one"
+            raise InvalidInput(SIGNING_KEY, fix)
+        if name in found:
+            raise InvalidInput(SIGNING_KEY, f"names two keys {name}; give each a name of its own")
+        found[name] = bytes.fromhex(text)
+    return tuple(found.items())
+
+
+def artifacts_url(env: Mapping[str, str], store: str | None, shared: bool) -> str | None:
+    """Where artifacts are kept, if not in the data folder. Raises `InvalidInput`."""
+    text = env.get(ARTIFACTS)
+    if not text or (_BUCKET.fullmatch(text) and store != "memory:"):
+        return text or None
+    folder = text.startswith("file:///") and text.removeprefix("file://").strip("/")
+    if not (shared and folder):
+        raise InvalidInput(
+            ARTIFACTS,
+            "must be s3://BUCKET/PREFIX (or gs://, az://), credentials not in it, or for servers "
+            "that share a store on PostgreSQL file:///FOLDER, which all of them see",
+        )
+    return text
+
+
+def direct_downloads(env: Mapping[str, str], artifacts: str | None) -> bool:
+    """Whether links lead to the bucket itself. Raises `InvalidInput`."""
+    text = env.get(DOWNLOADS) or "served"
+    bucket = _BUCKET.fullmatch(artifacts or "")
+    if text not in ("served", "direct") or (text == "direct" and not bucket):
+        fix = f"must be served, or direct where {ARTIFACTS} is a bucket"
+        raise InvalidInput(DOWNLOADS, fix)
+    return text == "direct"
+
+
+def engine_url(env: Mapping[str, str], shared: bool) -> str | None:
+    """What dispatches executions. Raises `InvalidInput` for a store that one machine uses."""
+    url = env.get(ENGINE) or None
+    if url is not None and not shared:
+        fix = "is for servers that share a store; set WFCORE_STORE to postgresql://…"
+        raise InvalidInput(ENGINE, fix)
+    return url
+
+
+def direct_url(env: Mapping[str, str], shared: bool) -> str | None:
+    """Where hints are listened to, if not at the store's URL. Raises `InvalidInput`."""
+    url = env.get(DIRECT) or None
+    if url is not None and not (shared and is_shared(DIRECT, url)):
+        fix = "must be a postgresql:// URL of the database that WFCORE_STORE names"
+        raise InvalidInput(DIRECT, fix)
+    return url
