@@ -51,6 +51,7 @@ from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refus
 from adapters_http.metrics import METHODS
 from adapters_http.request import Context, Headers, Proxies, Request, rate_headers, require_serving
 from adapters_http.route import Auth, Route
+from adapters_http.tracing import RequestTrace
 from adapters_http.transport.connections import host_name
 from wfcore.errors import InvalidInput, NotReady, StoreUnavailable, Unauthenticated
 from wfcore.rules.auth.rate_limit import Quota
@@ -145,9 +146,11 @@ class Pipeline:
         route, status = await _dispatch(self._lookup, request, receive, send)
         label = route.path if route is not None else "unknown"
         method = request.method if request.method in METHODS else "other"
-        metrics = self._context.metrics
+        metrics, took = self._context.metrics, perf_counter() - began
         metrics.requests.labels(label, method, str(status)).inc()
-        metrics.seconds.labels(label).observe(perf_counter() - began)
+        metrics.seconds.labels(label).observe(took)
+        if request.traced is not None:
+            request.traced.answered(method, label, status, took)
 
     def _request_id(self, scope: Scope) -> str:
         """The caller's own id if it is acceptable, otherwise a new one."""
@@ -166,6 +169,9 @@ async def _dispatch(
     route = None
     try:
         route = _match(lookup, request)
+        tracing = request.context.config.tracing
+        if route.starts or tracing is not None:
+            request.traced = RequestTrace(tracing, request.scope, route.starts)
         _require_known_host(request, route)
         if route.starts:
             require_serving(request)
@@ -268,7 +274,7 @@ _FOR_PROBES = ("/healthz", "/readyz", "/metrics")
 async def _refuse(request: Request, route: Route | None, error: Exception, send: Send) -> int:
     refused = refusal(error, route.also if route is not None else {})
     if refused is None:
-        _report(request, route, error)
+        report(request, route, error)
         refused = defect()
     detail = refusal_in_words(error) if isinstance(error, Unauthenticated) else refused.says
     await _note_trigger(request, refused.status, detail)
@@ -356,7 +362,7 @@ async def _respond(request: Request, response: Response, receive: Receive, send:
     except Exception as error:
         if not begun:
             return await _refuse(request, None, error, send)
-        _report(request, None, error)
+        report(request, None, error)
     return response.status_code
 
 
@@ -374,7 +380,7 @@ async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], bod
     await send({"type": "http.response.body", "body": body})
 
 
-def _report(request: Request, route: Route | None, error: Exception) -> None:
+def report(request: Request, route: Route | None, error: Exception) -> None:
     """Log a defect by type and place, without its message, which might quote what a client sent."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]

@@ -1,7 +1,12 @@
-"""The worker that runs due executions, and the hints that save it from polling."""
+"""The worker that runs due executions, and the hints and queues that save it from polling."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import StrEnum
 from typing import Protocol
+
+from attrs import frozen
+
+from wfcore.time import DurationMs
 
 
 class Wakeup(Protocol):
@@ -44,6 +49,121 @@ class Wakeup(Protocol):
 
     def release(self) -> None:
         """Wake all waiting subscribers, so that they notice that this process is stopping."""
+
+
+class HintKind(StrEnum):
+    """What a process is told to look at. The first two concern no particular execution."""
+
+    DUE = "due"
+    TIMER = "timer"
+    LOOK = "look"
+    EVENTS = "events"
+
+
+@frozen
+class Hint:
+    """One hint between processes; `execution_id` is empty where the kind needs none."""
+
+    kind: HintKind
+    execution_id: str = ""
+
+
+class Hints(Protocol):
+    """
+    How the processes on one store tell each other where to look: kinds and ids, never contents.
+
+    Hints may be lost, repeated and late, so a listener only ever looks into the store.
+    """
+
+    async def tell(self, hints: Collection[Hint]) -> None:
+        """Send *hints* to all other processes. What cannot be sent is lost; nothing is raised."""
+
+    async def hear(self, heard: Callable[[Hint], None]) -> None:
+        """
+        Call *heard* for each hint of other processes until cancelled. A lost connection is made
+        again; what was told meanwhile is lost.
+        """
+
+
+@frozen
+class Due:
+    """
+    What a unit of work has made due: an execution that a worker with all the capabilities `needs`
+    may claim in *in_ms*. `key`: one for each time that it becomes due.
+    """
+
+    execution_id: str
+    key: str
+    in_ms: DurationMs = DurationMs(0)
+    needs: tuple[str, ...] = ()
+
+
+class DueDelivery(Protocol):
+    """
+    The message that an execution is due, handed to one worker until that settles it or puts it
+    back. Each method says so if it can; a message that is lost, or comes again, does no harm.
+    """
+
+    @property
+    def execution_id(self) -> str:
+        """What to claim."""
+
+    @property
+    def tries(self) -> int:
+        """How often it was delivered, this time included."""
+
+    async def keep(self) -> None:
+        """It is still worked on: deliver it to nobody else meanwhile."""
+
+    async def settle(self) -> None:
+        """Nothing is left to do about it: never deliver it again."""
+
+    async def put_back(self, in_ms: DurationMs) -> None:
+        """Deliver it again, to any worker, in *in_ms*."""
+
+
+class Dispatch(Protocol):
+    """
+    Tells workers which executions to claim, and when: a queue beside the store.
+
+    The store's rows are the truth. A message holds an id, and a worker that gets it claims exactly
+    that execution, or finds that there is nothing to claim. So messages may be lost, repeated or
+    late: workers also look into the store themselves, seldom while this is `up`, and as
+    often as without it while it is not.
+    """
+
+    @property
+    def up(self) -> bool:
+        """Whether messages go out and arrive, as far as is known."""
+
+    @property
+    def keep_s(self) -> float:
+        """
+        How often whoever has a delivery must `keep` it, in seconds. One that was not kept for three
+        times as long is delivered again: its worker is gone.
+        """
+
+    async def run(self, changed: Callable[[], None]) -> None:
+        """
+        Connect, and connect again, until cancelled; *changed* is called when `up` has changed.
+        """
+
+    async def tell(self, due: Collection[Due]) -> bool:
+        """
+        Have these executions delivered once they are due. False: some of it may be lost, and
+        workers have to look. Never raises for want of a connection. What has the same key may be
+        delivered once.
+        """
+
+    async def take(self, limit: int, able: Collection[str] | None = None) -> Sequence[DueDelivery]:
+        """
+        Wait a moment for deliveries, and return what has come: none, some, rarely more than
+        *limit*. *able*: as for `Store.claim`; what somebody else has to do may come all the same.
+        *limit* 0: do not wait and ask for nothing; what was asked for before may still come.
+        """
+
+    async def gauges(self) -> Mapping[str, float]:
+        """For the metrics: whether it is up, and how much waits."""
 
 
 class Worker(Protocol):

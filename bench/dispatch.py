@@ -1,0 +1,117 @@
+"""
+Executions dispatched by NATS: how long until another server begins one, and what waiting costs.
+
+Two servers' worth of services on one PostgreSQL, each with connections of its own, in one process;
+PostgreSQL and NATS are processes of their own and share the machine with it. A step is a function,
+so that nothing but the way of an execution to its worker is measured.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from pathlib import Path
+
+from attrs import frozen
+
+from adapters_runtime.engine.jetstream import NatsDispatch
+from bench.postgres import HELLO, _transactions
+from nats_server import Broker, broker
+from postgres_server import Cluster
+from wfcore import (
+    Engine,
+    FunctionRunner,
+    Principal,
+    Services,
+    apply_workflow,
+    dispatching,
+    ensure_account,
+    on_postgres,
+    start_execution,
+)
+from wfcore.usecases.services import Policy
+from wfserver.settings import SHARED_POLL_MS, SHARED_SWEEP_MS
+
+TIMES = 200
+PAUSE_S = 0.02
+IDLE_S = 20.0
+SETTLED_S = 15.0
+"""After so long PostgreSQL has counted what sessions did that have nothing to do any more."""
+POLICY = Policy(poll_ms=SHARED_POLL_MS, sweep_ms=SHARED_SWEEP_MS)
+
+
+@frozen
+class Measured:
+    """Milliseconds from acceptance to the first step, p99; transactions a second while idle."""
+
+    plugged_ms: float
+    unplugged_ms: float
+    again_ms: float
+    idle: float
+
+
+@contextmanager
+def nats() -> Iterator[Broker]:
+    """A NATS server."""
+    running = broker()
+    try:
+        yield next(running)
+    finally:
+        running.close()
+
+
+def measured(made: Cluster, server: Broker) -> Measured:
+    """With NATS, without it, and with it again."""
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_measured(made, server, Path(folder)))
+
+
+async def _measured(made: Cluster, server: Broker, folder: Path) -> Measured:
+    await asyncio.to_thread(made.execute, "CREATE DATABASE dispatched")
+    url, begun = made.url("dispatched"), asyncio.Queue[float]()
+
+    def greet() -> str:
+        begun.put_nowait(time.perf_counter())
+        return "hello"
+
+    ours, theirs = (NatsDispatch.at(server.url, 5) for _ in range(2))
+    async with AsyncExitStack() as opened:
+        enter = opened.enter_async_context
+        accepts = await enter(dispatching(await enter(_node(url, folder)), ours))
+        plain = await enter(_node(url, folder))
+        works = await enter(dispatching(plain, theirs))
+        await enter(Engine(works, FunctionRunner(greet), dispatch=theirs))
+        await _until([ours, theirs], True)
+        plugged = await _worst_ms(accepts, begun)
+        await asyncio.sleep(SETTLED_S)
+        before = await _transactions(plain)
+        await asyncio.sleep(IDLE_S)
+        idle = (await _transactions(plain) - before) / IDLE_S
+        server.kill()
+        await _until([ours, theirs], False)
+        unplugged = await _worst_ms(accepts, begun)
+        server.start()
+        await _until([ours, theirs], True)
+        return Measured(plugged, unplugged, await _worst_ms(accepts, begun), idle)
+
+
+def _node(url: str, folder: Path) -> AbstractAsyncContextManager[Services]:
+    return on_postgres(url, folder, policy=POLICY)
+
+
+async def _until(dispatches: list[NatsDispatch], up: bool) -> None:
+    while any(one.up is not up for one in dispatches):  # noqa: ASYNC110 - it is not what is measured
+        await asyncio.sleep(0.05)
+
+
+async def _worst_ms(services: Services, begun: "asyncio.Queue[float]") -> float:
+    ann = Principal(await ensure_account(services, "ann@example.org"))
+    workflow = await apply_workflow(services, ann.account.id, HELLO)
+    taken = []
+    for _ in range(TIMES):
+        await start_execution(services, ann, workflow.id, {})
+        accepted = time.perf_counter()
+        taken.append((await begun.get() - accepted) * 1_000)
+        await asyncio.sleep(PAUSE_S)
+    return sorted(taken)[len(taken) * 99 // 100]

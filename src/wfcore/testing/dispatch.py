@@ -1,0 +1,126 @@
+"""A dispatch within one process: the smallest one, and what others can be compared with."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+
+from attrs import define, field, frozen
+
+from wfcore.ports.dispatch import Due
+from wfcore.time import DurationMs
+
+KEEP_S = 5.0
+_WAIT_S = 0.5
+
+
+@define(eq=False)
+class _Message:
+    due: Due
+    at: float
+    """When to deliver it, by the event loop's clock; while it is out: when to deliver it again."""
+    tries: int = 0
+
+
+@define(eq=False)
+class DispatchQueue:
+    """What several `MemoryDispatch` of one event loop share. *keep_s*: as in `Dispatch`."""
+
+    keep_s: float = KEEP_S
+    messages: dict[str, _Message] = field(factory=dict)
+    changed: asyncio.Condition = field(factory=asyncio.Condition)
+
+
+@frozen
+class _Delivered:
+    """Implements `wfcore.ports.dispatch.DueDelivery`."""
+
+    queue: DispatchQueue
+    message: _Message
+    tries: int
+
+    @property
+    def execution_id(self) -> str:
+        return self.message.due.execution_id
+
+    async def keep(self) -> None:
+        """Its time begins anew."""
+        self.message.at = asyncio.get_running_loop().time() + 3 * self.queue.keep_s
+
+    async def settle(self) -> None:
+        """Forget it."""
+        self.queue.messages.pop(self.message.due.key, None)
+
+    async def put_back(self, in_ms: DurationMs) -> None:
+        """It waits again."""
+        self.message.at = asyncio.get_running_loop().time() + in_ms / 1_000
+        async with self.queue.changed:
+            self.queue.changed.notify_all()
+
+
+class MemoryDispatch:
+    """
+    Implements `wfcore.ports.dispatch.Dispatch` over a queue in memory. `connected` False: it is as
+    if its server were away.
+    """
+
+    def __init__(self, queue: DispatchQueue | None = None) -> None:
+        self.queue = queue or DispatchQueue()
+        self.keep_s = self.queue.keep_s
+        self.up = False
+        self._changed: Callable[[], None] | None = None
+
+    async def run(self, changed: Callable[[], None]) -> None:
+        """It is up until cancelled, but for what `connect` says."""
+        self._changed = changed
+        try:
+            self.connect(True)
+            await asyncio.Event().wait()
+        finally:
+            self._changed = None
+            self.up = False
+
+    def connect(self, up: bool) -> None:
+        """Make it go away, or come back."""
+        self.up = up
+        if self._changed is not None:
+            self._changed()
+
+    async def tell(self, due: Collection[Due]) -> bool:
+        """Keep each until somebody settles it."""
+        if not self.up:
+            return False
+        now = asyncio.get_running_loop().time()
+        for one in due:
+            self.queue.messages.setdefault(one.key, _Message(one, now + one.in_ms / 1_000))
+        async with self.queue.changed:
+            self.queue.changed.notify_all()
+        return True
+
+    async def take(self, limit: int, able: Collection[str] | None = None) -> Sequence[_Delivered]:
+        """What is due, the earliest first."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _WAIT_S
+        while not (found := self._found(limit, able)) and limit and loop.time() < until:
+            next_at = min((one.at for one in self.queue.messages.values()), default=until)
+            left = max(min(next_at, until) - loop.time(), 0.001)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left), self.queue.changed:
+                    await self.queue.changed.wait()
+        return found
+
+    def _found(self, limit: int, able: Collection[str] | None) -> Sequence[_Delivered]:
+        now, found = asyncio.get_running_loop().time(), list[_Delivered]()
+        waiting = [one for one in self.queue.messages.values() if one.at <= now]
+        for one in sorted(waiting, key=lambda message: message.at) if self.up else ():
+            if len(found) < limit and (able is None or {*one.due.needs} <= {*able}):
+                one.tries += 1
+                one.at = now + 3 * self.keep_s
+                found.append(_Delivered(self.queue, one, one.tries))
+        return found
+
+    async def gauges(self) -> Mapping[str, float]:
+        """How many wait."""
+        return {
+            "wfcore_dispatch_up": float(self.up),
+            'wfcore_dispatch_backlog{pool="any"}': float(len(self.queue.messages)),
+        }
