@@ -1,7 +1,9 @@
 """Artifact files on disk: nothing outside, nothing half, nothing for others to read."""
 # ruff: noqa: ASYNC240 - nothing else runs in the loop of a test
 
+import os
 import stat
+from collections.abc import Iterator
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from adapters_store.files import LocalFiles
+from adapters_store.private_folder import make_private
 from wfcore.errors import NotFound, StoreUnavailable
 from wfcore.ports.files import StoredFile
 
@@ -75,6 +78,32 @@ async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in files.root.rglob("*")}
     assert modes == {"exec_1": 0o700, "a": 0o600}
     assert stat.S_IMODE(files.root.stat().st_mode) == 0o700
+
+
+@pytest.fixture
+def open_mask() -> Iterator[None]:
+    """A umask that takes nothing away."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("open_mask")
+def test_a_folder_is_private_whatever_the_mask(tmp_path: Path) -> None:
+    """So are the missing ones above it."""
+    make_private(tmp_path / "a" / "b")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b")]
+    assert modes == [0o700, 0o700]
+
+
+def test_a_folder_that_two_make_at_once_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes second, after both have seen that it is missing, goes on with the other's."""
+    monkeypatch.setattr(Path, "exists", lambda path: path == tmp_path)
+    for _ in range(2):
+        make_private(tmp_path / "a")
+    assert (tmp_path / "a").is_dir()
 
 
 class Broken(BytesIO):

@@ -1,0 +1,181 @@
+"""
+The content of artifacts in a bucket, `<prefix>/<execution>/<artifact>`: S3, what speaks its
+protocol, Google and Azure, through obstore. Decision 218.
+
+An object is there when all of it is, so what was broken off is nowhere. Large ones are uploaded in
+parts; those of an upload that failed are removed, those of a process that was killed are invisible
+and stay until a lifecycle rule of the bucket removes them.
+
+Credentials come from the environment, as the provider's own tools read them, or from the machine.
+Nothing here shows them: errors name the object and what the bucket said.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any, BinaryIO
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store, from_url
+
+from wfcore.errors import NotFound, StoreUnavailable
+from wfcore.ports.files import FoundFile, StoredFile
+from wfcore.time import EpochMs
+
+PART = 5 << 20
+"""Bytes of one part, the least that S3 takes; a whole object is at most 10,000 of them."""
+PARTS_AT_ONCE = 2
+CHUNK = 1 << 20
+"""Bytes of one request for content: no connection waits for somebody who reads slowly."""
+LISTED = 1_000
+DIRECT_FOR = timedelta(minutes=1)
+
+_CLIENT: Any = {"connect_timeout": "5s", "timeout": "60s", "allow_http": True}
+"""Without TLS only if somebody names an endpoint `http://…`; a secret is never sent either way."""
+_RETRY: Any = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
+_HARMLESS: Any = {
+    "Content-Type": "application/octet-stream",
+    "Content-Disposition": "attachment",
+    "Cache-Control": "private, no-store",
+}
+"""How a browser takes it that comes past us: what a step left is a stranger's file."""
+_FAULTS = (BaseError, OSError, ValueError)
+"""What obstore raises; for some causes it uses Python's own errors."""
+
+
+class ObjectFiles:
+    """
+    Implements `wfcore.ports.files.ArtifactFiles` below *url*, such as `s3://bucket/prefix`.
+    *direct*: `direct_url` gives URLs. Opening contacts nobody. Raises `ValueError` for a URL or an
+    environment that obstore cannot use.
+    """
+
+    def __init__(self, url: str, direct: bool = False) -> None:
+        self._direct = direct
+        try:
+            self._bucket = from_url(url, client_options=_CLIENT, retry_config=_RETRY)
+        except _FAULTS as error:
+            raise ValueError(_first_line(error)) from None
+
+    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
+        """Upload *content*, in a thread that ends by itself. Raises `StoreUnavailable`."""
+        return await asyncio.to_thread(self._store, f"{execution_id}/{artifact_id}", content)
+
+    async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
+        """The bytes [*start*, *end*) in chunks of 1 MiB. Raises `NotFound`, `StoreUnavailable`."""
+        try:
+            if start >= end:
+                await obstore.head_async(self._bucket, storage_key)
+            while start < end:
+                upto = min(start + CHUNK, end)
+                chunk = await obstore.get_range_async(
+                    self._bucket, storage_key, start=start, end=upto
+                )
+                yield bytes(chunk)
+                if start + len(chunk) < upto:
+                    return
+                start = upto
+        except _FAULTS as error:
+            raise _fault(error) from error
+
+    async def delete_executions(self, *execution_ids: str) -> None:
+        """Delete every object of these executions. Raises `StoreUnavailable`."""
+        try:
+            found = await asyncio.gather(*map(self._keys, execution_ids))
+            if keys := [key for some in found for key in some]:
+                await obstore.delete_async(self._bucket, keys)
+        except _FAULTS as error:
+            raise _unavailable(error) from error
+
+    async def find_all(self) -> AsyncIterator[FoundFile]:
+        """Every object, in pages of the bucket. Raises `StoreUnavailable`."""
+        try:
+            async for page in obstore.list(self._bucket, chunk_size=LISTED):
+                for one in page:
+                    at = EpochMs(int(one["last_modified"].timestamp() * 1_000))
+                    yield FoundFile(one["path"], at)
+        except _FAULTS as error:
+            raise _unavailable(error) from error
+
+    async def direct_url(self, storage_key: str) -> str | None:
+        """A presigned URL for GET, if they are wanted. Raises `StoreUnavailable`."""
+        if not self._direct or not isinstance(self._bucket, S3Store | GCSStore | AzureStore):
+            return None
+        try:
+            return await obstore.sign_async(self._bucket, "GET", storage_key, DIRECT_FOR)
+        except _FAULTS as error:
+            raise _unavailable(error) from error
+
+    async def _keys(self, execution_id: str) -> list[str]:
+        listed = obstore.list(self._bucket, f"{execution_id}/", chunk_size=LISTED)
+        return [one["path"] async for page in listed for one in page]
+
+    def _store(self, key: str, content: BinaryIO) -> StoredFile:
+        """In one request, or in parts if it is larger than one: never more of it is in memory."""
+        counted = _Counted(content)
+        try:
+            first = counted.part()
+            if len(first) < PART:
+                self._put(key, first, use_multipart=False)
+            else:
+                self._put(key, counted.parts(first), use_multipart=True)
+        except _FAULTS as error:
+            raise _unavailable(error) from error
+        return StoredFile(key, counted.size, counted.sha256)
+
+    def _put(self, key: str, content: bytes | Iterator[bytes], *, use_multipart: bool) -> None:
+        obstore.put(
+            self._bucket,
+            key,
+            content,
+            attributes=_HARMLESS,
+            use_multipart=use_multipart,
+            chunk_size=PART,
+            max_concurrency=PARTS_AT_ONCE,
+        )
+
+
+class _Counted:
+    """Content that is measured and digested as it is read."""
+
+    def __init__(self, content: BinaryIO) -> None:
+        self.size = 0
+        self._content = content
+        self._digest = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def part(self) -> bytes:
+        """The next part, whole unless it is the last one; b"" at the end."""
+        pieces, missing = [], PART
+        while missing and (piece := self._content.read(missing)):
+            pieces.append(piece)
+            missing -= len(piece)
+        part = b"".join(pieces)
+        self.size += len(part)
+        self._digest.update(part)
+        return part
+
+    def parts(self, part: bytes) -> Iterator[bytes]:
+        while part:
+            yield part
+            part = self.part()
+
+
+def _fault(error: Exception) -> NotFound | StoreUnavailable:
+    """A bucket that is missing is a fault of the settings, not of the one who asked for a file."""
+    if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in str(error):
+        return NotFound("artifact")
+    return _unavailable(error)
+
+
+def _unavailable(error: Exception) -> StoreUnavailable:
+    return StoreUnavailable(detail=f"artifact: {_first_line(error)}")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0][:300]
