@@ -1,0 +1,1 @@
+"""What agents are offered over the Model Context Protocol. Decision 212."""

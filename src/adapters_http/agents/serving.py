@@ -1,0 +1,312 @@
+"""
+The Model Context Protocol at `/mcp`: agents list workflows as tools, start them and wait.
+
+A message is a request of its own: nothing is kept between two of them, so any server behind a
+balancer answers, and a lost connection loses nothing but the wait. Each is admitted like a request
+to the API (`Auth.AGENT`: key, scope, quota, audit), and a tool does what the API does with the same
+use cases. The official SDK speaks the protocol; it is imported with the first message. Decision
+212.
+"""
+
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from adapters_http.agents import tools
+from adapters_http.agents.tools import LONGEST_WAIT_S, TOOLS, WAIT_S
+from adapters_http.dispatch import report
+from adapters_http.errors import refusal
+from adapters_http.request import Request, check_idempotency_key, require_serving
+from adapters_http.route import Auth, Route
+from wfcore import __version__
+from wfcore.errors import InvalidInput, NotFound, Unauthenticated
+from wfcore.model.access import Scope as KeyScope
+from wfcore.model.execution import Execution
+from wfcore.model.json import JsonObject
+from wfcore.rules.auth.access import require_scope
+from wfcore.rules.definition.values import known_or
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.limits import TRIGGER_BODY, WORKFLOW_PAGE
+from wfcore.rules.paging import page_request
+from wfcore.time import EpochMs
+from wfcore.usecases.executions import executions, gates, starting
+from wfcore.usecases.executions.executions import rests, wait_until
+from wfcore.usecases.executions.explaining import explain_execution
+from wfcore.usecases.executions.starting import Idempotency
+from wfcore.usecases.workflows import browsing
+from wfcore.usecases.workflows.workflows import Defined, read_workflow
+from wfcore.wire.common import WORKFLOWS, shown_of
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+    from mcp_types import (
+        CallToolRequestParams,
+        CallToolResult,
+        ListToolsResult,
+        PaginatedRequestParams,
+        Tool,
+    )
+
+    Context = ServerRequestContext[Any, Any]
+
+IDEMPOTENCY = "wfcore/idempotencyKey"
+"""In `_meta` of a call: it starts at most one execution, like the header of that name. IK-1."""
+
+INSTRUCTIONS = (
+    "Each workflow is a tool. A call starts it and waits a little. If the state is `working` or "
+    "`input_required`, call execution_status with the executionId until it is `completed`, `failed`"
+    " or `cancelled`. People decide approvals; you cannot."
+)
+
+
+async def speak(request: Request) -> Response:
+    """Answer one message of the protocol."""
+    return _Answer(request)
+
+
+class _Answer(Response):
+    """The SDK's answer: JSON, or a stream of progress that ends with the result."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__()
+        self._request = request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self.status_code = message["status"]
+                known = {name for name, _ in message["headers"]} | {b"content-length"}
+                more = [one for one in self.raw_headers if one[0] not in known]
+                message = {**message, "headers": [*message["headers"], *more]}
+            await send(message)
+
+        server = server_for(self._request)
+        manager = StreamableHTTPSessionManager(
+            server, stateless=True, max_request_body_size=TRIGGER_BODY
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, with_headers)
+
+
+def server_for(request: Request) -> "Server[Any]":
+    """The SDK's server for the one message of *request*."""
+    from mcp.server.lowlevel import Server
+
+    async def list_tools(ctx: "Context", params: "PaginatedRequestParams | None") -> Any:
+        return await _listed(request, params.cursor if params else None)
+
+    async def call_tool(ctx: "Context", params: "CallToolRequestParams") -> Any:
+        return await _called(request, ctx, params)
+
+    return Server(
+        "wfcore",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        get_tool_input_schema=lambda name: None,
+    )
+
+
+def _may(request: Request, scope: KeyScope) -> bool:
+    try:
+        require_scope(request.who, scope)
+    except Unauthenticated:
+        return False
+    return True
+
+
+async def _listed(request: Request, cursor: str | None) -> "ListToolsResult":
+    """The tools that always are, then the workflows by name, a page at a time. MC-1."""
+    from mcp_types import ListToolsResult, Tool, ToolAnnotations
+
+    fixed = () if cursor else [one for one in TOOLS if _may(request, one.scope)]
+    shown = [
+        Tool(
+            name=one.name,
+            description=one.about,
+            input_schema=one.schema,
+            output_schema=tools.RESULT,
+            annotations=ToolAnnotations(read_only_hint=one.reads),
+        )
+        for one in fixed
+    ]
+    page = page_request(None, None, WORKFLOW_PAGE, cursor, WORKFLOWS)
+    found = await browsing.list_startable(request.services, request.who, page)
+    return ListToolsResult(
+        tools=[*shown, *map(_tool, found.rows)], next_cursor=shown_of(found, WORKFLOWS)["next"]
+    )
+
+
+def _tool(one: Defined) -> "Tool":
+    from mcp_types import Tool
+
+    return Tool(
+        name=tools.tool_name(one.workflow),
+        title=one.workflow.name,
+        description=one.definition.description or f"Start the workflow {one.workflow.name}.",
+        input_schema=tools.input_schema(one.definition),
+        output_schema=tools.RESULT,
+    )
+
+
+async def _called(
+    request: Request, ctx: "Context", params: "CallToolRequestParams"
+) -> "CallToolResult":
+    """What came of a call. A refusal is a result that the model can read. MC-3."""
+    given = params.arguments or {}
+    try:
+        found = await _performed(request, ctx, params.name, given)
+        return _result(found, found["state"] == "failed")
+    except Exception as error:
+        refused = refusal(error, {})
+        if refused is None:
+            report(request, None, error)
+        return _result({"error": refused.says if refused else "Internal error"}, True)
+
+
+def _result(found: JsonObject, failed: bool) -> "CallToolResult":
+    from mcp_types import CallToolResult, TextContent
+
+    text = TextContent(text=json.dumps(found, ensure_ascii=False))
+    structured = found if "state" in found else None
+    return CallToolResult(content=[text], structured_content=structured, is_error=failed)
+
+
+async def _performed(request: Request, ctx: "Context", name: str, given: JsonObject) -> JsonObject:
+    fixed = next((one for one in TOOLS if one.name == name), None)
+    if fixed is None:
+        return await _start(request, ctx, name, given)
+    require_scope(request.who, fixed.scope)
+    _require_known(given, fixed.schema)
+    if fixed.name == "ask_people":
+        return await _ask(request, ctx, given)
+    id = given["executionId"]
+    if not isinstance(id, str):
+        raise InvalidInput("executionId", "must be text")
+    if fixed.name == "execution_cancel":
+        run = await executions.cancel_execution(request.services, request.who, id, request.origin)
+        return await _stands(request, run)
+    return await _followed(request, ctx, id, _wait_s(given), _is_over)
+
+
+def _require_known(given: JsonObject, schema: tools.Schema) -> None:
+    """Raises `InvalidInput` for an argument that is not declared, or is lacking."""
+    known = schema["properties"]
+    for name in given:
+        if name not in known:
+            there = known_or(name, known) if known else "there are none"
+            raise InvalidInput(name[:80], f"unknown argument; {there}")
+    for name in schema["required"]:
+        if name not in given:
+            raise InvalidInput(name, "is required")
+
+
+def _wait_s(given: JsonObject) -> int:
+    seconds = given.get("waitSeconds", WAIT_S)
+    if not (type(seconds) is int and 0 <= seconds <= LONGEST_WAIT_S):
+        raise InvalidInput("waitSeconds", f"must be a number from 0 to {LONGEST_WAIT_S}")
+    return seconds
+
+
+async def _start(request: Request, ctx: "Context", name: str, given: JsonObject) -> JsonObject:
+    workflow_id = await browsing.startable_by(request.services, request.who, _is_named(name))
+    if workflow_id is None:
+        raise NotFound("Tool")
+    require_serving(request)
+    found = await read_workflow(request.services, request.who, workflow_id)
+    _require_known(given, tools.input_schema(found.definition))
+    started = await starting.start_execution(
+        request.services,
+        request.who,
+        workflow_id,
+        given,
+        idempotency=_idempotency(ctx, given),
+        origin=request.origin,
+    )
+    return await _followed(request, ctx, started.execution_id, WAIT_S)
+
+
+def _is_named(name: str) -> Callable[[Any], bool]:
+    return lambda workflow: tools.tool_name(workflow) == name
+
+
+async def _ask(request: Request, ctx: "Context", given: JsonObject) -> JsonObject:
+    require_serving(request)
+    started = await gates.open_gate(
+        request.services,
+        request.who,
+        given,
+        idempotency=_idempotency(ctx, given),
+        origin=request.origin,
+    )
+    return await _followed(request, ctx, started.execution_id, WAIT_S)
+
+
+def _idempotency(ctx: "Context", given: JsonObject) -> Idempotency | None:
+    """The key in `_meta`, with a digest of the arguments. Raises `InvalidInput`."""
+    meta: Any = ctx.meta or {}
+    key = meta.get(IDEMPOTENCY)
+    if key is None:
+        return None
+    check_idempotency_key(IDEMPOTENCY, key if isinstance(key, str) else "")
+    return Idempotency(key, sha256(json.dumps(given, sort_keys=True).encode()).hexdigest())
+
+
+async def _followed(
+    request: Request,
+    ctx: "Context",
+    id: str,
+    wait_s: int,
+    enough: Callable[[Execution, EpochMs], bool] = rests,
+) -> JsonObject:
+    """
+    How the execution stands when that is *enough*, or when *wait_s* are over; progress is told
+    meanwhile. Whoever leaves ends the wait, not the execution. MC-2.
+    """
+    if not _may(request, KeyScope.EXECUTION_READ):
+        return tools.started_only(id)
+    services, who, config = request.services, request.who, request.context.config
+    until, told = services.store.now() + wait_s * 1_000, -1
+
+    def to_tell(run: Execution, now: EpochMs) -> bool:
+        return enough(run, now) or run.completed_steps != told
+
+    while True:
+        left = until - services.store.now()
+        run = await wait_until(to_tell, services, who, id, left, leaving=lambda: config.ending)
+        if run.completed_steps != told:
+            told = run.completed_steps
+            await ctx.session.report_progress(told, run.total_steps, run.status.value)
+        elif left <= 0 or config.ending:
+            return await _stands(request, run)
+        if enough(run, services.store.now()):
+            return await _stands(request, run)
+
+
+def _is_over(run: Execution, now: EpochMs) -> bool:
+    return run.status in EXECUTION.final
+
+
+async def _stands(request: Request, run: Execution) -> JsonObject:
+    found = await explain_execution(request.services, request.who, run.id)
+    asked = next((one.approval_id for one in found.lines if one.approval_id), None)
+    shown = asked is not None and request.context.config.console
+    url = f"{request.base_url}/approvals/{asked}" if shown else None
+    return tools.result_of(found.run, [str(one.text) for one in found.lines], url)
+
+
+AGENTS = (
+    Route(
+        "POST", "/mcp", Auth.AGENT, speak, "Speak the Model Context Protocol",
+        KeyScope.WORKFLOW_EXECUTE,
+    ),
+)  # fmt: skip
+"""Rows that are there where agents are let in: `HttpConfig.agents`."""

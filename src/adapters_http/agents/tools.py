@@ -1,0 +1,188 @@
+"""
+What agents are offered: a tool for each workflow that a key may start, and a few that stay the
+same. MC-1 to MC-4, decision 212.
+
+Nothing here knows the protocol: names, schemas and results are plain values, which `serving` says
+in the words of the SDK.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from wfcore.model.access import Scope
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.workflow import Definition, Variable, Workflow
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.wire.executions import result_view, status_view
+
+Schema = dict[str, Any]
+
+_NO_LETTERS = re.compile(r"[^a-z0-9]+")
+_LONGEST_WORDS, _TAIL = 48, 8
+LONGEST_WAIT_S, WAIT_S = 50, 20
+"""Clients give a call a minute; some less."""
+
+
+def tool_name(workflow: Workflow) -> str:
+    """
+    The name of a workflow's tool: its words, and the end of its id, so that it stays when other
+    workflows come and go. Letters, digits, `_`; at most 57 characters. MC-1.
+    """
+    words = _NO_LETTERS.sub("_", workflow.name.lower()).strip("_")[:_LONGEST_WORDS]
+    tail = _NO_LETTERS.sub("_", workflow.id.lower())[-_TAIL:]
+    return f"{words or 'workflow'}_{tail}"
+
+
+def input_schema(definition: Definition) -> Schema:
+    """The declared variables as the arguments of a tool. A secret shows no default. MC-1."""
+    declared = definition.variables
+    return {
+        "type": "object",
+        "properties": {name: _property(one) for name, one in declared.items()},
+        "required": [name for name, one in declared.items() if _is_required(one)],
+        "additionalProperties": False,
+    }
+
+
+def _property(variable: Variable) -> Schema:
+    found: Schema = {"type": variable.type.value}
+    if variable.secret:
+        return {**found, "description": "A secret: it is never shown again."}
+    return {**found, "default": variable.default} if variable.has_default else found
+
+
+def _is_required(variable: Variable) -> bool:
+    return variable.required and not variable.has_default
+
+
+@frozen
+class Tool:
+    """A tool that is always there for keys with `scope`."""
+
+    name: str
+    about: str
+    scope: Scope
+    schema: Schema
+    reads: bool = False
+
+
+_ID: Schema = {"type": "string", "description": "As a call of a workflow's tool returned it."}
+_WAIT: Schema = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": LONGEST_WAIT_S,
+    "default": WAIT_S,
+    "description": "How many seconds to wait for its end, or for people to be asked.",
+}
+_ROWS: Schema = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "title": {"type": "string"},
+            "rowKey": {"type": "string", "description": "The field that tells rows apart."},
+            "rows": {"type": "array", "items": {"type": "object"}},
+        },
+        "required": ["name", "rows"],
+    },
+    "description": "Groups of rows that people may edit or leave out before they release them.",
+}
+
+
+def _object(required: Sequence[str], **properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*required],
+        "additionalProperties": False,
+    }
+
+
+TOOLS: Final[tuple[Tool, ...]] = (
+    Tool(
+        "execution_status",
+        "How an execution stands, and its output once it is completed. Waits a little for its end.",
+        Scope.EXECUTION_READ,
+        _object(["executionId"], executionId=_ID, waitSeconds=_WAIT),
+        reads=True,
+    ),
+    Tool(
+        "execution_cancel",
+        "End an execution at once.",
+        Scope.EXECUTION_CANCEL,
+        _object(["executionId"], executionId=_ID),
+    ),
+    Tool(
+        "ask_people",
+        "Ask people before you do something that they must agree to. Returns an execution that "
+        "waits for them; its output has the rows that they released, perhaps edited or fewer.",
+        Scope.WORKFLOW_EXECUTE,
+        _object(
+            ["message"],
+            message={"type": "string", "description": "What people read."},
+            groups=_ROWS,
+            approvers={
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Emails of those who may decide.",
+            },
+            timeout={"type": "integer", "description": "In milliseconds; rejected after it."},
+        ),
+    ),
+)
+
+RESULT: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "executionId": {"type": "string"},
+        "state": {"enum": ["working", "input_required", "completed", "failed", "cancelled"]},
+        "status": {"type": "string"},
+        "completedSteps": {"type": "integer"},
+        "totalSteps": {"type": "integer"},
+        "currentStep": {"type": ["string", "null"]},
+        "output": {},
+        "error": {"type": ["string", "null"]},
+        "explanation": {"type": ["string", "null"]},
+        "approvalUrl": {"type": ["string", "null"]},
+    },
+    "required": ["executionId", "state", "status"],
+}
+"""The schema of every tool's result."""
+
+_STATES: Mapping[ExecutionStatus, str] = {
+    ExecutionStatus.AWAITING_APPROVAL: "input_required",
+    ExecutionStatus.COMPLETED: "completed",
+    ExecutionStatus.FAILED: "failed",
+    ExecutionStatus.CANCELLED: "cancelled",
+}
+"""States of the protocol's tasks; what is not here is working. MC-2."""
+
+_FOR_PEOPLE = "People must decide; you cannot. Ask for the status again later."
+
+
+def result_of(run: Execution, explained: Sequence[str], approval_url: str | None) -> Schema:
+    """How an execution stands, for an agent; secrets are masked. MC-2."""
+    seen, over = status_view(run), run.status in EXECUTION.final
+    state = _STATES.get(run.status, "working")
+    words = [*explained, _FOR_PEOPLE] if state == "input_required" else explained
+    return {
+        "executionId": run.id,
+        "state": state,
+        "status": run.status.value,
+        "completedSteps": seen.completed_steps,
+        "totalSteps": seen.total_steps,
+        "currentStep": seen.current_step,
+        "output": result_view(run).output if over else None,
+        "error": seen.error,
+        "explanation": " ".join(words) or None,
+        "approvalUrl": approval_url if state == "input_required" else None,
+    }
+
+
+def started_only(execution_id: str) -> Schema:
+    """The result for a key that may start, and not read."""
+    return {"executionId": execution_id, "state": "working", "status": "PENDING"}

@@ -1,0 +1,90 @@
+"""
+`wfcore mcp`: for agents that start their tools as a process, on a desktop for example.
+
+Nothing is decided here: what arrives on stdin is asked of the server's `/mcp`, with the key of
+`WFCORE_KEY`. Decision 212.
+"""
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wfserver.terminal.failures import Failed
+from wfserver.terminal.invocation import KEY, URL, Session
+from wfserver.terminal.options import Command, pass_session
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.server.lowlevel import Server
+
+_LONGEST_S = 90.0
+"""More than any call takes: those that wait are answered after less."""
+_OURS = "wfcore/"
+"""Begins the names in `_meta` that mean something to the server, as the key for idempotency."""
+
+
+@click.command("mcp", cls=Command)
+@pass_session
+def mcp_command(session: Session) -> None:
+    """Offer the workflows of a server elsewhere to an agent, over stdin and stdout."""
+    url, key = session.elsewhere, session.environment.get(KEY)
+    if url is None or not key:
+        raise click.UsageError(f"name the server with --url, and its key in {KEY}; see also {URL}")
+    try:
+        import mcp  # noqa: F401
+    except ImportError:
+        raise Failed("wfcore mcp needs the extra mcp: pip install 'wfcore[mcp]'") from None
+    try:
+        asyncio.run(_offer(f"{url}/mcp", key))
+    except* (OSError, Exception) as group:
+        raise Failed(f"{url}/mcp does not answer as wanted: {_first(group)}") from None
+
+
+def _first(group: BaseExceptionGroup[Any]) -> str:
+    one: BaseException = group
+    while isinstance(one, BaseExceptionGroup):
+        one = one.exceptions[0]
+    return str(one) or type(one).__name__
+
+
+async def _offer(url: str, key: str) -> None:
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.server.stdio import stdio_server
+
+    headers = {"X-API-Key": key}
+    async with httpx2.AsyncClient(headers=headers, timeout=_LONGEST_S, trust_env=False) as http:
+        there = Client(streamable_http_client(url, http_client=http), cache=None)
+        async with there, stdio_server() as (reads, writes):
+            print(f"wfcore mcp: at {url}", file=sys.stderr)
+            server = _passing(there)
+            await server.run(reads, writes, server.create_initialization_options())
+
+
+def _passing(there: "Client") -> "Server[Any]":
+    """A server of the protocol that passes on what it is asked, progress included."""
+    from mcp.server.lowlevel import Server
+
+    async def list_tools(ctx: Any, params: Any) -> Any:
+        return await there.list_tools(cursor=params.cursor if params else None)
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        given = params.meta or {}
+        ours: Any = {name: given[name] for name in given if name.startswith(_OURS)}
+        return await there.call_tool(
+            params.name,
+            params.arguments,
+            progress_callback=ctx.session.report_progress,
+            meta=ours or None,
+        )
+
+    return Server(
+        "wfcore",
+        version=there.server_info.version if there.server_info else "",
+        instructions=there.instructions,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
