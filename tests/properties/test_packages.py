@@ -12,6 +12,7 @@ from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import (
     Branch,
+    Case,
     CodeStep,
     Definition,
     DelayStep,
@@ -19,6 +20,7 @@ from wfcore.model.workflow import (
     LoopStep,
     Needs,
     ParallelStep,
+    SwitchStep,
 )
 from wfcore.rules.definition.check import check_definition
 from wfcore.rules.definition.packages import needs_of, packages, replaced, requirement
@@ -298,15 +300,26 @@ WAIT = DelayStep("wait", DurationMs(1))
 def test_every_code_step_of_a_tree_is_replaced_with_its_path_at_hand() -> None:
     """Those in branches and rounds as those in the list; all others stay as they are."""
     inner = ParallelStep("both", (Branch("a", (make.code_step("x"),)), Branch("b", (WAIT,))))
-    tree = (make.code_step("one"), WAIT, LoopStep("each", [1], "item", (inner,)))
+    cases = (Case("{{ true }}", (make.code_step("yes"),)),)
+    choice = SwitchStep("pick", cases, (make.code_step("no"),))
+    tree = (make.code_step("one"), WAIT, LoopStep("each", [1], "item", (inner,)), choice)
     seen: list[str] = []
 
     def change(path: str, step: CodeStep) -> CodeStep:
         seen.append(path)
         return evolve(step, source="changed")
 
-    one, wait, each = replaced(tree, change)
-    assert seen == ["steps[0]", "steps[2].steps[0].branches[0].steps[0]"]
+    changed = replaced(make.definition(*tree, on_failure=(make.code_step("tell"),)), change)
+    one, wait, each, pick = changed.steps
+    assert seen == [
+        "steps[0]",
+        "steps[2].steps[0].branches[0].steps[0]",
+        "steps[3].cases[0].steps[0]",
+        "steps[3].else[0]",
+        "onFailure[0]",
+    ]
+    new = make.code_step("yes", source="changed"), make.code_step("no", source="changed")
+    assert pick == SwitchStep("pick", (Case("{{ true }}", new[:1]),), new[1:])
     assert one == evolve(tree[0], source="changed")
     assert wait is WAIT
     (both,) = each.steps  # type: ignore[union-attr]

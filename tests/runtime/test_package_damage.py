@@ -48,6 +48,21 @@ def test_only_files_and_folders_are_taken_from_an_installer(tmp_path: Path, tric
     assert not any("s3cret" in path.read_text() for path in (tmp_path / "kept").glob("m*"))
 
 
+def test_what_an_installer_left_is_for_all_to_read(tmp_path: Path) -> None:
+    """Nobody else may write to it, what could be run still can, and compiled files still fit."""
+    (left := tmp_path / "left").mkdir()
+    for name, mode in (("module", 0o600), ("program", 0o4711), ("open", 0o666)):
+        (left / name).write_text(name)
+        (left / name).chmod(mode)
+        os.utime(left / name, ns=(1, 1_234_567_891))
+    copied(tmp_path)
+    found = {path.name: path.stat() for path in (tmp_path / "kept").iterdir()}
+    modes = {name: facts.st_mode & 0o7777 for name, facts in found.items()}
+    assert modes == {"module": 0o644, "program": 0o755, "open": 0o644}
+    assert {facts.st_mtime_ns for facts in found.values()} == {1_234_567_891}
+    assert (tmp_path / "kept" / "module").read_text() == "module"
+
+
 def spoil_content(modules: Path) -> None:
     (modules / "a==1").write_bytes(b"evil")
 

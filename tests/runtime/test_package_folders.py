@@ -39,9 +39,10 @@ class Notes:
     modules = cure = "site"
 
     def __init__(self, size: int = 1) -> None:
-        self.size, self.runs = size, 0
+        self.size, self.runs, self.locks = size, 0, 0
 
     async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+        self.locks += 1
         return " ".join(packages)
 
     async def install(
@@ -99,6 +100,13 @@ class TestNoted(TestFolders):
     def grow_old(self, environments: Environments) -> None:
         assert isinstance(environments, NotedEnvironments)
         environments.grow_old()
+
+
+async def test_what_was_resolved_is_not_resolved_again(tmp_path: Path) -> None:
+    """Needs without a lock share what is there, whatever the index has by now. PK-4."""
+    notes = Notes()
+    needs = [await folders(tmp_path, notes).prepare(python("a==1")) for _ in range(2)]
+    assert (needs[0], notes.locks) == (needs[1], 1)
 
 
 async def test_of_many_at_once_one_installs(tmp_path: Path) -> None:
@@ -288,6 +296,20 @@ async def test_a_full_or_closed_disk_is_an_error_of_its_own(tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
     with pytest.raises(PackagesUnavailable, match="file"):
         await folders(tmp_path / "file").prepare(python("a==1"))
+
+
+@pytest.mark.parametrize("report", ["[" * 1_000_000, "{", "9" * 9_999])
+async def test_a_report_that_cannot_be_read_is_an_error_of_its_own(
+    tmp_path: Path, report: str
+) -> None:
+    """Code of a package may have written it, where builds are allowed. PK-3."""
+
+    class Strange(Notes):
+        async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+            return str(json.loads(report))
+
+    with pytest.raises(PackagesUnavailable, match="what was resolved cannot be read"):
+        await folders(tmp_path, Strange()).prepare(python("a==1"))
 
 
 def asking(*needs: Needs) -> Callable[[], Awaitable[Collection[Needs]]]:

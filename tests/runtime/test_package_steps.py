@@ -14,7 +14,8 @@ from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox.isolation.config import LADDER, PROCESS
 from adapters_runtime.sandbox.isolation_level import Isolation
 from shelves import Shelf, registry
-from wfcore.model.workflow import Language, Needs
+from wfcore.model.work import SCRIPTS
+from wfcore.model.workflow import Language, Needs, Runtime
 from wfcore.ports.runtime import StepEnd, StepJob
 from wfcore.testing.contracts.steps import job, silent
 from wfcore.testing.fakes_running import DictFiles
@@ -135,21 +136,25 @@ JAVASCRIPT = {
 }
 
 
-@pytest.mark.parametrize("language", [Language.JAVASCRIPT, Language.TYPESCRIPT])
+@pytest.mark.parametrize("runtime", Runtime)
+@pytest.mark.parametrize("language", SCRIPTS)
 @pytest.mark.parametrize("case", JAVASCRIPT)
 async def test_javascript_imports_what_was_installed(
     runner: CodeStepRunner,
     environments: PackageEnvironments,
-    able: Callable[[Language], None],
+    able: Callable[..., None],
     case: str,
     language: Language,
+    runtime: Runtime,
 ) -> None:
     """`require` and `import` both find the packages, and what those import themselves. PK-5."""
-    able(language)
+    able(language, runtime)
     source = JAVASCRIPT[case]
     if language is Language.TYPESCRIPT:
         source = f"type None = null;\n{source}"
-    end = await ran(runner, environments, bringing(source, language, *MODERN))
+    asked = bringing(source, language, *MODERN)
+    asked = evolve(asked, step=evolve(asked.step, runtime=runtime))
+    end = await ran(runner, environments, asked)
     assert (end.output, end.error) == (2 if "modern" in source else 1, None)
 
 

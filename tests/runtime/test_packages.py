@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -14,9 +15,11 @@ from attrs import evolve
 from adapters_runtime.code.languages import Interpreters
 from adapters_runtime.code.packages import environments as module
 from adapters_runtime.code.packages.environments import PackageEnvironments
+from adapters_runtime.code.packages.installers import Pip
 from shelves import Shelf, operator, registry, wheel
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs
+from wfcore.ports.runtime import LanguageState
 
 
 def python(*packages: str) -> Needs:
@@ -117,6 +120,17 @@ async def test_a_missing_installer_is_told_with_its_cure(
     bare = {**shelf.environment, "PATH": str(tmp_path / "bin")}
     with pytest.raises(PackagesUnavailable, match=r"npm is not here.*apt-get install npm"):
         await PackageEnvironments(tmp_path / "p", bare).prepare(javascript("common@1.0.0"))
+
+
+async def test_the_pip_of_the_steps_serves_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the server's own Python has no pip, that of the steps' says what is configured."""
+    (tmp_path / "pip.conf").write_text("[global]\ntimeout = 61\n")
+    pip = Pip({"PATH": os.environ["PATH"], "PIP_CONFIG_FILE": str(tmp_path / "pip.conf")})
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    state = LanguageState(Language.PYTHON, available=True, path=sys.executable)
+    assert "61" in await pip._listed(state)
 
 
 async def test_the_npm_of_the_wheel_serves_too(

@@ -49,12 +49,27 @@ def test_what_is_large_goes_sooner() -> None:
     spares, made = Pools[str, int]("usual", is_large=lambda kind: kind == "node"), []
     for kind in ("node", "lua"):
         spares.take(kind, 1.0)
+    spares.take("node", 1.0)
     filled(spares, made)
     assert len(list(spares)) == 3
     assert spares.next_look_s(1.0) == LARGE_IDLE_S
     assert len(spares.surplus(1.0 + LARGE_IDLE_S)) == 1
     assert spares.take("node", 100.0) is None
     assert spares.take("lua", 100.0) is not None
+
+
+def test_what_is_large_is_made_for_steps_that_follow_one_another() -> None:
+    """However many steps come one by one, nothing is started that none of them uses."""
+    spares, made = Pools[str, int]("usual", is_large=lambda kind: kind == "node"), []
+    filled(spares, made)
+    for now in range(1, 1000, 40):
+        assert spares.surplus(float(now)) == []
+        assert spares.take("node", float(now)) is None
+        assert spares.missing() is None
+    for now in (1000.0, 1001.0):
+        assert spares.take("node", now) is None
+    filled(spares, made)
+    assert spares.take("node", 1002.0) is not None
 
 
 def test_a_rush_gets_more_and_quiet_takes_them_back() -> None:

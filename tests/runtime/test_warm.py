@@ -188,6 +188,15 @@ async def test_random_numbers_are_its_own(pair: Pair) -> None:
     assert all(isinstance(number, float) for number in drawn)
 
 
+async def test_the_process_list_shows_the_program_and_the_execution(pair: Pair) -> None:
+    """The words of the program and whose step it is, and nothing of what stood there before."""
+    source = "import json; print(json.dumps(open('/proc/self/cmdline').read().rstrip(chr(0))))"
+    await pair.warm.run(job("", Language.PYTHON), silent)
+    shown = (await pair.warm.run(job(source), silent)).output
+    assert isinstance(shown, str)
+    assert re.fullmatch(r"WF_EXECUTION_ID=exec_\w+", shown.split("\0")[-1])
+
+
 async def test_lines_come_at_once(pair: Pair, able: Callable[[Language], None]) -> None:
     """With monitoring, lines leave a waiting interpreter as they are written."""
     sources = {

@@ -97,7 +97,7 @@ class PackageEnvironments:
         except OSError as trouble:
             where = f"{trouble.filename}: " if trouble.filename else ""
             raise PackagesUnavailable(f"{where}{trouble.strerror or trouble}") from None
-        except ValueError as mistake:
+        except (ValueError, RecursionError) as mistake:
             raise PackagesUnavailable(f"what was resolved cannot be read: {mistake}") from None
         return needs
 

@@ -39,16 +39,16 @@ def from_pip(report: Any, platform: str, *, wheels_only: bool) -> str:
     """
     pinned = {}
     for one in _list(report, "install"):
-        name, version, url = _text(one, "metadata", "name"), _text(one, "metadata", "version"), ""
-        url = _text(one, "download_info", "url")
+        name, version = _text(one, "metadata", "name"), _text(one, "metadata", "version")
+        found = _mapping(one, "download_info")
         if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version):
             raise PackagesUnavailable("pip resolved a package whose name or version is none")
-        if one.get("is_direct") is not False or "archive_info" not in one["download_info"]:
+        if one.get("is_direct") is not False or "archive_info" not in found:
             raise PackagesUnavailable(f"{name} is named by address or path; {_ELSEWHERE}")
-        if wheels_only and not urlsplit(url).path.endswith(".whl"):
+        if wheels_only and not urlsplit(_text(found, "url")).path.endswith(".whl"):
             raise PackagesUnavailable(f"{name}=={version} is there as source only, without a wheel")
-        digest = one["download_info"]["archive_info"].get("hashes", {}).get("sha256", "")
-        if not _SHA256.fullmatch(str(digest)):
+        digest = _text(_mapping(_mapping(found, "archive_info"), "hashes", {}), "sha256")
+        if not _SHA256.fullmatch(digest):
             raise PackagesUnavailable(f"the index gives no sha256 of {name}=={version}")
         pinned[f"{name}=={version}"] = digest
     return _written({"platform": platform, "packages": pinned})

@@ -12,6 +12,7 @@ from typing import Any
 from attrs import evolve
 
 from wfcore.model.json import Json
+from wfcore.model.work import SCRIPTS
 from wfcore.model.workflow import (
     CodeStep,
     Definition,
@@ -20,8 +21,8 @@ from wfcore.model.workflow import (
     Needs,
     ParallelStep,
     Step,
+    SwitchStep,
     lists_of,
-    walk,
 )
 from wfcore.rules.definition.values import Findings, accepting, any_of, below
 from wfcore.rules.limits import MAX_PACKAGES, MAX_REQUIREMENT
@@ -141,12 +142,13 @@ def _check_npm(name: str, version: Json, path: str, findings: Findings) -> None:
 
 _FIELDS = {
     "requirements": (Language.PYTHON,),
-    "packages": (Language.JAVASCRIPT, Language.TYPESCRIPT),
+    "packages": SCRIPTS,
+    "runtime": SCRIPTS,
 }
 
 
 def package_problems(language: Language, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Packages of one language on a step of another language. PK-2."""
+    """Packages or a runtime of one language on a step of another language. PK-2."""
     for field, languages in _FIELDS.items():
         if values.get(field) and language not in languages:
             yield field, f"is for language {' and '.join(languages)} only"
@@ -166,7 +168,7 @@ def locked(definition: Definition, found: Mapping[Needs, Needs]) -> Definition:
         now = found.get(step.needs) if step.needs else None
         return evolve(step, lock=now.lock) if now else step
 
-    return evolve(definition, steps=replaced(definition.steps, change)) if found else definition
+    return replaced(definition, change) if found else definition
 
 
 def needs_of(definition: Definition) -> Mapping[Needs, str]:
@@ -175,31 +177,45 @@ def needs_of(definition: Definition) -> Mapping[Needs, str]:
     that states it.
     """
     found: dict[Needs, str] = {}
-    for path, step in walk(definition.steps):
+    for path, step in definition.located():
         if isinstance(step, CodeStep) and step.needs is not None:
             field = "requirements" if step.requirements else "packages"
             found.setdefault(step.needs, below(path, field))
     return found
 
 
-def replaced(
-    steps: tuple[Step, ...], change: Callable[[str, CodeStep], CodeStep], path: str = "steps"
-) -> tuple[Step, ...]:
-    """The same tree with every code step as *change* makes it of its path and itself."""
+Change = Callable[[str, CodeStep], CodeStep]
+
+
+def replaced(definition: Definition, change: Change) -> Definition:
+    """*definition* with every code step as *change* makes it of its path and itself."""
+    steps = _all_replaced(definition.steps, change, "steps")
+    on_failure = _all_replaced(definition.on_failure, change, "onFailure")
+    return evolve(definition, steps=steps, on_failure=on_failure)
+
+
+def _all_replaced(steps: tuple[Step, ...], change: Change, path: str) -> tuple[Step, ...]:
     return tuple(_replaced(step, change, f"{path}[{at}]") for at, step in enumerate(steps))
 
 
-def _replaced(step: Step, change: Callable[[str, CodeStep], CodeStep], path: str) -> Step:
+def _replaced(step: Step, change: Change, path: str) -> Step:
     match step:
         case CodeStep():
             return change(path, step)
         case ParallelStep():
             branches = tuple(
-                evolve(branch, steps=replaced(inside, change, f"{path}.{below}"))
+                evolve(branch, steps=_all_replaced(inside, change, f"{path}.{below}"))
                 for branch, (below, inside) in zip(step.branches, lists_of(step), strict=True)
             )
             return evolve(step, branches=branches)
+        case SwitchStep():
+            cases = tuple(
+                evolve(case, steps=_all_replaced(case.steps, change, f"{path}.cases[{at}].steps"))
+                for at, case in enumerate(step.cases)
+            )
+            otherwise = _all_replaced(step.otherwise, change, f"{path}.else")
+            return evolve(step, cases=cases, otherwise=otherwise)
         case LoopStep():
-            return evolve(step, steps=replaced(step.steps, change, f"{path}.steps"))
+            return evolve(step, steps=_all_replaced(step.steps, change, f"{path}.steps"))
         case _:
             return step

@@ -7,18 +7,23 @@ from typing import Any, Protocol, cast
 from attrs import evolve
 
 from wfcore.errors import StoreUnavailable
+from wfcore.ports.notices import NotDelivered
 from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
-from wfcore.testing.simulator.asks import Signal
+from wfcore.testing.simulator.asks import Signal, sleep
 from wfcore.testing.simulator.chance import AT_HINT, Kind
 from wfcore.testing.simulator.driver import Driver, End, Task
 from wfcore.testing.simulator.ports import SimClock, SimWakeup, WallClock
+from wfcore.testing.simulator.post import Post
 from wfcore.testing.simulator.runner import Ledger, Onlooker, SimRunner
 from wfcore.testing.simulator.worker import Worker
+from wfcore.usecases.notices.sending import Sending, settle_notice, take_notices
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.sweeping import next_deadline, sweep
 
 SWEEP_MS = 2_000
+TELL_MS = 500
+TOLD_AT_ONCE = 5
 
 
 class Surroundings(Protocol):
@@ -34,6 +39,8 @@ class Surroundings(Protocol):
     def ledger(self) -> Ledger: ...
     @property
     def judge(self) -> Onlooker: ...
+    @property
+    def post(self) -> Post | None: ...
     def store_of(self, clock: Clock) -> Store:
         """A handle on the one store, in a process with that clock."""
 
@@ -78,6 +85,8 @@ class Node:
         self.spawn("claims", self.engine.claims())
         self.spawn("heart", self.engine.heartbeats())
         self.spawn("scheduler", self._sweeps())
+        if self._around.post is not None:
+            self.spawn("outbox", self._tells(self._around.post))
 
     def crash(self) -> None:
         """Everything of this process ends where it stands."""
@@ -146,6 +155,24 @@ class Node:
                 await sweep(self.services)
                 pause = await self._pause()
             await self.wakeup.timer_due.wait(pause)
+
+    async def _tells(self, post: Post) -> None:
+        """What is due goes out, one after another; each attempt is on record before."""
+        while True:
+            begun = self._around.driver.turns
+            with suppress(StoreUnavailable):
+                for sending in await take_notices(self.services, TOLD_AT_ONCE):
+                    await self._tell(post, sending, begun)
+            await sleep(TELL_MS)
+
+    async def _tell(self, post: Post, sending: Sending, begun: int) -> None:
+        failure: NotDelivered | None = None
+        try:
+            await post.send(sending, begun)
+        except NotDelivered as failed:
+            failure = failed
+        with suppress(StoreUnavailable):  # then it counts as failed, and is due again later
+            await settle_notice(self.services, sending, failure)
 
     async def _pause(self) -> int:
         due = await next_deadline(self.services)
