@@ -1,12 +1,12 @@
 """
-Being told: the settings of channels, and what sends by them.
+Notices: the settings of channels, and the notifiers that send by them.
 
 `WFCORE_SMTP_URL` makes the channel `mail`, `WFCORE_NOTIFY_<NAME>` one with that name in small
 letters. A scheme that is not ours is looked for among installed packages. Decisions 107, 138.
 """
 
 import re
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from wfcore.errors import InvalidInput
 from wfcore.model.notice import NoticeKind
-from wfcore.ports.notices import Message, NoticeLine, Notifier
+from wfcore.ports.notices import Message, NoticeLine, NoticeRefused, Notifier
 from wfcore.rules.notices.facts import MAIL
 from wfcore.usecases.services import Services
 from wfcore.wire.languages import ENGLISH, LANGUAGES
@@ -27,6 +27,7 @@ NOTIFIERS = "wfcore.notifiers"
 SMTP_URL = "WFCORE_SMTP_URL"
 MAIL_FROM = "WFCORE_MAIL_FROM"
 ROOMS = "WFCORE_NOTIFY_"
+FAILURE_CHANNELS = "WFCORE_FAILURE_CHANNELS"
 MOST_ROWS = 50
 _NAME = re.compile(f"{ROOMS}([A-Z][A-Z0-9_]*)")
 
@@ -36,6 +37,7 @@ class NoticeSettings:
     """
     `smtp`: where mail is handed in, `sender` who it is from. `rooms`: the URL of each other
     channel. `templates`: the folder with the operator's own. `rows`: of an approval, in a mail.
+    `failure_channels`: where every failure is told. NT-8.
     """
 
     smtp: str | None = field(default=None, repr=False)
@@ -44,6 +46,7 @@ class NoticeSettings:
     templates: Path | None = None
     language: str = ENGLISH
     rows: int = 0
+    failure_channels: tuple[str, ...] = ()
 
     @property
     def channels(self) -> frozenset[str]:
@@ -56,19 +59,20 @@ def is_of_a_channel(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def notice_settings(env: Mapping[str, str], raw: Mapping[str, str]) -> NoticeSettings:
-    """What *env* says; *raw* has the variables whose names are free. Raises `InvalidInput`."""
+def notice_settings(env: Mapping[str, str]) -> NoticeSettings:
+    """What *env* says. Raises `InvalidInput`."""
     smtp, sender = env.get(SMTP_URL) or None, env.get(MAIL_FROM) or None
     if smtp is not None:
         _require_mail(smtp, sender)
     rooms = {}
-    for name, url in raw.items():
+    for name, url in env.items():
         named = _NAME.fullmatch(name)
         if named is not None and url:
             rooms[named[1].lower()] = url
     if MAIL in rooms:
         raise InvalidInput(f"{ROOMS}MAIL", f"the channel mail is set by {SMTP_URL}")
     folder = env.get("WFCORE_NOTICE_TEMPLATES")
+    offered = (*rooms, *((MAIL,) if smtp else ()))
     return NoticeSettings(
         smtp=smtp,
         sender=sender,
@@ -76,7 +80,23 @@ def notice_settings(env: Mapping[str, str], raw: Mapping[str, str]) -> NoticeSet
         templates=Path(folder).absolute() if folder else None,
         language=_language(env),
         rows=_rows(env),
+        failure_channels=_failure_channels(env, offered),
     )
+
+
+def _failure_channels(env: Mapping[str, str], offered: Collection[str]) -> tuple[str, ...]:
+    named = names_in(env.get(FAILURE_CHANNELS) or "")
+    for name in named:
+        if name not in offered:
+            known = f"known: {', '.join(sorted(offered))}" if offered else "none is set up"
+            raise InvalidInput(FAILURE_CHANNELS, f"{name!r} is not a channel; {known}")
+    return named
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a text that separates them by commas, each once."""
+    parts = (part.strip() for part in text.split(","))
+    return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def _require_mail(smtp: str, sender: str | None) -> None:
@@ -106,6 +126,25 @@ def forget_channels(environment: MutableMapping[str, str]) -> None:
         environment.pop(name, None)
 
 
+class Channels:
+    """A `Notifier` that hands each message to the channel it names."""
+
+    def __init__(self, notifiers: Mapping[str, Notifier]) -> None:
+        self._notifiers = notifiers
+
+    async def send(self, message: Message) -> str:
+        """See `Notifier`."""
+        notifier = self._notifiers.get(message.channel)
+        if notifier is None:
+            raise NoticeRefused(f"{setting_of_channel(message.channel)} is not set")
+        return await notifier.send(message)
+
+
+def setting_of_channel(channel: str) -> str:
+    """What the operator sets for a channel."""
+    return SMTP_URL if channel == MAIL else f"{ROOMS}{channel.upper()}"
+
+
 def new_notifier(
     settings: NoticeSettings, public_url: str | None, allow_private: bool, services: Services
 ) -> Notifier | None:
@@ -116,7 +155,6 @@ def new_notifier(
     if not settings.channels:
         return None
     from adapters_runtime.engine.callbacks import HttpCallbackClient
-    from adapters_runtime.notices.channels import Channels
     from adapters_runtime.notices.mail import MailNotifier, read_sender, read_smtp_url
     from adapters_runtime.notices.rendering import Words
     from adapters_runtime.notices.rooms import FORMS, RoomNotifier, read_room
@@ -128,7 +166,7 @@ def new_notifier(
         server, sender = read_smtp_url(settings.smtp), read_sender(settings.sender)
         made[MAIL] = MailNotifier(server, sender, words)
     for name, url in settings.rooms.items():
-        setting, scheme = f"{ROOMS}{name.upper()}", urlsplit(url).scheme
+        setting, scheme = setting_of_channel(name), urlsplit(url).scheme
         if scheme.partition("+")[0] in FORMS:
             room = read_room(setting, url, allow_private)
             made[name] = RoomNotifier(room, client, words, services.clock)

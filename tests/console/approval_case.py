@@ -1,5 +1,7 @@
 """An approval with rows of every type, and what a reviewer does with it in a browser."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from playwright.sync_api import Page
@@ -46,13 +48,18 @@ def rows(count: int) -> list[dict[str, Any]]:
 class Case:
     """One approval of Ann's, and Bob, who may decide it, too."""
 
-    def __init__(self, site: Site, count: int = 200, **step: Any) -> None:
+    def __init__(
+        self,
+        site: Site,
+        count: int = 200,
+        group: Mapping[str, Any] = MappingProxyType({}),
+        **step: Any,
+    ) -> None:
         self.site = site
-        group = GroupSpec(
-            "payouts", "Payouts", "{{ steps.collect.output.rows }}", COLUMNS, row_key="id"
-        )
+        proposed = "{{ steps.collect.output.rows }}"
+        spec = GroupSpec("payouts", "Payouts", proposed, COLUMNS, row_key="id", **group)
         message = f"{count} payouts wait for release. Check amounts of flagged rows."
-        asked = ApprovalStep("review", message, groups=(group,), **step)
+        asked = ApprovalStep("review", message, groups=(spec,), **step)
         self.bob: Account = site.do(find_or_make(site, "bob"))
         workflow = site.do(site.world.workflow(code("collect"), asked, name="Payout run"))
         self.execution_id = site.do(site.world.start(workflow))

@@ -5,7 +5,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from console.approval_case import Case, approve, bar, cell, kept, pick, rows, show
+from console.approval_case import Case, approve, bar, both, cell, kept, pick, rows, show
 from console.conftest import Site, enter, watched
 from wfcore.model.approval import DecisionSource
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
@@ -98,8 +98,8 @@ def test_a_block_is_pasted(open_page: Page):
             document.activeElement.dispatchEvent(new ClipboardEvent("paste", init));
         }"""
     )
-    assert cell(open_page, "P-1001", "Amount").input_value() == "12"
-    assert cell(open_page, "P-1001", "Note").input_value() == "second"
+    expect(cell(open_page, "P-1001", "Amount")).to_have_value("12")
+    expect(cell(open_page, "P-1001", "Note")).to_have_value("second")
 
 
 def test_set_in_all_rows_that_are_shown(open_page: Page):
@@ -224,8 +224,66 @@ def test_the_inbox_lists_what_waits(site: Site, signed_in: Page, accessible: Any
     signed_in.goto(f"{site.url}/inbox")
     expect(signed_in.get_by_role("listitem")).to_contain_text("Payout run")
     expect(signed_in.get_by_role("listitem")).to_contain_text("2 rows")
-    expect(signed_in.get_by_role("listitem")).to_contain_text("rejected by itself in")
+    expect(signed_in.get_by_role("listitem")).to_contain_text("rejected automatically in")
     accessible(signed_in)
     signed_in.keyboard.press("j")
     signed_in.keyboard.press("Enter")
     bar(signed_in).wait_for()
+
+
+def test_what_an_approval_loads(case: Case, signed_in: Page):
+    """12 KB of scripts with the page; the rest by the first touch, before it is needed. B2."""
+    loaded: list[str] = []
+    signed_in.on("request", lambda one: loaded.append(one.url.rpartition("/")[2]))
+    show(case, signed_in)
+    scripts = {name for name in loaded if name.endswith(".js")}
+    early = "app words approval desk review table values follow"
+    assert scripts == {f"{name}.js" for name in early.split()}
+    with signed_in.expect_request("**/editing.js"):
+        cell(signed_in, "P-1001", "Amount").focus()
+
+
+def test_a_row_goes_back_to_what_was_proposed(case: Case, open_page: Page):
+    """One button takes back all cells of a row, and Undo brings them again."""
+    was = cell(open_page, "P-1001", "Amount").input_value()
+    cell(open_page, "P-1001", "Amount").fill("5")
+    cell(open_page, "P-1001", "Note").fill("x")
+    open_page.get_by_role("button", name="Back to what was proposed: P-1001").click()
+    expect(cell(open_page, "P-1001", "Amount")).to_have_value(was)
+    expect(cell(open_page, "P-1001", "Note")).to_have_value("")
+    expect(bar(open_page)).not_to_contain_text("edited")
+    bar(open_page).get_by_role("button", name="Undo").click()
+    expect(cell(open_page, "P-1001", "Note")).to_have_value("x")
+
+
+def test_rows_are_added(site: Site, signed_in: Page, accessible: Callable[[Page], None]):
+    """Where the step allows it: with a key of its own; a draft keeps it, and it is released."""
+    case = Case(site, 2, group={"allow_add": True})
+    show(case, signed_in)
+    signed_in.get_by_role("button", name="Add a row").click()
+    expect(bar(signed_in)).to_contain_text("3 of 3 rows")
+    bar(signed_in).get_by_role("button", name="to correct").click()
+    expect(cell(signed_in, "3", "Payout")).to_be_focused()
+    cell(signed_in, "3", "Payout").fill("P-9")
+    cell(signed_in, "P-9", "Due").fill("2026-12-24")
+    cell(signed_in, "P-9", "Amount").fill("12,5")
+    accessible(signed_in)
+    signed_in.reload()
+    expect(cell(signed_in, "P-9", "Amount")).to_have_value("12,5")
+    approve(signed_in)
+    expect(signed_in.get_by_text("Approved by")).to_be_visible()
+    rows = case.now().groups[0].items
+    assert [row["id"] for row in rows] == ["P-1000", "P-1001", "P-9"]
+    assert rows[2] == {"id": "P-9", "due": "2026-12-24", "amount": 12.5}
+    signed_in.get_by_text("1 change", exact=True).click()
+    expect(signed_in.locator(".history .changes")).to_have_text("P-9 added")
+
+
+def test_somebody_elses_deed_is_shown_at_once(site: Site, signed_in: Page):
+    """A change of rows is a banner within a second or two, and what was typed stays. B7."""
+    case = Case(site, 3, **both(required_approvals=2))
+    show(case, signed_in)
+    cell(signed_in, "P-1001", "Note").fill("mine")
+    case.decide(case.bob)
+    expect(signed_in.get_by_text("bob@example.org agreed: 1 of 2.")).to_be_visible(timeout=4_000)
+    expect(cell(signed_in, "P-1001", "Note")).to_have_value("mine")

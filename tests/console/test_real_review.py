@@ -72,3 +72,21 @@ def test_all_of_it_works_without_scripts(site: Site, browser: Browser) -> None:
     assert page.locator("html").bounding_box()["width"] <= 390
     context.close()
     assert case.now().answers == {"reason": "now", "limit": 7}
+
+
+def test_somebody_else_decides_in_my_place(site: Site, signed_in: Page, accessible: Any) -> None:
+    """From the page, without scripts too; whom the page may not name is told there. AP-36."""
+    case = Case(site, 2, approvers=("ann@example.org",), delegable=True)
+    page = signed_in
+    page.goto(case.url)
+    page.get_by_text("Let somebody else decide in your place").click()
+    accessible(page)
+    page.get_by_label("E-mail or account id").fill("ann@example.org")
+    page.get_by_role("button", name="Let them decide").click()
+    expect(page.get_by_role("alert")).to_contain_text("somebody else")
+    page.get_by_text("Let somebody else decide in your place").click()
+    page.get_by_label("E-mail or account id").fill("bob@example.org")
+    page.get_by_role("button", name="Let them decide").click()
+    expect(page.get_by_text("ann@example.org lets bob@example.org decide until")).to_be_visible()
+    case.decide(case.bob)
+    assert case.now().status is ApprovalStatus.APPROVED

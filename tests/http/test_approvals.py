@@ -224,10 +224,20 @@ async def test_an_external_system_decides(world: World, decision: str):
     assert (seen["decisionSource"], seen["comment"]) == ("webhook", "c")
 
 
+async def test_an_external_system_answers_what_is_asked(world: World):
+    """Its answers are stored with its decision. AP-30."""
+    _, id = await world.paused(fields=(Column("why", "Why", required=True),))
+    body = {"approvalId": id, "decision": "approve"}
+    assert (await world.post(RESPOND, body)).status_code == 400
+    assert (await world.post(RESPOND, {**body, "answers": {"why": "so"}})).status_code == 200
+    assert (await world.get(f"/api/v1/approvals/{id}")).json()["answers"] == {"why": "so"}
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
         ({"decision": "approve"}, 400),
+        ({"approvalId": "appr_0", "decision": "approve", "answers": None}, 400),
         ({"approvalId": 1, "decision": "approve"}, 400),
         ({"approvalId": "appr_0"}, 400),
         ({"approvalId": "appr_0", "decision": "maybe"}, 400),

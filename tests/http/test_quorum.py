@@ -238,3 +238,41 @@ async def test_reminders_are_in_the_stream(world: World):
     assert reminder["data"] == {
         "step": "review", "approvalId": id, "expiresAt": one["expiresAt"], "before": 10_000,
     }  # fmt: skip
+
+
+async def test_each_reader_sees_whether_they_can_decide_and_why_not(world: World):
+    """In lists and details: the owner may not, an approver may, once, and nobody later. AP-10."""
+    who = await people(world)
+    _, id = await world.paused(
+        required_approvals=2, approvers=("bob@example.org", "cyd@example.org")
+    )
+
+    async def told(name: str) -> tuple[bool, str | None]:
+        detail = (await world.get(f"/api/v1/approvals/{id}", headers=who[name])).json()
+        rows = (await world.get("/api/v1/approvals", headers=who[name])).json()["approvals"]
+        of_run = f"/api/v1/approvals/execution/{detail['executionId']}"
+        rows += (await world.get(of_run, headers=who[name])).json()["approvals"]
+        keys = ("canDecide", "whyNot", "workflowName", "approvers", "approvedBy")
+        assert [{key: row[key] for key in keys} for row in rows] == [
+            {key: detail[key] for key in keys}
+        ] * 2
+        assert detail["workflowName"]
+        assert detail["approvers"] == [
+            "bob@example.org",
+            "cyd@example.org",
+        ]
+        return detail["canDecide"], detail["whyNot"]
+
+    assert await told("bob") == (True, None)
+    assert await told("ann") == (False, "You are not an approver of this approval, or not now")
+    await Door(world, id, "v1").decide(who["bob"])
+    assert await told("bob") == (False, "You have approved this already")
+    await Door(world, id, "v1").decide(who["cyd"])
+    assert await told("cyd") == (False, "The approval has already been decided")
+
+
+async def test_approvals_are_listed_by_their_expiry(world: World):
+    """The first to expire first, whenever it was opened."""
+    ids = [(await world.paused(timeout_ms=ms))[1] for ms in (9_000_000, 3_000_000, 6_000_000)]
+    rows = (await world.get("/api/v1/approvals?sort=expiresAt")).json()["approvals"]
+    assert [row["id"] for row in rows] == [ids[1], ids[2], ids[0]]

@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+import signal
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +24,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Variable
 from wfcore.ports.notices import Message
 from wfcore.rules.notices.delivery import DELAYS
+from wfcore.time import DAY, HOUR
 from wfcore.usecases.notices.managing import list_notices
 from wfcore.usecases.services import Policy
 
@@ -50,11 +53,11 @@ def notifier(world: World, post: MailServer) -> MailNotifier:
 
 
 @asynccontextmanager
-async def sending(world: World, by: MailNotifier) -> AsyncIterator[NoticeLoop]:
+async def sending(world: World, by: MailNotifier) -> AsyncIterator[None]:
     loop = NoticeLoop(world.services, by)
     task = asyncio.create_task(loop.run())
     try:
-        yield loop
+        yield
     finally:
         loop.loop.stop()
         await task
@@ -71,11 +74,18 @@ async def states(world: World) -> list[NoticeStatus]:
     return [one.status for one in found.rows]
 
 
+async def ended(world: World, status: NoticeStatus = NoticeStatus.SENT, count: int = 1) -> None:
+    """Wait until so many notices have ended like this."""
+    async with asyncio.timeout(LONG_S):
+        while (await states(world)).count(status) < count:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.005)
+
+
 async def test_an_approver_is_mailed_a_link_that_works(world: World, post: MailServer) -> None:
     """From the step to the page: the link of the mail opens the approval without signing in."""
     await world.paused(approvers=(BOB,))
-    async with sending(world, notifier(world, post)) as loop:
-        await until(lambda: loop.sent)
+    async with sending(world, notifier(world, post)):
+        await ended(world)
     (mail,) = post.mails
     assert await states(world) == [NoticeStatus.SENT]
     (link,) = re.findall(r"http\S+", text_of(mail))
@@ -88,8 +98,8 @@ async def test_links_fetched_a_hundred_times_change_nothing(
 ) -> None:
     """Scanners of mail open every link; the database stays as it is, row by row."""
     await world.paused(approvers=(BOB,))
-    async with sending(world, notifier(world, post)) as loop:
-        await until(lambda: loop.sent)
+    async with sending(world, notifier(world, post)):
+        await ended(world)
     links = {*re.findall(r'http[^\s"<]+', text_of(post.mails[0]))}
     links |= {*re.findall(r'href="([^"]+)"', text_of(post.mails[0], "html"))}
     assert len(links) == 1
@@ -126,10 +136,50 @@ async def test_killed_between_sending_and_recording(world: World, post: MailServ
     assert await states(world) == [NoticeStatus.DUE]
     world.clock.advance(DELAYS[0])
     async with (
-        sending(world, notifier(world, post)) as one,
-        sending(world, notifier(world, post)) as other,
+        sending(world, notifier(world, post)),
+        sending(world, notifier(world, post)),
     ):
-        await until(lambda: one.sent + other.sent)
+        await ended(world)
+    assert await states(world) == [NoticeStatus.SENT]
+    assert len(post.mails) == 2
+    assert len({mail["Message-ID"] for mail in post.mails}) == 1
+
+
+DIES = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from attrs import evolve
+from adapters_runtime.notices.mail import MailNotifier, read_sender, read_smtp_url
+from adapters_runtime.notices.rendering import Words
+from usecases.conftest import a_world
+from wfcore.usecases.notices.sending import take_notices
+
+async def main(folder, url, now):
+    async with a_world(None, Path(folder)) as world:
+        world.clock.advance(int(now) - world.clock.now())
+        (sending,) = await take_notices(world.services, 5)
+        await MailNotifier(read_smtp_url(url), read_sender("a@example.org"), Words(None)).send(
+            sending.message
+        )
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_a_process_that_is_killed_after_sending(
+    world: World, post: MailServer, tmp_path: Path
+) -> None:
+    """Killed with the mail taken, nothing recorded: one more of the same Message-ID, then none."""
+    await world.paused(approvers=(BOB,))
+    command = (sys.executable, "-c", DIES, str(tmp_path), post.url, str(world.clock.now()))
+    killed = await asyncio.create_subprocess_exec(*command, cwd=Path(__file__).parents[1])
+    assert await asyncio.wait_for(killed.wait(), LONG_S) == -signal.SIGKILL
+    assert len(post.mails) == 1
+    world.clock.advance(HOUR)
+    async with sending(world, notifier(world, post)):
+        await ended(world)
+    world.clock.advance(DAY)
     assert await states(world) == [NoticeStatus.SENT]
     assert len(post.mails) == 2
     assert len({mail["Message-ID"] for mail in post.mails}) == 1
@@ -147,8 +197,8 @@ async def test_no_secret_is_in_a_mail(world: World, post: MailServer) -> None:
     secret = {"token": Variable("token", secret=True)}
     await world.start(await world.workflow(step, variables=secret), token=CANARY)
     await world.run()
-    async with sending(world, notifier(world, post)) as loop:
-        await until(lambda: loop.sent)
+    async with sending(world, notifier(world, post)):
+        await ended(world)
     (mail,) = post.mails
     assert "look at ***" in text_of(mail) or "look at •••" in text_of(mail)
     assert CANARY not in mail.as_string() + text_of(mail) + text_of(mail, "html")
@@ -160,8 +210,8 @@ async def test_operators_manage_notices(world: World, post: MailServer) -> None:
 
     await world.paused(approvers=(BOB,))
     post.refuses()
-    async with sending(world, notifier(world, post)) as loop:
-        await until(lambda: loop.given_up)
+    async with sending(world, notifier(world, post)):
+        await ended(world, NoticeStatus.FAILED)
     ann = await world.sign_in()
     ways = (("GET", ""), ("POST", "/ntc_1/retry"), ("POST", "/test"))
     bodies = {"/test": {"channel": "mail", "to": BOB}}
@@ -178,8 +228,12 @@ async def test_operators_manage_notices(world: World, post: MailServer) -> None:
     assert [answer.status_code for answer in answers] == [200, 409]
     tested = await world.http.post("/api/notices/test", headers=ann, json=bodies["/test"])
     assert tested.json()["kind"] == "test"
-    async with sending(world, notifier(world, post)) as loop:
-        await until(lambda: loop.sent == 2)
+    page = (await world.http.get("/api/notices?size=1", headers=ann)).json()
+    rest = await world.http.get(f"/api/notices?size=1&after={page['next']}", headers=ann)
+    both = [found["notices"][0]["id"] for found in (page, rest.json())]
+    assert both == [tested.json()["id"], one["id"]]
+    async with sending(world, notifier(world, post)):
+        await ended(world, count=2)
     unknown = {"channel": "gone"}
     refused = await world.http.post("/api/notices/test", headers=ann, json=unknown)
     assert (refused.status_code, "there are: mail" in refused.text) == (400, True)

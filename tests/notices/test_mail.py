@@ -1,14 +1,18 @@
 """Mail over real sockets: what arrives, what a hostile name can do, and by which connection."""
 
+import asyncio
 import re
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from adapters_runtime.notices import mail
 from adapters_runtime.notices.mail import MailNotifier, read_sender, read_smtp_url
 from adapters_runtime.notices.rendering import Words
 from notices.mail_server import PASSWORD, MailServer, a_mail_server, text_of
@@ -20,6 +24,7 @@ from wfcore.testing.contracts.notifier import a_message
 
 SENDER = read_sender("flows@example.org")
 BASE = "https://flows.example.org"
+MOST_S = 10
 
 
 @pytest.fixture
@@ -122,6 +127,24 @@ async def test_nobody_listens() -> None:
             await notifier.send(Message("n", "mail", "a@example.org", "en", _test()))
 
 
+async def test_a_silent_server_keeps_nobody_else_waiting() -> None:
+    """Mails that nobody answers take neither the threads of others nor the end of the process."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        url = f"smtp://127.0.0.1:{silent.getsockname()[1]}?tls=none"
+        notifier = MailNotifier(read_smtp_url(url), SENDER, Words(None))
+        message = Message("n", "mail", "a@example.org", "en", _test())
+        mails = [asyncio.create_task(notifier.send(message)) for _ in range(40)]
+        for _ in mails:
+            await asyncio.sleep(0)
+        async with asyncio.timeout(MOST_S):
+            await asyncio.to_thread(int)
+        assert not any(one.done() for one in mails)
+        assert all(one.daemon for one in threading.enumerate() if one.name == "mail")
+        for one in mails:
+            one.cancel()
+        await asyncio.gather(*mails, return_exceptions=True)
+
+
 def _test() -> tuple[NoticeLine, ...]:
     return (NoticeLine(NoticeKind.TEST, "/"),)
 
@@ -207,3 +230,32 @@ def test_urls_that_can_be_read() -> None:
     assert "p:w" not in repr(one)
     two = read_smtp_url("smtps://mail.example.org:2465")
     assert (two.port, two.tls, two.user) == (2465, "tls", None)
+
+
+async def test_a_server_that_never_comes_to_an_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conversation as a whole has a limit, also one of a server that says a little for ever."""
+    monkeypatch.setattr(mail, "CONVERSATION_S", 0.2)
+    left = asyncio.Event()
+
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while True:
+                writer.write(b"220-and another thing\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        left.set()
+
+    server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    async with server, asyncio.timeout(MOST_S):
+        url = f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}?tls=none"
+        notifier = MailNotifier(read_smtp_url(url), SENDER, Words(None))
+        with pytest.raises(NotDelivered):
+            await notifier.send(Message("n", "mail", "a@example.org", "en", _test()))
+        await left.wait()
+
+
+def test_a_conversation_that_is_over_cannot_be_cut_short(post: MailServer) -> None:
+    """The limit may strike as the conversation ends: nothing is raised where nobody hears it."""
+    talk = mail._Conversation("127.0.0.1", post.port, None)
+    talk.close()
+    talk._cut()

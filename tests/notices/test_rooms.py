@@ -9,7 +9,6 @@ from attrs import evolve
 from standardwebhooks import Webhook
 
 from adapters_runtime.engine.callbacks import HttpCallbackClient
-from adapters_runtime.notices.channels import Channels
 from adapters_runtime.notices.rendering import Words
 from adapters_runtime.notices.rooms import FORMS, RoomNotifier, read_room
 from adapters_runtime.system import SystemClock
@@ -18,6 +17,7 @@ from wfcore.errors import InvalidInput
 from wfcore.ports.notices import NotDelivered, NoticeDelayed, NoticeRefused
 from wfcore.testing.contracts import NotifierContract
 from wfcore.testing.contracts.notifier import a_message
+from wfserver.notices import Channels
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 BASE = "https://flows.example.org"
@@ -96,7 +96,8 @@ async def test_teams(post: Chat) -> None:
     """An adaptive card with the link as a button."""
     (card,) = (await sent(post, "teams"))["attachments"]
     assert card["contentType"] == "application/vnd.microsoft.card.adaptive"
-    assert card["content"]["body"][0]["text"] == TITLE
+    title, text = card["content"]["body"]
+    assert (title["text"], title["type"], text["type"]) == (TITLE, "TextBlock", "TextBlock")
     assert card["content"]["actions"] == [
         {"type": "Action.OpenUrl", "title": "Open the approval", "url": LINK}
     ]
@@ -108,6 +109,14 @@ async def test_discord(post: Chat) -> None:
     assert said["allowed_mentions"] == {"parse": []}
     assert len(said["content"]) <= 2_000
     assert said["content"].endswith(LINK)
+
+
+@pytest.mark.parametrize("form", ["teams", "discord"])
+async def test_no_link_hides_behind_other_words(post: Chat, form: str) -> None:
+    """Whoever writes what is asked cannot put another address behind the words of ours."""
+    said = json.dumps(await sent(post, form, step="[Open the approval](https://evil.example)"))
+    assert "evil.example" in said
+    assert "](https://evil" not in said
 
 
 async def test_ntfy(post: Chat) -> None:

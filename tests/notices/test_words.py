@@ -3,14 +3,14 @@
 import re
 from io import BytesIO
 from pathlib import Path
-from string import Formatter
 
 import pytest
-from babel.messages.extract import extract_from_dir
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
+from babel.messages.frontend import parse_mapping_cfg
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
-from adapters_runtime.notices.rendering import TEMPLATES, Words, one_line
+from adapters_runtime.notices.rendering import Words, one_line
 from wfcore.model.notice import NoticeKind
 from wfcore.ports.notices import Message, NoticeLine
 from wfcore.testing.builders import NOW
@@ -35,7 +35,9 @@ ABOUT = {
     "reason": "PLAN_LIMIT",
     "limit": 50_000,
 }
-PLACE = re.compile(r"%\(\w+\)s")
+KEYWORDS = {**DEFAULT_KEYWORDS, "phrase": None}
+ROOT = Path(__file__).parents[2]
+PLACE = re.compile(r"%\(\w+\)s|\{\w+\}")
 
 
 def catalogue(language: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -59,17 +61,27 @@ def test_every_message_is_translated(language: str) -> None:
         wanted = {place for form in message for place in PLACE.findall(form)}
         for form in translation:
             assert set(PLACE.findall(form)) == wanted, form
-            assert "{" not in form
-            assert not any(name for _, name, _, _ in Formatter().parse(form))
+
+
+def _said() -> set[tuple[str, ...]]:
+    """Every message of templates, pages and scripts, where `make messages` looks for them."""
+    with (ROOT / ".ci/babel.cfg").open() as file:
+        methods, options = parse_mapping_cfg(file)
+    homes = {Path(pattern.partition("**")[0]) for pattern, _ in methods}
+    found = set[tuple[str, ...]]()
+    for home in homes:
+        ours = [(pattern.removeprefix(f"{home}/"), how) for pattern, how in methods
+                if Path(pattern.partition("**")[0]) == home]  # fmt: skip
+        said = {pattern.removeprefix(f"{home}/"): one for pattern, one in options.items()}
+        for _, _, text, _, _ in extract_from_dir(ROOT / home, ours, said, KEYWORDS):
+            found.add(_forms(text))
+    return found
 
 
 @pytest.mark.parametrize("language", FOREIGN)
 def test_the_catalogue_has_the_messages_of_the_templates(language: str) -> None:
     """What is said and what is translated are the same set: run `make messages`."""
-    methods = [("**.jinja", "jinja2")]
-    options = {"**.jinja": {"trim_blocks": "true", "lstrip_blocks": "true"}}
-    found = extract_from_dir(TEMPLATES, methods, options)
-    assert {_forms(text) for _, _, text, _, _ in found} == {one for one, _ in catalogue(language)}
+    assert _said() == {one for one, _ in catalogue(language)}
 
 
 @pytest.mark.parametrize("language", FOREIGN)

@@ -19,13 +19,13 @@ from wfcore.rules.approval.machine import (
     Expire,
     Reject,
     Withdraw,
-    command,
     decide,
     expired,
     step_output,
 )
 from wfcore.testing.strategies.values import approvals, texts
 from wfcore.time import EpochMs
+from wfcore.wire.decisions import command
 
 BECOMES = {
     Approve: ApprovalStatus.APPROVED,
@@ -130,7 +130,8 @@ def test_a_decision_changes_nothing_but_what_it_decides(approval, decision, deci
     now, decider = approval.created_at, evolve(decider, account=account)
     decided = decide(approval, decision, decider, now)
     entry = HistoryEntry(now, TOLD[type(decision)], decider.by, decider.source, decider.comment)
-    yes = Assent(decider.by or "", account or decider.by or "", now)
+    by_rule = decider.source is DecisionSource.RULE
+    yes = Assent(decider.by or "", account or decider.by or "", now, is_rule=by_rule)
     wanted = evolve(
         approval,
         status=BECOMES[type(decision)],

@@ -10,8 +10,7 @@ from wfcore.errors import AlreadyDecided
 from wfcore.model.access import Principal
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Group
 from wfcore.model.workflow import Stage
-from wfcore.rules.approval.machine import BY_RULE, Approve, Decider, decide
-from wfcore.rules.approval.voices import names_of, still_wanted
+from wfcore.rules.approval.machine import BY_RULE, Approve, Decider, decide, names_of, still_wanted
 from wfcore.rules.auth.access import is_approver
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW

@@ -23,14 +23,26 @@ output: "{{ steps.review.output.decidedBy }}"
 
 
 @pytest.fixture
+def delegable(wfcore: Call, data: Path) -> str:
+    """An approval of Ann's, who may let somebody else decide."""
+    named = {"approvers": ("ann@example.org",), "delegable": True, "required_approvals": 1}
+    return opened(wfcore, data, id="appr_2", **named)
+
+
+@pytest.fixture
 def asked(wfcore: Call, data: Path) -> str:
     """An approval that needs two, of an execution that waits for it."""
-    waiting = make.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_1")
+    return opened(wfcore, data)
+
+
+def opened(wfcore: Call, data: Path, **more: object) -> str:
+    id = str(more.get("id", "appr_1"))
+    waiting = make.step_result(StepStatus.AWAITING_APPROVAL, approval_id=id)
     run = make.execution(
         status=ExecutionStatus.AWAITING_APPROVAL, due_at=None, step_results={"review": waiting}
     )
     group = Group("rows", "Rows", (), ({"id": 1},))
-    far = {"created_at": 4_000_000_000_000, "required_approvals": 2, "groups": (group,)}
+    far = {"created_at": 4_000_000_000_000, "required_approvals": 2, "groups": (group,), **more}
 
     async def put() -> None:
         opened = await open_store(None, data, sealer=sealer_of(Settings(data)))
@@ -43,7 +55,7 @@ def asked(wfcore: Call, data: Path) -> str:
 
     wfcore("account", "list")
     asyncio.run(put())
-    return "appr_1"
+    return id
 
 
 def test_the_operator_is_one_approver(wfcore: Call, asked: str) -> None:
@@ -73,3 +85,29 @@ def test_a_run_asks_once_whatever_the_quorum(wfcore: Call) -> None:
     said = wfcore("run", "-", "--approve", "--json", stdin=QUORUM)
     assert said.status == 0
     assert said.json["output"] == "operator"
+
+
+def test_an_approver_is_stood_in_for(wfcore: Call, delegable: str) -> None:
+    """`approval delegate` names who decides, for whom, until when; only an approver's. AP-36."""
+    args = ("approval", "delegate", delegable, "--by", "ann@example.org", "--to")
+    said = wfcore(*args, "dan@example.org").out
+    assert "dan@example.org may decide appr_2 for ann@example.org until " in said
+    shown = wfcore("approval", "show", delegable, "--json").json
+    assert [(one["by"], one["to"]) for one in shown["delegatedTo"]] == [
+        ("ann@example.org", "dan@example.org")
+    ]
+    wrong = wfcore("approval", "delegate", delegable, "--by", "eve@example.org", "--to", "dan")
+    assert wrong.status != 0
+    assert "--by: eve@example.org is not an approver of appr_2" in wrong.err
+
+
+def test_an_approver_is_stood_in_for_while_rows_are_edited(wfcore: Call, delegable: str) -> None:
+    """`d BY TO` at the question does as `approval delegate`; then the question is asked again."""
+    lines = "\nd ann@example.org\nd eve@example.org dan\nd ann@example.org dan@example.org\nn\n"
+    said = wfcore("approval", "approve", delegable, "--edit", stdin=lines)
+    assert "say who lets whom decide" in said.err
+    assert "eve@example.org is not an approver of appr_2" in said.err
+    assert "dan@example.org may decide appr_2 for ann@example.org until " in said.err
+    assert "nothing was decided" in said.err
+    shown = wfcore("approval", "show", delegable, "--json").json
+    assert (shown["status"], len(shown["delegatedTo"])) == ("PENDING", 1)

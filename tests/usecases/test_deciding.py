@@ -1,22 +1,27 @@
 """Decisions on approvals: one wins, rows are exact, time counts by itself."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from usecases.conftest import World, code, review
 from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, NotFound, WfError
 from wfcore.model.access import Permission, Principal
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionOutcome, DecisionSource
 from wfcore.model.execution import ExecutionStatus, ReasonCode
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import ApprovalStep, Variable
 from wfcore.ports.records import ApprovalFilter
+from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.rules.limits import MAX_DECISIONS
 from wfcore.time import DAY
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals.several import decide_several
 from wfcore.usecases.executions import executions
 from wfcore.usecases.upkeep import sweeping
 from wfcore.usecases.workflows import workflows
@@ -244,3 +249,19 @@ async def test_a_secret_never_reaches_a_reviewer(world: World) -> None:
     await world.take()
     (approval,) = await approvals.approvals_of(world.services, ann, run_id)
     assert approval.message == "***"
+
+
+async def test_several_decisions_are_plain_or_none_is_made(world: World) -> None:
+    """Not too many, each approval once, and what is approved was seen. AP-39."""
+    ann = await world.account()
+    one = await waiting(world, ann)
+    seen = Decide(one.id, Approve(), DecisionSource.API, items_hash=items_hash(one))
+    for asked, wrong in (
+        ([seen] * (MAX_DECISIONS + 1), "decisions: at most 50 at once"),
+        ([seen, seen], "decisions[1].approvalId: stands twice; say it once"),
+        ([evolve(seen, items_hash=None)], "decisions[0].expectedItemsHash: is required to approve"),
+    ):
+        with pytest.raises(InvalidInput, match=f"^{re.escape(wrong)}"):
+            await decide_several(world.services, ann, asked)
+    (made,) = await decide_several(world.services, ann, [seen])
+    assert (made.approval_id, made.outcome) == (one.id, DecisionOutcome.DECIDED)

@@ -4,21 +4,24 @@ import pytest
 from attrs import evolve
 
 from usecases.conftest import World, code, review
-from wfcore.model.access import AccountStatus, Permission, Plan, Principal
+from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Window
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.json import Json
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.model.page import PageRequest
-from wfcore.model.review import Stage
+from wfcore.model.review import Escalation, Stage
+from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import OnInterrupt
 from wfcore.ports.notices import Message, NotDelivered
 from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.rules.auth.signature import personal_path
 from wfcore.testing.fakes_running import NotedNotifier
-from wfcore.time import DAY, HOUR, DurationMs
+from wfcore.time import DAY, HOUR, MINUTE, DurationMs, EpochMs
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.approvals.approvals import Decide, decide_approval
+from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.notices.sending import Sending, settle_notice, take_notices
+from wfcore.usecases.notices.telling import tell_quota
 from wfcore.usecases.upkeep.sweeping import sweep
 from wfcore.usecases.workflows.workflows import share_workflow
 
@@ -214,22 +217,6 @@ async def test_a_blocked_account_is_told_nothing(told: World) -> None:
     assert await send(told, NotedNotifier()) == []
 
 
-async def test_reminders_go_to_those_who_have_not_agreed(told: World) -> None:
-    """NT-3: once, although two reminders fell due together."""
-    _, id = await asked(
-        told,
-        approvers=(BOB, EVE),
-        required_approvals=2,
-        timeout_ms=DurationMs(DAY),
-        reminders=(DurationMs(2 * HOUR), DurationMs(HOUR)),
-    )
-    await decide(told, BOB, id)
-    told.clock.advance(23 * HOUR)
-    await sweep(told.services)
-    reminders = [one for one in await stored(told) if one.kind is NoticeKind.APPROVAL_REMINDER]
-    assert [one.to for one in reminders] == [EVE]
-
-
 async def test_a_yes_that_others_voided_is_asked_for_again(told: World) -> None:
     """NT-3, AP-17: those whose yes went, by mail, once for each change."""
     rows = [{"id": 1}]
@@ -323,3 +310,86 @@ async def test_the_next_stage_is_asked_when_the_one_before_is_over(told: World) 
     await decide(told, BOB, id)
     opened = [one.to for one in await stored(told) if one.kind is NoticeKind.APPROVAL_OPENED]
     assert sorted(opened) == [BOB, EVE]
+
+
+async def test_a_stage_is_told_each_time_its_turn_comes(told: World) -> None:
+    """
+    NT-3, AP-33: rows changed in the second stage ask the first one again, whose yes is void; then
+    it is the second stage's turn once more, people and room.
+    """
+    stages = (Stage((BOB,)), Stage((EVE, ANN), required_approvals=2))
+    _, id = await asked(told, rows=[{"n": 1}, {"n": 2}], stages=stages, notify=("mail", "finance"))
+    notifier = NotedNotifier()
+    assert {one.to for one in await send(told, notifier)} == {BOB, ""}
+    await decide(told, BOB, id)
+    assert sorted(one.to for one in await send(told, notifier)) == ["", ANN, EVE]
+    await decide(told, ANN, id)
+    await decide(told, EVE, id, rows=[{"n": 1}])
+    assert (NoticeKind.APPROVAL_VOIDED.value, "mail", ANN) not in await addresses(told)
+    again = {one.to: one.kind for one in await send(told, notifier)}
+    assert again == {BOB: NoticeKind.APPROVAL_VOIDED, "": NoticeKind.APPROVAL_OPENED}
+    await decide(told, BOB, id)
+    told.clock.advance(HOUR)  # rooms and people have had several within ten minutes
+    assert sorted(one.to for one in await send(told, notifier)) == ["", ANN]
+
+
+async def test_who_is_not_needed_any_more_is_not_told(told: World) -> None:
+    """NT-5, AP-38: a stage that one yes ended asks nobody else of it, though the notice was due."""
+    _, id = await asked(told, stages=(Stage((BOB, EVE)), Stage((ANN,))))
+    await decide(told, BOB, id)
+    assert [one.to for one in await send(told, NotedNotifier())] == [ANN]
+
+
+async def test_a_delegate_is_told_and_is_the_approvers_voice(told: World) -> None:
+    """NT-3, AP-36: at the delegation, once; after the delegate's yes the approver is not asked."""
+    _, id = await asked(told, approvers=(BOB, ANN), required_approvals=2, delegable=True)
+    notifier, bob = NotedNotifier(), await ensured(told, BOB)
+    assert sorted(one.to for one in await send(told, notifier)) == [ANN, BOB]
+    await delegate_approval(told.services, bob, id, EVE, None, DecisionSource.API)
+    (message,) = await send(told, notifier)
+    assert (message.to, message.kind) == (EVE, NoticeKind.APPROVAL_OPENED)
+    await decide(told, EVE, id)
+    assert await send(told, notifier) == []
+
+
+async def test_those_who_are_asked_too_are_told_once(told: World) -> None:
+    """NT-3, AP-37: an escalation tells those whom it adds, and nobody else."""
+    late = Escalation(DurationMs(HOUR), (EVE,))
+    await asked(told, approvers=(BOB,), escalate=late)
+    notifier = NotedNotifier()
+    await send(told, notifier)
+    told.clock.advance(HOUR)
+    for _ in range(2):
+        await sweep(told.services)
+    (message,) = await send(told, notifier)
+    assert (message.to, message.kind) == (EVE, NoticeKind.APPROVAL_OPENED)
+
+
+async def test_a_quota_near_its_end_is_told_once_a_window(told: World) -> None:
+    """NT-3: the owner of the key, at nine tenths of a day's requests, and again the next day."""
+    ann = await ensured(told, ANN)
+    account = evolve(ann.account, plan=Plan.FREE)
+    window = Window("day", told.clock.now(), EpochMs(told.clock.now() + DAY), 100)
+    for _ in range(2):
+        await tell_quota(told.services, "key:k1", account, window)
+    tomorrow = evolve(window, end=EpochMs(window.end + DAY))
+    await tell_quota(told.services, "key:k1", account, tomorrow)
+    messages = await send(told, NotedNotifier())
+    assert [(one.to, one.kind) for one in messages] == [(ANN, NoticeKind.QUOTA_NEAR)] * 2
+    (line,) = messages[0].lines
+    assert (line.path, line.about["limit"]) == ("/operate/usage", 100)
+
+
+async def test_a_trigger_that_starts_nothing_is_told_once(told: World) -> None:
+    """NT-3, SH-7: the owner of a schedule that the plan has no room for learns why, once."""
+    ann = await ensured(told, ANN)
+    cron = Schedule("*/5 * * * *", "UTC")
+    await told.workflow(ann, code("one"), triggers=(cron,))
+    await accounts.set_account(told.services, ann.account.id, plan=Plan.FREE)
+    for _ in range(3):
+        told.clock.advance(5 * MINUTE)
+        await sweep(told.services)
+    (message,) = await send(told, NotedNotifier())
+    (line,) = message.lines
+    assert (message.to, line.kind) == (ANN, NoticeKind.TRIGGER_REFUSED)
+    assert (line.about["workflow"], line.about["reason"]) == ("flow", "PLAN_LIMIT")

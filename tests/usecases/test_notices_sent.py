@@ -3,15 +3,30 @@
 import asyncio
 
 import pytest
+from attrs import evolve
 
 from usecases.conftest import World
-from usecases.test_notices import BOB, asked, attempt, decide, send, stored, with_channels
+from usecases.test_notices import (
+    ANN,
+    BOB,
+    asked,
+    attempt,
+    decide,
+    ensured,
+    send,
+    stored,
+    with_channels,
+)
+from wfcore.errors import Stale, StoreUnavailable
+from wfcore.model.access import Plan
 from wfcore.model.event import EventKind
-from wfcore.model.notice import NoticeStatus
+from wfcore.model.notice import NoticeKind, NoticeStatus
 from wfcore.ports.notices import NotDelivered, NoticeDelayed, NoticeRefused
+from wfcore.rules.auth.rate_limit import windows
 from wfcore.rules.notices.delivery import DELAYS, MOST_AT_ONCE, QUIET
 from wfcore.testing.fakes_running import NotedNotifier
 from wfcore.time import DAY, HOUR, MINUTE, DurationMs
+from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.notices.sending import settle_notice, take_notices
 
 
@@ -160,3 +175,47 @@ async def test_more_than_five_in_ten_minutes_are_a_digest(told: World) -> None:
     states = [one.status for one in await stored(told) if one.to == BOB]
     assert states.count(NoticeStatus.DIGESTED) == 2
     assert states.count(NoticeStatus.DROPPED) == 1
+
+
+@pytest.mark.parametrize("trouble", [None, Stale(), StoreUnavailable("disk full")])
+async def test_a_request_counts_whether_the_quotas_end_is_told_or_not(
+    told: World, monkeypatch: pytest.MonkeyPatch, trouble: Exception | None
+) -> None:
+    """NT-3: the one after which a tenth of the day is left tells it; it enters all the same."""
+
+    async def refusing(*_: object) -> None:
+        raise trouble or AssertionError
+
+    ann, now = await ensured(told, ANN), told.clock.now()
+    account = evolve(ann.account, plan=Plan.FREE)
+    (day,) = (one for one in windows(Plan.FREE, now) if one.kind == "day")
+    for _ in range(1_798):
+        await told.services.counters.take("key:k1", [day], now)
+    if trouble is not None:
+        monkeypatch.setattr(authenticate, "tell_quota", refusing)
+    left = [(await authenticate.take(told.services, "key:k1", account)).remaining for _ in "123"]
+    assert left == [59, 58, 57]
+    kinds = [one.kind for one in await send(told, NotedNotifier())]
+    assert kinds == ([] if trouble else [NoticeKind.QUOTA_NEAR])
+
+
+async def test_who_is_asked_is_told_who_has_approved(told: World) -> None:
+    """What a message says of an approval is as it is when it is sent. NT-3."""
+    _, id = await asked(told, [{"id": 1}], approvers=(ANN, BOB), required_approvals=2)
+    await decide(told, ANN, id)
+    (message,) = [one for one in await send(told, NotedNotifier()) if one.to == BOB]
+    expires = told.clock.now() + DAY
+    about = dict(message.lines[0].about)
+    assert about.pop("workflow").startswith("flow ")
+    assert about == {
+        "step": "review",
+        "message": "Look",
+        "rows": 1,
+        "sample": [],
+        "approvedBy": [ANN],
+        "requiredApprovals": 2,
+        "expiresAt": expires,
+        "status": "PENDING",
+        "decidedBy": None,
+        "comment": None,
+    }

@@ -10,7 +10,8 @@ from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus
-from wfcore.rules.approval.machine import Approve, Reject, items_hash
+from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide
 from wfcore.usecases.executions import executions

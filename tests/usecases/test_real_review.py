@@ -8,13 +8,16 @@ from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import Execution, Usage
 from wfcore.model.json import JsonObject
+from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Column, ColumnType, Definition, OnRevise
 from wfcore.ports.runtime import LeftFile
-from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, items_hash
+from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
 from wfcore.rules.execution.budget import total
 from wfcore.rules.execution.scope import scope
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals.reviewing import Tab, read_inbox
 from wfcore.usecases.artifacts import read_artifact
 from wfcore.usecases.executions import executions
 from wfcore.usecases.executions.starting import redrive
@@ -67,6 +70,15 @@ async def test_attached_files_are_part_of_the_question(world: World) -> None:
     assert len({items_hash(one), items_hash(other), items_hash(plain)}) == 3
     with pytest.raises(ItemsChanged):
         await decide(world, ann, one.id, Approve(), items_hash=items_hash(plain))
+
+
+async def test_what_was_sent_back_is_among_the_decided(world: World) -> None:
+    """The inbox shows what is over, however it ended, and says how many wait. AP-31."""
+    ann = await world.account()
+    one = await asked(world, ann, on_revise=OnRevise("draft"))
+    await decide(world, ann, one.id, Revise(), comment="shorter")
+    inbox = await read_inbox(world.services, ann, Tab.DECIDED, PageRequest(1, 10))
+    assert ([found.id for found in inbox.found.rows], inbox.waiting) == ([one.id], 0)
 
 
 async def test_an_approver_reads_the_attached_file_and_nothing_else(world: World) -> None:

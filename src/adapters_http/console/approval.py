@@ -8,36 +8,41 @@ The same page opens by a personal link, for a guest: decisions have the source `
 """
 
 from http import HTTPStatus
-from itertools import islice
-from typing import Any
 
 from starlette.responses import Response
 
 from adapters_http.body import dump_json
 from adapters_http.console.forms import DecisionForm
 from adapters_http.console.rendering import page, see_other
+from adapters_http.console.review_rows import columns_for, state_view
 from adapters_http.console.words import _
 from adapters_http.handlers.artifacts import attachment_url
-from adapters_http.pages import columns_of
 from adapters_http.request import Request
-from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged, NoMoreRevisions, SignInFirst
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Group, Verdict
-from wfcore.model.workflow import Column
-from wfcore.rules.approval.machine import (
-    Approve,
-    Choice,
-    Reject,
-    Revise,
-    command,
-    has_assented,
-    items_hash,
+from wfcore.errors import (
+    AlreadyDecided,
+    Forbidden,
+    InvalidInput,
+    ItemsChanged,
+    NoMoreRevisions,
+    SignInFirst,
 )
-from wfcore.rules.approval.review import ReviewRow, review_rows
+from wfcore.model.approval import (
+    Approval,
+    ApprovalStatus,
+    DecisionSource,
+    HistoryEntry,
+    Verdict,
+)
+from wfcore.model.workflow import Column
+from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, has_assented
+from wfcore.rules.approval.review import CellChange, changes_of, review_rows
 from wfcore.rules.approval.typed import cell_text, choices, read_answers
-from wfcore.usecases.approvals.approvals import Decide, decide_approval, has_many_rows
+from wfcore.usecases.approvals.approvals import Decide, decide_approval
+from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.approvals.reviewing import Review, review_for
-from wfcore.wire.approvals import column_view, field_view, stage_views
-from wfcore.wire.converter import plain
+from wfcore.wire.approvals import stage_views
+from wfcore.wire.decisions import command
 
 ROWS_IN_PAGE = 100
 """Rows that are in the HTML; the editor fetches all, and shows as many at a time."""
@@ -64,7 +69,13 @@ async def _page(
     request: Request, found: Review, notice: str | None = None, comment: str = "", status: int = 200
 ) -> Response:
     approval = found.approval
-    groups = [(group, _columns(group), _first_rows(approval, group)) for group in approval.groups]
+    first = _from(request)
+    groups, history = await request.services.offload(
+        lambda: (
+            [(one, columns_for(one), review_rows(approval, one)) for one in approval.groups],
+            _history(approval),
+        )
+    )
     return page(
         request,
         "approval.html",
@@ -76,17 +87,20 @@ async def _page(
         open=approval.status is ApprovalStatus.PENDING,
         workflow=found.workflow_name or approval.workflow_id,
         groups=groups,
+        first=first,
         shown=ROWS_IN_PAGE,
+        origin=found.execution_id,
         choices=choices,
         stages=stage_views(approval),
         files=[(one, attachment_url(request, one)) for one in approval.attachments],
         fields=[(one, _typed(request, approval, one)) for one in approval.fields],
         seen=items_hash(approval),
-        barred=_barred(request, found),
+        barred=barred_from(request, found),
         rejects=found.rejects,
+        delegates=found.delegates,
         notice=notice,
         comment=comment,
-        history=approval.history,
+        history=history,
     )
 
 
@@ -98,70 +112,31 @@ def _typed(request: Request, approval: Approval, field: Column) -> str:
     )
 
 
-def _barred(request: Request, found: Review) -> str | None:
+def barred_from(request: Request, found: Review) -> str | None:
     """Why the reader cannot approve; a yes that was given counts once. AP-16."""
     if found.barred is None and has_assented(found.approval, request.caller):
         return _(
             "You have agreed to these rows. Others must agree, too; changing rows starts anew."
         )
-    return found.barred
+    return found.barred and _(found.barred)
 
 
-def _columns(group: Group) -> tuple[Column, ...]:
-    return group.columns or columns_of(group.items)
+def _from(request: Request) -> int:
+    """The row that the page begins with, without scripts; with them the editor turns pages."""
+    text = request.query("from") or ""
+    first = int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else 0
+    return first - first % ROWS_IN_PAGE
 
 
-def _first_rows(approval: Approval, group: Group) -> list[ReviewRow]:
-    return list(islice(review_rows(approval, group), ROWS_IN_PAGE))
+_DIGITS = 7
+MOST_CHANGES = 50
+"""Changes of one decision that the history shows."""
 
 
-async def rows(request: Request) -> bytes:
-    """What the editor works on: every row as proposed and as it stands."""
-    found = await review_for(request.services, request.caller, request.params["id"])
-    if has_many_rows(found.approval):
-        return await request.services.offload(lambda: _rows(found))
-    return _rows(found)
-
-
-def _rows(found: Review) -> bytes:
-    approval = found.approval
-    groups = [
-        {
-            "name": group.name,
-            "title": group.title or group.name,
-            "rowKey": group.row_key,
-            "fixed": not group.columns,
-            "columns": [plain(column_view(one)) for one in _columns(group)],
-            "rows": [_row(one) for one in review_rows(approval, group)],
-        }
-        for group in approval.groups
-    ]
-    fields = [plain(field_view(one)) for one in approval.fields]
-    return dump_json({**_state(approval), "groups": groups, "fields": fields})
-
-
-def _row(row: ReviewRow) -> list[Any]:
-    """One row in short: as proposed; where it stands differently, how, and by whose hand."""
-    if row.proposed is row.standing or row.by is None:
-        return [row.proposed]
-    return [row.proposed, row.standing, row.by]
-
-
-async def state(request: Request) -> bytes:
-    """Whether there is something new, for pages that are open."""
-    found = await review_for(request.services, request.caller, request.params["id"])
-    return dump_json(_state(found.approval))
-
-
-def _state(approval: Approval) -> dict[str, Any]:
-    return {
-        "id": approval.id,
-        "status": approval.status,
-        "version": approval.version,
-        "itemsHash": items_hash(approval),
-        "approvedBy": [one.by for one in approval.assents],
-        "decidedBy": approval.decided_by,
-    }
+def _history(approval: Approval) -> list[tuple[HistoryEntry, list[CellChange], int]]:
+    """Each entry with what it changed: the first changes, and how many there are."""
+    found = [(entry, list(changes_of(approval, entry))) for entry in approval.history]
+    return [(entry, all[:MOST_CHANGES], len(all)) for entry, all in found]
 
 
 async def approve(request: Request) -> bytes:
@@ -191,7 +166,7 @@ async def _decided(
     source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
     asked = Decide(request.params["id"], decision, source, comment or None, seen)
     approval = await decide_approval(request.services, request.caller, asked, request.origin)
-    return dump_json(_state(approval))
+    return dump_json(state_view(approval))
 
 
 async def decide_as_shown(request: Request) -> Response:
@@ -223,5 +198,18 @@ async def decide_as_shown(request: Request) -> Response:
 
 async def _again(request: Request, notice: str) -> Response:
     found = await review_for(request.services, request.caller, request.params["id"])
-    comment = request.body.comment or ""
+    comment = getattr(request.body, "comment", None) or ""
     return await _page(request, found, notice, comment, HTTPStatus.CONFLICT)
+
+
+async def delegate(request: Request) -> Response:
+    """Let somebody else decide, until it expires. What is in the way is told on the page. AP-36."""
+    source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
+    id, to = request.params["id"], request.body.to
+    try:
+        await delegate_approval(
+            request.services, request.caller, id, to, None, source, request.origin
+        )
+    except (InvalidInput, Forbidden, AlreadyDecided) as refused:
+        return await _again(request, _(str(refused)))
+    return see_other(request, _path(request))

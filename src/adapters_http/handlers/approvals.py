@@ -7,29 +7,35 @@ from adapters_http.handlers.artifacts import attachment_url
 from adapters_http.request import Request, flag, members, oldest_first, page, span
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, command
+from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
 from wfcore.rules.limits import APPROVAL_PAGE
 from wfcore.time import EpochMs
-from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals import approvals, several
 from wfcore.usecases.approvals.approvals import Decide, has_many_rows
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.wire.approvals import (
     ApprovalDetail,
     ApprovalPage,
-    DecisionView,
     ExecutionApprovals,
     approval_detail,
     approval_page,
-    decision_view,
     execution_approvals,
 )
 from wfcore.wire.common import APPROVALS
 from wfcore.wire.converter import plain
+from wfcore.wire.decisions import (
+    DecisionResults,
+    DecisionView,
+    command,
+    decision_results,
+    decision_view,
+)
 
 
 async def list_all(request: Request) -> ApprovalPage:
-    """The approvals that the caller may see, newest first, without their rows."""
+    """The approvals that the caller may see, newest first by default, without their rows."""
     since, until = span(request)
+    soonest = request.query("sort") == "expiresAt"
     where = ApprovalFilter(
         statuses=members(request, "status", ApprovalStatus),
         workflow_id=request.query("workflowId") or None,
@@ -37,11 +43,13 @@ async def list_all(request: Request) -> ApprovalPage:
         since=since,
         until=until,
         waiting=flag(request, "waitingForMe"),
-        oldest_first=oldest_first(request, "createdAt"),
+        oldest_first=not soonest and oldest_first(request, "createdAt"),
+        soonest=soonest,
     )
     wanted = page(request, APPROVAL_PAGE, APPROVALS)
     found = await approvals.list_approvals(request.services, request.who, wanted, where)
-    return approval_page(found)
+    known = await approvals.standings(request.services, request.who, found.rows)
+    return approval_page(found, known)
 
 
 async def read(request: Request) -> ApprovalDetail | bytes:
@@ -52,16 +60,19 @@ async def read(request: Request) -> ApprovalDetail | bytes:
 
 async def _detail(request: Request, approval: Approval) -> ApprovalDetail | bytes:
     """The detail; with many rows it is encoded outside of the event loop."""
-    link = partial(attachment_url, request)
+    known = await approvals.standings(request.services, request.who, (approval,))
+    show = partial(approval_detail, approval, partial(attachment_url, request), known[approval.id])
     if not has_many_rows(approval):
-        return approval_detail(approval, link)
-    return await request.services.offload(lambda: dump_json(plain(approval_detail(approval, link))))
+        return show()
+    return await request.services.offload(lambda: dump_json(plain(show())))
 
 
 async def of_execution(request: Request) -> ExecutionApprovals:
     """All approvals of one execution, without their rows."""
     id = request.params["executionId"]
-    return execution_approvals(await approvals.approvals_of(request.services, request.who, id))
+    found = await approvals.approvals_of(request.services, request.who, id)
+    known = await approvals.standings(request.services, request.who, found)
+    return execution_approvals(found, known)
 
 
 async def approve(request: Request) -> ApprovalDetail | bytes:
@@ -90,6 +101,23 @@ async def delegate(request: Request) -> ApprovalDetail | bytes:
         request.services, request.who, id, body.to, until, source, request.origin
     )
     return await _detail(request, found)
+
+
+async def decide_several(request: Request) -> DecisionResults:
+    """Decide several, each by itself."""
+    body = request.body
+    asked = [
+        Decide(
+            one.approval_id,
+            command(one.decision),
+            DecisionSource.API,
+            body.comment,
+            one.expected_items_hash,
+        )
+        for one in body.decisions
+    ]
+    results = await several.decide_several(request.services, request.who, asked, request.origin)
+    return decision_results(results)
 
 
 async def _decided(

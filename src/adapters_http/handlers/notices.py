@@ -6,7 +6,7 @@ from wfcore.rules.auth.access import require_operator
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases.notices import managing
 from wfcore.wire.common import NOTICES, shown_of
-from wfcore.wire.notices import NoticePage, NoticeView, notice_view
+from wfcore.wire.operating import NoticePage, NoticeView, notice_view
 
 
 async def list_all(request: Request) -> NoticePage:

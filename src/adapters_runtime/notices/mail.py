@@ -1,5 +1,6 @@
 """
-Mail by SMTP: the standard library's client, in a thread. Decision 138.
+Mail by SMTP: the standard library's client, in a thread of its own, which neither keeps others from
+those that they share nor the process from ending, however slow the server is. Decision 138.
 
 `smtps://` speaks TLS from the first byte; `smtp://` demands STARTTLS, unless the URL ends with
 `?tls=none`, which is for a relay on the same machine. Certificates are always checked.
@@ -7,12 +8,18 @@ Mail by SMTP: the standard library's client, in a thread. Decision 138.
 
 import asyncio
 import smtplib
+import socket
 import ssl
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
+from functools import partial
+from threading import Thread, Timer
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from attrs import field, frozen
@@ -23,7 +30,8 @@ from wfcore.ports.notices import Message, NotDelivered, NoticeRefused
 
 SMTP_URL = "WFCORE_SMTP_URL"
 MAIL_FROM = "WFCORE_MAIL_FROM"
-TIMEOUT_S = 20.0
+TIMEOUT_S, CONVERSATION_S = 20.0, 60.0
+"""For each answer of the server, and for everything until the mail is handed in."""
 _PORTS = {"smtp": 587, "smtps": 465}
 _LASTING = range(500, 600)
 _ONLY_OURS = (530, 534, 535, 538)
@@ -90,7 +98,10 @@ class MailNotifier:
         """Hand one mail in; see `Notifier`."""
         to = _address(message.to)
         mail = self.compose(message, to, self._words.say(message))
-        return await asyncio.to_thread(self._hand_in, mail, to.addr_spec)
+        answer: Future[str] = Future()
+        hand_in = partial(self._answer, answer, mail, to.addr_spec)
+        Thread(target=hand_in, name="mail", daemon=True).start()
+        return await asyncio.wrap_future(answer)
 
     def compose(self, message: Message, to: Address, said: Rendered) -> EmailMessage:
         """The mail: plain text, and the same as a small page."""
@@ -104,6 +115,14 @@ class MailNotifier:
         mail.set_content(said.text + "\n" + _sample(said))
         mail.add_alternative(self._words.html(message, said), subtype="html")
         return mail
+
+    def _answer(self, answer: "Future[str]", mail: EmailMessage, to: str) -> None:
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer.set_result(self._hand_in(mail, to))
+        except Exception as error:
+            answer.set_exception(error)
 
     def _hand_in(self, mail: EmailMessage, to: str) -> str:
         where = self._server.host
@@ -127,10 +146,51 @@ class MailNotifier:
         return "handed in"
 
     def _connection(self) -> smtplib.SMTP:
-        host, port = self._server.host, self._server.port
-        if self._server.tls == "tls":
-            return smtplib.SMTP_SSL(host, port, timeout=TIMEOUT_S, context=self._context())
-        return smtplib.SMTP(host, port, timeout=TIMEOUT_S)
+        where = self._server
+        return _Conversation(
+            where.host, where.port, self._context() if where.tls == "tls" else None
+        )
+
+
+class _Conversation(smtplib.SMTP):
+    """
+    A conversation that is over after `CONVERSATION_S`, however it goes: the time limit of a socket
+    is one for each read, so a server that says a little now and then would hold the thread for
+    ever. The connection is shut down below whatever speaks on it, TLS too.
+    """
+
+    def __init__(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
+        self._context = context
+        super().__init__(host, port, timeout=TIMEOUT_S)
+
+    def connect(
+        self, host: str = "", port: int = 0, source_address: Any = None
+    ) -> tuple[int, bytes]:
+        """Connect, and read the greeting, as `SMTP` and `SMTP_SSL` do."""
+        plain = socket.create_connection((host, port), TIMEOUT_S, source_address)
+        self._line = plain.dup()
+        self._end = Timer(CONVERSATION_S, self._cut)
+        self._end.daemon = True
+        self._end.start()
+        try:
+            self.sock = plain
+            if self._context is not None:
+                self.sock = self._context.wrap_socket(plain, server_hostname=host)
+            self.file = None
+            return self.getreply()
+        except BaseException:
+            self.close()
+            raise
+
+    def _cut(self) -> None:
+        with suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End it, if it has not ended."""
+        self._end.cancel()
+        self._line.close()
+        super().close()
 
 
 def _answered(where: str, code: int) -> NotDelivered:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit, urlunsplit
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from adapters_runtime.notices.rendering import Rendered, Words
 from wfcore.errors import InvalidInput
@@ -39,7 +39,8 @@ def read_room(setting: str, text: str, allow_private: bool) -> Room:
     """The room that a setting names: `slack+https://…`. Raises `InvalidInput`."""
     form, plus, rest = text.partition("+")
     if not plus or form not in FORMS:
-        raise InvalidInput(setting, f"must begin with one of {', '.join(map(_begun, FORMS))}")
+        begun = ", ".join(f"{name}+https://" for name in FORMS)
+        raise InvalidInput(setting, f"must begin with one of {begun}")
     where = urlsplit(rest)
     url = urlunsplit(where._replace(fragment=""))
     try:
@@ -49,10 +50,6 @@ def read_room(setting: str, text: str, allow_private: bool) -> Room:
     if form == "webhook" and not where.fragment.startswith(SECRET_PREFIX):
         raise InvalidInput(setting, f"must end with the secret: #{SECRET_PREFIX}…")
     return Room(form, url, where.fragment)
-
-
-def _begun(form: str) -> str:
-    return f"{form}+https://"
 
 
 class RoomNotifier:
@@ -109,6 +106,7 @@ def _slack_text(text: str) -> str:
 
 def _teams(said: Rendered) -> JsonObject:
     """An Adaptive Card, as a Teams workflow with a webhook takes it."""
+    said = _honest(said)
     texts: list[JsonObject] = [
         {"type": "TextBlock", "text": said.title, "weight": "Bolder", "wrap": True},
         {"type": "TextBlock", "text": said.body[:LONGEST].replace("\n", "\n\n"), "wrap": True},
@@ -131,8 +129,16 @@ def _teams(said: Rendered) -> JsonObject:
 
 def _discord(said: Rendered) -> JsonObject:
     """Nobody is called by what a text says: no mention is parsed."""
+    said = _honest(said)
     text = f"**{said.title}**\n{_cut(said)}"
     return {"content": text, "allowed_mentions": {"parse": []}}
+
+
+def _honest(said: Rendered) -> Rendered:
+    """Without links that hide behind other words: `[Open the approval](https://…)`."""
+    title, body = (text.replace("](", "] (") for text in (said.title, said.body))
+    links = tuple((label.replace("](", "] ("), url) for label, url in said.links)
+    return evolve(said, title=title, body=body, links=links)
 
 
 def _ntfy(said: Rendered) -> JsonObject:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from attrs import field, frozen
+from attrs import evolve, field, fields, frozen
 
 from wfcore.model.json import JsonObject
 from wfcore.model.review import Column, Links, Stage
@@ -42,7 +42,10 @@ class DecisionSource(StrEnum):
 
 @frozen
 class Group:
-    """Rows that a reviewer can view and edit, and add to if `allow_add` is set."""
+    """
+    Rows that a reviewer can view and edit, and add to if `allow_add` is set. `left_out`: rows that
+    are not here, because this is a group of an `ApprovalHead`.
+    """
 
     name: str
     title: str
@@ -50,6 +53,12 @@ class Group:
     items: tuple[JsonObject, ...]
     row_key: str | None = None
     allow_add: bool = False
+    left_out: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many rows there are, here or not."""
+        return len(self.items) + self.left_out
 
 
 Rows = Mapping[str, tuple[JsonObject, ...]]
@@ -167,3 +176,47 @@ class Approval:
     links: Links = Links.DECIDE
     notify: tuple[str, ...] | None = None
     version: int = 0
+
+    @property
+    def head(self) -> "ApprovalHead":
+        """What lists show of it."""
+        kept = {one.name: getattr(self, one.name) for one in fields(Approval)}
+        groups = tuple(evolve(one, columns=(), items=(), left_out=one.count) for one in self.groups)
+        long = {"groups": groups, "history": (), "attachments": (), "fields": (), "answers": {}}
+        return ApprovalHead(**(kept | long))
+
+
+@frozen
+class ApprovalHead(Approval):
+    """
+    What lists show: an approval without rows and columns, whose numbers are kept, history,
+    attachments, fields and answers, all of which may be long. No record: a store that is to keep
+    one raises `KeyError`, since its rows would be lost.
+    """
+
+
+class DecisionOutcome(StrEnum):
+    """What came of one of several decisions."""
+
+    DECIDED = "decided"
+    AGREED = "agreed"
+    """It counts, and others must agree, too."""
+    CHANGED = "changed"
+    """The rows are not those that were seen."""
+    ALREADY_DECIDED = "already_decided"
+    NOT_ALLOWED = "not_allowed"
+    NOT_FOUND = "not_found"
+    INVALID = "invalid"
+    """It asks for more than a yes or no: answers, or a comment."""
+    UNAVAILABLE = "unavailable"
+    """The store did not answer: look again before trying again."""
+
+
+@frozen
+class DecisionResult:
+    """One of several decisions. `approval`: as it is now, if it counts; else `reason`."""
+
+    approval_id: str
+    outcome: DecisionOutcome
+    approval: Approval | None = None
+    reason: str | None = None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from attrs import define
+from attrs import define, frozen
 
 from wfcore.model.approval import (
     Approval,
@@ -14,12 +14,11 @@ from wfcore.model.approval import (
     Group,
     HistoryEntry,
     Purpose,
-    Verdict,
 )
 from wfcore.model.page import Page
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.machine import items_hash
-from wfcore.rules.approval.voices import present_stage
+from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.machine import present_stage
 from wfcore.wire.common import APPROVALS, ListPage, shown_of
 from wfcore.wire.requests import Answers, Row
 
@@ -120,8 +119,21 @@ class HistoryView:
     answers: Answers | None
 
 
+@frozen
+class Standing:
+    """What an approval is to its reader. `why_not` None: the reader may approve it now."""
+
+    workflow_name: str
+    why_not: str | None
+
+
 @define(eq=False, kw_only=True)
 class ApprovalHead:
+    """
+    `canDecide`: whether the reader may approve it now, and if not, `whyNot`. These and
+    `workflowName` are null where nobody in particular reads.
+    """
+
     id: str
     execution_id: str
     workflow_id: str
@@ -147,6 +159,10 @@ class ApprovalHead:
     stages: Sequence[StageView]
     delegable: bool
     delegated_to: Sequence[DelegationView]
+    approvers: Sequence[str]
+    workflow_name: str | None
+    can_decide: bool | None
+    why_not: str | None
 
 
 @define(eq=False, kw_only=True)
@@ -184,27 +200,20 @@ class ExecutionApprovals:
     total: int
 
 
-@define(eq=False)
-class DecisionView:
-    """The answer of the approval-response endpoint."""
-
-    ok: bool
-    approval_id: str
-    decision: Verdict
-
-
-def approval_view(approval: Approval) -> ApprovalView:
+def approval_view(approval: Approval, standing: Standing | None = None) -> ApprovalView:
     """An approval without its rows; their number is kept. AP-13."""
-    groups = [GroupView(group.name, group.title, (), len(group.items)) for group in approval.groups]
-    return ApprovalView(**_head(approval), reviewable_groups=groups)
+    groups = [GroupView(group.name, group.title, (), group.count) for group in approval.groups]
+    return ApprovalView(**_head(approval, standing), reviewable_groups=groups)
 
 
 def approval_detail(
-    approval: Approval, link: Callable[[Attachment], str] | None = None
+    approval: Approval,
+    link: Callable[[Attachment], str] | None = None,
+    standing: Standing | None = None,
 ) -> ApprovalDetail:
     """An approval with rows, columns and history; *link* makes the `downloadUrl` of a file."""
     return ApprovalDetail(
-        **_head(approval),
+        **_head(approval, standing),
         reviewable_groups=[_group(group) for group in approval.groups],
         attachments=[_attachment(one, link) for one in approval.attachments],
         fields=[field_view(one) for one in approval.fields],
@@ -214,7 +223,7 @@ def approval_detail(
     )
 
 
-def _head(approval: Approval) -> dict[str, Any]:
+def _head(approval: Approval, standing: Standing | None) -> dict[str, Any]:
     return {
         "id": approval.id,
         "execution_id": approval.execution_id,
@@ -241,6 +250,10 @@ def _head(approval: Approval) -> dict[str, Any]:
         "stages": stage_views(approval),
         "delegable": approval.delegable,
         "delegated_to": [DelegationView(one.by, one.to, one.until) for one in approval.delegations],
+        "approvers": approval.approvers,
+        "workflow_name": standing and standing.workflow_name,
+        "can_decide": standing and standing.why_not is None,
+        "why_not": standing and standing.why_not,
     }
 
 
@@ -310,17 +323,17 @@ def _history(entry: HistoryEntry) -> HistoryView:
     )
 
 
-def approval_page(found: Page[Approval]) -> ApprovalPage:
+Standings = Mapping[str, Standing]
+"""By the id of the approval."""
+
+
+def approval_page(found: Page[Approval], standings: Standings) -> ApprovalPage:
     """One page of approvals, without their rows."""
-    rows = [approval_view(approval) for approval in found.rows]
+    rows = [approval_view(approval, standings[approval.id]) for approval in found.rows]
     return ApprovalPage(approvals=rows, **shown_of(found, APPROVALS))
 
 
-def execution_approvals(approvals: Sequence[Approval]) -> ExecutionApprovals:
+def execution_approvals(approvals: Sequence[Approval], standings: Standings) -> ExecutionApprovals:
     """All approvals of one execution, without their rows."""
-    return ExecutionApprovals([approval_view(one) for one in approvals], len(approvals))
-
-
-def decision_view(approval: Approval, verdict: Verdict) -> DecisionView:
-    """The answer of the approval-response endpoint."""
-    return DecisionView(True, approval.id, verdict)
+    views = [approval_view(one, standings[one.id]) for one in approvals]
+    return ExecutionApprovals(views, len(views))

@@ -7,26 +7,27 @@ from typing import Any, TextIO
 import click
 
 from wfcore.errors import AlreadyDecided, InvalidInput
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.json import Json
-from wfcore.model.page import Page, PageRequest
-from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval.machine import Approve, Reject, Revise, items_hash
+from wfcore.rules.approval.machine import Reject, Revise
 from wfcore.time import EpochMs
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
-from wfcore.usecases.services import Services
-from wfcore.wire.approvals import approval_detail, approval_view
-from wfcore.wire.converter import plain
-from wfserver.terminal import lookup
+from wfcore.usecases.administration import approvals
 from wfserver.terminal.invocation import Session
-from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
-from wfserver.terminal.options import Group, Member, Pair, limit, pass_session, span_of_time
-from wfserver.terminal.output import console, instant, put_fields, put_json, put_list, put_table
+from wfserver.terminal.options import Group, Member, Pair, Since, limit, pass_session, span_of_time
+from wfserver.terminal.output import (
+    console,
+    instant,
+    put_answer,
+    put_fields,
+    put_json,
+    put_table,
+)
 from wfserver.terminal.review import (
     PAGE,
+    Delegating,
     Verdict,
     answer_lines,
+    approval_of,
     ask,
     file_line,
     put_groups,
@@ -61,26 +62,22 @@ def list_(
 ) -> None:
     """Approvals, newest first. WHEN: 1h ago, an ISO date and time, or epoch milliseconds."""
 
-    async def job(services: Services) -> tuple[Page[Approval], Mapping[str, str]]:
-        id = (await lookup.workflow(services, workflow)).workflow.id if workflow else None
-        where = ApprovalFilter(
-            statuses=status,
-            workflow_id=id,
-            execution_id=execution,
-            since=since,
-            until=until,
-            oldest_first=oldest,
-        )
-        found = await approvals.list_approvals(services, None, PageRequest(1, limit), where)
-        ids = () if session.json else [one.workflow_id for one in found.rows]
-        return found, await lookup.workflow_names(services, ids)
+    found = session.perform(
+        approvals.list_approvals,
+        status=status,
+        workflow=workflow,
+        execution=execution,
+        since=since,
+        until=until,
+        oldest=oldest,
+        limit=limit,
+    )
+    put_answer(session.json, found, _table)
 
-    found, names = session.work(job)
-    if session.json:
-        put_list([plain(approval_view(one)) for one in found.rows], found.total)
-    else:
-        heads = ("id", "status", "asks", "expires", "message", "execution")
-        put_table(heads, [_row(one, names) for one in found.rows], found.total)
+
+def _table(found: Any) -> None:
+    heads = ("id", "status", "asks", "expires", "message", "execution")
+    put_table(heads, map(_row, found["items"]), found["total"])
 
 
 @approval_command.command("show")
@@ -88,7 +85,7 @@ def list_(
 @pass_session
 def show(session: Session, id: str) -> None:
     """One approval with its rows."""
-    _show(session, session.work(lambda services: approvals.read_approval(services, None, id)))
+    put_answer(session.json, session.perform(approvals.read_approval, id=id), _put)
 
 
 @approval_command.command("approve")
@@ -136,30 +133,53 @@ def approve(
         edited, seen = _rows_of(rows)
         expect = expect or seen
     given: Mapping[str, Json] | None = None
-    if edit or answers:
-        shown = session.work(lambda services: approvals.read_approval(services, None, id))
-        given = read_answers(shown, answers)
-    if edit:
-        said = _asked(shown, comment, given)
-        if isinstance(said.choice, Reject):
-            click.echo("nothing was decided", err=True)
-            return 1
-        decision, comment = said.choice, said.comment
-        expect = expect or items_hash(shown)
-    else:
-        decision = Approve(edited, given)
-    _decide(session, Decide(id, decision, DecisionSource.CONSOLE, comment, expect, alone))
+    with session.operations() as perform:
+        if edit or answers:
+            detail = perform(approvals.read_approval, id=id)
+            shown = approval_of(detail)
+            given = read_answers(shown, answers)
+        if edit:
+
+            def delegating(by: str, to: str) -> str:
+                return _delegated(perform(approvals.delegate, id=id, by=by, to=to), by)
+
+            let = delegating if detail["delegable"] else None
+            said = _asked(shown, comment, given, let)
+            if isinstance(said.choice, Reject):
+                click.echo("nothing was decided", err=True)
+                return 1
+            if isinstance(said.choice, Revise):
+                revised = perform(approvals.revise, id=id, comment=said.comment or "")
+                put_answer(session.json, revised, _put_decided)
+                return None
+            edited, given, comment = said.choice.edited, said.choice.answers, said.comment
+            expect = expect or detail["itemsHash"]
+        decided = perform(
+            approvals.approve,
+            id=id,
+            comment=comment,
+            expect=expect,
+            alone=alone,
+            rows=edited,
+            answers=given,
+        )
+    put_answer(session.json, decided, _put_decided)
     return None
 
 
-def _asked(approval: Approval, comment: str | None, answers: Mapping[str, Json] | None) -> Verdict:
+def _asked(
+    approval: Approval,
+    comment: str | None,
+    answers: Mapping[str, Json] | None,
+    delegating: Delegating | None,
+) -> Verdict:
     """What somebody at the terminal, or stdin, makes of the rows. Raises `AlreadyDecided`."""
     if approval.status is not ApprovalStatus.PENDING:
         raise AlreadyDecided("The approval has already been decided", approval.id)
     out, draft = console(stderr=True), Draft(approval, comment, answers)
     put_groups(approval, out, PAGE)
     edit_rows(draft, out)
-    return ask(approval, "Approve these rows?", out, draft)
+    return ask(approval, "Approve these rows?", out, draft, delegating)
 
 
 def _rows_of(file: TextIO) -> tuple[Mapping[str, Any], str | None]:
@@ -207,7 +227,8 @@ def _no_constant(name: str) -> Any:
 @pass_session
 def reject(session: Session, id: str, comment: str | None) -> None:
     """Stop the execution; no later step runs."""
-    _decide(session, Decide(id, Reject(), DecisionSource.CONSOLE, comment))
+    rejected = session.perform(approvals.reject, id=id, comment=comment)
+    put_answer(session.json, rejected, _put_decided)
 
 
 @approval_command.command("revise")
@@ -216,33 +237,47 @@ def reject(session: Session, id: str, comment: str | None) -> None:
 @pass_session
 def revise(session: Session, id: str, comment: str) -> None:
     """Ask for changes; the execution goes back to the step that `onRevise` names."""
-    _decide(session, Decide(id, Revise(), DecisionSource.CONSOLE, comment))
+    revised = session.perform(approvals.revise, id=id, comment=comment)
+    put_answer(session.json, revised, _put_decided)
 
 
-def _decide(session: Session, asked: Decide) -> None:
-    decided = session.work(
-        lambda services: approvals.decide_approval(
-            services, None, asked, origin=AT_THE_COMMAND_LINE
-        )
-    )
+@approval_command.command("delegate")
+@click.argument("id")
+@click.option("--by", required=True, metavar="EMAIL", help="The approver in whose place.")
+@click.option("--to", required=True, metavar="EMAIL-or-ID", help="Who decides instead.")
+@click.option("--until", type=Since(), metavar="WHEN", help="Default: until the approval expires.")
+@pass_session
+def delegate(session: Session, id: str, by: str, to: str, until: EpochMs | None) -> None:
+    """
+    Let somebody decide in an approver's place, where the step is `delegable`.
+
+    WHEN: an ISO date and time, or epoch milliseconds.
+    """
+
+    done = session.perform(approvals.delegate, id=id, by=by, to=to, until=until)
     if session.json:
-        put_json(plain(approval_detail(decided)))
-    else:
-        click.echo(f"{decided.id} is {decided.status}{_still_needed(decided)}")
-
-
-def _still_needed(approval: Approval) -> str:
-    if approval.status is not ApprovalStatus.PENDING:
-        return ""
-    return f": {len(approval.assents)} of {approval.required_approvals} approvals"
-
-
-def _show(session: Session, approval: Approval) -> None:
-    if session.json:
-        put_json(plain(approval_detail(approval)))
+        put_json(done)
         return
-    decided = approval.decided_at and (
-        f"{instant(approval.decided_at)} by {approval.decided_by or approval.decision_source}"
+    click.echo(_delegated(done, by))
+
+
+def _delegated(done: Any, by: str) -> str:
+    made = next(one for one in done["delegatedTo"] if one["by"].lower() == by.strip().lower())
+    return f"{made['to']} may decide {done['id']} for {made['by']} until {instant(made['until'])}"
+
+
+def _put_decided(approval: Any) -> None:
+    needed = ""
+    if approval["status"] == ApprovalStatus.PENDING:
+        given, all = len(approval["approvedBy"]), approval["requiredApprovals"]
+        needed = f": {given} of {all} approvals"
+    click.echo(f"{approval['id']} is {approval['status']}{needed}")
+
+
+def _put(detail: Any) -> None:
+    approval = approval_of(detail)
+    decided = detail["decidedAt"] and (
+        f"{instant(detail['decidedAt'])} by {detail['decidedBy'] or detail['decisionSource']}"
     )
     put_fields(
         {
@@ -253,24 +288,26 @@ def _show(session: Session, approval: Approval) -> None:
             "message": approval.message,
             "expires": instant(approval.expires_at),
             "decided": decided,
-            "comment": approval.comment,
-            "approvals": _assents(approval),
+            "comment": detail["comment"],
+            "approvals": _assents(detail),
             "attachments": "\n".join(map(file_line, approval.attachments)) or None,
             "answers": "\n".join(answer_lines(approval)) or None,
-            "itemsHash": items_hash(approval),
+            "itemsHash": detail["itemsHash"],
         }
     )
     put_groups(approval, console())
 
 
-def _assents(approval: Approval) -> str | None:
+def _assents(detail: Any) -> str | None:
     """Who has approved so far, where several must."""
-    if approval.required_approvals == 1:
+    by, required = detail["approvedBy"], detail["requiredApprovals"]
+    if required == 1:
         return None
-    names = ", ".join(one.by for one in approval.assents)
-    return f"{len(approval.assents)} of {approval.required_approvals} {names}".strip()
+    return f"{len(by)} of {required} {', '.join(by)}".strip()
 
 
-def _row(one: Approval, names: Mapping[str, str]) -> tuple[object, ...]:
-    asks = f"{names.get(one.workflow_id, one.workflow_id)} › {one.step_name}"
-    return one.id, one.status, asks, instant(one.expires_at), one.message, one.execution_id
+def _row(one: Any) -> tuple[object, ...]:
+    asks = f"{one['workflowName'] or one['workflowId']} › {one['stepName']}"
+    expires = instant(one["expiresAt"])
+    message = one["approvalMessage"]
+    return one["id"], one["status"], asks, expires, message, one["executionId"]

@@ -1,12 +1,13 @@
 // The approval page: rows become fields, and what is typed is shown against what was proposed.
 
-import { DRAFT, ask, button, comment, desk, focusCell, make, plain, required, revisions, say } from "./desk.js";
+import { follow } from "./follow.js";
+import { DRAFT, LOST, ask, button, comment, desk, focusCell, make, place, plain, revisions, say } from "./desk.js";
 import { Review } from "./review.js";
 import { GroupView } from "./table.js";
 import { shown } from "./values.js";
 import { _, refreshTimes } from "./words.js";
 
-desk.changed = function changed() {
+desk.changed = () => {
   const draft = desk.review.draft();
   try {
     if (draft.count || comment.value) localStorage.setItem(DRAFT, JSON.stringify({ ...draft, comment: comment.value }));
@@ -19,7 +20,7 @@ desk.changed = function changed() {
 };
 
 function paintBar() {
-  const all = desk.review.rows.length;
+  const all = desk.review.count("all");
   const inside = all - desk.review.count("out");
   const [edited, out, wrong, clashes] = ["edited", "out", "wrong", "clashes"].map((kind) => desk.review.count(kind));
   const facts = [];
@@ -27,18 +28,18 @@ function paintBar() {
   if (out) facts.push(_("{out} left out", { out }));
   const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => make("span", { className: "totals" }, `${column.title} `, ...(was === now ? [] : [make("s", {}, shown(was)), " "]), shown(now)));
   desk.bar.facts.replaceChildren(make("b", {}, _("{inside} of {all} rows", { inside, all })), facts.length ? ` · ${facts.join(" · ")} ` : " ", ...totals);
-  desk.bar.undo.disabled = desk.review.done.length === 0;
+  desk.bar.undo.disabled = !desk.review.done.length;
   const open = wrong || clashes;
   desk.bar.approve.textContent = wrong ? _("{wrong} to correct", { wrong }) : clashes ? _("{clashes} to settle", { clashes }) : _("Review and approve {inside}", { inside });
   desk.bar.approve.className = open ? "primary" : "approve";
 }
 
 function makeBar() {
-  const facts = make("div", { ariaLive: "off" });
+  const facts = make("div");
   const undo = button(_("Undo"), () => step("undo"), { className: "undo" });
   const reject = button(_("Reject…"), () => deciding("askReject"), { className: "danger" });
   const revise = revisions ? [button(_("Ask for changes…"), () => deciding("askRevise"))] : [];
-  const approve = button("", toReview);
+  const approve = button("", () => deciding("toReview"));
   desk.bar = make("div", { className: "card bar" }, facts, make("div", { className: "actions" }, undo, reject, ...revise, approve));
   Object.assign(desk.bar, { facts, undo, approve });
   plain.hidden = true;
@@ -56,41 +57,17 @@ function step(way) {
 document.addEventListener("keydown", (event) => {
   if (!(event.ctrlKey || event.metaKey) || !desk.review || document.querySelector("dialog[open]")) return;
   const key = event.key.toLowerCase();
-  if (event.key === "Enter") toReview();
+  if (event.key === "Enter") deciding("toReview");
   else if (key === "z") step(event.shiftKey ? "redo" : "undo");
   else if (key === "y") step("redo");
   else return;
   event.preventDefault();
 });
 
-/** What stands open first, a required field too; with nothing open, the sheet with everything that is about to be done. */
-function toReview() {
-  const open = desk.review.rows.find((row) => row.wrong || row.clashes);
-  if (!open) return plain.checkValidity() ? deciding("toReview") : plain.elements[[...plain.elements].findIndex((one) => !one.validity.valid)].focus();
-  const isOpen = (column) => open.error(column) || open.edits.get(column.key)?.theirs !== undefined;
-  return focusCell(open, open.group.columns.find(isOpen));
+/** Loaded late, when the connection may be gone: no matter for what is merely hinted at. */
+function deciding(deed, ...facts) {
+  return import("./deciding.js").then((one) => one[deed](...facts), () => deed === "look" || say(LOST, true));
 }
-
-async function deciding(deed, ...facts) {
-  return (await import("./deciding.js"))[deed](...facts);
-}
-
-// Following
-
-async function follow() {
-  if (document.hidden || desk.review.status !== "PENDING" || document.querySelector("dialog[open]")) return;
-  const { status, said } = await ask("/state");
-  if (status === 401) return deciding("refused", status, said);
-  if (status !== 200 || said.version === desk.review.version) return;
-  desk.review.version = said.version;
-  if (said.status !== "PENDING") return deciding("decided", said);
-  if (said.itemsHash !== desk.review.hash) {
-    const take = button(_("Show the new rows"), () => deciding("merge"));
-    say(_("Somebody has changed rows. Your edits are kept."), false, take);
-  } else say(_("{who} agreed: {given} of {required}.", { who: said.approvedBy.at(-1), given: said.approvedBy.length, required }));
-}
-
-// The beginning
 
 desk.load = (data) => {
   desk.review = new Review(data);
@@ -107,7 +84,7 @@ if (first.status === 200 && first.said.status === "PENDING") {
   const kept = JSON.parse(localStorage.getItem(DRAFT) ?? "null");
   if (kept) {
     comment.value = kept.comment ?? "";
-    const { rows, clashes } = desk.review.restore(kept);
+    const { rows, clashes } = (await import("./editing.js")).restore(desk.review, kept);
     if (clashes) say(_("The rows have changed since you typed your draft; cells to settle: {clashes}.", { clashes }));
     else if (rows) say(_("Your draft is back; rows with edits: {rows}.", { rows }));
   }
@@ -115,9 +92,10 @@ if (first.status === 200 && first.said.status === "PENDING") {
   for (const section of document.querySelectorAll(".group")) desk.views.push(new GroupView(section, desk.review.groups[section.dataset.group]));
   desk.redraw();
   refreshTimes();
-  setInterval(follow, 5_000);
-  document.addEventListener("visibilitychange", follow);
-  import("./deciding.js"); // not needed yet, but the connection may be gone when it is
+  const look = () => deciding("look");
+  follow(`${place.url}/live`, desk.review.version, look, (fine) => fine === false && look());
+  // not needed yet, but the connection may be gone when it is
+  for (const touch of ["focusin", "pointerdown"]) document.addEventListener(touch, look, { once: true });
 } else if (first.status === -1) {
-  say(_("This browser is too old to edit rows without rounding large numbers. You can approve what is shown, or reject."));
+  say(_("This browser is too old to edit rows. You can approve what is shown, or reject."));
 }

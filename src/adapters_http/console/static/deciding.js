@@ -1,7 +1,8 @@
 // Deciding: the sheets before it, and what the server said to it. Loaded by the first click that needs it.
 
-import { DRAFT, ask, button, comment, desk, focusCell, make, nameOf, place, plain, readNotice, required, say, unsay } from "./desk.js";
-import { difference, read, shown } from "./values.js";
+import { DRAFT, LOST, ask, button, comment, desk, focusCell, make, nameOf, place, plain, readNotice, required, say, unsay } from "./desk.js";
+import { restore } from "./editing.js";
+import { difference, read, same, shown, textOf } from "./values.js";
 import { _ } from "./words.js";
 
 /** A dialog with one deed; Escape and "back" leave all as it is. */
@@ -26,13 +27,44 @@ function commentField() {
   return [make("label", { htmlFor: "sheet-comment" }, _("Comment"), " ", make("span", { className: "quiet" }, _("(optional, for the history)"))), field];
 }
 
+/** The row as it is sent: with a key only what changed, else all of it. */
+function sent(row) {
+  const { columns, rowKey, fixed } = row.group;
+  const changed = columns.filter((column) => row.edits.has(column.key)).map((column) => [column.key, row.cell(column).value]);
+  const now = Object.fromEntries(changed.filter(([key, value]) => !same(value, row.base[key])));
+  if (row.added) return now;
+  return rowKey !== null && !fixed ? { [rowKey]: row.base[rowKey], ...now } : { ...row.base, ...now };
+}
+
+const includedOf = (group) => group.rows.filter((row) => row.included);
+
+/** What `editedItems` are to be; undefined: the rows as they stand. */
+function editedItems({ rows, groups }) {
+  if (!rows.some((row) => row.touched)) return undefined;
+  return Object.fromEntries(groups.map((group) => [group.name, includedOf(group).map(sent)]));
+}
+
+/** Every difference to what was proposed: rows that are left out or added, and cells. */
+function changesOf({ rows }) {
+  return rows.filter((row) => row.included || !row.added).flatMap((row) => {
+    if (!row.included) return [{ row, out: true }];
+    return row.group.columns.filter((column) => row.differs(column)).map((column) => ({
+      row, column, was: textOf(row.proposed[column.key]), now: textOf(row.cell(column).value),
+    }));
+  });
+}
+
+/** What stands open first, a required field too; with nothing open, the sheet with everything that is about to be done. */
 export function toReview() {
+  const open = desk.review.rows.find((row) => row.wrong || row.clashes);
+  if (open) return focusCell(open, open.group.columns.find((column) => open.error(column) || open.edits.get(column.key)?.theirs !== undefined));
+  if (!plain.checkValidity()) return [...plain.elements].find((one) => !one.validity.valid).focus();
   const inside = desk.review.rows.filter((row) => row.included).length;
   const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => {
     const changes = was === now ? [shown(now)] : [make("s", {}, shown(was)), " ", shown(now), ` (${shown(difference(was, now), "exceptZero")})`];
     return make("p", {}, `${column.title}: `, ...changes);
   });
-  const changes = desk.review.changes().map(({ row, column, was, now, out }) => {
+  const changes = changesOf(desk.review).map(({ row, column, was, now, out }) => {
     const name = make("b", {}, nameOf(row));
     if (out) return make("li", { className: "left" }, name, " ", row.choice === undefined && row.by ? _("left out by {who}", { who: row.by }) : _("left out"));
     return make("li", {}, name, ` ${column.title} `, make("s", {}, was || _("empty")), " ", make("ins", {}, now || _("empty")));
@@ -42,7 +74,7 @@ export function toReview() {
   const others = required > 1 ? [make("p", { className: "quiet" }, _("{required} people must agree to the same rows before the workflow goes on. Changing rows starts the count anew.", { required }))] : [];
   const deed = inside === 1 ? _("Approve 1 row") : _("Approve {inside} rows", { inside });
   const dialog = sheet(`${deed}?`, [...totals, ...list, ...answered, ...others, ...commentField()], deed, "approve", (go) =>
-    decide(dialog, go, "/approve", { editedItems: desk.review.editedItems(), expectedItemsHash: desk.review.hash, answers: answers(), comment: comment.value || undefined }));
+    decide(dialog, go, "/approve", { editedItems: editedItems(desk.review), expectedItemsHash: desk.review.hash, answers: answers(), comment: comment.value || undefined }));
   dialog.querySelector("textarea").focus();
 }
 
@@ -90,7 +122,7 @@ async function decide(dialog, go, path, body) {
 }
 
 export function refused(status, said, retry) {
-  if (status === 0) say(_("No answer from the server. What you typed is kept on this device; try again, nothing is decided twice."), true);
+  if (status === 0) say(LOST, true);
   else if (status === 401) say(_("You are signed out. What you typed is kept on this device."), true, make("a", { className: "button", href: `${place.base}/sign-in?next=${encodeURIComponent(place.here)}` }, _("Sign in")));
   else if (status === 429 || status === 503) say(_("The server cannot take it now. Nothing was decided; try again in {seconds} s.", { seconds: retry ?? 5 }), true);
   else say(_("Nothing was decided: {error}", { error: said.error ?? status }), true);
@@ -105,10 +137,11 @@ function pointAt(error = "") {
     return fieldOf(field).focus();
   }
   const found = /^editedItems\.(.+)\[(\d+)\](?:\.([^:]*))?: (.*)$/s.exec(error);
-  const row = found && desk.review.sentRow(found[1], Number(found[2]));
+  const group = found && desk.review.groups.find(({ name }) => name === found[1]);
+  const row = group && includedOf(group)[Number(found[2])];
   if (!row) return say(_("Nothing was decided: {error}", { error }), true);
   say(_("Nothing was decided. {row}: {error}", { row: nameOf(row), error: `${found[3] ?? ""} ${found[4]}` }), true);
-  focusCell(row, row.group.columns.find((column) => column.key === found[3] && column.editable));
+  focusCell(row, row.group.columns.find((column) => column.key === found[3] && row.open(column)));
 }
 
 /** Somebody was there before: take the new rows, and carry over what was typed. */
@@ -119,7 +152,7 @@ export async function merge(error) {
   if (said.status !== "PENDING") return decided(said);
   if (said.itemsHash === desk.review.hash) return location.reload();
   desk.load(said);
-  const kept = desk.review.restore(draft);
+  const kept = restore(desk.review, draft);
   desk.redraw();
   const discard = button(_("Discard my edits"), () => { desk.load(said); unsay(); desk.redraw(); });
   const changed = kept.clashes
@@ -136,4 +169,20 @@ export function decided(said) {
   say(_("Meanwhile {who} has {word} it. What you typed stays here to be read; it changes nothing any more.", { who, word }), false, open);
   for (const one of desk.bar.querySelectorAll("button")) one.disabled = true;
   desk.review.status = said.status;
+}
+
+/** Ask what the approval is like now, and say what has changed; what was typed stays. */
+export async function look() {
+  const dialog = document.querySelector("dialog[open]");
+  if (dialog) return dialog.addEventListener("close", look, { once: true });
+  if (desk.review.status !== "PENDING") return;
+  const { status, said } = await ask("/state");
+  if (status === 401) return refused(status, said);
+  if (status !== 200 || said.version === desk.review.version) return;
+  const given = said.approvedBy.length;
+  const more = given > desk.review.given;
+  Object.assign(desk.review, { version: said.version, given });
+  if (said.status !== "PENDING") return decided(said);
+  if (said.itemsHash !== desk.review.hash) say(_("Somebody has changed rows. Your edits are kept."), false, button(_("Show the new rows"), () => merge()));
+  else if (more) say(_("{who} agreed: {given} of {required}.", { who: said.approvedBy.at(-1), given, required }));
 }

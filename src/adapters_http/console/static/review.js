@@ -1,13 +1,14 @@
 // A review: the rows as proposed and as they stand, what this person has made of them, undo, drafts,
 // and how edits are carried over to rows that somebody else has changed. Nothing of a page here.
 
-import { judge, read, same, sum, textOf } from "./values.js";
+import { Exact, difference, judge, read, same, sum, textOf } from "./values.js";
 
 class Row {
-  constructor(group, place, [proposed, standing = proposed, by = null]) {
-    Object.assign(this, { group, place, proposed: proposed ?? standing, standing, by, edits: new Map(), choice: undefined });
+  /** *added*: by this person, just now. */
+  constructor(group, place, [proposed, standing = proposed, by = null], added = false) {
+    Object.assign(this, { group, place, proposed: proposed ?? standing ?? {}, standing, by, added, edits: new Map(), choice: undefined });
     this.base = standing ?? this.proposed;
-    this.key = group.rowKey === null ? String(place) : JSON.stringify(this.base[group.rowKey] ?? null);
+    this.key = added ? `+${place}` : group.rowKey === null ? String(place) : JSON.stringify(this.base[group.rowKey] ?? null);
   }
   get included() { return this.choice ?? this.standing !== null; }
   get touched() { return this.edits.size > 0 || this.choice !== undefined; }
@@ -17,10 +18,13 @@ class Row {
     if (edit) return read(column, edit.text, this.base[column.key]);
     return { value: this.base[column.key] ?? null };
   }
+  /** Whether a cell may be typed into: of a row that is added, every one. */
+  open(column) { return column.editable || this.added; }
   error(column) {
-    if (!this.included || !column.editable) return null;
+    if (!this.included || !this.open(column)) return null;
     const found = this.cell(column);
-    return found.error ?? judge(column, found.value);
+    const required = column.required || (this.added && column.key === this.group.rowKey);
+    return found.error ?? judge({ ...column, required }, found.value);
   }
   differs(column) {
     const found = this.cell(column);
@@ -46,22 +50,11 @@ class Row {
     this.judged = undefined;
   }
   get clashes() { return [...this.edits.values()].some((edit) => edit.theirs !== undefined); }
-  /** The row as it is sent: with a key only what changed, else all of it. */
-  sent() {
-    const changed = {};
-    for (const column of this.group.columns) {
-      const found = this.cell(column);
-      if (this.edits.has(column.key) && !same(found.value, this.base[column.key])) changed[column.key] = found.value;
-    }
-    const { rowKey, fixed } = this.group;
-    if (rowKey !== null && !fixed) return { [rowKey]: this.base[rowKey], ...changed };
-    return { ...this.base, ...changed };
-  }
 }
 
 export class Review {
   constructor(data) {
-    Object.assign(this, { id: data.id, hash: data.itemsHash, version: data.version, status: data.status, fields: data.fields });
+    Object.assign(this, { id: data.id, hash: data.itemsHash, version: data.version, status: data.status, fields: data.fields, given: data.approvedBy.length });
     this.groups = data.groups.map((group) => {
       const made = { ...group };
       made.columns = group.columns.map((column) => ({
@@ -75,7 +68,6 @@ export class Review {
     this.undone = [];
   }
   get rows() { return this.groups.flatMap((group) => group.rows); }
-  get touched() { return this.rows.some((row) => row.touched); }
   count(kind) { return this.rows.filter(KINDS[kind]).length; }
 
   /** Type *text* into a cell; typing on in the same cell is one step to undo. */
@@ -84,9 +76,14 @@ export class Review {
     const base = textOf(row.base[column.key]);
     const after = text === base ? undefined : { text, base: before?.theirs ?? before?.base ?? base };
     const last = this.done.at(-1);
-    if (last && last.row === row && last.column === column) last.after = after;
-    else this.done.push({ row, column, before, after });
-    this.#settle(row, column, after);
+    const first = last?.row === row && last.column === column ? this.done.pop().before : before;
+    this.settle(row, column, first, after);
+  }
+  /** A row of one's own, which goes on if it stays ticked. */
+  add(group) {
+    const row = new Row(group, group.rows.length, [null, null], true);
+    group.rows.push(row);
+    return row;
   }
   /** Take a row in or leave it out. */
   pick(row, included) {
@@ -95,14 +92,8 @@ export class Review {
     row.choose(after);
     this.undone = [];
   }
-  /** Mine or theirs, where both changed a cell. */
-  resolve(row, column, mine) {
-    const before = row.edits.get(column.key);
-    const after = mine ? { text: before.text, base: before.theirs } : undefined;
+  settle(row, column, before, after) {
     this.done.push({ row, column, before, after });
-    this.#settle(row, column, after);
-  }
-  #settle(row, column, after) {
     row.put(column, after);
     this.undone = [];
   }
@@ -118,70 +109,33 @@ export class Review {
     return step;
   }
 
-  /** What `editedItems` are to be; undefined: the rows as they stand. */
-  editedItems() {
-    if (!this.touched) return undefined;
-    return Object.fromEntries(this.groups.map((group) => [
-      group.name, group.rows.filter((row) => row.included).map((row) => row.sent()),
-    ]));
-  }
-  /** The row that stands at a place of what was sent. */
-  sentRow(group, place) {
-    return this.groups.find(({ name }) => name === group)?.rows.filter((row) => row.included)[place];
-  }
-  /** [column, proposed, now] for each column that is summed. */
+  /** [column, proposed, now] for each column that is summed: the rows nobody touched are summed once. */
   totals(group) {
-    return group.totals.map((column) => [
-      column,
-      sum(group.rows.map((row) => row.proposed[column.key])),
-      sum(group.rows.filter((row) => row.included).map((row) => row.cell(column).value)) ?? "0",
-    ]).filter(([, proposed]) => proposed !== null);
+    const touched = group.rows.filter((row) => row.touched);
+    return group.totals.map((column) => {
+      const standing = (row) => row.standing?.[column.key];
+      column.was ??= sum(group.rows.map((row) => row.proposed[column.key]));
+      column.all ??= sum(group.rows.map(standing)) ?? "0";
+      const rest = new Exact(difference(sum(touched.map(standing)) ?? "0", column.all));
+      return [column, column.was, sum([rest, ...touched.map((row) => row.included && row.cell(column).value)])];
+    }).filter((one) => one[1] !== null);
   }
-  /** Every difference to what was proposed: rows that are left out, and cells. */
-  changes() {
-    return this.rows.flatMap((row) => {
-      if (!row.included) return [{ row, out: true }];
-      return row.group.columns.filter((column) => row.differs(column)).map((column) => ({
-        row, column, was: textOf(row.proposed[column.key]), now: textOf(row.cell(column).value),
-      }));
-    });
-  }
-
   /** What a browser keeps: only what was typed, and the texts that stood there then. */
   draft() {
     const rows = this.rows.filter((row) => row.touched);
     return {
-      count: rows.reduce((all, row) => all + row.edits.size + (row.choice === undefined ? 0 : 1), 0),
+      count: rows.reduce((all, row) => all + row.edits.size + (row.choice !== undefined), 0),
       rows: rows.map((row) => [row.group.name, row.key, row.choice ?? null,
         [...row.edits].map(([key, edit]) => [key, edit.text, edit.base])]),
     };
-  }
-  /**
-   * Carry a draft over to these rows; how many rows, and how many clashes. Where the text that stood
-   * in a cell has become another one meanwhile, both are kept, and the person chooses.
-   */
-  restore(draft) {
-    const known = new Map(this.rows.map((row) => [`${row.group.name}\n${row.key}`, row]));
-    for (const [name, key, choice, cells] of draft.rows) {
-      const row = known.get(`${name}\n${key}`);
-      if (!row) continue;
-      if (choice !== null && choice !== (row.standing !== null)) row.choose(choice);
-      for (const [key, text, base] of cells) {
-        const column = row.group.columns.find((one) => one.key === key && one.editable);
-        const now = column && textOf(row.base[key]);
-        if (!column || now === text) continue;
-        row.put(column, now === base ? { text, base } : { text, base, theirs: now });
-      }
-    }
-    return { rows: this.rows.filter((row) => row.touched).length, clashes: this.count("clashes") };
   }
 }
 
 /** What rows may be filtered by. */
 export const KINDS = {
-  all: () => true,
-  edited: (row) => row.included && row.edited,
-  out: (row) => !row.included,
+  all: (row) => row.included || !row.added,
+  edited: (row) => row.included && (row.edited || row.added),
+  out: (row) => !row.included && !row.added,
   wrong: (row) => row.wrong,
   clashes: (row) => row.clashes,
   others: (row) => row.by !== null,

@@ -5,22 +5,18 @@ An approval past its `expires_at` counts as rejected whether or not a timer has 
 expire such approvals before they read them.
 
 Approvers agree to the rows as they stand. So whoever changes the rows begins the count anew, and
-what is released in the end is what everybody who counts has agreed to. AP-15 to AP-19.
+what is released in the end is what everybody who counts has agreed to. Stages are asked one after
+another; one person is one voice over all of them. AP-15 to AP-19, AP-33, PL-3, decision 151.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from attrs import evolve, frozen
 
 from wfcore.effects import Outcome
-from wfcore.errors import (
-    AlreadyDecided,
-    Forbidden,
-    InvalidInput,
-    ItemsChanged,
-    NoMoreRevisions,
-)
+from wfcore.errors import AlreadyDecided
 from wfcore.machine import Machine, Row
 from wfcore.model.access import Caller, by_email
 from wfcore.model.approval import (
@@ -34,10 +30,9 @@ from wfcore.model.approval import (
 )
 from wfcore.model.approval import ApprovalStatus as S
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.approval.answers import given_answers
-from wfcore.rules.approval.edited_items import released_rows, same, standing_rows
-from wfcore.rules.approval.voices import asked_so_far, escalated, present_stage, still_wanted
-from wfcore.rules.audit.chain import canonical, digest
+from wfcore.model.review import Stage
+from wfcore.rules.approval.edited_items import given_answers, released_rows, same, standing_rows
+from wfcore.rules.approval.options import delegated, require_revisable, require_room
 from wfcore.time import EpochMs
 
 
@@ -149,12 +144,15 @@ def decide(
     if late or not APPROVAL.allows(approval.status, type(decision)):
         raise AlreadyDecided("The approval has already been decided", approval.id)
     if isinstance(decision, Revise):
-        _require_revisable(approval, decider)
+        require_revisable(approval, decider.comment)
     entry = HistoryEntry(now, _ACTION[type(decision)], decider.by, decider.source, decider.comment)
     if isinstance(decision, Escalate):
         return Outcome(evolve(escalated(approval), history=(*approval.history, entry)))
     if isinstance(decision, Delegate):
-        return Outcome(_delegated(approval, decision, entry, decider.account or ""))
+        require_room(approval)
+        return Outcome(
+            delegated(approval, decision.to, decision.until, entry, decider.account or "")
+        )
     if not isinstance(decision, Approve):
         return Outcome(_ended(approval, decision, decider, entry))
     if decision.edited is not None:
@@ -165,59 +163,18 @@ def decide(
     agreed = _agreed(approval, decider, entry)
     if decider.alone or not still_wanted(agreed):
         return Outcome(_ended(agreed, decision, decider, entry))
+    if len(agreed.assents) <= len(approval.assents):  # the count begins anew
+        require_room(approval)
     status = APPROVAL.target(approval.status, Assented)
     return Outcome(evolve(agreed, status=status, history=(*approval.history, entry)))
-
-
-def _require_revisable(approval: Approval, decider: Decider) -> None:
-    """
-    Raises `InvalidInput` if the step takes no revisions, or nobody says what to change;
-    `NoMoreRevisions` after the last one. AP-31.
-    """
-    if approval.revise_to is None:
-        raise InvalidInput("decision", "revise needs a step that says onRevise; approve or reject")
-    if not (decider.comment or "").strip():
-        raise InvalidInput("comment", "is required: say what is to be changed")
-    if approval.revisions_left < 1:
-        raise NoMoreRevisions(
-            f"Changes were asked for {approval.round - 1} times; approve or reject", approval.id
-        )
-
-
-def _delegated(
-    approval: Approval, decision: Delegate, entry: HistoryEntry, account: str
-) -> Approval:
-    """
-    With the delegation, which takes the place of an earlier one of the same person. AP-36.
-
-    Raises `Forbidden` where the step does not allow it, `InvalidInput` for a wrong person or time.
-    """
-    to, by = decision.to.strip(), entry.by or ""
-    if not approval.delegable:
-        raise Forbidden("Approvers of this may not let others decide for them")
-    if not to or to.lower() in (by.lower(), account.lower()):
-        raise InvalidInput("to", "must be the email or account id of somebody else")
-    if not entry.at < decision.until <= approval.expires_at:
-        raise InvalidInput("until", "must be in the future, and not after the approval expires")
-    one = Delegation(by, account, to, decision.until)
-    others = tuple(known for known in approval.delegations if known.account != account)
-    named = {name.strip().lower() for name in approval.approvers}
-    approvers = approval.approvers if to.lower() in named else (*approval.approvers, to)
-    return evolve(
-        approval,
-        delegations=(*others, one),
-        approvers=approvers,
-        history=(*approval.history, evolve(entry, comment=f"to {to}")),
-    )
 
 
 def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approval:
     """The approval with one more approver, and the rows and answers that were approved."""
     by = decider.by or ""
     is_rule = decider.source is DecisionSource.RULE
-    stage = present_stage(approval)
-    at = max(len(approval.stages) - 1, 0) if stage is None else stage
-    assent = Assent(by, decider.account or by, entry.at, at, is_rule, decider.given_for)
+    assent = Assent(by, decider.account or by, entry.at, 0, is_rule, decider.given_for)
+    assent = evolve(assent, stage=_stage_of(approval, assent))
     before, after = entry.rows_before, entry.rows_after
     answers = approval.answers if entry.answers is None else entry.answers
     edited = after is not None and not same(before, after)
@@ -228,6 +185,14 @@ def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approv
         groups = tuple(evolve(group, items=after[group.name]) for group in groups)
     agreed = evolve(approval, groups=groups, assents=assents, answers=answers)
     return evolve(agreed, approvers=asked_so_far(agreed)) if approval.stages else agreed
+
+
+def _stage_of(approval: Approval, assent: Assent) -> int:
+    """The stage that it counts in: the present one, or, if only people are lacking, the own."""
+    if (present := present_stage(approval)) is not None:
+        return present
+    people = [{name.strip().lower() for name in stage.approvers} for stage in approval.stages]
+    return max((at for at, named in enumerate(people) if named & _names(assent)), default=0)
 
 
 def _ended(
@@ -255,21 +220,6 @@ _ACTION: Mapping[type, str] = {
 }
 
 
-def command(
-    verdict: Verdict,
-    edited: Mapping[str, Json] | None = None,
-    answers: Mapping[str, Json] | None = None,
-) -> Choice:
-    """The command that a decision on the wire stands for."""
-    match verdict:
-        case Verdict.APPROVE:
-            return Approve(edited, answers)
-        case Verdict.REJECT:
-            return Reject()
-        case Verdict.REVISE:
-            return Revise()
-
-
 def expired(approval: Approval, now: EpochMs) -> bool:
     """Whether it is open and past its time, counting from `expires_at` itself. AP-4."""
     return approval.status is S.PENDING and now >= approval.expires_at
@@ -288,7 +238,73 @@ def step_output(approval: Approval) -> JsonObject:
     }
 
 
-# How many must approve, and what: approvals that need more than one approver.
+def present_stage(approval: Approval) -> int | None:
+    """The first stage that is not over; None if there are none, or all are over."""
+    given = Counter(one.stage for one in approval.assents)
+    for at, stage in enumerate(approval.stages):
+        if given[at] < stage.required_approvals:
+            return at
+    return None
+
+
+def approvers_now(approval: Approval) -> tuple[str, ...]:
+    """Who may decide now: of the present stage, or of all if these are over. Empty: the default."""
+    if not approval.stages:
+        return approval.approvers
+    at = present_stage(approval)
+    return names_of(approval.stages if at is None else (approval.stages[at],))
+
+
+def names_of(stages: Iterable[Stage]) -> tuple[str, ...]:
+    """The approvers of stages, each once."""
+    return tuple(dict.fromkeys(name for stage in stages for name in stage.approvers))
+
+
+def asked_so_far(approval: Approval) -> tuple[str, ...]:
+    """The approvers who have been asked: those before, and those of the present stage."""
+    at = present_stage(approval)
+    upto = approval.stages if at is None else approval.stages[: at + 1]
+    return tuple(dict.fromkeys((*approval.approvers, *names_of(upto))))
+
+
+def accounts_of(assent: Assent) -> tuple[str, ...]:
+    """Whose voice it is: who gave it, and the approver in whose place. AP-36."""
+    return (assent.account, *([assent.given_for.account] if assent.given_for else []))
+
+
+def spoken(approval: Approval) -> frozenset[str]:
+    """Whose voice counts already, by account and email in lower case. AP-36."""
+    return frozenset().union(*map(_names, approval.assents))
+
+
+def _names(assent: Assent) -> frozenset[str]:
+    """What those whose voice it is may be named by, in lower case."""
+    speakers = (who for who in (assent, assent.given_for) if who is not None)
+    return frozenset(name.lower() for who in speakers for name in (who.account, who.by))
+
+
+def still_wanted(approval: Approval) -> int:
+    """How many approvals are lacking. AP-15, AP-33, AP-35."""
+    people = sum(not one.is_rule for one in approval.assents)
+    lacking = max(approval.humans - people, 0)
+    if not approval.stages:
+        return max(approval.required_approvals - len(approval.assents), lacking)
+    given = Counter(one.stage for one in approval.assents)
+    of_stages = (
+        max(stage.required_approvals - given[at], 0) for at, stage in enumerate(approval.stages)
+    )
+    return max(sum(of_stages), lacking)
+
+
+def escalated(approval: Approval) -> Approval:
+    """With those who are asked, too, in the present stage. AP-37."""
+    at, to = present_stage(approval), approval.escalate_to
+    stages = tuple(
+        evolve(one, approvers=tuple(dict.fromkeys((*one.approvers, *to)))) if number == at else one
+        for number, one in enumerate(approval.stages)
+    )
+    approvers = tuple(dict.fromkeys((*approval.approvers, *to)))
+    return evolve(approval, approvers=approvers, stages=stages, escalate_at=None)
 
 
 def with_assent(
@@ -328,56 +344,6 @@ def has_assented(approval: Approval, who: Caller) -> bool:
     """Whether that person already counts as an approver. AP-16, PL-3."""
     mine = Assent(who.email, who.identity, approval.created_at)
     return any(one_person(one, mine) for one in approval.assents)
-
-
-def require_other_eyes(
-    approval: Approval, who: Caller, given_for: Delegation | None = None
-) -> None:
-    """
-    Raises `Forbidden` if *who*, or the approver in whose place they decide, started the execution
-    and the step forbids self-approval. Rejecting is always allowed. AP-18, AP-36.
-    """
-    starters = {who.account_id, given_for.account if given_for else None}
-    if not approval.allow_self_approval and approval.owner_id in starters:
-        raise Forbidden("Who started the execution may not approve it; another approver must")
-
-
-def items_hash(approval: Approval) -> str:
-    """
-    A digest of what an approver agrees to as it stands: equal exactly if the rows, the answers and
-    the contents of the attachments are. AP-19, AP-29.
-    """
-    files = files_of(approval)
-    return digest(canonical(agreed_to(rows_of(approval), files, approval.answers)))
-
-
-def rows_of(approval: Approval) -> JsonObject:
-    """The rows as they stand, by group name."""
-    return {group.name: group.items for group in approval.groups}
-
-
-def files_of(approval: Approval) -> Sequence[Json]:
-    """The attachments as far as they are agreed to: step, name and content of each."""
-    return [[one.step_name, one.name, one.sha256] for one in approval.attachments]
-
-
-def agreed_to(rows: JsonObject, files: Sequence[Json], answers: JsonObject) -> JsonObject:
-    """
-    What `items_hash` is a digest of: the rows alone if there is nothing else. No rows look like
-    the other form, because the rows of a group are a list.
-    """
-    if not files and not answers:
-        return rows
-    return {"groups": rows, "attachments": files, "answers": answers}
-
-
-def require_seen(approval: Approval, expected: str | None) -> None:
-    """Raises `ItemsChanged` if *expected* is given and the rows have changed. AP-19."""
-    if expected is not None and expected != items_hash(approval):
-        raise ItemsChanged(
-            "expectedItemsHash: what you saw has changed; read the approval again",
-            approval.id,
-        )
 
 
 def next_reminder(approval: Approval) -> EpochMs | None:

@@ -5,13 +5,17 @@ A reviewer sees every row that the workflow proposed, also those that an approve
 out, and may take each back: `released_rows` checks against the proposed rows, too. AP-28.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Context, Decimal
 
 from attrs import frozen
 
 from wfcore.model.approval import Approval, Group, HistoryEntry
-from wfcore.model.json import JsonObject
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.review import ColumnType
 from wfcore.rules.approval.edited_items import key_text, original_rows, same
+from wfcore.rules.approval.typed import cell_text
 
 
 @frozen
@@ -40,9 +44,102 @@ def review_rows(approval: Approval, group: Group) -> tuple[ReviewRow, ...]:
         return tuple(_by_key(approval, group, first, group.row_key))
     if len(first) != len(group.items):
         return tuple(ReviewRow(row, row) for row in group.items)
-    last = _last_editor(approval)
+    last = next((entry.by for entry in reversed(tuple(_edits(approval)))), None)
     pairs = zip(first, group.items, strict=True)
     return tuple(ReviewRow(one, now, None if same(one, now) else last) for one, now in pairs)
+
+
+@frozen
+class Total:
+    """The sum of a column of numbers that may be edited: as proposed, and as the rows stand."""
+
+    title: str
+    proposed: Decimal
+    standing: Decimal
+
+
+def totals(approval: Approval) -> Sequence[Total]:
+    """What adds up in each group, exactly, as numbers are written."""
+    first = original_rows(approval)
+    return [
+        Total(column.title, _sum(first[group.name], column.key), _sum(group.items, column.key))
+        for group in approval.groups
+        for column in group.columns
+        if column.type is ColumnType.NUMBER and column.editable and column.key != group.row_key
+    ]
+
+
+_EXACT = Context(prec=400)
+
+
+def _sum(rows: Sequence[JsonObject], key: str) -> Decimal:
+    total = Decimal()
+    for row in rows:
+        value = row.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            whole = isinstance(value, float) and value.is_integer()
+            total = _EXACT.add(total, Decimal(int(value) if whole else str(value)))
+    return total
+
+
+@frozen
+class CellChange:
+    """
+    What a decision changed: a cell of the row that people call *row*, or all of the row where
+    *column* is None. `was` None: the row was added, or the cell empty; `now` None: left out, or
+    emptied.
+    """
+
+    row: str
+    column: str | None
+    was: Json = None
+    now: Json = None
+
+
+def changes_of(approval: Approval, entry: HistoryEntry) -> Iterator[CellChange]:
+    """How the rows differ before and after one decision, group by group."""
+    if entry.rows_after is None:
+        return
+    for group in approval.groups:
+        before = (entry.rows_before or {}).get(group.name, ())
+        after = entry.rows_after.get(group.name, ())
+        for was, now in _pairs(group, before, after):
+            name = _name_of(group, now if was is None else was)
+            if was is None or now is None:
+                yield CellChange(name, None, was, now)
+            else:
+                yield from _cells(group, name, was, now)
+
+
+def _pairs(
+    group: Group, before: Sequence[JsonObject], after: Sequence[JsonObject]
+) -> Iterator[tuple[JsonObject | None, JsonObject | None]]:
+    """Rows that belong together; without a key and in another number, those of one side only."""
+    if group.row_key is not None:
+        first, then = _keyed(before, group.row_key), _keyed(after, group.row_key)
+        for text in {**first, **then}:
+            yield first.get(text), then.get(text)
+    elif len(before) == len(after):
+        yield from zip(before, after, strict=True)
+    else:
+        gone, come = [key_text(row) for row in before], [key_text(row) for row in after]
+        for text in (Counter(gone) - Counter(come)).elements():
+            yield before[gone.index(text)], None
+        for text in (Counter(come) - Counter(gone)).elements():
+            yield None, after[come.index(text)]
+
+
+def _cells(group: Group, name: str, was: JsonObject, now: JsonObject) -> Iterator[CellChange]:
+    titles = {column.key: column.title for column in group.columns}
+    for key in {**was, **now}:
+        if not same(was.get(key), now.get(key)):
+            yield CellChange(name, titles.get(key, key), was.get(key), now.get(key))
+
+
+def _name_of(group: Group, row: JsonObject | None) -> str:
+    """What people call a row: its key, or what stands in its first column."""
+    key = group.row_key or (group.columns[0].key if group.columns else None)
+    return cell_text((row or {}).get(key or "", ""))
 
 
 def _by_key(
@@ -72,10 +169,6 @@ def _editors(approval: Approval, group: str, key: str) -> Mapping[str, str | Non
 
 def _edits(approval: Approval) -> Iterator[HistoryEntry]:
     return (entry for entry in approval.history if entry.rows_after is not None)
-
-
-def _last_editor(approval: Approval) -> str | None:
-    return next((entry.by for entry in reversed(tuple(_edits(approval)))), None)
 
 
 def _keyed(rows: Sequence[JsonObject], key: str) -> dict[str, JsonObject]:

@@ -7,12 +7,13 @@ from attrs import evolve
 from wfcore.effects import Effect, OpenApproval, Outcome
 from wfcore.errors import TemplateFailed
 from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Execution, StepStatus
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import ApprovalStep, GroupSpec, Stage
+from wfcore.model.workflow import AiStep, ApprovalStep, Definition, GroupSpec, Stage
 from wfcore.rules.approval.edited_items import key_text
-from wfcore.rules.approval.voices import names_of
+from wfcore.rules.approval.machine import names_of
 from wfcore.rules.execution.rounds import revisions_of
+from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.masking import mask, mask_text, secret_values
 from wfcore.rules.variables import compact
@@ -61,7 +62,7 @@ def open_approval(
         created_at=now,
         expires_at=later(now, step.timeout_ms),
         approvers=names_of(stages[:1]) if stages else members(step.approvers, people),
-        groups=tuple(_group(spec, mask(fill_rows(spec.rows), secrets)) for spec in step.groups),
+        groups=tuple(group_of(spec, mask(fill_rows(spec.rows), secrets)) for spec in step.groups),
         history=(HistoryEntry(now, "created"),),
         required_approvals=_required(step, stages),
         stages=stages,
@@ -127,12 +128,24 @@ def ask_for_budget(
     )
 
 
+def open_budget_question(run: Execution, definition: Definition) -> str | None:
+    """
+    The open approval for more budget, if a step opened one: the budget is the execution's. BU-4.
+    """
+    for key, result in run.step_results.items():
+        waits = result.status is StepStatus.AWAITING_APPROVAL
+        if waits and isinstance(definition.step(name_of(key)), AiStep):
+            return result.approval_id
+    return None
+
+
 def as_text(value: Json) -> str:
     """A rendered text. If a template that is the whole string gave another type, its JSON."""
     return value if isinstance(value, str) else compact(value)
 
 
-def _group(spec: GroupSpec, rows: Json) -> Group:
+def group_of(spec: GroupSpec, rows: Json) -> Group:
+    """The group with these rows. Raises `TemplateFailed` for what a reviewer could not refer to."""
     where = f"groups.{spec.name}.rows"
     if not isinstance(rows, list | tuple):
         raise TemplateFailed(where, "must give a list of rows")

@@ -12,8 +12,8 @@ from wfcore.model.access import Account, AccountStatus, Permission, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeKind
-from wfcore.rules.approval.machine import expired
-from wfcore.rules.approval.voices import approvers_now
+from wfcore.rules.approval.machine import approvers_now, expired, spoken
+from wfcore.rules.auth.access import delegations_now, idle
 from wfcore.time import EpochMs
 
 MAIL = "mail"
@@ -30,18 +30,6 @@ def notice_id(kind: NoticeKind, channel: str, to: str, *occasion: str | int) -> 
     """The id of the notice of that fact at that address. NT-1."""
     parts = "\0".join((kind.value, channel, to, *map(str, occasion)))
     return f"ntc_{blake2b(parts.encode(), digest_size=16).hexdigest()}"
-
-
-def channels_of(named: Sequence[str] | None, offered: Collection[str]) -> tuple[str, ...]:
-    """
-    The channels that a definition names, each once; if it says nothing, mail where it is
-    offered. NT-2.
-
-    A channel that nobody set up is kept: its notices are given up, and operators see them.
-    """
-    if named is None:
-        return (MAIL,) if MAIL in offered else ()
-    return tuple(dict.fromkeys(named))
 
 
 def notices(
@@ -104,15 +92,16 @@ def of_approval(
     )
 
 
-def asked_ids(approval: Approval, shares: Iterable[Share]) -> tuple[str, ...]:
+def asked_ids(approval: Approval, shares: Iterable[Share], now: EpochMs) -> tuple[str, ...]:
     """
     Who is asked, as ids of accounts and emails: the approvers that the step, or its present
-    stage, names; if it names none, both owners and everybody with EDIT. Nobody who may not
-    approve. AP-10, AP-18, AP-33.
+    stage, names, and whom they let decide; if it names none, both owners and everybody with EDIT.
+    Nobody who may not approve, or of whom nothing is awaited. AP-10, AP-18, AP-33, AP-36, AP-38.
     """
-    named = tuple(name.strip() for name in approvers_now(approval) if name.strip())
-    if named:
-        return named
+    delegates = (one.to for one in delegations_now(approval, now))
+    named = (*approvers_now(approval), *delegates)
+    if names := dict.fromkeys(name.strip() for name in named if name.strip()):
+        return tuple(name for name in names if name.lower() not in idle(approval))
     editors = (one.account_id for one in shares if one.permission is Permission.EDIT)
     everybody = dict.fromkeys((approval.workflow_owner_id, approval.owner_id, *editors))
     starter = None if approval.allow_self_approval else approval.owner_id
@@ -132,21 +121,27 @@ def emails(names: Iterable[str], accounts: Mapping[str, Account]) -> tuple[str, 
 
 
 def undecided(approval: Approval, people: Iterable[str]) -> tuple[str, ...]:
-    """Those of *people* whose yes does not count yet. AP-16."""
-    agreed = {one.by.lower() for one in approval.assents}
+    """Those of *people* whose voice is not given yet, by themselves or for them. AP-16, AP-36."""
+    agreed = spoken(approval)
     return tuple(person for person in people if person.lower() not in agreed)
 
 
 def voided(before: Approval, after: Approval) -> tuple[str, ...]:
     """Who agreed to rows that somebody has changed since. AP-17."""
     counts = {one.account for one in after.assents}
-    return tuple(one.by for one in before.assents if one.account not in counts and "@" in one.by)
+    lost = (one.by.lower() for one in before.assents if one.account not in counts)
+    return tuple(one for one in lost if "@" in one)
 
 
-def is_wanted(notice: Notice, approval: Approval | None, now: EpochMs) -> bool:
-    """Whether it is still to be told: nobody is asked what is decided or over. NT-5."""
+def is_wanted(
+    notice: Notice, approval: Approval | None, asked: Collection[str], now: EpochMs
+) -> bool:
+    """
+    Whether it is still to be told: nobody is asked what is decided or over, or asked of others by
+    now. *asked*: the addresses of those who are. NT-5.
+    """
     if notice.kind not in OPEN_QUESTIONS:
         return True
     if approval is None or approval.status is not ApprovalStatus.PENDING or expired(approval, now):
         return False
-    return notice.to == "" or bool(undecided(approval, (notice.to,)))
+    return notice.to == "" or notice.to in undecided(approval, asked)

@@ -1,6 +1,6 @@
 """Listing, reading and deciding approvals. Spec: approvals; contract §3."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -9,24 +9,38 @@ from attrs import evolve, frozen
 from wfcore.effects import Outcome
 from wfcore.errors import AlreadyDecided, Conflict, Forbidden, NotFound, StoreUnavailable
 from wfcore.model.access import Caller, Principal, Share
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Delegation, Purpose
+from wfcore.model.approval import (
+    Approval,
+    ApprovalHead,
+    ApprovalStatus,
+    DecisionSource,
+    Delegation,
+    Purpose,
+)
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
+from wfcore.model.workflow import Workflow
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.store import Unit, View
+from wfcore.rules.approval.edited_items import require_seen
 from wfcore.rules.approval.machine import (
     Approve,
     Choice,
     Decider,
     decide,
     expired,
-    require_other_eyes,
-    require_seen,
+    has_assented,
     step_output,
 )
-from wfcore.rules.auth.access import is_approver, sees_approval, shown_to, stands_for
+from wfcore.rules.auth.access import (
+    is_approver,
+    require_other_eyes,
+    sees_approval,
+    shown_to,
+    stands_for,
+)
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected, Revised
 from wfcore.rules.execution.rounds import put_aside
@@ -51,6 +65,7 @@ from wfcore.usecases.unit_of_work import (
     stage,
     stale_if_illegal,
 )
+from wfcore.wire.approvals import Standing
 
 OPERATOR = "operator"
 """Who decided, where it was done at the command line."""
@@ -64,7 +79,7 @@ async def list_approvals(
     who: Principal | None,
     page: PageRequest,
     where: ApprovalFilter = EVERY_APPROVAL,
-) -> Page[Approval]:
+) -> Page[ApprovalHead]:
     """The approvals that the caller may see, whatever *where* says about the account. AC-5."""
     await expire_all_due(services)
     if who is not None:
@@ -123,6 +138,34 @@ def require_may(
     if isinstance(decision, Approve):
         require_other_eyes(approval, who, given_for)
     return given_for
+
+
+async def standings(
+    services: Services, who: Principal, found: Sequence[Approval]
+) -> Mapping[str, Standing]:
+    """What each of *found* is to *who*, by its id: whether it can be approved now. AP-10, AP-16."""
+    now = services.clock.deadline_now()
+    ids = {one.workflow_id for one in found}
+    async with services.store.view() as view:
+        names = {one.id: one.name for one in await view.some(Workflow, ids)}
+        shares = {id: await view.get(Share, id, who.account.id) for id in ids}
+    return {
+        one.id: Standing(
+            names.get(one.workflow_id, ""), why_not(one, who, shares[one.workflow_id], now)
+        )
+        for one in found
+    }
+
+
+def why_not(approval: Approval, who: Caller, share: Share | None, now: EpochMs) -> str | None:
+    """Why *who* may not approve it now, in words; None: nothing is in the way."""
+    if approval.status is not ApprovalStatus.PENDING or expired(approval, now):
+        return "The approval has already been decided"
+    try:
+        require_may(approval, who, share, Approve(), now)
+    except Forbidden as refused:
+        return refused.message
+    return "You have approved this already" if has_assented(approval, who) else None
 
 
 async def approvals_of(

@@ -11,6 +11,7 @@ from wfcore.rules.auth.access import is_approver
 from wfcore.rules.execution.fold import announce
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.notices.telling import tell_asked
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import approval_for, retried, stage
 
@@ -38,8 +39,8 @@ async def delegate_approval(
         if not is_approver(approval, who, share):
             raise Forbidden("Only an approver may let somebody else decide")
         decision = Delegate(to, approval.expires_at if until is None else until)
-        decider = Decider(who.email, source, account=who.identity)
-        approval = decide(approval, decision, decider, now).record
+        decider = Decider(who.email, source, account=who.account_id or who.identity)
+        before, approval = approval, decide(approval, decision, decider, now).record
         run = await unit.get(Execution, approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
@@ -52,9 +53,12 @@ async def delegate_approval(
         }
         said = announce(run, [(EventKind.APPROVAL_DELEGATED, about)], services.store.now())
         await stage(unit, said, now)
+        written = await tell_asked(services, unit, approval, before)
         details: JsonObject = {**about, "until": decision.until}
-        told = "approval.delegate", None, approval.id, origin, details
+        told = "approval.delegate", who, approval.id, origin, details
         note(services, unit, *told, execution_id=run.id)
         await unit.commit()
     services.wakeup.events(run.id)
+    if written:
+        services.wakeup.timer()
     return approval

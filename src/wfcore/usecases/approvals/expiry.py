@@ -32,7 +32,7 @@ from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Rejected
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin, decided, note_decision
-from wfcore.usecases.notices.telling import tell_decision, tell_reminders
+from wfcore.usecases.notices.telling import tell_asked, tell_decision, tell_reminders
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     Report,
@@ -152,10 +152,13 @@ async def _remind(services: Services, approval_id: str) -> int:
             return 0
         unit.put(reminded)
         await stage(unit, announce(run, events, services.store.now()), now)
-        if due and await tell_reminders(services, unit, approval, due):
-            services.wakeup.timer()
+        written = await tell_asked(services, unit, reminded, approval)
+        if due:
+            written |= await tell_reminders(services, unit, reminded, due)
         await unit.commit()
     services.wakeup.events(run.id)
+    if written:
+        services.wakeup.timer()
     return len(events)
 
 

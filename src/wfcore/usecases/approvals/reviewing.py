@@ -7,12 +7,13 @@ from attrs import evolve, frozen
 
 from wfcore.errors import Forbidden
 from wfcore.model.access import Caller, Principal
-from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.approval import Approval, ApprovalHead
 from wfcore.model.execution import Execution
-from wfcore.model.page import Page, PageRequest
+from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.workflow import Workflow
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval.machine import Approve, Choice, Reject
+from wfcore.rules.approval.machine import APPROVAL, Approve, Choice, Reject
+from wfcore.rules.auth.access import is_approver, sees_execution
 from wfcore.usecases.approvals.approvals import list_approvals, read_approval, require_may
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import approval_for
@@ -29,9 +30,7 @@ class Tab(StrEnum):
 _SHOWN: Mapping[Tab, ApprovalFilter] = {
     Tab.WAITING: ApprovalFilter(waiting=True, soonest=True),
     Tab.AGREED: ApprovalFilter(agreed=True, soonest=True),
-    Tab.DECIDED: ApprovalFilter(
-        statuses=(ApprovalStatus.APPROVED, ApprovalStatus.REJECTED, ApprovalStatus.CANCELLED)
-    ),
+    Tab.DECIDED: ApprovalFilter(statuses=tuple(sorted(APPROVAL.final))),
 }
 
 
@@ -39,25 +38,70 @@ _SHOWN: Mapping[Tab, ApprovalFilter] = {
 class Inbox:
     """A page of one tab; the names of its workflows by id; how many wait in all."""
 
-    found: Page[Approval]
+    found: Page[ApprovalHead]
     names: Mapping[str, str]
     waiting: int
 
 
 async def read_inbox(
-    services: Services, who: Principal, tab: Tab, page: PageRequest, workflow_id: str | None = None
+    services: Services,
+    who: Principal,
+    tab: Tab,
+    page: PageRequest,
+    workflow_id: str | None = None,
+    text: str = "",
 ) -> Inbox:
-    """What is in the inbox of *who*: open approvals by their expiry, decided ones by age. AC-5."""
+    """
+    What is in the inbox of *who*: open approvals by their expiry, decided ones by age. AC-5.
+
+    With *text* those that say it, of the next `SEARCHED`; `next` is where the search goes on.
+    """
     where = evolve(_SHOWN[tab], workflow_id=workflow_id)
-    found = await list_approvals(services, who, page, where)
+    if text:
+        found = await _search(services, who, page, where, text.lower())
+    else:
+        found = await list_approvals(services, who, page, where)
     async with services.store.view() as view:
         ids = {one.workflow_id for one in found.rows}
         names = {one.id: one.name for one in await view.some(Workflow, ids)}
-        waiting = found.total if tab is Tab.WAITING and workflow_id is None else None
+        plain = tab is Tab.WAITING and workflow_id is None and not text
+        waiting = found.total if plain else None
         if waiting is None:
             mine = evolve(_SHOWN[Tab.WAITING], account_id=who.account.id, email=who.account.email)
             waiting = (await view.approvals.list(mine, PageRequest(1, 1))).total
     return Inbox(found, names, waiting or 0)
+
+
+SEARCHED, _AT_ONCE = 1_000, 200
+"""Approvals that one search looks at, and how many are read at a time."""
+
+
+async def _search(
+    services: Services, who: Principal, page: PageRequest, where: ApprovalFilter, text: str
+) -> Page[ApprovalHead]:
+    """What an approval says is sealed in the store, so that each one has to be read."""
+    found, at = list[ApprovalHead](), PageRequest(size=_AT_ONCE, after=page.after)
+    for _ in range(SEARCHED // _AT_ONCE):
+        part = await list_approvals(services, who, at, where)
+        async with services.store.view() as view:
+            ids = {one.workflow_id for one in part.rows}
+            names = {one.id: one.name for one in await view.some(Workflow, ids)}
+        found += [one for one in part.rows if text in _words(one, names)]
+        if part.next is None or len(found) >= page.size:
+            break
+        at = PageRequest(size=_AT_ONCE, after=part.next)
+    next = part.next
+    if len(found) > page.size:
+        last = found[page.size - 1]
+        next = PageCursor(last.expires_at if where.soonest else last.created_at, last.id)
+    return Page(tuple(found[: page.size]), None, 1, page.size, next)
+
+
+def _words(approval: ApprovalHead, names: Mapping[str, str]) -> str:
+    """What of an approval can be searched for."""
+    titles = [group.title or group.name for group in approval.groups]
+    named = names.get(approval.workflow_id, "")
+    return "\n".join([approval.message, approval.step_name, named, approval.id, *titles]).lower()
 
 
 @frozen
@@ -65,13 +109,16 @@ class Review:
     """
     One approval as somebody sees it who may see it. `barred`: why that person may not approve;
     None: nothing is in the way. `rejects`: whether the person may reject, or ask for changes where
-    the step takes them.
+    the step takes them. `execution_id`: of the execution, if that person sees it. `delegates`:
+    whether the person may let somebody else decide.
     """
 
     approval: Approval
     workflow_name: str
     barred: str | None
     rejects: bool
+    execution_id: str | None
+    delegates: bool
 
 
 async def review_for(services: Services, who: Caller, approval_id: str) -> Review:
@@ -93,4 +140,7 @@ async def review_for(services: Services, who: Caller, approval_id: str) -> Revie
         return None
 
     name = run.workflow_name if run else ""
-    return Review(approval, name, barred(Approve()), barred(Reject()) is None)
+    sees = run is not None and isinstance(who, Principal) and sees_execution(run, who.account.id)
+    origin = approval.execution_id if sees else None
+    delegates = approval.delegable and is_approver(approval, who, share)
+    return Review(approval, name, barred(Approve()), barred(Reject()) is None, origin, delegates)

@@ -42,6 +42,7 @@ async def retry_notice(
     return again
 
 
+@retried
 async def send_test(
     services: Services,
     who: Principal | None,

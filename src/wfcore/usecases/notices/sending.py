@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from attrs import field, frozen
 
 from wfcore.errors import Stale
-from wfcore.model.access import Account, AccountStatus
+from wfcore.model.access import AccountStatus
 from wfcore.model.approval import Approval
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
@@ -16,11 +16,13 @@ from wfcore.ports.store import Unit, View
 from wfcore.rules.auth.signature import personal_path
 from wfcore.rules.execution.fold import announce
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.explain.queue import waits_for_a_node
 from wfcore.rules.notices import delivery
 from wfcore.rules.notices.delivery import MOST_IN_DIGEST, QUIET, attempted, digested, dropped
 from wfcore.rules.notices.facts import MAIL, OPEN_QUESTIONS, is_wanted
 from wfcore.time import EpochMs, later
-from wfcore.usecases.services import Policy, Services
+from wfcore.usecases.notices.telling import people_asked
+from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import Report, apart, at_once, retried, stage
 
 OVER = "it was decided or over before it was sent"
@@ -101,13 +103,9 @@ async def _begun(
     for one in others:
         if one in wanted:
             unit.put(digested(one, begun))
-    language = _language(services.policy, account)
+    language = (account.language if account else None) or services.policy.language
     message = Message(notice.id, notice.channel, notice.to, language, tuple(lines))
     return Sending(begun, message)
-
-
-def _language(policy: Policy, account: Account | None) -> str:
-    return (account.language if account else None) or policy.language
 
 
 _PATHS = {
@@ -132,7 +130,8 @@ async def _line(services: Services, view: View, notice: Notice, now: EpochMs) ->
     if notice.kind.startswith("approval."):
         approval = await view.get(Approval, notice.subject)
         wall = services.clock.deadline_now()
-        if approval is None or not is_wanted(notice, approval, wall):
+        asked = await people_asked(services, view, approval) if approval and notice.to else ()
+        if approval is None or not is_wanted(notice, approval, asked, wall):
             return None
         by_mail = notice.channel == MAIL
         if by_mail and notice.kind in OPEN_QUESTIONS:
@@ -140,16 +139,27 @@ async def _line(services: Services, view: View, notice: Notice, now: EpochMs) ->
         about |= _of_approval(approval, services.policy.notice_rows if by_mail else 0)
     if notice.execution_id is not None:
         run = await view.get(Execution, notice.execution_id)
+        if notice.kind is NoticeKind.EXECUTION_WAITING and not await _waits(services, view, run):
+            return None
         about |= {"workflow": run.workflow_name} if run else {}
         if notice.kind is NoticeKind.EXECUTION_FAILED and run is not None:
-            about |= {"error": run.error, "executionId": run.id}
+            about |= {"error": run.error and _short(run.error), "executionId": run.id}
     return NoticeLine(notice.kind, path, about)
+
+
+async def _waits(services: Services, view: View, run: Execution | None) -> bool:
+    """Whether still no node can run it. NT-9."""
+    if run is None:
+        return False
+    now = services.store.now()
+    nodes = [node for node in await view.nodes.list() if node.seen_until >= now]
+    return waits_for_a_node(run, nodes, now)
 
 
 def _of_approval(approval: Approval, most_rows: int) -> JsonObject:
     return {
         "step": approval.step_name,
-        "message": approval.message,
+        "message": _short(approval.message),
         "rows": sum(len(group.items) for group in approval.groups),
         "sample": [_sample(group.items[:most_rows]) for group in approval.groups][: most_rows or 0],
         "approvedBy": [one.by for one in approval.assents],
@@ -159,6 +169,14 @@ def _of_approval(approval: Approval, most_rows: int) -> JsonObject:
         "decidedBy": approval.decided_by,
         "comment": approval.comment,
     }
+
+
+LONGEST = 4_000
+"""Characters of a text: a digest tells up to 200 approvals, each with a message of up to 1 MiB."""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _sample(rows: Sequence[JsonObject]) -> list[JsonObject]:

@@ -4,7 +4,7 @@ Writing notices: in the unit of the fact that they tell, so that neither is stor
 What a notice says is read when it is sent; here is only who is told, and on which channels.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import evolve
 
@@ -19,11 +19,15 @@ from wfcore.model.trigger import Refusal, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit, View
+from wfcore.rules.approval.machine import present_stage
+from wfcore.rules.explain.queue import words_of
 from wfcore.rules.notices import facts
-from wfcore.rules.notices.facts import asked_ids, channels_of, emails, undecided, voided
+from wfcore.rules.notices.facts import MAIL, asked_ids, emails, undecided, voided
+from wfcore.rules.triggers.trigger import paused_by_failures
 from wfcore.time import EpochMs
+from wfcore.usecases.audit.auditing import note_skipped
 from wfcore.usecases.services import Services
-from wfcore.usecases.unit_of_work import definition_of
+from wfcore.usecases.unit_of_work import definition_of, retried
 
 
 async def tell(unit: Unit, found: Iterable[Notice]) -> bool:
@@ -47,21 +51,45 @@ async def tell_outcome(
     """
     now, written = services.store.now(), False
     for effect in outcome.effects:
-        if isinstance(effect, OpenApproval) and _is_open(effect.approval):
-            asked = await _asked(services, unit, effect.approval)
-            written |= await tell(unit, _about(NoticeKind.APPROVAL_OPENED, *asked, now))
+        if not isinstance(effect, OpenApproval):
+            continue
+        if effect.approval.status is ApprovalStatus.PENDING:  # else a rule has decided it already
+            written |= await tell_asked(services, unit, effect.approval)
     if any(event.kind is EventKind.EXECUTION_FAILED for event in outcome.events):
-        written |= await _tell_failure(unit, outcome.record, now)
+        written |= await _tell_failure(services, unit, outcome.record, now)
+        written |= await _pause_after(services, unit, outcome.record, now)
     if not written:
         return outcome
     return evolve(outcome, effects=(*outcome.effects, DeadlineSet()))
+
+
+async def tell_asked(
+    services: Services, unit: Unit, approval: Approval, before: Approval | None = None
+) -> bool:
+    """
+    Whoever is asked now, and was not in *before*, learns of it, each once; as it opens and as a
+    stage begins also the rooms. Whether there is somebody new. Those whose yes was voided learn
+    that instead. NT-3.
+    """
+    channels, now = _channels(services, approval), services.store.now()
+    people = await people_asked(services, unit, approval) if MAIL in channels else ()
+    if before is None:
+        return await tell(unit, facts.of_approval(_OPENED, approval, channels, people, now))
+    begins, times = present_stage(before) != present_stage(approval), len(approval.history)
+    known = voided(before, approval) if begins else await people_asked(services, unit, before)
+    new = [one for one in people if one not in known]
+    found = facts.of_approval(_OPENED, approval, channels, new, now, times, rooms=begins)
+    return await tell(unit, found)
+
+
+_OPENED = NoticeKind.APPROVAL_OPENED
 
 
 async def tell_reminders(
     services: Services, unit: Unit, approval: Approval, due: Sequence[EpochMs]
 ) -> bool:
     """Those who have not agreed are reminded, once, however many reminders are due."""
-    approval, channels, people = await _asked(services, unit, approval)
+    channels, people = _channels(services, approval), await people_asked(services, unit, approval)
     left, now = undecided(approval, people), services.store.now()
     kind = NoticeKind.APPROVAL_REMINDER
     return await tell(unit, facts.of_approval(kind, approval, channels, left, now, due[-1]))
@@ -77,11 +105,12 @@ async def tell_decision(services: Services, unit: Unit, before: Approval, after:
         return False
     if after.status is ApprovalStatus.PENDING:
         kind, times = NoticeKind.APPROVAL_VOIDED, len(after.history)
-        again = voided(before, after)
+        asked = undecided(after, await people_asked(services, unit, after))
+        lost = {one.lower() for one in voided(before, after)}
+        again = [one for one in asked if one in lost]  # those of later stages when they are asked
         found = facts.of_approval(kind, after, channels, again, now, times, rooms=False)
-        if after.stages:  # those of the next one are asked; the others have been, under the same id
-            opened = _about(NoticeKind.APPROVAL_OPENED, *await _asked(services, unit, after), now)
-            found = (*opened, *found)
+        if present_stage(before) != present_stage(after):
+            return await tell_asked(services, unit, after, before) | await tell(unit, found)
         return await tell(unit, found)
     timed_out = after.decision_source is DecisionSource.TIMEOUT
     kind = NoticeKind.APPROVAL_EXPIRED if timed_out else NoticeKind.APPROVAL_DECIDED
@@ -101,7 +130,7 @@ async def tell_owner(
     *occasion: str | int,
 ) -> bool:
     """The owner of a webhook, trigger or key is told by mail what became of it. NT-3."""
-    channels = channels_of(None, services.policy.channels)
+    channels = _channels_of(None, services.policy.channels)
     if not channels:
         return False
     people, now = await _emails(unit, (owner_id,)), services.store.now()
@@ -128,6 +157,7 @@ async def tell_refused(services: Services, unit: Unit, trigger: Trigger, why: Re
     return await tell_owner(services, unit, kind, trigger.id, trigger.owner_id, about, times)
 
 
+@retried
 async def tell_quota(services: Services, subject: str, account: Account, window: Window) -> None:
     """Little is left of a window of the quota: told once for each window. NT-3."""
     about: JsonObject = {"limit": window.limit, "resetsAt": window.end}
@@ -139,44 +169,86 @@ async def tell_quota(services: Services, subject: str, account: Account, window:
     services.wakeup.timer()
 
 
-async def _tell_failure(unit: Unit, run: Execution, now: EpochMs) -> bool:
+async def _tell_failure(services: Services, unit: Unit, run: Execution, now: EpochMs) -> bool:
+    """
+    Where the definition, the account that owns the workflow, and the server say so: in each channel
+    once. A mail goes to the owner; the server's, to its operators. NT-3, NT-8.
+    """
     definition = await definition_of(unit, run.workflow_id, run.revision)
-    if not definition.notify_on_failure:
-        return False
-    kind, channels = NoticeKind.EXECUTION_FAILED, channels_of(definition.notify_on_failure, ())
-    people = await _emails(unit, (run.workflow_owner_id,))
+    owner, policy = await unit.get(Account, run.workflow_owner_id), services.policy
+    own = (*definition.notify_on_failure, *(owner.failure_channels if owner else ()))
+    people = await _emails(unit, (run.workflow_owner_id,)) if facts.MAIL in own else ()
+    if facts.MAIL in policy.failure_channels:
+        people = tuple(dict.fromkeys((*people, *sorted(policy.operators))))
+    channels = _channels_of((*own, *policy.failure_channels), ())
+    kind = NoticeKind.EXECUTION_FAILED
     found = facts.notices(kind, run.id, channels, people, now, execution_id=run.id)
     return await tell(unit, found)
 
 
-def _about(
-    kind: NoticeKind,
-    approval: Approval,
-    channels: tuple[str, ...],
-    people: tuple[str, ...],
-    now: EpochMs,
-) -> tuple[Notice, ...]:
-    return facts.of_approval(kind, approval, channels, people, now)
+@retried
+async def tell_waiting(services: Services, run: Execution) -> bool:
+    """
+    No node that is alive can run it, and has not been able to for a while: its workflow's owner
+    learns by mail, and where the server names channels for failures these, too. NT-9.
+    """
+    policy = services.policy
+    channels = _channels_of((*_channels_of(None, policy.channels), *policy.failure_channels), ())
+    async with services.store.unit() as unit:
+        people = await _emails(unit, (run.workflow_owner_id,))
+        if MAIL in policy.failure_channels:
+            people = tuple(dict.fromkeys((*people, *sorted(policy.operators))))
+        about: JsonObject = {"needs": words_of(run.capabilities), "executionId": run.id}
+        kind, now = NoticeKind.EXECUTION_WAITING, services.store.now()
+        found = facts.notices(kind, run.id, channels, people, now, execution_id=run.id, about=about)
+        if not await tell(unit, found):
+            return False
+        await unit.commit()
+    return True
 
 
-def _is_open(approval: Approval) -> bool:
-    """Nobody is asked what a rule has decided."""
-    return approval.status is ApprovalStatus.PENDING
+async def _pause_after(services: Services, unit: Unit, run: Execution, now: EpochMs) -> bool:
+    """
+    A schedule whose executions failed as often in a row as it says is paused, in the unit of the
+    last of them; its owner is told. SH-10.
+    """
+    trigger = await unit.get(Trigger, run.trigger_id) if run.trigger_id else None
+    paused = paused_by_failures(trigger, services.clock.now()) if trigger else None
+    if paused is None or paused.pause is None:
+        return False
+    unit.put(paused)
+    note_skipped(services, unit, "trigger.pause", "FAILURES", paused.owner_id, paused.id)
+    about: JsonObject = {
+        "workflow": run.workflow_name,
+        "workflowId": run.workflow_id,
+        "reason": paused.pause.why,
+        "failures": paused.failures,
+    }
+    kind, times = NoticeKind.TRIGGER_PAUSED, paused.version
+    return await tell_owner(services, unit, kind, paused.id, paused.owner_id, about, times)
+
+
+def _channels_of(named: Sequence[str] | None, offered: Collection[str]) -> tuple[str, ...]:
+    """
+    The channels that a definition names, each once; if it says nothing, mail where it is
+    offered. NT-2.
+
+    A channel that nobody set up is kept: its notices are given up, and operators see them.
+    """
+    if named is None:
+        return (MAIL,) if MAIL in offered else ()
+    return tuple(dict.fromkeys(named))
 
 
 def _channels(services: Services, approval: Approval) -> tuple[str, ...]:
-    return channels_of(approval.notify, services.policy.channels)
+    return _channels_of(approval.notify, services.policy.channels)
 
 
-async def _asked(
-    services: Services, view: View, approval: Approval
-) -> tuple[Approval, tuple[str, ...], tuple[str, ...]]:
-    """The approval, the channels that tell of it, and the emails of those who are asked."""
-    channels = _channels(services, approval)
-    if facts.MAIL not in channels:
-        return approval, channels, ()
+async def people_asked(services: Services, view: View, approval: Approval) -> tuple[str, ...]:
+    """The emails of those who are asked now."""
     shares = () if approval.approvers else await view.shares.of_workflow(approval.workflow_id)
-    return approval, channels, await _emails(view, asked_ids(approval, shares))
+    now = services.clock.deadline_now()
+    return await _emails(view, asked_ids(approval, shares, now))
 
 
 async def _emails(view: View, names: Sequence[str]) -> tuple[str, ...]:

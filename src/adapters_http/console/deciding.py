@@ -1,0 +1,152 @@
+"""
+Several approvals decided at once, after a look at all of them. AP-39, decision 166.
+
+The preview says for each what is asked, what adds up, and what is in the way; the form carries the
+hash of the rows that it showed. What came between is told for each, and decides nothing else.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+from attrs import evolve, frozen
+from starlette.responses import Response
+
+from adapters_http.console.approval import barred_from
+from adapters_http.console.forms import DecisionsForm
+from adapters_http.console.rendering import page
+from adapters_http.console.words import _
+from adapters_http.request import Request, without_nul
+from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.approval import (
+    Approval,
+    ApprovalStatus,
+    DecisionOutcome,
+    DecisionResult,
+    DecisionSource,
+    Verdict,
+)
+from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.review import Total, totals
+from wfcore.rules.limits import MAX_DECISIONS
+from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals.reviewing import Review, review_for
+from wfcore.usecases.approvals.several import decide_several
+from wfcore.wire.decisions import command
+
+
+@frozen
+class Preview:
+    """
+    One approval before it is decided, without its rows and history, which may be long. `rows`: how
+    many, by group. `seen`: the hash of what is shown; `unfit`: why not.
+    """
+
+    approval: Approval
+    workflow: str
+    rows: Sequence[tuple[str, int]]
+    totals: Sequence[Total]
+    seen: str
+    editors: Sequence[str]
+    unfit: str | None
+
+
+async def preview(request: Request) -> Response:
+    """What a decision would mean for each of those that the address names."""
+    verdict = _verdict(request.query("decision") or Verdict.APPROVE)
+    ids, shown = _few(request.query_values("id")), list[Preview]()
+    async for review in _reviews(request, ids):
+        sums = await request.services.offload(partial(_sums, review.approval))
+        shown.append(_prospect(request, review, verdict, *sums))
+    if ids and not shown:
+        raise NotFound("Approval")
+    return page(request, "deciding.html", verdict=verdict, found=shown, results=None)
+
+
+def _verdict(text: str) -> Verdict:
+    if text not in (Verdict.APPROVE, Verdict.REJECT):
+        raise InvalidInput("decision", "must be approve or reject")
+    return Verdict(text)
+
+
+def _few(ids: Sequence[str]) -> Sequence[str]:
+    """Raises `InvalidInput` for too many, and for what is no id."""
+    found = list(dict.fromkeys(without_nul("id", id) for id in ids if id))
+    if len(found) > MAX_DECISIONS:
+        raise InvalidInput("id", f"at most {MAX_DECISIONS} approvals at once")
+    return found
+
+
+async def _reviews(request: Request, ids: Sequence[str]) -> AsyncIterator[Review]:
+    """Those that the caller sees, one after another: the rows of fifty would be much at once."""
+    for id in ids:
+        with suppress(NotFound):
+            yield await review_for(request.services, request.who, id)
+
+
+def _sums(approval: Approval) -> tuple[Sequence[Total], str]:
+    """What takes time with many rows."""
+    return totals(approval), items_hash(approval)
+
+
+def _prospect(
+    request: Request, review: Review, verdict: Verdict, sums: Sequence[Total], seen: str
+) -> Preview:
+    approval = review.approval
+    edits = (entry.by for entry in approval.history if entry.rows_after is not None)
+    rows = [(group.title or group.name, len(group.items)) for group in approval.groups]
+    return Preview(
+        evolve(approval, groups=(), history=()),
+        review.workflow_name or approval.workflow_id,
+        rows,
+        sums,
+        seen,
+        tuple(dict.fromkeys(by for by in edits if by)),
+        _unfit(request, review, verdict),
+    )
+
+
+def _unfit(request: Request, review: Review, verdict: Verdict) -> str | None:
+    """Why this one cannot be decided so, here."""
+    approval = review.approval
+    if approval.status is not ApprovalStatus.PENDING:
+        return _("It has been decided already.")
+    if verdict is Verdict.REJECT:
+        return None if review.rejects else review.barred
+    if (why := barred_from(request, review)) is not None:
+        return why
+    unanswered = [one for one in approval.fields if one.required]
+    if any(approval.answers.get(one.key) is None for one in unanswered):
+        return _("It asks questions: open it to answer them.")
+    return None
+
+
+async def decide(request: Request) -> Response:
+    """Decide what the form names, each by the hash that was shown."""
+    form: DecisionsForm = request.body
+    verdict = _verdict(form.decision)
+    seen: Mapping[str, object] = form.seen or {}
+    ids = _few(list(seen))
+    asked = [
+        Decide(id, command(verdict), DecisionSource.CONSOLE, form.comment or None, str(hash))
+        for id, hash in seen.items()
+    ]
+    results = await decide_several(request.services, request.who, asked, request.origin)
+    asks = {one.approval.id: _question(one.approval) async for one in _reviews(request, ids)}
+    return page(
+        request,
+        "deciding.html",
+        verdict=verdict,
+        found=(),
+        results=sorted(results, key=lambda one: one.approval is not None),
+        asks=asks,
+        again=[one.approval_id for one in results if _may_be_tried(one)],
+    )
+
+
+def _question(approval: Approval) -> str:
+    return approval.message or approval.step_name
+
+
+def _may_be_tried(result: DecisionResult) -> bool:
+    return result.outcome in (DecisionOutcome.CHANGED, DecisionOutcome.UNAVAILABLE)

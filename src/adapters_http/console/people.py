@@ -1,0 +1,105 @@
+"""Accounts, for operators: plan, status, sessions, and links that sign in. AC-7, SE-4, SE-7."""
+
+from enum import StrEnum
+from typing import TypeVar
+
+from starlette.responses import Response
+
+from adapters_http.console.operate import operate_page
+from adapters_http.console.rendering import after, behind, see_other
+from adapters_http.console.words import _
+from adapters_http.handlers.accounts import asked_for
+from adapters_http.request import Request
+from wfcore.errors import AccountBlocked, InvalidInput
+from wfcore.model.access import AccountStatus, Plan
+from wfcore.rules.auth.access import require_operator
+from wfcore.usecases.accounts import accounts, keys, sessions
+from wfcore.usecases.executions.browsing import TOP
+from wfcore.wire.common import ACCOUNTS
+
+SIZE = 50
+
+
+async def show(request: Request) -> Response:
+    """All accounts, newest first, or the one with an email or id."""
+    require_operator(request.who)
+    text = (request.query("q") or "").strip()
+    if text:
+        found = await accounts.find_account(request.services, text)
+        return see_other(request, f"/operate/people/{found.id}")
+    wanted = behind(request, ACCOUNTS, SIZE, TOP)
+    page = await accounts.list_accounts(request.services, wanted)
+    later = wanted.after is not TOP
+    return operate_page(
+        request, "people", rows=page.rows, next=after(ACCOUNTS, page.next), later=later
+    )
+
+
+async def show_one(request: Request) -> Response:
+    """One account."""
+    return await _one(request)
+
+
+async def _one(request: Request, problem: str | None = None, link: str | None = None) -> Response:
+    account = await asked_for(request)
+    return operate_page(
+        request,
+        "person",
+        400 if problem else 200,
+        person=account,
+        sessions=await sessions.list_sessions(request.services, account.id),
+        keys=await keys.list_keys(request.services, account.id),
+        plans=list(Plan),
+        statuses=list(AccountStatus),
+        problem=problem,
+        link=link,
+        now=request.services.clock.now(),
+    )
+
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def _one_of(kind: type[E], field: str, text: str) -> E:
+    """Raises `InvalidInput` with the words that there are."""
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidInput(field, f"must be one of {', '.join(kind)}") from None
+
+
+async def change(request: Request) -> Response:
+    """Change plan and status; nobody shuts themselves out."""
+    account, form = await asked_for(request), request.body
+    plan, status = _one_of(Plan, "plan", form.plan), _one_of(AccountStatus, "status", form.status)
+    try:
+        await accounts.set_account(
+            request.services,
+            account.id,
+            plan=plan,
+            status=status,
+            origin=request.origin,
+            who=request.who,
+        )
+    except InvalidInput:  # plan and status are valid ones
+        return await _one(request, _("This is your own account; somebody else must disable it."))
+    return see_other(request, f"/operate/people/{account.id}")
+
+
+async def end_sessions(request: Request) -> Response:
+    """Sign the account out everywhere."""
+    account = await asked_for(request)
+    await sessions.end_sessions(request.services, account.id, request.origin, request.who)
+    return see_other(request, f"/operate/people/{account.id}")
+
+
+async def make_link(request: Request) -> Response:
+    """A link that signs the account in once; this one answer shows it."""
+    account = await asked_for(request)
+    try:
+        token = await sessions.issue_login_link(
+            request.services, account.id, request.origin, who=request.who
+        )
+    except AccountBlocked as refusal:
+        return await _one(request, str(refusal))
+    return await _one(request, link=f"{request.base_url}/in/{token}")

@@ -1,0 +1,154 @@
+"""
+The rows of an approval for who reviews them: as JSON for the editor, as CSV, and a hint that
+something changed. AP-28.
+"""
+
+import csv
+from asyncio import get_running_loop
+from collections.abc import AsyncIterator
+from io import StringIO
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+from adapters_http.body import dump_json
+from adapters_http.console.step import number_of
+from adapters_http.downloads import disposition
+from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
+from adapters_http.pages import columns_of
+from adapters_http.request import Request, last_event_id
+from wfcore.errors import NotFound, WfError
+from wfcore.model.approval import Approval, ApprovalStatus, Group
+from wfcore.model.json import Json
+from wfcore.model.workflow import Column
+from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.review import ReviewRow, review_rows
+from wfcore.rules.approval.typed import cell_text
+from wfcore.usecases.approvals.approvals import has_many_rows
+from wfcore.usecases.approvals.reviewing import Review, review_for
+from wfcore.wire.approvals import column_view, field_view
+from wfcore.wire.converter import plain
+
+
+def columns_for(group: Group) -> tuple[Column, ...]:
+    """The columns of a group, or what its rows hold."""
+    return group.columns or columns_of(group.items)
+
+
+async def _found(request: Request) -> Review:
+    return await review_for(request.services, request.caller, request.params["id"])
+
+
+async def rows(request: Request) -> bytes:
+    """What the editor works on: every row as proposed and as it stands."""
+    found = await _found(request)
+    if has_many_rows(found.approval):
+        return await request.services.offload(lambda: _rows(found))
+    return _rows(found)
+
+
+def _rows(found: Review) -> bytes:
+    approval = found.approval
+    groups = [
+        {
+            "name": group.name,
+            "title": group.title or group.name,
+            "rowKey": group.row_key,
+            "fixed": not group.columns,
+            "adds": group.allow_add and bool(group.columns),
+            "columns": [plain(column_view(one)) for one in columns_for(group)],
+            "rows": [_row(one) for one in review_rows(approval, group)],
+        }
+        for group in approval.groups
+    ]
+    fields = [plain(field_view(one)) for one in approval.fields]
+    return dump_json({**state_view(approval), "groups": groups, "fields": fields})
+
+
+def _row(row: ReviewRow) -> list[Any]:
+    """One row in short: as proposed; where it stands differently, how, and by whose hand."""
+    if row.proposed is row.standing or row.by is None:
+        return [row.proposed]
+    return [row.proposed, row.standing, row.by]
+
+
+async def state(request: Request) -> bytes:
+    """Whether there is something new."""
+    return dump_json(state_view((await _found(request)).approval))
+
+
+def state_view(approval: Approval) -> dict[str, Any]:
+    """What pages that are open compare."""
+    return {
+        "id": approval.id,
+        "status": approval.status,
+        "version": approval.version,
+        "itemsHash": items_hash(approval),
+        "approvedBy": [one.by for one in approval.assents],
+        "decidedBy": approval.decided_by,
+    }
+
+
+async def live(request: Request) -> Response:
+    """Tells that the approval changed, with its version; never what. Decision 146."""
+    found = await _found(request)
+    seen = max(last_event_id(request), number_of(request.query("after")))
+    lines = _changes(request, found.approval.execution_id, seen)
+    return StreamingResponse(lines, media_type="text/event-stream", headers=UNBUFFERED)
+
+
+async def _changes(request: Request, execution_id: str, seen: int) -> AsyncIterator[bytes]:
+    loop = get_running_loop()
+    yield b"retry: 2000\n\n"
+    said = loop.time()
+    while not request.context.config.ending:
+        try:
+            approval = (await _found(request)).approval
+        except WfError:
+            return  # the reader comes back and is told why
+        if approval.version > seen:
+            seen, said = approval.version, loop.time()
+            yield b"id: %d\nevent: changed\ndata:\n\n" % seen
+        if approval.status is not ApprovalStatus.PENDING:
+            yield b"id: %d\nevent: end\ndata:\n\n" % seen
+            return
+        if loop.time() - said >= HEARTBEAT_S:
+            said = loop.time()
+            yield b": still there\n\n"
+        await request.services.wakeup.rest(execution_id, LOOK_MS)
+
+
+async def download(request: Request) -> Response:
+    """The rows of one group as they stand, for a spreadsheet. Raises `NotFound`."""
+    approval = (await _found(request)).approval
+    place = request.params["group"]
+    groups = {str(at): group for at, group in enumerate(approval.groups)}
+    if place not in groups:
+        raise NotFound("Group")
+    group = groups[place]
+    text = await request.services.offload(lambda: _csv(group))
+    headers = {
+        "Content-Disposition": disposition(f"{approval.step_name}-{group.name}.csv"),
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(text.encode("utf-8-sig"), headers=headers, media_type="text/csv")
+
+
+def _csv(group: Group) -> str:
+    columns = columns_for(group)
+    made = StringIO()
+    writer = csv.writer(made)
+    writer.writerow([_cell(column.title) for column in columns])
+    for row in group.items:
+        writer.writerow([_cell(row.get(column.key)) for column in columns])
+    return made.getvalue()
+
+
+def _cell(value: Json) -> str:
+    """A value as text; a text that a spreadsheet would run as a formula is marked as a text."""
+    text = cell_text(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULAS) else text
+
+
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
