@@ -1,7 +1,6 @@
 """Pages in a real browser: the distribution's Chromium, driven over loopback."""
 
 import asyncio
-import os
 import shutil
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from adapters_http.app import HttpConfig
+from distribution import missing
 from http_world import World, a_world
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.audit.auditing import UNKNOWN
@@ -31,12 +31,6 @@ QUIET = (
     "--disable-sync",
 )
 """Chromium looks for nobody but the page."""
-
-
-def missing(what: str) -> None:
-    """Skip, but in CI, which installs everything."""
-    assert os.environ.get("CI") != "true", what
-    pytest.skip(what)
 
 
 class Site:

@@ -5,9 +5,11 @@ from typing import Any
 
 from attrs import evolve
 
+from adapters_runtime.system import CronCalendar
 from console.conftest import Site
 from http_world import code
 from wfcore.errors import LeaseLost
+from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import (
     ApprovalStep,
     Branch,
@@ -50,6 +52,24 @@ def _python(name: str) -> Step:
 
 
 TOKEN = Variable("token", VariableType.STRING, secret=True)
+
+VARIABLES_OF_A_FORM = {
+    one.name: one
+    for one in (
+        Variable("month", has_default=True, default="2026-11"),
+        Variable("rows", VariableType.NUMBER, has_default=True, default=200),
+        Variable("dry", VariableType.BOOLEAN),
+        Variable("filter", VariableType.OBJECT),
+        TOKEN,
+    )
+}
+CRON = Schedule("0 9 * * 1", "Europe/Berlin")
+ABOUT = "Collects what is to be paid, scores it, and asks before it pays."
+
+
+def give_calendar(site: Site) -> None:
+    """Schedules need one; the fakes of the tests have none."""
+    object.__setattr__(site.world.services, "calendar", CronCalendar())
 
 
 class Runs:

@@ -8,12 +8,34 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
+from adapters_http.app import HttpConfig
 from console.approval_case import Case, approve, bar, both, cell, pick, rows, show
 from console.conftest import CHROMIUM, QUIET, Site, enter
-from console.execution_case import Runs, in_every_state
+from console.execution_case import (
+    ABOUT,
+    CRON,
+    VARIABLES_OF_A_FORM,
+    Runs,
+    give_calendar,
+    in_every_state,
+)
+from console.test_editing import WRITTEN, applied, read
+from http_world import code
+from wfcore.ports.runtime import StepEnd
 from wfcore.rules.auth.signature import personal_path
+from wfcore.usecases.accounts import accounts
 
 Scene = Callable[[Site, Page], None]
+
+
+PASSES = 7_500_000
+"""So many ms at most pass while executions of every state are made."""
+
+
+def _states(runs: Runs) -> dict[str, str]:
+    """An execution for each status, none of which lies in the future."""
+    runs.world.clock.advance(-PASSES)
+    return in_every_state(runs)
 
 
 def sign_in(site: Site, page: Page) -> None:
@@ -37,6 +59,38 @@ def inbox(site: Site, page: Page) -> None:
     for count in (200, 12, 1):
         Case(site, count, **both(required_approvals=2))
     page.goto(f"{site.url}/inbox")
+
+
+def several(site: Site, page: Page) -> None:
+    """What deciding some of the inbox means."""
+    inbox(site, page)
+    for box in page.locator("main li input[type=checkbox]").all():
+        box.check()
+    page.get_by_role("button", name="Approve as proposed").click()
+    page.get_by_role("heading", name="Approve 3").wait_for()
+
+
+def selected(site: Site, page: Page) -> None:
+    """The inbox with a selection."""
+    inbox(site, page)
+    page.locator("main li input[type=checkbox]").first.check()
+
+
+def adding(site: Site, page: Page) -> None:
+    """A row of one's own, and somebody else to decide instead."""
+    enter(site, page)
+    show(Case(site, 4, group={"allow_add": True}, **both(delegable=True)), page)
+    page.get_by_role("button", name="Add a row").click()
+    page.get_by_text("Let somebody else decide in your place").click()
+
+
+def german(site: Site, page: Page) -> None:
+    """The approval in German."""
+    page.context.set_extra_http_headers({"Accept-Language": "de-DE"})
+    page.goto(site.link())
+    page.get_by_role("button", name="Weiter als").click()
+    show(Case(site, 12, **both(required_approvals=2)), page)
+    _fill(page, "P-1001", "1200,5")
 
 
 def editing(site: Site, page: Page) -> None:
@@ -70,6 +124,7 @@ def conflict(site: Site, page: Page) -> None:
     case.decide(case.bob, {"payouts": [{**row, "amount": 11} for row in rows(30)]})
     approve(page)
     page.get_by_text("The rows have changed").wait_for()
+    page.get_by_role("button", name="Clashes 1").click()
 
 
 def decided(site: Site, page: Page) -> None:
@@ -93,7 +148,7 @@ def over(site: Site, page: Page) -> None:
     """A personal link after the decision."""
     page.goto(_personal(site))
     approve(page, "All as agreed on Monday.")
-    page.get_by_text("This personal link is over").wait_for()
+    page.get_by_text("This personal link is no longer valid").wait_for()
 
 
 def _personal(site: Site) -> str:
@@ -104,7 +159,7 @@ def _personal(site: Site) -> str:
 
 def executions(site: Site, page: Page) -> None:
     enter(site, page)
-    in_every_state(Runs(site))
+    _states(Runs(site))
     page.goto(f"{site.url}/executions")
 
 
@@ -112,33 +167,135 @@ def _execution(state: str, more: str = "") -> Scene:
     def scene(site: Site, page: Page) -> None:
         enter(site, page)
         runs = Runs(site)
-        page.goto(runs.url(in_every_state(runs)[state]) + more)
+        page.goto(runs.url(_states(runs)[state]) + more)
 
     scene.__name__ = f"execution_{state}{more.replace('/', '_')}"
     return scene
 
 
+def handled(site: Site, page: Page) -> None:
+    """A failure, and the steps that come after it."""
+    enter(site, page)
+    undo, tell = code("release_funds"), code("tell_finance")
+    runs = Runs(site, code("collect"), code("pay"), on_failure=(undo, tell))
+    page.goto(
+        runs.url(runs.play(runs.start(), {"pay": StepEnd(error="no money")}, ("tell_finance",)))
+    )
+
+
 def redrive(site: Site, page: Page) -> None:
     enter(site, page)
-    ids = in_every_state(Runs(site))
+    ids = _states(Runs(site))
     page.goto(f"{site.url}/executions/redrive?id={ids['failed']}&id={ids['running']}")
 
 
 def compare(site: Site, page: Page) -> None:
     enter(site, page)
     runs = Runs(site)
-    ids = in_every_state(runs)
+    ids = _states(runs)
     page.goto(f"{runs.url(ids['failed'])}/compare/{ids['completed']}")
 
+
+def _with_flows(site: Site) -> str:
+    """Workflows that have done something; the id of the first."""
+    give_calendar(site)
+    runs = Runs(site, variables=VARIABLES_OF_A_FORM, triggers=(CRON,), description=ABOUT)
+    _states(runs)
+    for number, name in enumerate(("Invoices", "Refunds", "Sanctions list")):
+        other = Runs(site, code("only"), name=name)
+        for _ in range(number):
+            other.play(other.start())
+    return runs.workflow
+
+
+def workflows(site: Site, page: Page) -> None:
+    enter(site, page)
+    _with_flows(site)
+    page.goto(f"{site.url}/workflows")
+
+
+def workflow(site: Site, page: Page) -> None:
+    enter(site, page)
+    page.goto(f"{site.url}/workflows/{_with_flows(site)}")
+
+
+def start(site: Site, page: Page) -> None:
+    enter(site, page)
+    page.goto(f"{site.url}/workflows/{_with_flows(site)}/start")
+
+
+def version(site: Site, page: Page) -> None:
+    enter(site, page)
+    id = applied(site)
+    applied(site, WRITTEN.replace("echo 1", "echo 2"))
+    page.goto(f"{site.url}/workflows/{id}/versions/2")
+
+
+def edit(site: Site, page: Page) -> None:
+    enter(site, page)
+    page.goto(f"{site.url}/workflows/{applied(site)}/edit")
+    page.get_by_label("The text").fill(WRITTEN.replace("echo 1", "echo 2"))
+    page.get_by_role("button", name="Check").click()
+
+
+def _operating(name: str) -> Scene:
+    def scene(site: Site, page: Page) -> None:
+        enter(site, page)
+        _with_flows(site)
+        world = site.world
+        site.do(accounts.set_account(world.services, world.ann.id, operator=True))
+        site.do(accounts.set_secret(world.services, world.ann.id, "BANK_TOKEN", "s3cret"))
+        hook = site.do(world.webhook())
+        site.do(world.http.post(f"/api/webhooks/{hook}/trigger", json={}))
+        for _ in range(3):
+            site.do(world.post(f"/api/webhooks/{hook}/trigger", {}))
+        ids = {"key": world.key.key.id, "hook": hook, "ann": world.ann.id}
+        page.goto(f"{site.url}/operate/{name.format(**ids)}")
+
+    scene.__name__ = f"operate_{name.partition('/')[0]}{'_one' if '/' in name else ''}"
+    return scene
+
+
+OPERATED = ("keys", "keys/{key}", "webhooks", "webhooks/{hook}", "usage", "schedules", "audit",
+            "secrets", "people", "people/{ann}", "notices", "health")  # fmt: skip
 
 STATES = ("pending", "running", "waiting", "interrupted", "completed", "failed", "cancelled")
 
 SCENES: tuple[Scene, ...] = (
-    *(executions, redrive, compare, *map(_execution, STATES)),
+    *map(_operating, OPERATED),
+    *(
+        workflows,
+        workflow,
+        start,
+        version,
+        edit,
+        executions,
+        handled,
+        redrive,
+        compare,
+        *map(_execution, STATES),
+    ),
     *(_execution("failed", "/steps/fraud_model"), _execution("running", "/steps/bank_limit")),
-    *(sign_in, link, error, empty, inbox, editing, sheet, conflict, decided, guest, over),
+    *(
+        sign_in,
+        link,
+        error,
+        empty,
+        inbox,
+        selected,
+        several,
+        adding,
+        german,
+        editing,
+        sheet,
+        conflict,
+        decided,
+        guest,
+        over,
+    ),
 )
 LOOKS: dict[str, dict[str, Any]] = {
+    "page": {"viewport": {"width": 1080, "height": 700}},
     "desk": {"viewport": {"width": 1280, "height": 900}},
     "desk-dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
@@ -150,6 +307,13 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
+TOUR = [
+    *(f"{name}-page" for name in ("editing", "sheet", "conflict", "several", "workflow")),
+    *("execution_failed-page", "operate_audit-page", "selected-phone", "guest-phone-dark"),
+]
+"""What the documentation shows: `make tour`."""
+
+
 def main(folder: Path, wanted: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
@@ -157,10 +321,10 @@ def main(folder: Path, wanted: list[str]) -> None:
         for scene in SCENES:
             for look, options in LOOKS.items():
                 name = f"{scene.__name__}-{look}"
-                if wanted and name not in wanted:
+                if name not in wanted if wanted else look == "page":
                     continue
                 with TemporaryDirectory() as data:
-                    site = Site(Path(data))
+                    site = Site(Path(data), HttpConfig(console=True, read_definition=read))
                     page = browser.new_page(**options)
                     scene(site, page)
                     page.wait_for_timeout(200)
@@ -172,4 +336,4 @@ def main(folder: Path, wanted: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(Path(sys.argv[1]), TOUR if sys.argv[2:] == ["tour"] else sys.argv[2:])

@@ -41,12 +41,34 @@ def test_steps_previews_and_comparisons_are_accessible(site: Site, signed_in: Pa
         accessible(signed_in)
 
 
+def test_what_comes_after_a_failure_is_shown(site: Site, signed_in: Page, accessible):
+    """The steps of `onFailure` below the others, under that word, in the picture and the list."""
+    runs = Runs(site, code("pay"), on_failure=(code("undo"), code("tell")))
+    id = runs.play(runs.start(), {"pay": StepEnd(error="no money")}, stay=("tell",))
+    signed_in.goto(runs.url(id))
+    expect(signed_in.locator(".explain")).to_contain_text("It will fail after")
+    boxes = signed_in.locator("svg.flow a")
+    heights = {
+        name: signed_in.locator(f"svg.flow a[href$='/{name}'] rect").bounding_box()["y"]  # type: ignore[index]
+        for name in ("pay", "undo", "tell")
+    }
+    word = signed_in.locator("svg.flow text.label", has_text="onFailure").bounding_box()
+    assert word is not None
+    assert heights["pay"] < word["y"] < heights["undo"] < heights["tell"]
+    expect(boxes).to_have_count(3)
+    steps = signed_in.locator("ol.steps > li")
+    expect(steps).to_contain_text(["pay", "onFailure", "undo", "tell"])
+    accessible(signed_in)
+    runs.finish(id, "tell")
+    expect(signed_in).to_have_title("✕ Payout run: pay failed · wfcore")
+
+
 def test_a_page_follows_to_the_end(site: Site, signed_in: Page):
     """A step that ends, a question, the end: the page says what the API says, and stops. 5.5."""
     runs = Runs(site, code("first"), code("second"))
     id = runs.play(runs.start(), stay=("first",))
     signed_in.goto(runs.url(id))
-    expect(signed_in.locator("#says")).to_have_text("Live: this page follows by itself.")
+    expect(signed_in.locator("#says")).to_have_text("Live: this page updates by itself.")
     runs.finish(id, "first")
     box = signed_in.locator("svg.flow a").first
     expect(box).to_have_attribute("aria-label", re.compile("first bash .*, Completed"))
@@ -77,6 +99,25 @@ def test_what_the_reader_touches_stays(site: Site, signed_in: Page):
     assert signed_in.evaluate("window.kept === document.activeElement && kept.isConnected")
     assert details.evaluate("one => one.open")
     assert abs(signed_in.evaluate(top) - place) <= 1
+
+
+def test_focus_stays_where_a_list_moves_on(site: Site, signed_in: Page):
+    """The history shows the newest events: those before go, the one with the focus stays. R4."""
+    loop = LoopStep("each", list(range(50)), "item", (code("one"),))
+    runs = Runs(site, loop, code("last"))
+    id = runs.play(runs.start(), stay=("each.40.one",))
+    signed_in.goto(runs.url(id))
+    link = signed_in.locator(".history li a").last
+    link.focus()
+    number = link.locator("..").get_attribute("value")
+    first = signed_in.locator(".history li").first
+    before = first.get_attribute("value")
+    signed_in.evaluate("window.kept = document.activeElement")
+    runs.finish(id, "each.40.one")
+    runs.play(id, stay=("each.45.one",))
+    expect(first).not_to_have_attribute("value", before or "")
+    assert signed_in.evaluate("window.kept === document.activeElement && kept.isConnected")
+    assert signed_in.evaluate("kept.parentNode.value") == int(number or 0)
 
 
 def test_new_executions_are_told_and_not_inserted(site: Site, signed_in: Page):
@@ -126,7 +167,7 @@ def test_executions_without_scripts(browser: Browser, site: Site):
     page.get_by_role("button", name="Show", exact=True).click()
     assert "workflow=" in page.url
     page.get_by_role("link", name="Payout run").click()
-    assert "Without scripts this page does not follow" in page.locator("#says").inner_text()
+    assert "Without scripts this page does not update" in page.locator("#says").inner_text()
     page.get_by_role("link", name="fraud_rules bash").click()
     assert page.get_by_role("heading", name="fraud_rules").is_visible()
     page.goto(runs.url(id))
@@ -141,7 +182,7 @@ def test_a_lost_server_is_said(site: Site, signed_in: Page):
     runs = Runs(site, code("only"))
     id = runs.play(runs.start(), stay=("only",))
     signed_in.goto(runs.url(id))
-    expect(signed_in.locator("#says")).to_have_text("Live: this page follows by itself.")
+    expect(signed_in.locator("#says")).to_have_text("Live: this page updates by itself.")
     signed_in.context.set_offline(True)
     signed_in.route("**/live*", lambda route: route.abort())
     signed_in.evaluate("dispatchEvent(new Event('visibilitychange'))")

@@ -1,19 +1,23 @@
 """Personal links: an approver decides without signing in, and sees nothing else. PL-1 to PL-5."""
 
+import re
 import sqlite3
+from html import unescape
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 
 from adapters_http.app import HttpConfig
-from http_world import ROWS, World, a_world
+from http_world import ROWS, World, a_world, code, review
 from wfcore.errors import NotFound, SignInFirst
 from wfcore.model.access import AccountStatus, Guest, Permission, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Links
 from wfcore.ports.records import ApprovalFilter
+from wfcore.ports.runtime import LeftFile, StepEnd
 from wfcore.rules.auth.signature import personal_path
 from wfcore.time import HOUR
 from wfcore.usecases.accounts import accounts
@@ -144,7 +148,6 @@ async def test_a_link_is_dead_when_it_is_over(world: World, end: str):
     seen = await world.http.get(link, headers=HTML)
     assert seen.status_code == 410
     assert says[end] in seen.text
-    assert "over" in seen.text
     assert "<td" not in seen.text
     assert 'value="approve"' not in seen.text
     rows = await world.http.get(f"{link}/rows")
@@ -273,3 +276,39 @@ async def test_a_decision_by_link_comes_from_the_page(world: World, headers, sta
     assert done.status_code == status
     is_open = (await approval_of(world, approval.id)).status is ApprovalStatus.PENDING
     assert is_open is (status == 403)
+
+
+async def test_a_guest_opens_what_is_attached_and_nothing_else(world: World):
+    """The page's link opens the file without an account; other files, and CSV after it, do not."""
+    workflow = await world.workflow(
+        code("fetch"), code("more"), review(attachments=("fetch",), approvers=(EVA,))
+    )
+    execution = await world.start(workflow)
+    await world.run(
+        StepEnd(files=(await left(world, "seen"),)), StepEnd(files=(await left(world, "other"),))
+    )
+    found = (await world.get(f"/api/v1/approvals/execution/{execution}")).json()
+    approval = await approval_of(world, found["approvals"][0]["id"])
+    link = personal_path(world.services.signing_key, approval, EVA)
+    page = (await world.http.get(link, headers=HTML)).text
+    (url,) = re.findall(r'<a href="([^"]*/download[^"]*)">seen.txt</a>', page)
+    assert (await world.http.get(unescape(url))).content == b"seen"
+    assert "other.txt" not in page
+    listed = (await world.get(f"/api/v1/executions/{execution}/artifacts")).json()["artifacts"]
+    (other,) = [one for one in listed if one["name"] == "other.txt"]
+    unsigned = f"/api/executions/{execution}/artifacts/{other['id']}/download"
+    assert (await world.http.get(unsigned)).status_code == 401
+    stolen = f"{unsigned}?{url.partition('?')[2]}"
+    assert (await world.http.get(unescape(stolen))).status_code in (401, 403, 404)
+    assert (await world.http.get(f"{link}/rows/0")).text.count("\n") == 3
+    await world.http.post(link, data={"decision": "approve"}, headers=ours(world))
+    assert (await world.http.get(f"{link}/rows/0")).status_code == 404
+
+
+async def left(world: World, name: str) -> LeftFile:
+    """A file that a step left, which holds its own name."""
+    id = world.services.ids.new("art", world.services.clock.now())
+    kept = await world.services.files.store(f"e-{name}", id, BytesIO(name.encode()))
+    return LeftFile(
+        id, f"{name}.txt", kept.storage_key, kept.size, "text/plain", kept.sha256, False
+    )

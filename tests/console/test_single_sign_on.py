@@ -1,5 +1,6 @@
 """Signing in with an identity provider: a real one on loopback, and every way it may lie. SE-9."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from starlette.responses import HTMLResponse, JSONResponse
 
 from adapters_http.app import HttpConfig
 from adapters_http.config import SignOn
@@ -102,11 +104,14 @@ LIES = {
     "no email": {"email": None},
     "nobody here": {"email": "bob@example.org"},
     "nobody at all": {"email": "@example.org"},
+    "a look-alike": {"email": "an\N{KELVIN SIGN}@example.org"},
+    "a blank of another script": {"email": "ank@example.org\u00a0"},
 }
 
 
 async def test_a_token_that_is_not_right_signs_nobody_in(company: Company):
     """Whatever is wrong with it, the page says so; the same person with a right one is in. SE-9."""
+    await accounts.create_account(company.world.services, "ank@example.org")
     for lie, claims in LIES.items():
         company.provider.claims = claims
         refused = await company.sign_in()
@@ -119,13 +124,19 @@ async def test_a_token_that_is_not_right_signs_nobody_in(company: Company):
 
 
 async def test_a_token_of_another_key_signs_nobody_in(company: Company):
-    """One that the provider does not publish, under either name; a new published one does."""
+    """
+    One that the provider does not publish, under either name; a new published one does, if all is
+    right that it has signed.
+    """
     company.provider.key = OTHER_KEY
     assert (await company.sign_in()).status_code == 403
     company.provider.key = evolve_kid()
     assert (await company.sign_in()).status_code == 403
     assert not await company.is_in()
     company.provider.key, company.provider.published = OTHER_KEY, [KEY, OTHER_KEY]
+    company.provider.claims = {"nonce": "x"}
+    assert (await company.sign_in()).status_code == 403
+    company.provider.claims = {}
     assert (await company.sign_in()).status_code == 303
     assert await company.is_in()
 
@@ -189,6 +200,53 @@ async def test_a_provider_that_is_away_is_503(company: Company):
     assert (left.status_code, "does not answer" in left.text) == (503, True)
     company.provider.broken = False
     assert (await company.sign_in()).status_code == 303
+
+
+DISCOVERY = "/.well-known/openid-configuration"
+ODD = {
+    "a page": (DISCOVERY, HTMLResponse("<p>Welcome")),
+    "no object": (DISCOVERY, JSONResponse([1, 2])),
+    "nothing of use": (DISCOVERY, {}),
+    "no address": (DISCOVERY, {"authorization_endpoint": 5, "token_endpoint": None}),
+    "no keys": ("/keys", JSONResponse({})),
+    "half a key": ("/keys", JSONResponse({"keys": [{"kty": "RSA"}]})),
+}
+
+
+async def test_a_provider_that_makes_no_sense_is_503(company: Company):
+    """Whatever stands where it should say who it is, a client's click is no defect of ours."""
+    issuer = company.provider.issuer
+    for what, (path, answer) in ODD.items():
+        said = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
+        odd = JSONResponse({**said, **answer}) if isinstance(answer, dict) else answer
+        company.provider.odd = {path: odd}
+        left = await company.world.http.get("/sign-in/provider", headers=HTML)
+        assert (left.status_code, "does not answer" in left.text) == (503, True), what
+    company.provider.odd = {}
+    assert (await company.sign_in()).status_code == 303
+
+
+@pytest.mark.parametrize("said", [[1], {}, "text", {"id_token": 5}, {"id_token": "a.b.c"}, None])
+async def test_tokens_that_make_no_sense_sign_nobody_in(company: Company, said: object):
+    """A page in their place, or anything that is no token: a sentence at the form."""
+    company.provider.odd = {"/token": JSONResponse(said) if said else HTMLResponse("<p>no")}
+    assert (await company.sign_in()).status_code == 403
+    assert not await company.is_in()
+
+
+async def test_a_long_way_to_the_page_that_was_wanted(company: Company):
+    """Browsers drop cookies over 4 KB: a page that fits into none is left out, not the sign-in."""
+    address = await company.depart("/inbox?workflow=" + "x" * 5_000)
+    assert len(company.world.http.cookies["wfcore_sign_on"]) < 4_000
+    back = await company.world.http.get(await company.agree(address))
+    assert (back.status_code, back.headers["location"]) == (303, "/inbox")
+
+
+async def test_clicks_at_once_ask_the_provider_once(company: Company):
+    """Whoever opens the way in again and again makes nobody else work for it."""
+    clicks = [company.world.http.get("/sign-in/provider") for _ in range(8)]
+    assert {one.status_code for one in await asyncio.gather(*clicks)} == {303}
+    assert company.provider.asked.count("discovery") == 1
 
 
 async def test_what_the_provider_says_is_asked_once_an_hour(company: Company):

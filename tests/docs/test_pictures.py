@@ -177,11 +177,13 @@ def test_every_picture_is_shown_and_every_shown_one_exists() -> None:
     shown = {
         Path(found).stem
         for page in PAGES
-        for found in re.findall(r"!\[[^\]]+\]\(([^)]*pictures/\w+\.svg)\)", page.read_text())
+        for found in re.findall(r"!\[[^\]]+\]\(([^)]*pictures/[\w-]+\.svg)\)", page.read_text())
         if (page.parent / found).is_file()
     }
     kept = {path.stem for path in (DOCS / "pictures").iterdir()}
-    assert shown == kept == set(pictures.PICTURES)
+    files = (ROOT / "examples" / "workflows").glob("*.yaml")
+    flows = {f"flow-{one.stem}" for one in files if not one.name.endswith(".test.yaml")}
+    assert shown == kept == {*pictures.PICTURES, *flows}
 
 
 def test_a_built_page_holds_its_pictures() -> None:

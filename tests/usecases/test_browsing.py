@@ -1,16 +1,21 @@
 """What people look for among executions: counts, searches, one with all that belongs to it."""
 
+from decimal import Decimal
+
 import pytest
 
 from usecases.conftest import World, code, review
 from wfcore.errors import NotFound
 from wfcore.model.access import Permission
-from wfcore.model.execution import ExecutionStatus, TriggerSource
+from wfcore.model.execution import ExecutionStatus, TriggerSource, Usage
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
+from wfcore.usecases.accounts import usage
 from wfcore.usecases.executions import browsing, executions
 from wfcore.usecases.executions.starting import Idempotency
 from wfcore.usecases.workflows import workflows
+from wfcore.usecases.workflows.browsing import read_version
+from wfcore.usecases.workflows.versions import list_versions
 
 S = ExecutionStatus
 
@@ -78,16 +83,76 @@ async def test_some_executions_are_those_that_are_seen(world: World) -> None:
     id = await world.start(ann, await world.workflow(ann, code("a")))
     other = await world.start(bob, await world.workflow(bob, code("a")))
     found = await browsing.read_some(world.services, ann, [id, "nothing", other, id])
-    assert [run.id for run, _, _ in found] == [id]
+    ((run, definition, redriven),) = found
+    assert definition is not None
+    assert (run.id, [step.name for step in definition.steps], redriven) == (id, ["a"], None)
 
 
 async def test_the_newest_tell_that_something_changed(world: World) -> None:
     """A start changes what is said of executions; a question what is said of the inbox."""
     ann = await world.account()
     before = await browsing.newest_of(world.services, ann)
-    await world.start(ann, await world.workflow(ann, review()))
+    asks = await world.workflow(ann, review())
+    await world.start(ann, await world.workflow(ann, code("one"), name="runs"))
     started = await browsing.newest_of(world.services, ann)
-    await world.take()
+    await world.start(ann, asks)
     asked = await browsing.newest_of(world.services, ann)
     assert before["executions"] != started["executions"]
     assert before["inbox"] == started["inbox"] != asked["inbox"]
+
+
+async def test_usage_reads_a_few_executions_at_a_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And says so if it did not read all of them. AI-7."""
+    monkeypatch.setattr(usage, "LOOKED_AT", 4)
+    monkeypatch.setattr(usage, "_AT_ONCE", 2)
+    ann = await world.account()
+    flow = await world.workflow(ann, code("one"))
+    for cut in (False, False, False, False, True):
+        await world.start(ann, flow)
+        assert (await usage.read_usage(world.services, ann)).cut is cut
+
+
+async def test_usage_is_added_up_by_workflow_and_model(world: World) -> None:
+    """Dearest first; where some of it has no known price, that is said. AI-7."""
+    ann = await world.account()
+    cheap, dear = [await world.workflow(ann, code("a"), name=name) for name in ("cheap", "dear")]
+    for flow, cost in ((cheap, "0.25"), (dear, "0.75"), (cheap, "0.25"), (cheap, None)):
+        await world.start(ann, flow)
+        lease, _ = await world.take()
+        await world.finish(lease, "a", usage=Usage(10, 5, cost))
+    assert (await usage.read_usage(world.services, ann)).models == [
+        usage.ModelUsage(dear, "dear", "", 10, 5, Decimal("0.75"), False),
+        usage.ModelUsage(cheap, "cheap", "", 30, 15, Decimal("0.50"), True),
+    ]
+
+
+async def test_the_newest_versions_come_first(world: World) -> None:
+    """As many as are asked for, and no more than there are."""
+    ann = await world.account()
+    for step in ("one", "two", "three"):
+        id = await world.workflow(ann, code(step))
+    for limit, newest in ((1, [3]), (2, [3, 2]), (9, [3, 2, 1])):
+        found = await list_versions(world.services, id, limit)
+        assert [one.revision for one in found] == newest
+    with pytest.raises(NotFound, match="Workflow"):
+        await list_versions(world.services, "wf_none", 1)
+    with pytest.raises(NotFound, match=r"^Workflow not found$"):
+        await workflows.delete_workflow(world.services, "wf_none")
+
+
+async def test_a_version_is_read_with_the_one_before(world: World) -> None:
+    """By those who see the workflow, and by the operator; what there is not is not found."""
+    ann, bob = await world.account(), await world.account("bob@example.org")
+    for step in ("old", "new"):
+        id = await world.workflow(ann, code(step))
+    for who in (ann, None):
+        flow, found, before = await read_version(world.services, who, id, 2)
+        assert before is not None
+        steps = [one.definition.steps[0].name for one in (before, found)]
+        assert (flow.id, steps) == (id, ["old", "new"])
+        assert (await read_version(world.services, who, id, 1))[2] is None
+    for who, number in ((bob, 1), (ann, 0), (ann, 3)):
+        with pytest.raises(NotFound):
+            await read_version(world.services, who, id, number)

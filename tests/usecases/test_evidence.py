@@ -331,3 +331,18 @@ def test_other_files_are_no_evidence() -> None:
     """AL-6: whatever a file holds, the answer says what it should be."""
     for text in ("", "5", "[]", "{}", '{"format": "wfcore-evidence/2"}', "\ufffd", "[" * 100_000):
         assert "wfcore-evidence/1" in refusal(text)
+
+
+async def test_an_anchor_kept_elsewhere_holds_the_log_to_it(world: World) -> None:
+    """At its end, in the middle, and at its beginning; another hash there is a fault. AL-4."""
+    anchors = [await audit_anchor(world.services)]
+    for name in ("ann", "bob"):
+        await world.account(f"{name}@example.org")
+        anchors.append(await audit_anchor(world.services))
+    assert len({one.number for one in anchors}) == 3
+    assert (await check_audit(world.services, anchors)).fault is None
+    for one in anchors:
+        other = evolve(one, hash="1" * 64)
+        fault = (await check_audit(world.services, [*anchors, other])).fault
+        assert fault is not None
+        assert fault.number == one.number

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from adapters_http.console.forms import ActForm
 from adapters_http.console.rendering import page, see_other
 from adapters_http.console.words import STATUSES, _
-from adapters_http.request import Request
+from adapters_http.request import Request, without_nul
 from wfcore.errors import AlreadyFinished, Forbidden, InvalidInput, LimitReached, NotFound
 from wfcore.model.execution import Awaits, Execution, StepStatus, TriggerSource
 from wfcore.model.workflow import Definition
@@ -81,8 +81,8 @@ async def _asked(
 
 
 def _few(ids: Sequence[str]) -> Sequence[str]:
-    """Raises `InvalidInput` for too many."""
-    found = list(dict.fromkeys(id for id in ids if id))
+    """Raises `InvalidInput` for too many, and for what is no id."""
+    found = list(dict.fromkeys(without_nul("id", id) for id in ids if id))
     if len(found) > MOST:
         raise InvalidInput("id", f"at most {MOST} executions at once")
     return found
@@ -97,7 +97,7 @@ def _preview(request: Request, action: str, found: Sequence[Prospect]) -> Respon
 
 def _to_cancel(run: Execution, definition: Definition | None) -> Prospect:
     if run.status in EXECUTION.final:
-        return Prospect(run, _("It has ended already: {status}.").format(status=_said(run)))
+        return Prospect(run, _("It has already ended: {status}.").format(status=_said(run)))
     results = run.step_results.items()
     stops = [k for k, one in results if one.status in _OPEN and one.awaits is not Awaits.STEPS]
     return Prospect(run, None, stops, rest=_unbegun(run, definition))
@@ -112,7 +112,9 @@ def _to_redrive(
     run: Execution, definition: Definition | None, again: str | None, now: int
 ) -> Prospect:
     if run.status not in FROM or definition is None:
-        reason = _("It is {status}; only what failed, was cancelled or interrupted is redriven.")
+        reason = _(
+            "It is {status}; only a failed, cancelled or interrupted execution can be redriven."
+        )
         return Prospect(run, reason.format(status=_said(run)))
     kept = kept_results(run, definition, now)  # type: ignore[arg-type]
     rest = [step.name for step in definition.steps if not _ended(step.name, kept)]
@@ -171,9 +173,9 @@ async def _judged(
     except AlreadyFinished as ended:
         return Verdict(id, False, _("Nothing was done: {why}.").format(why=ended.message))
     except NotFound:
-        return Verdict(id, False, _("It is not there, or in no state for that any more."))
+        return Verdict(id, False, _("It no longer exists, or its status no longer allows this."))
     except Forbidden:
-        return Verdict(id, False, _("You may see it, but not do that."))
+        return Verdict(id, False, _("You may see it, but you may not do that."))
     except LimitReached as full:
         return Verdict(id, False, full.message)
 

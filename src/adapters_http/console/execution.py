@@ -7,6 +7,7 @@ The page of a step is the same page with that step opened. XP-1, XP-3, XP-4.
 
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from attrs import frozen
@@ -16,6 +17,7 @@ from adapters_http.body import dump_json
 from adapters_http.console.rendering import page
 from adapters_http.console.sentences import sentences
 from adapters_http.console.step import Shown, number_of, opened_step, shown
+from adapters_http.console.workflows import first_handler
 from adapters_http.downloads import output_response
 from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
 from adapters_http.request import Request, last_event_id
@@ -46,13 +48,17 @@ EVENTS = 50
 
 @frozen
 class Picture:
-    """The flow with what came of each step, and the list beside it."""
+    """
+    The flow with what came of each step, and the list beside it. `handler`: the first of the
+    steps that come after a failure.
+    """
 
     flow: Flow
     rows: Sequence[Row]
     axis: Axis
+    handler: str | None
 
-    @property
+    @cached_property
     def by_name(self) -> Mapping[str, Row]:
         """The rows by the name of their step."""
         return {row.step.name: row for row in self.rows}
@@ -105,7 +111,9 @@ def _picture(whole: Whole) -> Picture | None:
     if definition is None:
         return None
     time = axis(run, definition, at)
-    return Picture(lay_out(definition.steps), rows(run, definition, time, at), time)
+    flow = lay_out(definition.steps, definition.on_failure)
+    seen = rows(run, definition, time, at)
+    return Picture(flow, seen, time, first_handler(definition))
 
 
 def _failed_step(run: Execution) -> str | None:

@@ -6,22 +6,20 @@ number, so nothing is counted but what the links by status show.
 """
 
 from asyncio import get_running_loop
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
-from adapters_http.console.rendering import page, see_other
+from adapters_http.console.rendering import behind, page, see_other
 from adapters_http.console.words import STATUSES, count
 from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
 from adapters_http.request import Request
-from wfcore.errors import InvalidInput, WfError
+from wfcore.errors import WfError
 from wfcore.model.execution import ExecutionStatus, TriggerSource
-from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
-from wfcore.rules.paging import page_request
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.browsing import (
     MOST_COUNTED,
@@ -50,7 +48,7 @@ async def show(request: Request) -> Response:
     if found_id is not None:
         return see_other(request, f"/executions/{found_id}")
     where, problem = _where(asked)
-    position = _position(request)
+    position = behind(request, EXECUTIONS, SIZE, TOP)
     found = await list_executions(services, who, position, where)
     rows = execution_page(found, await starter_names(services, found.rows))
     counts = await count_executions(services, who, where)
@@ -85,17 +83,6 @@ def _query(asked: Mapping[str, str]) -> str:
 def _link(asked: Mapping[str, str], status: str) -> str:
     """The query of the same list with another status."""
     return _query({**asked, "status": status})
-
-
-def _position(request: Request) -> PageRequest:
-    """Behind the row that the address names; an address that was cut begins at the top."""
-    text = request.query("after")
-    try:
-        if text:
-            return page_request(None, None, (SIZE, SIZE), text, EXECUTIONS)
-    except InvalidInput:
-        pass
-    return PageRequest(size=SIZE, after=TOP)
 
 
 def _where(asked: Mapping[str, str]) -> tuple[ExecutionFilter, str | None]:
@@ -152,18 +139,27 @@ _READ: Mapping[str, Any] = {
 
 async def live(request: Request) -> Response:
     """Tells, without saying what, that executions or open approvals of the account changed."""
-    return StreamingResponse(_hints(request), media_type="text/event-stream", headers=UNBUFFERED)
+    return hints(request, lambda: newest_of(request.services, request.who))
 
 
-async def _hints(request: Request) -> AsyncIterator[bytes]:
+def hints(request: Request, look: Callable[[], Awaitable[Mapping[str, object]]]) -> Response:
+    """A stream with an event for each name under which *look* finds something else than before."""
+    return StreamingResponse(
+        _hints(request, look), media_type="text/event-stream", headers=UNBUFFERED
+    )
+
+
+async def _hints(
+    request: Request, look: Callable[[], Awaitable[Mapping[str, object]]]
+) -> AsyncIterator[bytes]:
     loop, config = get_running_loop(), request.context.config
     yield b"retry: 2000\n\n"
-    seen, said = await newest_of(request.services, request.who), loop.time()
+    seen, said = await look(), loop.time()
     while not config.ending:
         for _ in range(LOOKS):
             await request.services.wakeup.rest("", LOOK_MS)
         try:
-            newest = await newest_of(request.services, request.who)
+            newest = await look()
         except WfError:
             return
         for name in seen:

@@ -33,10 +33,14 @@ class SignOutForm:
 
 @frozen
 class SettingsForm:
-    """How pages look in this browser: `theme` system, light or dark; `times` local or utc."""
+    """
+    How pages look in this browser: `theme` system, light or dark; `times` local or utc; `language`
+    one that is here, else the browser's.
+    """
 
     theme: str
     times: str
+    language: str = ""
     next: str = ""
 
 
@@ -54,6 +58,22 @@ class DecisionForm:
 
 
 @frozen
+class DecisionsForm:
+    """One decision for several approvals. `seen`: the hash that was shown, by id."""
+
+    decision: str
+    comment: Comment | None = None
+    seen: JsonObject | None = None
+
+
+@frozen
+class DelegateForm:
+    """Let *to*, an email or an account id, decide until the approval expires."""
+
+    to: str
+
+
+@frozen
 class ActForm:
     """
     Executions to do something with, `ids` with blanks between. `seen`: what had redriven each when
@@ -62,3 +82,57 @@ class ActForm:
 
     ids: str
     seen: str = ""
+
+
+@frozen
+class StartForm:
+    """
+    Start a workflow. `inputs`: as typed, by the name of the variable. `once`: the idempotency key
+    of the form.
+    """
+
+    once: str
+    inputs: JsonObject | None = None
+
+
+@frozen
+class EditForm:
+    """
+    Another text of a workflow's definition, which began with `version`. `apply`: store it; else it
+    is checked and compared.
+    """
+
+    text: str
+    version: str
+    apply: str = ""
+
+
+@frozen
+class KeyForm:
+    """A new key. `days`: until it expires; empty: never. `scopes`: one field for each."""
+
+    name: str
+    days: str = ""
+    scopes: JsonObject | None = None
+
+
+@frozen
+class NameForm:
+    """The name of what is to go, typed by whoever means it."""
+
+    name: str
+
+
+@frozen
+class StatusForm:
+    """Another status."""
+
+    status: str
+
+
+@frozen
+class PersonForm:
+    """Another plan and status of an account."""
+
+    plan: str
+    status: str

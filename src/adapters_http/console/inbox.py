@@ -1,14 +1,19 @@
 """The inbox: what waits for me, the most urgent first. AC-5."""
 
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
 from starlette.responses import Response
 
 from adapters_http.console.rendering import page
 from adapters_http.request import Request
 from wfcore.model.page import PageRequest
-from wfcore.rules.limits import APPROVAL_PAGE
+from wfcore.rules.limits import MAX_DECISIONS
 from wfcore.rules.paging import cursor_text, page_request
 from wfcore.usecases.approvals.reviewing import Tab, read_inbox
 
+SIZE = MAX_DECISIONS
+"""A page is what can be decided at once."""
 _SOON, _AGED = "inbox", "approvals"
 """Lists by expiry and by age: a cursor of one says nothing in the other."""
 
@@ -19,12 +24,14 @@ async def show(request: Request) -> Response:
     list = _AGED if tab is Tab.DECIDED else _SOON
     wanted = _wanted(request, list)
     workflow_id = request.query("workflow") or None
-    found = await read_inbox(request.services, request.who, tab, wanted, workflow_id)
+    text = (request.query("q") or "").strip()
+    found = await read_inbox(request.services, request.who, tab, wanted, workflow_id, text)
+    asked = {"view": tab, "workflow": workflow_id, "q": text}
     rows = [
         (
             one,
             found.names.get(one.workflow_id, one.workflow_id),
-            sum(len(g.items) for g in one.groups),
+            sum(group.count for group in one.groups),
         )
         for one in found.found.rows
     ]
@@ -34,10 +41,17 @@ async def show(request: Request) -> Response:
         tab=tab,
         rows=rows,
         waiting=found.waiting,
+        mails=request.context.config.mail is not None,
         workflow_id=workflow_id,
+        text=text,
+        asked=lambda **other: _query({**asked, **other}),
         later=wanted.after is not None,
         next=cursor_text(list, found.found.next) if found.found.next else None,
     )
+
+
+def _query(asked: Mapping[str, str | None]) -> str:
+    return urlencode({name: value for name, value in asked.items() if value})
 
 
 def _tab(text: str | None) -> Tab:
@@ -46,4 +60,4 @@ def _tab(text: str | None) -> Tab:
 
 
 def _wanted(request: Request, list: str) -> PageRequest:
-    return page_request(None, None, APPROVAL_PAGE, request.query("after"), list)
+    return page_request(None, None, (SIZE, SIZE), request.query("after"), list)

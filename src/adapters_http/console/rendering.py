@@ -6,9 +6,11 @@ into markup (`require-trusted-types-for`): a name or a cell that slipped through
 of the templates would still be inert. Decision 125.
 """
 
+import re
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -18,21 +20,34 @@ from starlette.responses import Response
 
 from adapters_http.auth import cookie
 from adapters_http.console.routes import PAGES
-from adapters_http.console.static_files import files
+from adapters_http.console.static_files import files, script_words
 from adapters_http.console.words import (
-    CATALOGUE,
+    CHOSEN,
     MARKS,
+    N_,
     SOURCES,
     STATUSES,
+    Said,
     _,
     iso,
+    language,
+    ngettext,
+    number,
     relative,
     short,
+    speak,
+    tag,
     took,
+    usd,
     utc,
 )
 from adapters_http.request import Request
 from adapters_http.transport.connections import is_loopback
+from wfcore.errors import InvalidInput
+from wfcore.model.page import PageCursor, PageRequest
+from wfcore.rules.approval.typed import cell_text
+from wfcore.rules.paging import cursor_text, page_request
+from wfcore.rules.triggers.trigger import SAYS
 from wfcore.time import EpochMs
 
 _POLICY = (
@@ -53,10 +68,10 @@ _HEADERS = {
     "X-Robots-Tag": "noindex",
 }
 PLACES = {
-    "inbox": _("Inbox"),
-    "executions": _("Executions"),
-    "workflows": _("Workflows"),
-    "operate": _("Operate"),
+    "inbox": N_("Inbox"),
+    "executions": N_("Executions"),
+    "workflows": N_("Workflows"),
+    "operate": N_("Operate"),
 }
 """What the frame leads to, by path and by key: `g` and the first letter."""
 THEME, TIMES = "wfcore_theme", "wfcore_times"
@@ -67,7 +82,9 @@ _THEMES = ("light", "dark")
 def page(request: Request, template: str, status: int = 200, **facts: Any) -> Response:
     """A page as a response."""
     html = render(request, template, **facts)
-    return Response(html, status, page_headers(request), "text/html")
+    ms = (perf_counter() - request.began) * 1_000
+    headers = {**page_headers(request), "Server-Timing": f"total;dur={ms:.1f}"}
+    return Response(html, status, headers, "text/html")
 
 
 def page_headers(request: Request) -> dict[str, str]:
@@ -106,11 +123,14 @@ def render(request: Request, template: str, **facts: Any) -> str:
             base=request.base_path,
             static=f"{request.base_path}/static/{files().hash}",
             here=path_here(request),
-            places=_places(),
+            places=Said(_places()),
             account=who.account if who else None,
             may_sign_out=who is not None and not who.scopes,
             theme=theme if theme in _THEMES else "",
             in_utc=cookie(request, TIMES) == "utc",
+            language=cookie(request, CHOSEN),
+            tag=tag(),
+            words=script_words(language()),
             time=lambda at: _time(at, now),
             clock=_clock,
             **facts,
@@ -139,6 +159,25 @@ def _clock(at: EpochMs) -> Markup:
     )
 
 
+def behind(request: Request, list: str, size: int, top: PageCursor) -> PageRequest:
+    """
+    The rows of a list behind the one that the address names, else from *top*, before all of them;
+    an address that was cut begins there, too. A list that is asked for so counts nothing. PG-6.
+    """
+    text = request.query("after")
+    try:
+        if text:
+            return page_request(None, None, (size, size), text, list)
+    except InvalidInput:
+        pass
+    return PageRequest(size=size, after=top)
+
+
+def after(list: str, next: PageCursor | None) -> str | None:
+    """`after` of the next page."""
+    return cursor_text(list, next) if next else None
+
+
 def see_other(request: Request, path: str) -> Response:
     """To another page of ours."""
     location = quote(request.base_path + path, safe="/?&=%+:~,;@!$'()*")
@@ -160,12 +199,23 @@ def form_facts(
 
 
 def path_here(request: Request) -> str:
-    """The path of a page that can be opened again, below the mount; else the inbox."""
-    if request.method != "GET":
-        return "/inbox"
+    """
+    The path of this page, below the mount, if it can be opened again, as that to which a form was
+    sent often can; else the inbox.
+    """
     path: str = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    if not _pages().fullmatch(path):
+        return "/inbox"
     query = request.scope["query_string"].decode("latin-1")
     return own_path(quote(path) + (f"?{query}" if query else ""))
+
+
+@cache
+def _pages() -> re.Pattern[str]:
+    """The paths that open a page."""
+    opened = (one.path for one in PAGES if one.html and one.method == "GET")
+    paths = {re.sub(r"\{\w+\}", "[^/]+", path) for path in opened}
+    return re.compile("|".join(sorted(paths)))
 
 
 def own_path(text: str) -> str:
@@ -182,36 +232,38 @@ def error_page(request: Request, status: int, says: str, personal: bool = False)
     An error as a page that says what to do: of a 401 the way in, which leads back here. *personal*:
     at a personal link.
     """
+    speak(request)
     if status == HTTPStatus.UNAUTHORIZED:
         return render(request, "sign_in.html", **form_facts(request, path_here(request)))
     advices = _ADVICE_AT_A_LINK if personal else _ADVICE
     title, advice = advices.get(status, (HTTPStatus(status).phrase, ""))
-    return render(request, "error.html", status=status, title=title, says=says, advice=advice)
+    facts = {"title": _(title), "says": _(says), "advice": advice and _(advice)}
+    return render(request, "error.html", status=status, **facts)
 
 
 _ADVICE = {
-    403: (_("Not permitted"), _("Ask the owner of the workflow, or sign in as somebody else.")),
+    403: (N_("Not permitted"), N_("Ask the owner of the workflow, or sign in as somebody else.")),
     404: (
-        _("Not found"),
-        _("It is gone, or it is not for the account that you are signed in with."),
+        N_("Not found"),
+        N_("It no longer exists, or the account that you are signed in with may not see it."),
     ),
     410: (
-        _("This link is over"),
-        _("A link signs in once. On the server, wfcore login makes another one."),
+        N_("This link is no longer valid"),
+        N_("Each link signs you in once. On the server, wfcore login creates another one."),
     ),
-    429: (_("Too many attempts"), _("Nothing is lost; try again when the time is over.")),
+    429: (N_("Too many attempts"), N_("Nothing is lost; try again later.")),
     503: (
-        _("Not available"),
-        _("Nothing was changed. The page works again in a moment: reload it."),
+        N_("Not available"),
+        N_("Nothing was changed. The page works again in a moment: reload it."),
     ),
 }
 _ADVICE_AT_A_LINK = {
     **_ADVICE,
-    403: (_("Not permitted"), _("Sign in to decide, or ask the owner of the workflow.")),
-    404: (_("Not found"), _("The approval is gone, or no longer yours to decide.")),
+    403: (N_("Not permitted"), N_("Sign in to decide, or ask the owner of the workflow.")),
+    404: (N_("Not found"), N_("The approval no longer exists, or is no longer yours to decide.")),
     410: (
-        _("This link is over"),
-        _("A personal link is good until its approval is decided or its time is over."),
+        N_("This link is no longer valid"),
+        N_("A personal link is valid until its approval is decided or expires."),
     ),
 }
 
@@ -226,7 +278,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
     )
-    made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES)
-    made.filters.update(took=took, short=short)
-    made.install_gettext_translations(CATALOGUE, newstyle=True)  # type: ignore[attr-defined]
+    made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES, REFUSALS=SAYS)
+    made.filters.update(took=took, short=short, number=number, usd=usd, cell=cell_text)
+    made.install_gettext_callables(_, ngettext, newstyle=True)  # type: ignore[attr-defined]
     return made

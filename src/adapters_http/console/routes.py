@@ -12,24 +12,34 @@ from typing import Any
 from adapters_http.console.forms import (
     ActForm,
     DecisionForm,
+    DecisionsForm,
+    DelegateForm,
+    EditForm,
+    KeyForm,
     LinkForm,
+    NameForm,
+    PersonForm,
     SettingsForm,
     SignInForm,
     SignOutForm,
+    StartForm,
+    StatusForm,
 )
 from adapters_http.request import Request
 from adapters_http.route import Auth, Handler, Route
+from adapters_http.routes import OWN_KEYS
 from wfcore.model.access import Scope
-from wfcore.rules.limits import EDITED_ROWS_BODY
+from wfcore.rules.limits import EDITED_ROWS_BODY, SOURCE_BYTES, TRIGGER_BODY
 from wfcore.wire import requests
 
 _HTML = "text/html"
-_FORM = 16_384
-"""Bytes of a form: a comment, an address, a password."""
+_FORM = 65_536
+"""Bytes of a form: a comment of 4,000 characters, each up to nine bytes, and fifty hashes."""
 
 
 def _lazily(module: str, name: str) -> Handler:
     async def handler(request: Request) -> Any:
+        import_module("adapters_http.console.words").speak(request)
         found = getattr(import_module(f"adapters_http.console.{module}"), name)
         return await found(request)
 
@@ -51,8 +61,14 @@ def _approval_pages(at: str, **more: Any) -> tuple[Route, ...]:
         _page("GET", at, ("approval", "show"), "An approval", **more),
         _page("POST", at, ("approval", "decide_as_shown"), "Decide as shown",
               body=DecisionForm, **more),
-        _page("GET", f"{at}/rows", ("approval", "rows"), "The rows of an approval", **json),
-        _page("GET", f"{at}/state", ("approval", "state"), "Whether it changed", **json),
+        _page("POST", f"{at}/delegate", ("approval", "delegate"), "Let somebody else decide",
+              body=DelegateForm, **more),
+        _page("GET", f"{at}/rows", ("review_rows", "rows"), "The rows of an approval", **json),
+        _page("GET", f"{at}/rows/{{group}}", ("review_rows", "download"), "The rows as CSV",
+              **{**more, "media": "text/csv"}),
+        _page("GET", f"{at}/state", ("review_rows", "state"), "What it is like now", **json),
+        _page("GET", f"{at}/live", ("review_rows", "live"), "Whether it changed",
+              **{**more, "media": "text/event-stream"}),
         _page("POST", f"{at}/approve", ("approval", "approve"), "Approve, with edited rows",
               **edited, **json),
         _page("POST", f"{at}/reject", ("approval", "reject"), "Reject",
@@ -66,7 +82,7 @@ def _approval_pages(at: str, **more: Any) -> tuple[Route, ...]:
 # fmt: off
 PAGES: tuple[Route, ...] = (
     # The way in and out
-    _page("GET", "/", ("sign_in", "home"), "To the inbox"),
+    _page("GET", "/", ("sign_in", "home"), "To the inbox", visitors="it only leads on"),
     _page("GET", "/sign-in", ("sign_in", "show"), "Sign in", auth=Auth.OPEN),
     _page("POST", "/sign-in", ("sign_in", "enter"), "Sign in",
           auth=Auth.LOGIN, body=SignInForm),
@@ -113,9 +129,70 @@ PAGES: tuple[Route, ...] = (
     _page("GET", "/executions/{id}/compare/{other}", ("comparing", "show"), "Two executions",
           scope=Scope.EXECUTION_READ),
 
+    # Workflows
+    _page("GET", "/workflows", ("workflows", "show"), "Workflows", scope=Scope.WORKFLOW_READ),
+    _page("GET", "/workflows/{id}", ("workflows", "show_one"), "A workflow",
+          scope=Scope.WORKFLOW_READ),
+    _page("GET", "/workflows/{id}/start", ("starting", "show"), "Start a workflow",
+          scope=Scope.WORKFLOW_EXECUTE),
+    _page("POST", "/workflows/{id}/start", ("starting", "start"), "Start it",
+          scope=Scope.WORKFLOW_EXECUTE, body=StartForm, body_limit=TRIGGER_BODY, starts=True),
+    _page("GET", "/workflows/{id}/versions/{number}", ("editing", "show_version"), "A version",
+          scope=Scope.WORKFLOW_READ),
+    _page("GET", "/workflows/{id}/edit", ("editing", "show"), "Change a workflow"),
+    _page("POST", "/workflows/{id}/edit", ("editing", "save"), "Check, compare and apply",
+          body=EditForm, body_limit=4 * SOURCE_BYTES),
+
+    # Operating
+    _page("GET", "/operate", ("operate", "home"), "To the first of these pages",
+          visitors="it only leads on"),
+    _page("GET", "/operate/keys", ("operate", "show_keys"), "Keys", visitors=OWN_KEYS),
+    _page("POST", "/operate/keys", ("operate", "create_key"), "Create a key", visitors=OWN_KEYS,
+          body=KeyForm),
+    _page("GET", "/operate/keys/{id}", ("operate", "show_key"), "A key", visitors=OWN_KEYS),
+    _page("POST", "/operate/keys/{id}/rotate", ("operate", "rotate_key"), "Rotate it",
+          visitors=OWN_KEYS,
+          body=requests.NoBody),
+    _page("POST", "/operate/keys/{id}/revoke", ("operate", "revoke_key"), "Revoke it",
+          visitors=OWN_KEYS,
+          body=NameForm),
+    _page("GET", "/operate/webhooks", ("operate", "show_webhooks"), "Webhooks",
+          scope=Scope.WORKFLOW_READ),
+    _page("GET", "/operate/webhooks/{id}", ("operate", "show_webhook"), "A webhook",
+          scope=Scope.WORKFLOW_READ),
+    _page("POST", "/operate/webhooks/{id}", ("operate", "switch_webhook"),
+          "Disable or enable it", scope=Scope.WORKFLOW_EXECUTE, body=StatusForm),
+    _page("GET", "/operate/usage", ("operate", "show_usage"), "Usage"),
+    _page("GET", "/operate/schedules", ("operate", "show_schedules"), "Schedules",
+          scope=Scope.WORKFLOW_READ),
+    _page("POST", "/operate/schedules/{id}", ("operate", "switch_trigger"),
+          "Pause or resume a trigger", scope=Scope.WORKFLOW_EXECUTE, body=StatusForm),
+    _page("GET", "/operate/audit", ("auditing", "show"), "Audit"),
+    _page("GET", "/operate/audit/live", ("auditing", "live"), "Whether the audit log grew",
+          media="text/event-stream"),
+    _page("GET", "/operate/audit.csv", ("auditing", "download"), "Audit as CSV",
+          media="text/csv"),
+    _page("GET", "/operate/secrets", ("operate", "show_secrets"), "Secrets"),
+    _page("GET", "/operate/people", ("people", "show"), "People"),
+    _page("GET", "/operate/people/{id}", ("people", "show_one"), "Somebody"),
+    _page("POST", "/operate/people/{id}", ("people", "change"), "Change plan and status",
+          body=PersonForm),
+    _page("POST", "/operate/people/{id}/sign-out", ("people", "end_sessions"),
+          "Sign somebody out", body=requests.NoBody),
+    _page("POST", "/operate/people/{id}/link", ("people", "make_link"), "A link to sign in",
+          body=requests.NoBody),
+    _page("GET", "/operate/notices", ("operate", "show_notices"), "Notices"),
+    _page("POST", "/operate/notices/{id}/retry", ("operate", "retry_notice"), "Try again",
+          body=requests.NoBody),
+    _page("GET", "/operate/health", ("operate", "show_health"), "Health"),
+
     # Approvals
     _page("GET", "/inbox", ("inbox", "show"), "What waits for a decision",
           scope=Scope.APPROVAL_RESPOND),
+    _page("GET", "/inbox/decide", ("deciding", "preview"), "What several decisions mean",
+          scope=Scope.APPROVAL_RESPOND),
+    _page("POST", "/inbox/decide", ("deciding", "decide"), "Decide several approvals",
+          scope=Scope.APPROVAL_RESPOND, body=DecisionsForm),
     *_approval_pages("/approvals/{id}", scope=Scope.APPROVAL_RESPOND),
     *_approval_pages("/a/{token}", auth=Auth.PERSONAL),
 )

@@ -1,23 +1,22 @@
 """
 Explanations as sentences of a page: no ids, but links; no instants in UTC, but times. XP-1.
 
-The words are the core's, which every channel shows. A page replaces what it can say better: the id
-of an approval or an execution is a link, an instant a time of the reader's zone.
+The sentences are the core's, which every channel shows, in the reader's language: a phrase knows
+its template and its facts. The id of an approval or an execution is a link, an instant a time of
+the reader's zone. Errors are shown as they are on record. Decision 191.
 """
 
-import re
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from string import Formatter
 
 from attrs import frozen
 
-from adapters_http.console.words import _
+from adapters_http.console.words import SOURCES, STATUSES, _
 from adapters_http.request import Request
 from wfcore.model.explanation import Line, Why
+from wfcore.rules.phrase import INSTANTS, Phrase, said
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.browsing import Whole
-
-_INSTANT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ"
 
 
 @frozen
@@ -27,6 +26,10 @@ class Piece:
     text: str
     href: str | None = None
     at: EpochMs | None = None
+
+
+Links = Mapping[str, Callable[[str], Piece]]
+"""How facts of some names are shown."""
 
 
 @frozen
@@ -57,35 +60,53 @@ def sentence(line: Line, base: str = "", here: str = "") -> Sentence:
 def _awaited(here: str, line: Line) -> Iterator[Piece]:
     """Who may decide, and how many have."""
     who = _(" or ").join(line.approvers) or _("an owner, or somebody who may edit the workflow")
-    yield Piece(_("Step "))
-    yield Piece(line.step_name or "", f"{here}/steps/{line.step_name}")
-    yield Piece(_(" waits for {who}").format(who=who))
+    text = _("Step {step} waits for {who}. Without a decision it is rejected")
     if line.required and line.required > 1:
-        so_far = _(" ({given} of {required} have agreed)")
-        yield Piece(so_far.format(given=line.given, required=line.required))
-    yield Piece(_(". Without a decision it is rejected"))
+        text = _(
+            "Step {step} waits for {who} ({given} of {required} have agreed). "
+            "Without a decision it is rejected"
+        )
+    before, after = text.split("{step}")
+    facts = {"who": who, "given": line.given, "required": line.required}
+    yield Piece(before.format(**facts))
+    yield Piece(line.step_name or "", f"{here}/steps/{line.step_name}")
+    yield Piece(after.format(**facts))
 
 
 def _pieces(base: str, here: str, line: Line) -> Iterator[Piece]:
-    approval, execution = f"{base}/approvals/{line.approval_id}", f"{base}/executions/"
-    other = Piece(_("an execution"), f"{execution}{line.execution_id}")
-    named = {
-        f"approval {line.approval_id}": Piece(_("an approval"), approval),
-        f"Approval {line.approval_id}": Piece(_("An approval"), approval),
-        f"execution {line.execution_id}": other,
-        f"{line.execution_id}": other,
-        f"'{line.step_name}'": Piece(line.step_name or "", f"{here}/steps/{line.step_name}"),
+    steps = f"{here}/steps/"
+    links = {
+        "step": lambda fact: Piece(fact, steps + fact),
+        "approval": lambda fact: Piece(
+            line.step_name or "…", f"{base}/approvals/{line.approval_id}"
+        ),
+        "execution": lambda fact: Piece(
+            _("an execution"), f"{base}/executions/{line.execution_id}"
+        ),
+        "status": lambda fact: Piece(STATUSES[fact]),
+        "source": lambda fact: Piece(SOURCES[fact]),
     }
-    known = [re.escape(text) for text in named if "None" not in text]
-    for text in re.split(f"({'|'.join((*known, _INSTANT))})", line.text):
-        if text in named:
-            yield named[text]
-        elif re.fullmatch(_INSTANT, text):
-            yield Piece(text, at=_instant(text))
-        elif text:
-            yield Piece(text)
+    yield from _told(line.text, line.step_name, links, steps)
 
 
-def _instant(text: str) -> EpochMs:
-    at = datetime.strptime(text, "%Y-%m-%d %H:%M:%SZ").replace(tzinfo=UTC)
-    return EpochMs(int(at.timestamp() * 1_000))
+def _told(text: str, step: str | None, links: Links, steps: str) -> Iterator[Piece]:
+    """A phrase in the reader's language; what is none, an error for example, as it is on record."""
+    if not isinstance(text, Phrase):
+        before, quoted, after = text.partition(f"'{step}'")
+        yield Piece(before)
+        if quoted and step:
+            yield Piece(step, steps + step)
+        yield Piece(after)
+        return
+    template = _(text.template).replace("'{step}'", "{step}").replace("`", "")
+    for before, name, _spec, _conversion in Formatter().parse(template):
+        yield Piece(before)
+        if name is None:
+            continue
+        fact = text.facts[name]
+        if name in INSTANTS and isinstance(fact, int):
+            yield Piece(said(fact), at=EpochMs(fact))
+        elif name in links:
+            yield links[name](str(fact))
+        else:
+            yield from _told(fact if isinstance(fact, str) else str(fact), step, links, steps)

@@ -17,7 +17,7 @@ from adapters_http.console.rendering import (
     page_headers,
     see_other,
 )
-from adapters_http.console.words import _
+from adapters_http.console.words import CHOSEN, _
 from adapters_http.request import Request
 from wfcore.errors import (
     AccountBlocked,
@@ -28,6 +28,7 @@ from wfcore.errors import (
 )
 from wfcore.usecases.accounts import sessions
 from wfcore.usecases.accounts.single_sign_on import come_back, leave_for
+from wfcore.wire.languages import LANGUAGES
 
 _YEAR_S = 31_536_000
 
@@ -165,6 +166,7 @@ async def settle(request: Request) -> Response:
     for name, value, allowed in (
         (THEME, request.body.theme, ("light", "dark")),
         (TIMES, request.body.times, ("utc",)),
+        (CHOSEN, request.body.language, LANGUAGES),
     ):
         chosen = value if value in allowed else ""
         age = _YEAR_S if chosen else 0

@@ -64,7 +64,7 @@ class Opened:
     """
     A step as its page shows it. `key` None: it is in a loop, and no round was chosen. `view`: what
     the API answers for it. `saw`: names of the steps whose results it could use. `item`: what its
-    round is about.
+    round is about. `sought`: the text that the shown lines contain.
     """
 
     row: Row
@@ -74,6 +74,7 @@ class Opened:
     output: Shown | None = None
     lines: Sequence[Any] = ()
     lines_after: int | None = None
+    sought: str = ""
     saw: Sequence[str] = ()
     item: Shown | None = None
     rounds: Sequence[Round] = ()
@@ -133,8 +134,9 @@ async def _one(request: Request, whole: Whole, row: Row, key: str) -> Opened:
             raise NotFound("Step")
         return Opened(row, key, path, saw=())
     after = number_of(request.query("lines"))
+    sought = (request.query("find") or "").strip()
     services, who = request.services, request.who
-    _, found, last = await read_logs(services, who, run.id, after, key, LINES)
+    _, found, last = await read_logs(services, who, run.id, after, key, LINES, search=sought)
     view = step_view(run, key)
     return Opened(
         row,
@@ -143,7 +145,8 @@ async def _one(request: Request, whole: Whole, row: Row, key: str) -> Opened:
         view,
         shown(view.output) if view.output is not None else None,
         [log_view(one) for one in found],
-        last if len(found) >= LINES else None,
+        last if len(found) >= LINES or (sought and found) else None,
+        sought,
         _saw(whole, key),
         _item(whole, key),
     )

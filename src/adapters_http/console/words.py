@@ -1,13 +1,98 @@
-"""What pages say of times and numbers; `_` marks every text that is to be translated."""
+"""
+What pages say, in the reader's language: every text goes through `_`, or `N_` where a module holds
+it. The language is that of the request, whose task a context variable belongs to. Decision 168.
+"""
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from gettext import NullTranslations
+from decimal import Decimal
+from operator import itemgetter
 
+from adapters_http.auth import cookie
+from adapters_http.request import Request
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
+from wfcore.wire.languages import ENGLISH, LANGUAGES, translations
 
-CATALOGUE = NullTranslations()
-"""The one catalogue of pages: English, until there are others."""
-_ = CATALOGUE.gettext
+_SPOKEN: ContextVar[str] = ContextVar("language", default=ENGLISH)
+CHOSEN = "wfcore_language"
+"""The cookie with the language that the browser's owner chose."""
+
+
+def speak(request: Request) -> None:
+    """From here on, speak to the reader of this request in their language."""
+    _SPOKEN.set(tag_for(cookie(request, CHOSEN), request.header(b"accept-language")))
+
+
+def tag_for(chosen: str | None, accepted: str | None) -> str:
+    """
+    The tag of a language that is here, with the reader's region where they say it (`de-AT`): the
+    *chosen* one, else the first *accepted* one, else English.
+    """
+    tags = [*_preferred(accepted or ""), ENGLISH]
+    known = [tag for tag in tags if tag.partition("-")[0].lower() in LANGUAGES]
+    if chosen in LANGUAGES:
+        return next((tag for tag in known if tag.partition("-")[0].lower() == chosen), chosen)
+    return known[0]
+
+
+def _preferred(accepted: str) -> Sequence[str]:
+    """The tags of an Accept-Language header, the best first."""
+    found = list[tuple[float, str]]()
+    for part in accepted.split(",")[:_MOST_TAGS]:
+        tag, _, quality = part.strip().partition(";q=")
+        if _TAG.fullmatch(tag):
+            found.append((-float(quality) if _QUALITY.fullmatch(quality) else -1.0, tag))
+    return [tag for weight, tag in sorted(found, key=itemgetter(0)) if weight < 0]
+
+
+_MOST_TAGS = 20
+_TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
+_QUALITY = re.compile(r"[01](\.[0-9]{1,3})?", re.ASCII)
+
+
+def tag() -> str:
+    """The tag of the language that is spoken now, for the page and its scripts."""
+    return _SPOKEN.get()
+
+
+def language() -> str:
+    """The language that is spoken now."""
+    return tag().partition("-")[0].lower()
+
+
+def _(text: str) -> str:
+    """*text* in the language that is spoken now."""
+    return translations(language()).gettext(text)
+
+
+def ngettext(one: str, many: str, count: int) -> str:
+    """*one* or *many* in the language that is spoken now."""
+    return translations(language()).ngettext(one, many, count)
+
+
+def N_(text: str) -> str:
+    """Marks a text of a module, which is loaded once, to be translated when it is shown."""
+    return text
+
+
+class Said(Mapping[str, str]):
+    """Texts by key, each in the language that is spoken as it is looked up."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def __getitem__(self, key: str) -> str:
+        return _(self._texts[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
 _LAST_INSTANT = 253_402_300_799_000
 
 
@@ -37,7 +122,7 @@ def took(ms: int) -> str:
     if ms < SECOND:
         return _("{count} ms").format(count=ms)
     if ms < 10 * SECOND:
-        return _("{count} s").format(count=f"{ms // 100 / 10:.1f}")
+        return _("{count} s").format(count=number(Decimal(ms // 100) / 10))
     if ms < MINUTE:
         return _length(ms)
     size = next(size for size in (DAY, HOUR, MINUTE) if ms >= size)
@@ -47,17 +132,19 @@ def took(ms: int) -> str:
 
 _SMALLER = {DAY: HOUR, HOUR: MINUTE, MINUTE: SECOND}
 
-STATUSES = {
-    "PENDING": _("Pending"),
-    "RUNNING": _("Running"),
-    "AWAITING_APPROVAL": _("Awaiting approval"),
-    "INTERRUPTED": _("Interrupted"),
-    "COMPLETED": _("Completed"),
-    "FAILED": _("Failed"),
-    "CANCELLED": _("Cancelled"),
-    "SKIPPED": _("Skipped"),
-    "REJECTED": _("Rejected"),
-}
+STATUSES = Said(
+    {
+        "PENDING": N_("Pending"),
+        "RUNNING": N_("Running"),
+        "AWAITING_APPROVAL": N_("Awaiting approval"),
+        "INTERRUPTED": N_("Interrupted"),
+        "COMPLETED": N_("Completed"),
+        "FAILED": N_("Failed"),
+        "CANCELLED": N_("Cancelled"),
+        "SKIPPED": N_("Skipped"),
+        "REJECTED": N_("Rejected"),
+    }
+)
 """What pages call the status of an execution or a step."""
 MARKS = {
     "PENDING": "○",
@@ -71,20 +158,61 @@ MARKS = {
     "REJECTED": "✕",
 }
 """Beside the colour, a sign that says the same."""
-SOURCES = {
-    "open_api": _("API"),
-    "webhook": _("Webhook"),
-    "manual": _("Console"),
-    "schedule": _("Schedule"),
-    "delayed_completion": _("After another one"),
-    "workflow": _("Another execution"),
-}
+SOURCES = Said(
+    {
+        "open_api": N_("API"),
+        "webhook": N_("Webhook"),
+        "manual": N_("Console"),
+        "schedule": N_("Schedule"),
+        "delayed_completion": N_("After another one"),
+        "workflow": N_("Another execution"),
+    }
+)
 """What started an execution."""
+
+WEEKDAYS = Said(
+    {
+        "0": N_("Mon"),
+        "1": N_("Tue"),
+        "2": N_("Wed"),
+        "3": N_("Thu"),
+        "4": N_("Fri"),
+        "5": N_("Sat"),
+        "6": N_("Sun"),
+    }
+)
+"""By the number of the day."""
 
 
 def count(number: int, most: int) -> str:
     """A number, or what is certain of it: `1,000+`."""
-    return f"{most:,}+" if number > most else f"{number:,}"
+    return f"{grouped(most)}+" if number > most else grouped(number)
+
+
+def number(value: Decimal) -> str:
+    """A decimal with its digits in groups, as the reader writes numbers."""
+    return grouped(value, "f")
+
+
+def grouped(value: int | Decimal, form: str = "") -> str:
+    """A number with its digits in groups."""
+    text = format(value, f",{form}")
+    return text.translate(_SWAPPED) if language() in _WITH_COMMA else text
+
+
+_WITH_COMMA = ("de",)
+_SWAPPED = str.maketrans(",.", ".,")
+
+
+def usd(value: str) -> str:
+    """An amount of USD in cents, or that it is less than one."""
+    amount = Decimal(value)
+    if 0 < amount < _CENT:
+        return _("less than {amount} USD").format(amount=number(_CENT))
+    return f"{number(amount.quantize(_CENT))} USD"
+
+
+_CENT = Decimal("0.01")
 
 
 def short(id: str) -> str:
@@ -101,3 +229,10 @@ def _length(ms: int) -> str:
         if ms >= size:
             return text.format(count=ms // size)
     return _("{count} s").format(count=ms // SECOND)
+
+
+REASONS = (
+    N_("You are not an approver of this approval, or not now"),
+    N_("Who started the execution may not approve it; another approver must"),
+)
+"""What rules say of who may not decide."""

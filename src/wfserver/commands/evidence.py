@@ -5,13 +5,12 @@ from pathlib import Path
 
 import click
 
-from wfcore.rules.audit.chain import digest
+from wfcore.rules.audit.chain import digest, read_anchor
 from wfcore.rules.audit.evidence import Unfit, anchor_misfit, read_evidence
-from wfcore.usecases.audit.evidence import write_evidence
-from wfserver.commands.audit import anchors, read_anchors
+from wfcore.usecases.administration import server
+from wfserver.commands.audit import anchor_texts, anchors
 from wfserver.terminal.failures import FAILED, Failed
 from wfserver.terminal.invocation import Session
-from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import Group, pass_session
 from wfserver.terminal.output import put_json
 
@@ -49,13 +48,12 @@ def write(
     Write definition, inputs, results (secrets masked), approvals with rows before and after,
     hashes of artifacts, and the audit entries to check it all. Needs no server.
     """
-    known = read_anchors(anchored)
+    texts = anchor_texts(anchored)
     file = output or Path(f"{Path(execution).name}.evidence.json")
     if os.path.lexists(file):
         raise Failed(f"{file} exists already; give another name with --output")
-    text = session.work(
-        lambda services: write_evidence(services, execution, known, AT_THE_COMMAND_LINE)
-    )
+    made = session.perform(server.write_evidence, execution=execution, anchors=texts)
+    text = made["text"]
     with open(file, "x", encoding="ascii", opener=_private) as written:
         written.write(text)
     hash = digest(text)
@@ -80,7 +78,7 @@ def verify(session: Session, file: Path, anchored: tuple[Path, ...]) -> int:
     Exit status 1 says what does not fit. With an anchor that was kept elsewhere, also whether its
     audit entries are those of that log.
     """
-    known = read_anchors(anchored)
+    known = [read_anchor(text) for text in anchor_texts(anchored)]
     why = None
     try:
         document = read_evidence(file.read_bytes().decode("ascii", "replace"))

@@ -39,6 +39,7 @@ const KEYS = {
   "/": () => document.querySelector("input[type=search]")?.focus(),
   j: () => move(1),
   k: () => move(-1),
+  a: () => document.querySelector("[data-key=a]")?.click(),
   x: () => document.activeElement.closest("li, tr")?.querySelector("input[type=checkbox]")?.click(),
 };
 

@@ -1,6 +1,7 @@
 // What the parts of the approval page share: the review, its tables, the notice, and the server.
 
 import { parse, textOf } from "./values.js";
+import { _ } from "./words.js";
 
 export const place = document.getElementById("review").dataset;
 export const plain = document.getElementById("as-shown");
@@ -8,6 +9,7 @@ export const comment = plain.querySelector("textarea");
 export const revisions = Number(place.revisions);
 export const required = Number(place.required);
 export const DRAFT = `wfcore:draft:${place.id}:${place.person}`;
+export const LOST = _("No answer from the server. What you typed is kept on this device; try again, nothing is decided twice.");
 const banner = document.getElementById("banner");
 
 /** The review of now, a table for each group, and what to do when something was typed. */
@@ -60,7 +62,7 @@ export async function ask(path, body) {
 /** Go to a cell, on whatever page of its table it is. */
 export function focusCell(row, column) {
   const view = desk.views.find((one) => one.group === row.group);
-  const field = view.field(row, column ?? row.group.columns.find((one) => one.editable)) ?? view.drawn.get(row).pick;
+  const field = view.field(row, column ?? row.group.columns.find((one) => row.open(one))) ?? view.drawn.get(row).pick;
   field.focus();
   field.scrollIntoView({ block: "center" });
 }
@@ -68,5 +70,6 @@ export function focusCell(row, column) {
 /** What people call a row. */
 export function nameOf(row) {
   const { columns, rowKey } = row.group;
-  return textOf(row.base[rowKey ?? columns[0]?.key]) || String(row.place + 1);
+  const key = rowKey ?? columns[0]?.key;
+  return (row.added ? row.edits.get(key)?.text : textOf(row.base[key])) || String(row.place + 1);
 }

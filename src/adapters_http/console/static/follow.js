@@ -11,8 +11,8 @@ export function fetched() {
   });
 }
 
-/** Call *changed* for hints of *url*, at most five a second; not while nobody looks. *says*: whether it is connected. */
-export function follow(url, after, changed, says = () => {}) {
+/** Call *changed* for hints of *url* by that *event*, at most five a second; not while nobody looks. *says*: whether it is connected. */
+export function follow(url, after, changed, says = () => {}, event = "changed") {
   let source, busy, again;
   async function act() {
     again = true;
@@ -20,8 +20,7 @@ export function follow(url, after, changed, says = () => {}) {
     busy = true;
     while (again) {
       again = false;
-      await changed();
-      await new Promise((done) => setTimeout(done, 200));
+      await Promise.all([changed(), new Promise((done) => setTimeout(done, 200))]);
     }
     busy = false;
   }
@@ -36,8 +35,7 @@ export function follow(url, after, changed, says = () => {}) {
       says(false);
       if (source?.readyState === 2) setTimeout(() => source && open(), 5_000);
     };
-    source.addEventListener("changed", hint);
-    source.addEventListener("executions", hint);
+    source.addEventListener(event, hint);
     source.addEventListener("end", (event) => {
       source.close();
       hint(event);

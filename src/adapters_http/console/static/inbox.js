@@ -1,4 +1,4 @@
-// The inbox: which approvals have a draft on this device.
+// The inbox: which approvals have a draft on this device, and which are soon over.
 
 import { _ } from "./words.js";
 
@@ -10,3 +10,9 @@ for (const mark of document.querySelectorAll("[data-draft]")) {
     mark.hidden = false;
   }
 }
+
+function soon() {
+  for (const fact of document.querySelectorAll("[data-soon]")) fact.classList.toggle("soon", Number(fact.dataset.soon) - Date.now() < 3_600_000);
+}
+soon();
+setInterval(soon, 60_000);

@@ -1,31 +1,30 @@
 // The page of an execution, which follows it.
 
 import { fetched, follow } from "./follow.js";
-import { _, refreshTimes } from "./words.js";
+import { LANG, _, refreshTimes } from "./words.js";
 
-const KEPT = ["open", "hidden"];
+const KEPT = /^(open|hidden)$/;
 
-/** Make *old* what *now* is, node by node; what is the same stays, with its focus, scroll and open details. */
+/** Make *old* what *now* is, node by node; what is the same keeps its focus, scroll and open details. */
 function morph(old, now) {
-  if (old.isEqualNode(now)) return;
+  if (old.isEqualNode(now) || (old.nodeName === "TIME" && old.dateTime === now.dateTime)) return;
   if (old.nodeName !== now.nodeName || old.id !== now.id) return old.replaceWith(now);
   if (old.nodeType !== 1) return (old.data = now.data);
-  for (const { name } of [...old.attributes]) now.hasAttribute(name) || KEPT.includes(name) || old.removeAttribute(name);
-  for (const { name, value } of now.attributes) KEPT.includes(name) || old.setAttribute(name, value);
-  if (old.nodeName === "INPUT") return;
+  for (const { name } of [...old.attributes]) now.hasAttribute(name) || KEPT.test(name) || old.removeAttribute(name);
+  for (const { name, value } of now.attributes) KEPT.test(name) || old.setAttribute(name, value);
   let at = old.firstChild;
+  const drop = (gone) => ((at = gone.nextSibling), gone.remove());
   for (const one of [...now.childNodes]) {
-    const known = one.id && old.ownerDocument.getElementById(one.id);
-    if (known?.parentNode === old && known !== at) old.insertBefore(known, at);
-    const here = known?.parentNode === old ? known : at;
+    const known = one.id && document.getElementById(one.id);
+    const kept = known?.parentNode === old && known;
+    // Nodes that stay are not moved over nodes that go: they would lose the focus.
+    while (kept && at && at !== kept && !(at.id && now.ownerDocument.getElementById(at.id))) drop(at);
+    if (kept && at !== kept) old.insertBefore(kept, at);
+    const here = kept || at;
     at = here?.nextSibling;
     here ? morph(here, one) : old.append(one);
   }
-  while (at) {
-    const next = at.nextSibling;
-    at.remove();
-    at = next;
-  }
+  while (at) drop(at);
 }
 
 for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
@@ -41,7 +40,7 @@ let lost = 0;
 function tell(fine) {
   lost = fine ? 0 : lost || new Date();
   says.classList.toggle("lost", fine === false);
-  says.textContent = fine === null ? "" : fine ? says.dataset.fine : _("Not live since {since}, trying again", { since: lost.toLocaleTimeString() });
+  says.textContent = fine === null ? "" : fine ? says.dataset.fine : _("Not live since {since}, trying again", { since: lost.toLocaleTimeString(LANG) });
 }
 
 async function renew() {

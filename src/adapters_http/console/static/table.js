@@ -1,11 +1,16 @@
-// The tables of an approval: each row of a group as fields, a hundred at a time.
+// The tables of an approval, a hundred rows at a time.
 
 import { button, desk, make, nameOf } from "./desk.js";
 import { KINDS } from "./review.js";
-import { textOf } from "./values.js";
+import { shown, textOf } from "./values.js";
 import { _ } from "./words.js";
 
 const ROWS = 100;
+
+/** What is seldom done is loaded when it is. */
+async function editing(deed, ...facts) {
+  return (await import("./editing.js"))[deed](...facts);
+}
 
 /** One group: filters, the rows that fit, their pages. */
 export class GroupView {
@@ -14,7 +19,8 @@ export class GroupView {
     this.pills = make("div", { className: "pills", role: "group", ariaLabel: _("Which rows") });
     const find = make("input", { type: "search", placeholder: _("Find in rows"), ariaLabel: _("Find in rows") });
     find.addEventListener("input", () => { this.find = find.value.toLowerCase(); this.from = 0; this.draw(); });
-    section.querySelector(".tools").append(this.pills, find);
+    const add = group.adds ? [button(_("Add a row"), () => editing("addRow", this), { className: "small" })] : [];
+    section.querySelector(".tools").append(this.pills, ...add, find);
     section.querySelector(".pager")?.remove();
     this.pager = make("p", { className: "pager quiet" });
     section.append(this.pager);
@@ -36,28 +42,15 @@ export class GroupView {
       if (column.required) cell.append(make("span", { className: "must", ariaHidden: "true" }, "*"));
       if (column.editable) {
         const label = _("Set {column} in all shown rows", { column: column.title });
-        cell.append(button("⇊", () => this.#setAll(column), { title: label, ariaLabel: label }));
+        cell.append(button("⇊", () => editing("setAll", this, column), { title: label, ariaLabel: label }));
       }
       return cell;
     });
     const brief = make("th", { className: "brief", scope: "col" }, _("Row"));
     this.table.tHead.replaceChildren(make("tr", {}, make("th", { className: "pick", scope: "col" }, all), brief, ...cells));
   }
-  async #setAll(column) {
-    const field = control(column, "", null);
-    field.ariaLabel = column.title;
-    const rows = this.rows();
-    const title = _("{column} in {rows} rows", { column: column.title, rows: rows.length });
-    const { sheet } = await import("./deciding.js");
-    const dialog = sheet(title, [field], _("Set"), "primary", () => {
-      for (const row of rows) desk.review.type(row, column, valueOf(field));
-      dialog.close();
-      desk.changed();
-      this.draw();
-    });
-  }
   rows() {
-    return this.group.rows.filter((row) => KINDS[this.kind](row) && (!this.find || this.#says(row).includes(this.find)));
+    return this.group.rows.filter((row) => KINDS.all(row) && KINDS[this.kind](row) && (!this.find || this.#says(row).includes(this.find)));
   }
   #says(row) {
     return this.group.columns.map((column) => row.text(column)).join("\n").toLowerCase();
@@ -73,7 +66,7 @@ export class GroupView {
   }
   #page(count) {
     const to = Math.min(count, this.from + ROWS);
-    const text = count ? _("rows {from}–{to} of {count}", { from: this.from + 1, to, count }) : _("No row fits");
+    const text = count ? _("rows {from}–{to} of {count}", { from: this.from + 1, to, count }) : _("No row matches");
     const turn = (by, ariaLabel, disabled) => button(by < 0 ? "‹" : "›", () => {
       this.from += by * ROWS;
       this.draw();
@@ -91,8 +84,9 @@ export class GroupView {
       const text = kind === "all" ? names.all : `${names[kind]} ${count}`;
       return [button(text, () => this.#filter(kind), { ariaPressed: String(kind === this.kind) })];
     }));
-    const inside = this.group.rows.filter((row) => row.included).length;
-    this.all.checked = inside === this.group.rows.length;
+    const rows = this.group.rows.filter(KINDS.all);
+    const inside = rows.filter((row) => row.included).length;
+    this.all.checked = inside === rows.length;
     this.all.indeterminate = inside > 0 && !this.all.checked;
   }
   #filter(kind) {
@@ -117,20 +111,23 @@ class RowView {
     Object.assign(this, { view, row, fields: new Map(), notes: new Map() });
     this.pick = make("input", { type: "checkbox" });
     this.pick.addEventListener("change", () => { desk.review.pick(row, this.pick.checked); desk.changed(); this.paint(); });
+    const back = _("Back to what was proposed: {row}", { row: nameOf(row) });
+    this.back = button("↺", () => this.#revert(), { ariaLabel: back });
     this.brief = button("", () => {
       this.brief.ariaExpanded = String(this.element.classList.toggle("open"));
     }, { ariaExpanded: "false" });
-    this.element = make("tr", {}, make("td", { className: "pick" }, this.pick), make("td", { className: "brief" }, this.brief), ...row.group.columns.map((column) => this.#cell(column)));
+    this.element = make("tr", {}, make("td", { className: "pick" }, this.pick, this.back), make("td", { className: "brief" }, this.brief), ...row.group.columns.map((column) => this.#cell(column)));
     this.paint();
   }
   #cell(column) {
     const cell = make("td", { className: column.type === "number" ? "number" : "", "data-title": column.title });
-    if (!column.editable) {
+    if (!this.row.open(column)) {
       cell.append(this.row.text(column));
       return cell;
     }
     const field = control(column, this.row.text(column), this.row.base[column.key]);
     const note = make("div", { id: `note-${this.view.section.dataset.group}-${this.row.place}-${column.key}` });
+    field.setAttribute("aria-describedby", note.id);
     this.fields.set(column, field);
     this.notes.set(column, note);
     field.addEventListener("input", () => this.#typed(column, valueOf(field)));
@@ -148,37 +145,36 @@ class RowView {
     const field = event.target;
     const down = { ArrowDown: 1, ArrowUp: -1, Enter: event.shiftKey ? -1 : 1 }[event.key];
     if (event.ctrlKey || event.metaKey) return;
-    if (down && !(field.tagName === "SELECT" && event.key !== "Enter") && !(field.type === "date" && event.key !== "Enter")) {
+    if (down && (event.key === "Enter" || (field.tagName !== "SELECT" && field.type !== "date"))) {
       event.preventDefault();
       const rows = this.view.shown;
       const next = this.view.drawn.get(rows[rows.indexOf(this.row) + down]);
       next?.fields.get(column)?.focus();
     } else if (event.key === "Escape" && this.row.differs(column)) {
       event.preventDefault();
-      desk.review.type(this.row, column, textOf(this.row.proposed[column.key]));
-      setField(field, this.row.text(column));
-      this.paint();
-      desk.changed();
+      this.#propose(column, field);
     }
   }
-  /** A block of cells, as spreadsheets copy it. */
   #paste(event, column) {
     const text = event.clipboardData.getData("text/plain").replace(/\r?\n$/, "");
     if (!/[\t\n]/.test(text)) return;
     event.preventDefault();
-    const columns = this.row.group.columns;
-    const rows = this.view.shown.slice(this.view.shown.indexOf(this.row));
-    text.split(/\r?\n/).forEach((line, down) => line.split("\t").forEach((part, right) => {
-      const target = columns[columns.indexOf(column) + right];
-      if (rows[down] && target?.editable) desk.review.type(rows[down], target, part);
-    }));
-    desk.changed();
-    this.view.draw();
-    this.view.drawn.get(this.row)?.fields.get(column)?.focus();
+    editing("paste", this, column, text);
+  }
+  /** All cells as they were proposed. */
+  #revert() {
+    for (const [column, field] of this.fields) this.#propose(column, field);
+    this.pick.focus();
+  }
+  #propose(column, field) {
+    if (!this.row.differs(column)) return;
+    this.#typed(column, textOf(this.row.proposed[column.key]));
+    setField(field, this.row.text(column));
   }
   paint() {
     const { row, element } = this;
     this.pick.checked = row.included;
+    this.back.hidden = !row.edited || !row.included || row.added;
     this.pick.ariaLabel = row.included ? nameOf(this.row) : row.by && row.choice === undefined ? _("{row}, left out by {who}", { row: nameOf(this.row), who: row.by }) : _("{row}, left out", { row: nameOf(this.row) });
     element.classList.toggle("out", !row.included);
     element.classList.toggle("edited", row.included && row.edited);
@@ -197,29 +193,17 @@ class RowView {
     field.disabled = !row.included;
     const parts = [column.title, nameOf(this.row), ...(differs ? [_("edited"), _("was {was}", { was: was || _("empty") })] : []), ...(error ? [_("invalid: {error}", { error })] : [])];
     field.ariaLabel = parts.join(", ");
-    field.ariaInvalid = error ? "true" : "false";
+    field.ariaInvalid = Boolean(error);
     const notes = [];
     if (differs) notes.push(make("small", {}, make("s", {}, was || _("empty"))));
     const read = differs && !error && column.type === "number" ? textOf(row.cell(column).value) : field.value;
-    if (read !== field.value) notes.push(make("small", {}, _("read as {number}", { number: read })));
+    if (read !== field.value) notes.push(make("small", {}, _("read as {number}", { number: shown(read) })));
     if (differs && !edit && row.by) notes.push(make("small", {}, _("by {who}", { who: row.by })));
     if (error) notes.push(make("small", { className: "wrong" }, error));
-    if (edit?.theirs !== undefined) notes.push(this.#clash(column, field, edit));
+    if (edit?.theirs !== undefined) notes.push(desk.clash(this, column, field, edit));
     note.replaceChildren(...notes);
-    if (notes.length) field.setAttribute("aria-describedby", note.id);
-    else field.removeAttribute("aria-describedby");
   }
-  #clash(column, field, edit) {
-    const choose = (mine, label) => button(label, () => {
-      desk.review.resolve(this.row, column, mine);
-      setField(field, this.row.text(column));
-      this.paint();
-      desk.changed();
-      field.focus();
-    });
-    return make("small", { className: "wrong theirs" }, _("theirs: {text}", { text: edit.theirs || _("empty") }), choose(false, _("Take theirs")), choose(true, _("Keep mine")));
-  }
-  /** The one line of a row on a phone. */
+  /** A row on a phone. */
   #paintBrief() {
     const { row } = this;
     const [first, second] = row.group.columns;
@@ -233,7 +217,7 @@ class RowView {
 }
 
 /** The native field for a column. */
-function control(column, text, value) {
+export function control(column, text, value) {
   if (column.type === "boolean" && value !== undefined && value !== null) return make("input", { type: "checkbox", checked: text === "true" });
   const options = { enum: column.options.map(textOf), boolean: ["true", "false"] }[column.type];
   if (options) {
@@ -246,11 +230,11 @@ function control(column, text, value) {
   return make("input", { type: isDate ? "date" : "text", value: text, autocomplete: "off", inputMode: column.type === "number" ? "decimal" : "text" });
 }
 
-function valueOf(field) {
+export function valueOf(field) {
   return field.type === "checkbox" ? String(field.checked) : field.value;
 }
 
-function setField(field, text) {
+export function setField(field, text) {
   if (field.type === "checkbox") field.checked = text === "true";
   else field.value = text;
 }

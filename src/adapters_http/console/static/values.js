@@ -1,6 +1,6 @@
 // Values of cells: from text and back, and whether the server will take them. Nothing of a page here.
 
-import { _ } from "./words.js";
+import { LANG, _ } from "./words.js";
 
 /** A number that a double cannot hold: kept, compared and sent as it is written. */
 export class Exact {
@@ -36,7 +36,7 @@ export function textOf(value) {
 /** What is wrong with a value, in words; null: nothing. The rules are those of the server. */
 export function judge(column, value) {
   if (value === null || value === undefined) return column.required ? _("is required") : null;
-  return FITS[column.type](value, column) ? null : _(WANTED[column.type]);
+  return FITS[column.type](value, column) ? null : WANTED[column.type];
 }
 
 const FITS = {
@@ -48,11 +48,11 @@ const FITS = {
   json: () => true,
 };
 const WANTED = {
-  string: "must be a text",
-  number: "must be a number",
-  boolean: "must be yes or no",
-  date: "must be a date like 2026-12-31",
-  enum: "must be one of the options",
+  string: _("must be a text"),
+  number: _("must be a number"),
+  boolean: _("must be yes or no"),
+  date: _("must be a date like 2026-12-31"),
+  enum: _("must be one of the options"),
 };
 
 function isDate(text) {
@@ -63,7 +63,7 @@ function isDate(text) {
 
 /** {value} that a typed text stands for, or {error}. *was*: what stood there. */
 export function read(column, text, was) {
-  if (!text.isWellFormed()) return { error: _("holds half a character") };
+  if (!text.isWellFormed()) return { error: _("contains half of a surrogate pair") };
   const found = READ[column.type](text, column, was);
   if (found.error) return found;
   const error = judge(column, found.value);
@@ -106,10 +106,10 @@ function decimal(typed) {
   const dots = text.split(".").length - 1;
   if (commas && dots) {
     const last = text.lastIndexOf(",") > text.lastIndexOf(".") ? "," : ".";
-    if (text.split(last).length > 2) return { error: _(WANTED.number) };
+    if (text.split(last).length > 2) return { error: WANTED.number };
     text = text.replaceAll(last === "," ? "." : ",", "").replace(last, ".");
   } else if (commas > 1 || dots > 1) {
-    if (!/^[+-]?\d{1,3}([.,]\d{3})+$/.test(text)) return { error: _(WANTED.number) };
+    if (!/^[+-]?\d{1,3}([.,]\d{3})+$/.test(text)) return { error: WANTED.number };
     text = text.replace(/[.,]/g, "");
   } else if (commas) {
     if (/^[+-]?[1-9]\d{0,2},\d{3}$/.test(text)) {
@@ -118,11 +118,11 @@ function decimal(typed) {
     text = text.replace(",", ".");
   }
   const parts = /^([+-]?)(\d*)(?:\.(\d*))?(e[+-]?\d+)?$/i.exec(text);
-  if (!parts || !(parts[2] || parts[3])) return { error: _(WANTED.number) };
+  if (!parts || !(parts[2] || parts[3])) return { error: WANTED.number };
   const [, sign, whole, part = "", power = ""] = parts;
   const source = `${sign === "-" ? "-" : ""}${whole.replace(/^0+(?=\d)/, "") || "0"}${part && `.${part}`}${power}`;
   const value = Number(source);
-  if (!Number.isFinite(value)) return { error: _(WANTED.number) };
+  if (!Number.isFinite(value)) return { error: WANTED.number };
   return { value: (whole + part).replace(/^0+/, "").length <= 15 ? value : new Exact(source) };
 }
 
@@ -156,5 +156,5 @@ function point(total, places) {
 /** A decimal text by the reader's locale. */
 export function shown(text, signDisplay = "auto") {
   const minimumFractionDigits = Math.min(text.split(".")[1]?.length ?? 0, 20);
-  return new Intl.NumberFormat(undefined, { minimumFractionDigits, maximumFractionDigits: 20, signDisplay }).format(text);
+  return new Intl.NumberFormat(LANG, { minimumFractionDigits, maximumFractionDigits: 20, signDisplay }).format(text);
 }

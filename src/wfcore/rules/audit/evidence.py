@@ -15,7 +15,7 @@ from typing import Any
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import Anchor, ChainedEntry, ChainPoint
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.approval.machine import agreed_to
+from wfcore.rules.approval.edited_items import agreed_to
 from wfcore.rules.audit.chain import canonical, digest, link_hash
 
 FORMAT = "wfcore-evidence/1"

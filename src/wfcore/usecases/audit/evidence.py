@@ -30,7 +30,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin, note
 from wfcore.usecases.executions.executions import starter_names
 from wfcore.usecases.services import Services
-from wfcore.usecases.unit_of_work import definition_of
+from wfcore.usecases.unit_of_work import definition_of, retried
 from wfcore.wire.approvals import approval_detail
 from wfcore.wire.converter import plain
 from wfcore.wire.executions import status_view
@@ -122,6 +122,7 @@ async def audit_anchor(services: Services) -> Anchor:
     return Anchor(chain.id, chain.end.number, chain.end.hash, at)
 
 
+@retried
 async def write_evidence(
     services: Services, execution_id: str, anchors: Sequence[Anchor], origin: Origin
 ) -> str:
@@ -203,7 +204,8 @@ async def _audit(
     """The part of the chain that contains all of *own* and reaches *anchors*."""
     chain = await view.audit.chain()
     for anchor in anchors:
-        if anchor.chain != chain.id or not _reaches(chain, anchor.number):
+        reached = chain.start.number <= anchor.number <= chain.end.number
+        if anchor.chain != chain.id or not reached:
             fix = f"the log reaches from entry {chain.start.number} to {chain.end.number}"
             raise InvalidInput("--anchor", f"{fix}, not to {anchor.number} of {anchor.chain}")
     numbers = [entry.number for entry in own] + [anchor.number for anchor in anchors]
@@ -221,10 +223,6 @@ async def _audit(
         end = batch[-1].point
         at = end.number
     return {"chain": chain.id, "after": _point(after), "end": _point(end), "links": links}
-
-
-def _reaches(chain: AuditChain, number: int) -> bool:
-    return chain.start.number <= number <= chain.end.number
 
 
 def _point(point: ChainPoint) -> Json:

@@ -1,0 +1,150 @@
+"""
+A form that starts a workflow: a field for each declared variable.
+
+The form carries an idempotency key that was made with it, so a second click, a repeated request and
+a reload of the answer lead to the one execution that the first has started. IK-1, decision 163.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+from attrs import frozen
+from starlette.responses import Response
+
+from adapters_http.body import dump_json
+from adapters_http.console.forms import StartForm
+from adapters_http.console.rendering import page, see_other
+from adapters_http.console.words import _
+from adapters_http.console.workflows import as_text
+from adapters_http.request import Request, check_idempotency_key
+from wfcore.errors import Forbidden, InvalidInput, KeyReused, LimitReached
+from wfcore.model.access import Permission
+from wfcore.model.execution import TriggerSource
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import Variable, VariableType
+from wfcore.rules.auth.access import includes
+from wfcore.rules.variables import parse_text
+from wfcore.usecases.executions.starting import Idempotency, start_execution
+from wfcore.usecases.workflows.browsing import read_permitted
+from wfcore.usecases.workflows.workflows import Defined
+
+KEY_LENGTH = 22
+
+
+@frozen
+class Field:
+    """A variable in the form, with the text in it and what is wrong with that. Secrets stay out."""
+
+    variable: Variable
+    text: str
+    problem: str | None = None
+
+
+async def show(request: Request) -> Response:
+    """The form, with the defaults in it."""
+    found = await _executable(request)
+    return _form(request, found, {})
+
+
+async def start(request: Request) -> Response:
+    """Start it once, and go to the execution; what cannot be read is said beside its field."""
+    found, form = await _executable(request), request.body
+    assert isinstance(form, StartForm)
+    check_idempotency_key("once", form.once)
+    inputs, problems = _read(found, form.inputs or {})
+    if problems:
+        return _form(request, found, form.inputs or {}, problems)
+    try:
+        started = await start_execution(
+            request.services,
+            request.who,
+            found.workflow.id,
+            inputs,
+            source=TriggerSource.MANUAL,
+            idempotency=Idempotency(form.once, sha256(dump_json(inputs)).hexdigest()),
+            origin=request.origin,
+        )
+    except InvalidInput as wrong:
+        return _form(request, found, form.inputs or {}, {wrong.field: wrong.fix})
+    except KeyReused:
+        said = _("This form has started an execution already. Send it again to start another one.")
+        return _form(request, found, form.inputs or {}, {"": said})
+    except LimitReached as full:
+        return _form(request, found, form.inputs or {}, {"": full.message})
+    return see_other(request, f"/executions/{started.execution_id}")
+
+
+async def _executable(request: Request) -> Defined:
+    found, held = await read_permitted(request.services, request.who, request.params["id"])
+    if not includes(held, Permission.EXECUTE):
+        raise Forbidden(f"This needs the permission {Permission.EXECUTE} on the workflow")
+    return found
+
+
+def _read(found: Defined, texts: Mapping[str, Json]) -> tuple[JsonObject, Mapping[str, str]]:
+    """The inputs that the form says, and what of it cannot be read, by field. VM-6."""
+    inputs: dict[str, Json] = {}
+    problems: dict[str, str] = {}
+    for name, variable in found.definition.variables.items():
+        text = texts.get(name)
+        if not isinstance(text, str) or (not text and not _may_be_empty(variable)):
+            continue  # the default applies, or it is missed
+        try:
+            inputs[name] = parse_text(variable, text.replace("\r\n", "\n"))
+        except InvalidInput as wrong:
+            problems[wrong.field] = wrong.fix
+    return inputs, problems
+
+
+def _may_be_empty(variable: Variable) -> bool:
+    """Whether an empty field says the empty text: only where it stood with another default."""
+    plain = variable.type is VariableType.STRING and not variable.secret
+    return plain and variable.has_default and not variable.required
+
+
+def _form(
+    request: Request,
+    found: Defined,
+    texts: Mapping[str, Json],
+    problems: Mapping[str, str] | None = None,
+) -> Response:
+    said = dict(problems or {})
+    fields = [_field(one, texts, said) for one in found.definition.variables.values()]
+    return page(
+        request,
+        "start.html",
+        400 if problems else 200,
+        workflow=found.workflow,
+        fields=fields,
+        problem="; ".join(f"{name}: {text}" if name else text for name, text in said.items()),
+        once=request.services.tokens.text(KEY_LENGTH),
+        base_url=request.base_url,
+        example=as_text({"inputs": _example(fields)}),
+    )
+
+
+def _field(variable: Variable, texts: Mapping[str, Json], problems: dict[str, str]) -> Field:
+    text = texts.get(variable.name)
+    if not isinstance(text, str):
+        text = as_text(variable.default) if variable.has_default else ""
+    problem = problems.pop(f"inputs.{variable.name}", None)
+    return Field(variable, "" if variable.secret else text, problem)
+
+
+_EXAMPLES: Mapping[VariableType, Json] = {
+    VariableType.STRING: "…",
+    VariableType.NUMBER: 0,
+    VariableType.BOOLEAN: False,
+    VariableType.OBJECT: {},
+    VariableType.ARRAY: [],
+}
+
+
+def _example(fields: Sequence[Field]) -> JsonObject:
+    """Inputs for a command line: every variable with its default, or something of its type."""
+    return {
+        one.variable.name: one.variable.default
+        if one.variable.has_default and not one.variable.secret
+        else _EXAMPLES[one.variable.type]
+        for one in fields
+    }

@@ -1,0 +1,53 @@
+"""
+What changed between two texts of a definition, found within a bound.
+
+To compare lines takes up to the square of their number, and each text may have tens of thousands:
+minutes, in which whoever compares does nothing else.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+
+CONTEXT = 3
+MOST_COMPARED = 4_000
+"""Lines of two texts, but for those that both begin and end with."""
+Diff = Sequence[tuple[str, str]]
+Change = tuple[str, int, int, int, int]
+
+
+def diff(old: str, new: str) -> Diff:
+    """
+    What changed between two texts, line by line: a mark (`+`, `-`, blank, `@`) and the text. What
+    is too long to compare is all replaced, but for the lines that both begin and end with.
+    """
+    ours, theirs = old.splitlines(), new.splitlines()
+    begin = _alike(ours, theirs)
+    end = _alike(ours[begin:][::-1], theirs[begin:][::-1])
+    head, tail = max(begin - CONTEXT, 0), max(end - CONTEXT, 0)
+    return list(_lines(ours[head : len(ours) - tail], theirs[head : len(theirs) - tail], head))
+
+
+def _alike(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    """How many lines both begin with."""
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(ours), len(theirs)))
+
+
+def _lines(ours: Sequence[str], theirs: Sequence[str], head: int) -> Iterator[tuple[str, str]]:
+    """*head*: how many lines of each text come before."""
+    for group in _groups(ours, theirs):
+        (_, i, _, j, _), (_, _, to_i, _, to_j) = group[0], group[-1]
+        yield "@", f"@ -{head + i + 1},{to_i - i} +{head + j + 1},{to_j - j} @@"
+        for tag, i, to_i, j, to_j in group:
+            if tag == "equal":
+                yield from ((" ", line) for line in ours[i:to_i])
+            else:
+                yield from (("-", line) for line in ours[i:to_i])
+                yield from (("+", line) for line in theirs[j:to_j])
+
+
+def _groups(ours: Sequence[str], theirs: Sequence[str]) -> Iterable[Sequence[Change]]:
+    """Changes with the lines around them."""
+    if len(ours) + len(theirs) > MOST_COMPARED:
+        return [[("replace", 0, len(ours), 0, len(theirs))]]
+    return SequenceMatcher(None, ours, theirs).get_grouped_opcodes(CONTEXT)

@@ -1,0 +1,165 @@
+"""Workflows as their owners look at them: what each does lately, and one with all around it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from attrs import evolve, frozen
+
+from wfcore.errors import NotFound, Unreadable
+from wfcore.model.access import Account, Permission, Principal, Share
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.webhook import Webhook
+from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
+from wfcore.ports.records import HOURS, Activity
+from wfcore.ports.store import View
+from wfcore.rules.auth.access import includes, permission_on
+from wfcore.rules.named_secrets import kept_secret
+from wfcore.time import HOUR, EpochMs
+from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import definition_of, workflow_for
+from wfcore.usecases.workflows.triggers import triggers_of
+from wfcore.usecases.workflows.workflows import Defined
+
+
+@frozen
+class Summary:
+    """A workflow without its definition, what *who* may do with it, and what it does."""
+
+    workflow: Workflow
+    permission: Permission
+    activity: Activity
+
+
+async def list_summaries(services: Services, who: Principal, page: PageRequest) -> Page[Summary]:
+    """The workflows that *who* sees, by name; no definition is read. AC-3, AC-4."""
+    me, since = who.account.id, day_of(services.store.now())
+    async with services.store.view() as view:
+        found = await view.workflows.visible_to(me, page)
+        did = await view.workflows.activity([one.id for one in found.rows], me, since)
+        rows = [
+            Summary(one, await _held(view, one, me), did.get(one.id, Activity()))
+            for one in found.rows
+        ]
+    return Page(tuple(rows), found.total, found.page, found.size, found.next)
+
+
+async def list_startable(services: Services, who: Principal, page: PageRequest) -> Page[Defined]:
+    """Of a page of what *who* sees, the workflows that it may start, with definitions. AC-2."""
+    async with services.store.view() as view:
+        found = await view.workflows.visible_to(who.account.id, page)
+        rows: list[Defined] = []
+        for one in found.rows:
+            if includes(await _held(view, one, who.account.id), Permission.EXECUTE):
+                with suppress(Unreadable):  # its definition; the log names it
+                    rows.append(Defined(one, await definition_of(view, one.id, one.revision)))
+    return Page(tuple(rows), found.total, found.page, found.size, found.next)
+
+
+async def startable_by(
+    services: Services, who: Principal, named: Callable[[Workflow], bool]
+) -> str | None:
+    """
+    The id of the one workflow that is *named* so and that *who* may start; None: there is none, or
+    several. No definition is read.
+    """
+    after, found = None, list[str]()
+    async with services.store.view() as view:
+        while True:
+            page = PageRequest(size=_LOOKED_THROUGH, after=after)
+            seen = await view.workflows.visible_to(who.account.id, page)
+            for one in filter(named, seen.rows):
+                if includes(await _held(view, one, who.account.id), Permission.EXECUTE):
+                    found.append(one.id)
+            if (after := seen.next) is None:
+                return found[0] if len(found) == 1 else None
+
+
+_LOOKED_THROUGH = 200
+
+
+def day_of(now: EpochMs) -> EpochMs:
+    """Where the hours of an `Activity` begin, so that the last one is the present hour."""
+    return EpochMs(max(now - now % HOUR - (HOURS - 1) * HOUR, 0))
+
+
+async def _held(view: View, workflow: Workflow, account_id: str) -> Permission:
+    share = None
+    if workflow.owner_id != account_id:
+        share = await view.get(Share, workflow.id, account_id)
+    return permission_on(workflow, account_id, share) or Permission.VIEW
+
+
+@frozen
+class WorkflowWhole:
+    """
+    One workflow and what belongs to it, as far as somebody sees it: their own webhooks, and of
+    their own workflow the shares, each with the email of its holder. `owner`: an email.
+    """
+
+    defined: Defined
+    permission: Permission
+    owner: str
+    activity: Activity
+    webhooks: Sequence[Webhook]
+    shares: Sequence[tuple[Share, str]]
+
+
+async def read_workflow_whole(
+    services: Services, who: Principal, workflow_id: str
+) -> WorkflowWhole:
+    """One workflow as its page shows it. Raises `NotFound`."""
+    me = who.account.id
+    async with services.store.view() as view:
+        workflow = await workflow_for(view, who, workflow_id, Permission.VIEW)
+        definition = await definition_of(view, workflow.id, workflow.revision)
+        did = await view.workflows.activity([workflow.id], me, day_of(services.store.now()))
+        owns = workflow.owner_id == me
+        shares = await view.shares.of_workflow(workflow.id) if owns else ()
+        people = await view.some(Account, {workflow.owner_id, *(one.account_id for one in shares)})
+        emails = {one.id: one.email for one in people}
+        hooks = await view.webhooks.of_workflow(workflow.id)
+        return WorkflowWhole(
+            Defined(workflow, definition, await triggers_of(view, workflow.id)),
+            await _held(view, workflow, me),
+            emails.get(workflow.owner_id, workflow.owner_id),
+            did.get(workflow.id, Activity()),
+            [hook for hook in hooks if hook.owner_id == me],
+            [(one, emails.get(one.account_id, one.account_id)) for one in shares],
+        )
+
+
+async def read_permitted(
+    services: Services, who: Principal, workflow_id: str
+) -> tuple[Defined, Permission]:
+    """One workflow with its definition, and what *who* may do with it. Raises `NotFound`."""
+    async with services.store.view() as view:
+        workflow = await workflow_for(view, who, workflow_id, Permission.VIEW)
+        definition = await definition_of(view, workflow.id, workflow.revision)
+        return Defined(workflow, definition), await _held(view, workflow, who.account.id)
+
+
+MOST_VERSIONS = 2**31 - 1
+"""Every store can look for so large a number."""
+
+
+async def read_version(
+    services: Services, who: Principal | None, workflow_id: str, number: int
+) -> tuple[Workflow, DefinitionSnapshot, DefinitionSnapshot | None]:
+    """
+    One version of a workflow, and the one before it; what is secret now, is so in them. SC-9.
+    Raises `NotFound`.
+    """
+    async with services.store.view() as view:
+        workflow = await workflow_for(view, who, workflow_id, Permission.VIEW)
+        if not 0 < number <= MOST_VERSIONS:
+            raise NotFound("Version")
+        found = await view.get(DefinitionSnapshot, workflow.id, number)
+        before = await view.get(DefinitionSnapshot, workflow.id, number - 1)
+        present = await definition_of(view, workflow.id, workflow.revision)
+    if found is None:
+        raise NotFound("Version")
+    return workflow, _masked(found, present), _masked(before, present) if before else None
+
+
+def _masked(snapshot: DefinitionSnapshot, present: Definition) -> DefinitionSnapshot:
+    return evolve(snapshot, definition=kept_secret(snapshot.definition, present.secrets))

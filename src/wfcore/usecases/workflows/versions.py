@@ -1,0 +1,131 @@
+"""Versions of a workflow: what one would change, which there are, and going back. Decision 188."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+
+from attrs import frozen
+
+from wfcore.errors import InvalidDefinition, NotFound
+from wfcore.model.access import Account
+from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
+from wfcore.ports.store import View
+from wfcore.rules.definition.changes import diff
+from wfcore.rules.definition.packages import with_locks_of
+from wfcore.rules.definition.written import text_of
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin
+from wfcore.usecases.services import Services
+from wfcore.usecases.workflows.browsing import MOST_VERSIONS
+from wfcore.usecases.workflows.workflows import (
+    apply_workflow,
+    beyond_owner,
+    checked_definition,
+)
+
+
+class WorkflowChange(StrEnum):
+    """What applying a definition does to the owner's workflow of its name."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+@frozen
+class Preview:
+    """What applying would do; `version`: which it would be then. `difference`: of the texts."""
+
+    name: str
+    change: WorkflowChange
+    version: int
+    difference: str
+
+
+async def preview_workflow(
+    services: Services, owner_id: str, definition: Definition, source: str
+) -> Preview:
+    """
+    What `apply_workflow` would change, or its refusal. Nothing is stored, no package is installed;
+    whether the workflows are there that its chains name is seen only when it is applied.
+
+    Raises `NotFound` for the account, and `InvalidDefinition`.
+    """
+    definition = await checked_definition(services, definition)
+    async with services.store.view() as view:
+        owner = await view.get(Account, owner_id)
+        if owner is None:
+            raise NotFound("Account")
+        if lacking := beyond_owner(definition, owner):
+            raise InvalidDefinition(lacking)
+        old = await view.workflows.by_name(owner_id, definition.name)
+        before = await _snapshot(view, old.id, old.revision) if old else None
+    return await services.offload(partial(_compared, definition, source, before))
+
+
+def _compared(definition: Definition, source: str, before: DefinitionSnapshot | None) -> Preview:
+    name = definition.name
+    if before is None:
+        after = DefinitionSnapshot("", 1, definition, source)
+        return Preview(name, WorkflowChange.CREATED, 1, difference(None, after))
+    if with_locks_of(definition, before.definition) == before.definition:
+        return Preview(name, WorkflowChange.UNCHANGED, before.revision, "")
+    after = DefinitionSnapshot(before.workflow_id, before.revision + 1, definition, source)
+    change = difference(before, after)
+    return Preview(name, WorkflowChange.CHANGED, after.revision, change)
+
+
+def difference(before: DefinitionSnapshot | None, after: DefinitionSnapshot) -> str:
+    """The texts of two versions as a unified difference, in which secrets are masked."""
+    name = after.definition.name
+    changes = diff(text_of(before) if before else "", text_of(after))
+    old = f"{name} version {before.revision}" if before else "/dev/null"
+    begin = [f"--- {old}", f"+++ {name} version {after.revision}"] if changes else []
+    return "\n".join([*begin, *(f"{mark}{line}" for mark, line in changes)])
+
+
+async def list_versions(
+    services: Services, workflow_id: str, limit: int
+) -> Sequence[DefinitionSnapshot]:
+    """The newest *limit* versions that are kept, newest first. Raises `NotFound`."""
+    found: list[DefinitionSnapshot] = []
+    async with services.store.view() as view:
+        workflow = await view.get(Workflow, workflow_id)
+        if workflow is None:
+            raise NotFound("Workflow")
+        for number in range(workflow.revision, max(workflow.revision - limit, 0), -1):
+            one = await view.get(DefinitionSnapshot, workflow_id, number)
+            found += [one] if one is not None else []
+    return found
+
+
+async def _snapshot(view: View, workflow_id: str, number: int) -> DefinitionSnapshot:
+    found = None
+    if 0 < number <= MOST_VERSIONS:
+        found = await view.get(DefinitionSnapshot, workflow_id, number)
+    if found is None:
+        raise NotFound("Version")
+    return found
+
+
+async def roll_back_workflow(
+    services: Services, workflow_id: str, to: int, origin: Origin = UNKNOWN
+) -> Workflow:
+    """
+    What version *to* said as the next version; the present one, where it says the same.
+
+    Raises `NotFound`, `Conflict` (it was changed meanwhile), and what `apply_workflow` raises: what
+    once was right may lack a secret by now.
+    """
+    async with services.store.view() as view:
+        workflow = await view.get(Workflow, workflow_id)
+        if workflow is None:
+            raise NotFound("Workflow")
+        wanted = await _snapshot(view, workflow_id, to)
+    return await apply_workflow(
+        services,
+        workflow.owner_id,
+        wanted.definition,
+        origin,
+        source=wanted.source,
+        after=workflow.revision,
+    )

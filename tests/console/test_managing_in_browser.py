@@ -1,0 +1,130 @@
+"""Pages of workflows and of operating in a real browser: seen by everybody, started by hand."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Error, Page, expect
+
+from adapters_http.app import HttpConfig
+from adapters_http.console.operate import FOR_OPERATORS, TABS
+from console.conftest import Site, enter
+from console.execution_case import ABOUT, CRON, VARIABLES_OF_A_FORM, Runs, give_calendar
+from console.test_editing import WRITTEN, applied, read
+from wfcore.model.access import Scope
+from wfcore.usecases.accounts import accounts, keys
+
+
+def made(site: Site) -> Runs:
+    """A workflow with everything that its pages can show."""
+    give_calendar(site)
+    more = {"variables": VARIABLES_OF_A_FORM, "triggers": (CRON,), "description": ABOUT}
+    return Runs(site, **more)
+
+
+def test_pages_of_workflows_are_for_everybody(
+    site: Site, signed_in: Page, accessible: Callable[[Page], None]
+):
+    """Axe finds nothing on the list, a workflow, its form, and the form with mistakes. B3, B4."""
+    runs = made(site)
+    runs.play(runs.start())
+    one = f"{site.url}/workflows/{runs.workflow}"
+    for url in (f"{site.url}/workflows", one, f"{one}/versions/1", f"{one}/start"):
+        signed_in.goto(url)
+        accessible(signed_in)
+    signed_in.get_by_label("rows").fill("many")
+    signed_in.get_by_role("button", name="Start", exact=True).click()
+    expect(signed_in.get_by_label("rows")).to_have_attribute("aria-invalid", "true")
+    accessible(signed_in)
+
+
+def test_pages_of_operating_are_for_everybody(
+    site: Site, signed_in: Page, accessible: Callable[[Page], None]
+):
+    """Axe finds nothing on any page below /operate, as an operator sees them. B3, B4."""
+    made(site)
+    site.do(accounts.set_account(site.world.services, site.world.ann.id, operator=True))
+    hook = site.do(site.world.webhook())
+    site.do(site.world.http.post(f"/api/webhooks/{hook}/trigger", json={}))
+    site.do(site.world.post(f"/api/webhooks/{hook}/trigger", {}))
+    more = (f"keys/{site.world.key.key.id}", f"webhooks/{hook}", f"people/{site.world.ann.id}")
+    for name in (*TABS, *FOR_OPERATORS, *more):
+        signed_in.goto(f"{site.url}/operate/{name}")
+        accessible(signed_in)
+
+
+def test_the_audit_page_tells_what_is_new(site: Site, signed_in: Page):
+    """`1 new, show` for an entry of the reader's that fits; nothing moves under the reader."""
+    services, ann = site.world.services, site.world.ann
+    eve = site.do(site.world.account("eve"))
+    signed_in.goto(f"{site.url}/operate/audit?event=key")
+    before = signed_in.locator(".runs tbody tr").count()
+    site.do(keys.create_key(services, eve.id, "hers", [Scope.WORKFLOW_READ]))
+    site.do(keys.create_key(services, ann.id, "mine", [Scope.WORKFLOW_READ]))
+    show = signed_in.get_by_role("link", name="1 new, show")
+    expect(show).to_be_visible()
+    expect(signed_in.locator(".runs tbody tr")).to_have_count(before)
+    show.click()
+    expect(signed_in.locator(".runs tbody tr")).to_have_count(before + 1)
+
+
+def test_a_secret_is_nowhere_but_on_its_page(site: Site, signed_in: Page):
+    """Not in the address, the browser's storage or history; the page is not left without a word."""
+    signed_in.goto(f"{site.url}/operate/keys")
+    signed_in.get_by_label("Name").fill("CI")
+    signed_in.get_by_label("WORKFLOW_READ").check()
+    signed_in.get_by_role("button", name="Create key").click()
+    secret = signed_in.locator("#secret").inner_text()
+    kept = "JSON.stringify([localStorage, sessionStorage, history.state, location.href])"
+    assert secret not in signed_in.evaluate(kept)
+    signed_in.get_by_role("button", name="Done").click()
+    assert signed_in.locator("#secret").is_visible()
+    signed_in.get_by_label("I have it").check()
+    signed_in.get_by_role("button", name="Done").click()
+    signed_in.wait_for_url("**/operate/keys/*")
+    assert secret not in signed_in.content()
+    with pytest.raises(Error, match="CACHE_MISS"):  # no browser keeps that page
+        signed_in.go_back()
+
+
+def test_a_workflow_is_started_by_keyboard(site: Site, signed_in: Page):
+    """`g w`, `j`, Enter lead to a workflow; a double click on Start makes one execution."""
+    runs = made(site)
+    signed_in.keyboard.press("g")
+    signed_in.keyboard.press("w")
+    signed_in.wait_for_url("**/workflows")
+    signed_in.keyboard.press("j")
+    signed_in.keyboard.press("Enter")
+    signed_in.wait_for_url(f"**/workflows/{runs.workflow}")
+    signed_in.get_by_role("link", name="Start…").click()
+    signed_in.get_by_label("month").fill("2026-12")
+    signed_in.get_by_role("button", name="Start", exact=True).dblclick()
+    signed_in.wait_for_url("**/executions/**")
+    found = site.do(site.world.get("/api/v1/executions")).json()
+    assert found["total"] == 1
+    assert found["items"][0]["executionId"] in signed_in.url
+
+
+def test_the_editor_is_for_everybody(
+    tmp_path: Path, browser: Browser, accessible: Callable[[Page], None]
+):
+    """Axe finds nothing on the field, on mistakes, and on what would change. B3."""
+    site = Site(tmp_path, HttpConfig(console=True, read_definition=read))
+    try:
+        page = browser.new_page()
+        enter(site, page)
+        page.goto(f"{site.url}/workflows/{applied(site)}/edit")
+        accessible(page)
+        field, check = page.get_by_label("The text"), page.get_by_role("button", name="Check")
+        field.fill(WRITTEN.replace("bash", "cobol"))
+        check.click()
+        expect(page.get_by_role("alert")).to_contain_text("line 6")
+        accessible(page)
+        field.fill(WRITTEN.replace("echo 1", "echo 2"))
+        check.click()
+        expect(page.locator(".diff .plus")).to_contain_text("echo 2")
+        accessible(page)
+        page.get_by_role("button", name="Apply as version 2").click()
+        page.wait_for_url("**/workflows/*")
+    finally:
+        site.close()

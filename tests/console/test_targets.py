@@ -1,0 +1,136 @@
+"""B3, what axe does not see: fingers meet what they mean, and a page may be twice as large."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, ViewportSize
+
+from adapters_http.app import HttpConfig
+from console.approval_case import Case, bar, both, cell, rows, show
+from console.conftest import Site, enter, watched
+from console.execution_case import Runs, in_every_state
+from console.shots import OPERATED, PASSES
+from console.test_editing import applied, read
+from wfcore.rules.auth.signature import personal_path
+from wfcore.usecases.accounts import accounts
+
+PHONE: ViewportSize = {"width": 390, "height": 844}
+ANN = "ann@example.org"
+TARGETS = "a[href], button, select, summary, textarea, input:not([type=hidden])"
+SMALL = """(targets) => [...document.querySelectorAll(targets)].filter((one) => {
+    const style = getComputedStyle(one);
+    if (document.querySelector("dialog:modal") && !one.closest("dialog:modal")) return false;
+    if (!one.checkVisibility() || style.display === "inline" && one.nodeName === "A") return false;
+    const box = (one.closest("label") ?? one).getBoundingClientRect();
+    if (!box.width || box.right <= 0 || one.type === "checkbox" && apart(one)) return false;
+    return Math.round(box.height) < 44 || Math.round(box.width) < 24;
+    function apart(one) {
+        const { left, top, width, height } = one.getBoundingClientRect();
+        const [x, y] = [left + width / 2, top + height / 2];
+        const near = (box) =>
+            box.left < x + 22 && box.right > x - 22 && box.top < y + 22 && box.bottom > y - 22;
+        return width >= 24 && height >= 24 && ![...document.querySelectorAll(targets)].some(
+            (other) => other !== one && !other.closest(".places, .bar") && other.checkVisibility()
+                && near(other.getBoundingClientRect()));
+    }
+}).map((one) => one.outerHTML.slice(0, 160) + " " + Math.round(one.getBoundingClientRect().width)
+    + "x" + Math.round(one.getBoundingClientRect().height))"""
+"""
+What is smaller than 44 px (24 px wide), but links in a text, and boxes to tick that have 24 px and
+nothing else within 22 px of their middle; bars at the bottom lie above what scrolls, and a
+sheet above everything.
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Site]:
+    """A site whose definitions can be written in the page."""
+    made = Site(tmp_path, HttpConfig(console=True, read_definition=read))
+    yield made
+    made.close()
+
+
+def addresses(site: Site) -> list[str]:
+    """Every page that somebody who is signed in comes to."""
+    world = site.world
+    site.do(accounts.set_account(world.services, world.ann.id, operator=True))
+    site.do(accounts.set_secret(world.services, world.ann.id, "BANK_TOKEN", "s3cret"))
+    world.clock.advance(-PASSES)
+    runs = Runs(site)
+    ids = in_every_state(runs)
+    hook = site.do(world.webhook())
+    site.do(world.http.post(f"/api/webhooks/{hook}/trigger", json={}))
+    known = {"key": world.key.key.id, "hook": hook, "ann": world.ann.id}
+    flow, edited = f"/workflows/{runs.workflow}", f"/workflows/{applied(site)}"
+    bad, good = ids["failed"], ids["completed"]
+    return [
+        *("/inbox", "/inbox?view=decided", "/executions", "/workflows", "/approvals/nothing"),
+        *(flow, f"{flow}/start", f"{edited}/versions/1", f"{edited}/edit"),
+        *(f"/executions/{id}" for id in ids.values()),
+        *(f"/executions/redrive?id={bad}", f"/executions/{bad}/compare/{good}"),
+        f"/executions/{bad}/steps/fraud_model",
+        *(f"/operate/{name.format(**known)}" for name in OPERATED),
+    ]
+
+
+def test_fingers_meet_what_they_mean_and_pages_may_be_twice_as_large(
+    browser: Browser, written: Site
+):
+    """B3: 44 px for fingers on every page; at 200 % nothing is read by scrolling sideways."""
+    phone = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    context = watched(phone, written)
+    page = context.new_page()
+    found = looked_at(page, written, "/sign-in")
+    enter(written, page)
+    case = Case(written, 4, group={"allow_add": True}, **both(delegable=True))
+    for path in addresses(written):
+        found += looked_at(page, written, path)
+    page.set_viewport_size(PHONE)
+    show(case, page)
+    for brief in page.locator("td.brief button").all():
+        brief.click()
+    found += too_small(page)
+    context.close()
+    assert found == []
+
+
+def test_fingers_meet_what_they_decide_with(browser: Browser, site: Site):
+    """B3: 44 px on the preview of several decisions, a personal link, the sheet and a conflict."""
+    context = watched(browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True), site)
+    page = context.new_page()
+    asked = Case(site, 4, **both())
+    found = looked_at(page, site, personal_path(site.world.services.signing_key, asked.now(), ANN))
+    enter(site, page)
+    ids = site.do(site.world.waiting(2, approvers=(ANN, "bob@example.org")))
+    chosen = "&".join(f"id={id}" for id in ids)
+    for decision in ("approve", "reject"):
+        found += looked_at(page, site, f"/inbox/decide?decision={decision}&{chosen}")
+    page.set_viewport_size(PHONE)
+    show(case := Case(site, 4, **both(required_approvals=2)), page)
+    page.locator("td.brief button").first.click()
+    cell(page, "P-1000", "Amount").fill("10")
+    bar(page).get_by_role("button", name="Review and approve").click()
+    page.get_by_role("dialog").wait_for()
+    found += too_small(page)
+    case.decide(case.bob, {"payouts": [{**row, "amount": 11} for row in rows(4)]})
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    bar(page).get_by_role("button", name="1 to settle").click()
+    page.get_by_role("button", name="Take theirs").wait_for()
+    found += too_small(page)
+    context.close()
+    assert found == []
+
+
+def looked_at(page: Page, site: Site, path: str) -> list[str]:
+    """What is wrong with one page, at its first sight."""
+    page.set_viewport_size(PHONE)
+    page.goto(site.url + path)
+    found = too_small(page)
+    page.set_viewport_size({"width": 640, "height": 450})
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return found + ([f"{path} scrolls sideways at 200 %"] if wide > 0 else [])
+
+
+def too_small(page: Page) -> list[str]:
+    return [f"{page.url}: {one}" for one in page.evaluate(SMALL, TARGETS)]
