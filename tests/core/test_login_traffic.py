@@ -3,7 +3,7 @@
 import pytest
 
 from wfcore.errors import TooManyLogins
-from wfcore.rules.auth.session import LoginTraffic, one_client
+from wfcore.rules.auth.session import LinkTraffic, LoginTraffic, is_look_alike, one_client
 from wfcore.rules.limits import LOGINS_EACH, LOGINS_IN_ALL
 from wfcore.time import MINUTE, EpochMs
 
@@ -70,3 +70,36 @@ def test_the_next_minute_begins_anew():
 def test_a_client_is_an_address_or_a_network_of_its_own(address: str, client: str):
     """Whoever has one IPv6 address has 2^64 of them."""
     assert one_client(address) == client
+
+
+def test_an_email_is_mailed_five_links_an_hour() -> None:
+    """However it is written; others are not concerned, and the next hour begins anew. SE-10."""
+    traffic, hour = LinkTraffic(), 60 * MINUTE
+    start = EpochMs(NOW - NOW % hour)
+    names = ("ann@example.org", " ANN@example.org ", "Ann@Example.org")
+    asked = [traffic.admits(names[n % 3], EpochMs(start + n)) for n in range(7)]
+    assert asked == [True] * 5 + [False] * 2
+    assert traffic.admits("bob@example.org", start)
+    for name in ("stra\u00dfe@example.org", "strasse@example.org"):
+        assert [traffic.admits(name, start) for _ in range(5)] == [True] * 5
+    assert not traffic.admits("ann@example.org", EpochMs(start + hour - 1))
+    assert traffic.admits("ann@example.org", EpochMs(start + hour))
+    assert traffic.admits("ann@example.org", EpochMs(start - 1)), "a clock that was set back"
+
+
+def test_a_name_of_any_length_takes_little_memory() -> None:
+    """Beyond what an email may have, names are one. SE-10."""
+    traffic = LinkTraffic()
+    longest = "a" * 320
+    for tail in ("b", "c", "d", "e", "f"):
+        assert traffic.admits(f"{longest}{tail}", NOW)
+    assert not traffic.admits(longest, NOW)
+    assert traffic.admits(longest[:-1], NOW)
+    assert [*map(len, traffic._of)] == [320, 319]
+
+
+def test_a_look_alike_becomes_another_email_in_lower_case():
+    """SE-9: a Kelvin sign is no k; letters that stay what they are may be in a name."""
+    assert is_look_alike("an\u212a@example.org")
+    for email in ("ank@example.org", "ANK@EXAMPLE.ORG", "j\u00fcrgen@example.org"):
+        assert not is_look_alike(email)

@@ -11,7 +11,7 @@ import pytest
 from adapters_http.config import HttpConfig
 from adapters_http.openapi import document
 from wfcore.machine import Machine
-from wfcore.rules.states import MACHINES, as_json, as_mermaid, as_text, meaning
+from wfcore.rules.states import MACHINES, as_json, as_mermaid, as_text, meaning, sentence
 from wfserver.cli import main
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -26,7 +26,8 @@ def triples(machine: Machine) -> set:
 @every_machine
 def test_the_text_has_a_line_for_each_row(machine):
     """State, fact, target, rule and meaning of every row, each row once, under their heads."""
-    head, _, heads, *lines = as_text(machine).splitlines()
+    head, between, heads, *lines = as_text(machine).splitlines()
+    assert between == ""
     assert head.startswith(f"{machine.name}: {machine.initial} at first")
     assert heads.split() == ["From", "Fact", "To", "Rule", "When"]
     said = [tuple(re.split(r"  +", line)) for line in lines]
@@ -34,6 +35,13 @@ def test_the_text_has_a_line_for_each_row(machine):
         (str(row.state), row.fact.__name__, str(row.target), row.rule, meaning(row.fact))
         for row in machine.rows
     ]
+
+
+def test_a_sentence_tells_where_a_record_goes():
+    """One state or several, with an end or without."""
+    assert sentence(MACHINES["webhook"]) == "ACTIVE at first; then DISABLED"
+    ends = "APPROVED, REJECTED, REVISED or CANCELLED"
+    assert sentence(MACHINES["approval"]) == f"PENDING at first; {ends} for good"
 
 
 @every_machine

@@ -1,1 +1,1 @@
-"""Mutation testing: `make mutation`, `make mutation-adapters`; docs/mutation.md is its page."""
+"""Mutation testing: `make mutation`; docs/mutation.md is its page."""

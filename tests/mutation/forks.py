@@ -15,11 +15,9 @@ tried alone. `WORKERS` forks run at once.
 import gc
 import json
 import os
-import re
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict, deque
@@ -31,14 +29,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis.internal.conjecture import providers
 from mutmut.mutation import trampoline
 
-from mutation.mutants import KILLED, LATE, SURVIVED, UNREACHED, change, diff, keep, kept
-from mutation.switch import Place, install, places
+from mutation.groups import digest
+from mutation.mutants import FOLDER, KILLED, LATE, SURVIVED, UNREACHED, change, diff, keep, kept
+from mutation.switch import Place, import_anew, install, places
 
 WALL_S = 60
 """Beyond ten times what a test usually takes; of CPU time `LATE_S` beyond three times that."""
-EARLY_S = 10
+EARLY_S = 2
 PLAIN = ("--override-ini=addopts=--import-mode=importlib", "-p", "no:cacheprovider")
 MEMORY = 4 << 30
 SHARE, CERTAIN = 0.3, 2
@@ -48,6 +48,8 @@ Seconds = Mapping[str, float]
 """Of CPU time that tests take, their processes included, by their ids."""
 
 install()
+drawing: Any = providers  # or Hypothesis would read all the mutants for constants to draw
+drawing._get_local_constants = drawing.Constants
 
 
 class End(NamedTuple):
@@ -64,7 +66,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     """Instead of running the tests once, run those of each mutant, several at a time."""
     came = {module: kept(module) for module in os.environ["MUTATED"].split()}
     together = int(os.environ["TOGETHER"])
-    placed = places()
+    placed = places(came)
     reached = _reached(session, placed.values(), here=together > 1)
     caches = [one for one in gc.get_objects() if _caches_rules(one)]
     gc.collect()
@@ -102,27 +104,49 @@ def _reached(
 ) -> Mapping[str, Seconds]:
     """
     What tests come to a function, in how many seconds. Those that fail do not count. It is kept in
-    `REACHED`, for the next run of the same tests on the same modules.
+    `REACHED`, and tests of files that are as they were are not watched again, unless there are
+    functions that there were not.
     """
     kept = Path(os.environ["REACHED"])
-    if not kept.exists() and here:
+    functions = sorted(place.name for place in placed)
+    before, known = json.loads(kept.read_text()) if kept.exists() else ((), {})
+    known = known if {*functions} <= {*before} else {}
+    digests = {file: digest([Path(file)]) for file in {*map(_file_of, session.items)}}
+    same = {file for file, text in digests.items() if file in known and known[file][0] == text}
+    new = [one for one in session.items if _file_of(one) not in same]
+    fresh = kept.with_suffix(".new")
+    watch = partial(_write_reached, session, new, placed, fresh)
+    if here:
         with _silence():
-            _write_reached(session, placed, kept)
-    elif not kept.exists():
-        os.waitpid(_forked(partial(_write_reached, session, placed, kept)), 0)
-    reached, failing = json.loads(kept.read_text())
-    print(*(f"fails without a mutant: {one}" for one in failing), sep="\n", flush=True)
-    return reached  # type: ignore[no-any-return]
+            watch()
+    else:
+        os.waitpid(_forked(watch), 0)
+    seen = json.loads(fresh.read_text())
+    known |= {file: [digests[file], *seen[file]] for file in {*map(_file_of, new)}}
+    kept.write_text(json.dumps((functions, known)))
+    reached: dict[str, dict[str, float]] = defaultdict(dict)
+    for file in digests:
+        print(*(f"fails without a mutant: {one}" for one in known[file][2]), sep="\n", flush=True)
+        for name, tests in known[file][1].items():
+            reached[name] |= tests
+    return reached
 
 
-def _write_reached(session: pytest.Session, placed: Collection[Place], file: Path) -> None:
-    file.write_text(json.dumps(_watch(session, placed)))
+def _file_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+def _write_reached(
+    session: pytest.Session, items: Sequence[pytest.Item], placed: Collection[Place], file: Path
+) -> None:
+    file.write_text(json.dumps(_watch(session, items, placed)))
 
 
 def _watch(
-    session: pytest.Session, placed: Collection[Place]
-) -> tuple[Mapping[str, Seconds], Sequence[str]]:
-    failing: list[str] = []
+    session: pytest.Session, items: Sequence[pytest.Item], placed: Collection[Place]
+) -> Mapping[str, tuple[Mapping[str, Seconds], Sequence[str]]]:
+    """By file: what its tests come to in how many seconds, and which of them fail."""
+    seen: dict[str, tuple[dict[str, dict[str, float]], list[str]]] = {}
     met: set[str] = set()
     for place in placed:
         place.watch(met)
@@ -130,11 +154,11 @@ def _watch(
     before = watched.get_mutant_under_test
     watched.get_mutant_under_test = lambda: "stats"  # here only, not in what the tests start
     watched.record_trampoline_hit = lambda name, caller=None: met.add(name)
-    reached: dict[str, dict[str, float]] = defaultdict(dict)
-    for item, following in zip(session.items, (*session.items[1:], None), strict=True):
+    for item, following in zip(items, (*items[1:], None), strict=False):  # also for no items
         met.clear()
         failed, began = session.testsfailed, _cpu_s()
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        reached, failing = seen.setdefault(_file_of(item), (defaultdict(dict), []))
         if session.testsfailed == failed:
             for name in met:
                 reached[name][item.nodeid] = _cpu_s() - began
@@ -143,7 +167,7 @@ def _watch(
     for place in placed:
         place.become()
     watched.get_mutant_under_test = before
-    return reached, failing
+    return seen
 
 
 def _cpu_s() -> float:
@@ -207,7 +231,7 @@ class Trials:
             print(f"ended with {code}: {some[len(ends)]}", flush=True)
             ends.append(End(some[len(ends)], LATE, (last,), last))
             if rest := some[len(ends) :]:
-                self._waiting.appendleft(rest)
+                self._waiting.appendleft([*rest])
         for end in ends:
             self._learn(end)
             yield end
@@ -274,13 +298,11 @@ class Trials:
         some = [one for one, s in zip(names, until, strict=True) if s <= EARLY_S]
         if not some:
             return ""
-        command = (sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", *PLAIN, *some)
-        most = partial(resource.setrlimit, resource.RLIMIT_CPU, (6 * EARLY_S, 6 * EARLY_S))
-        ended = subprocess.run(command, capture_output=True, text=True, preexec_fn=most)
-        if ended.returncode not in BROKEN_TESTS and ended.returncode >= 0:
-            return ""
-        found = re.search(r"^(?:FAILED|ERROR) (\S+?\.py\S*)", ended.stdout, re.MULTILINE)
-        return found[1] if found else names[0]
+        ended = _folder(os.getpid()) / "afresh"
+        pid = _forked(partial(_run_afresh, some, ended))
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) >= 0:
+            return "".join(_lines(ended))
+        return names[0]
 
     def _some(self, mutant: str) -> Sequence[tuple[str, float]]:
         """The tests to try, those first that are worth their time, with what they usually take."""
@@ -322,7 +344,25 @@ def _lines(file: Path) -> Sequence[str]:
 
 def _folder(pid: int) -> Path:
     """Its temporary files: short, for paths of sockets."""
-    return Path(f"/tmp/m{pid}")
+    return Path(os.environ["FOLDERS"], f"m{pid}")
+
+
+def _run_afresh(names: Sequence[str], ended: Path) -> None:
+    """Until the first of *names* fails, which is written to a file, with modules imported anew."""
+    resource.setrlimit(resource.RLIMIT_CPU, (6 * EARLY_S, 6 * EARLY_S))
+    import_anew(FOLDER)
+    failed: list[str] = []
+
+    class First:
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            failed.extend([report.nodeid] if report.failed else ())
+
+        def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+            failed.extend([report.nodeid] if report.failed else ())
+
+    code = pytest.main(["-x", "-q", "--tb=no", "--assert=plain", *PLAIN, *names], [First()])
+    if code in BROKEN_TESTS:
+        ended.write_text(f"{[*failed, names[0]][0]}\n")
 
 
 def _forked(work: Callable[[], object]) -> int:
@@ -355,6 +395,6 @@ def _silence() -> Iterator[None]:
             os.dup2(was, one)
 
 
-BROKEN_TESTS = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+BROKEN_TESTS = 1, 2, 4  # pytest's: tests fail, or are not collected, or a conftest is not imported
 BROKEN, DIRTY = 3, 4
 """How a fork ends in which the rest broke, and one in which a mutant left something behind."""

@@ -1,30 +1,42 @@
 """The groups of modules in `groups.toml`, and the tests that must notice their mutants."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 TABLE = Path("tests/mutation/groups.toml")
+CAREFULLY = 2.5
 
 
 class Group(NamedTuple):
-    """Modules whose mutants the same tests must notice; of each at most so many are drawn."""
+    """
+    Modules whose mutants the same tests must notice; of each at most so many are drawn, and
+    `CAREFULLY` as many as `sample` of those that are tried `carefully`.
+    """
 
     modules: Sequence[str]
     tests: Sequence[str]
     most: int
+    sample: int
+    carefully: Collection[str]
     seconds: float
     together: int
+    in_memory: bool
     seed: int
+
+    def draws(self, module: str) -> int:
+        """How many mutants of *module* are tried."""
+        return int(self.sample * CAREFULLY) if module in self.carefully else self.most
 
 
 def groups() -> Iterator[Group]:
     """Those of the table, each module in the first that names it or its package."""
     table = tomllib.loads(TABLE.read_text())
     taken: set[str] = set()
+    carefully = set(chain.from_iterable(map(modules_of, table["carefully"])))
     for group in table["group"]:
         without = set(chain.from_iterable(map(modules_of, group.get("without", ()))))
         found = dict.fromkeys(chain.from_iterable(map(modules_of, group["modules"])))
@@ -33,9 +45,12 @@ def groups() -> Iterator[Group]:
         yield Group(
             chosen,
             group["tests"],
-            group.get("most", table["most"]),
+            group.get("most", table["sample"]),
+            table["sample"],
+            carefully,
             group.get("seconds", table["seconds"]),
             group.get("together", 1),
+            group.get("in_memory", True),
             table["seed"],
         )
 

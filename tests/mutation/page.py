@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mutation.groups import digest, groups, path_of
+from mutation.groups import CAREFULLY, TABLE, digest, groups, path_of
 
 TRIED = Path("tests/mutation/tried.json")
 EXPLAINED = Path("tests/mutation/explained.toml")
@@ -42,6 +42,7 @@ def write_page() -> None:
     sections = (("The rules", "Rules", rules), ("The adapters and use cases", "Package", edges))
     parts = [
         *(f"## {title}\n{_table(head, some)}" for title, head, some in sections if some),
+        _drawn(),
         f"Modules that were not tried: {_listed({*modules} - {*tried})}. "
         f"Tried, and changed since: {_listed(changed)}.",
         "## What survives, and why it may\n",
@@ -52,6 +53,17 @@ def write_page() -> None:
     for module in tried:
         for change in sorted(one for one in {*_survivors(module)} if not why(one)):
             print(f"not explained: {change.rule}: {change.line}")
+
+
+def _drawn() -> str:
+    """How samples are drawn, as the table of groups has it."""
+    table = tomllib.loads(TABLE.read_text())
+    some, seed = table["sample"], table["seed"]
+    least = min(group.get("most", some) for group in table["group"])
+    return (
+        f"Samples are drawn with seed {seed}: {int(some * CAREFULLY)} mutants of each module that "
+        f"`groups.toml` tries `carefully`, and {least} to {some} of any other, if it has so many."
+    )
 
 
 def record(found: Mapping[str, Any]) -> None:
@@ -80,9 +92,12 @@ def why(change: Change) -> str:
 @cache
 def _explained() -> tuple[Mapping[Change, str], Sequence[tuple[re.Pattern[str], str]]]:
     """Reasons for single changes, and for all of a form."""
-    table = tomllib.loads(EXPLAINED.read_text())
-    exact = {Change(one["rule"], one["line"]): one["why"] for one in table["mutant"]}
-    return exact, [(re.compile(one["line"]), one["why"]) for one in table["form"]]
+    reasons = tomllib.loads(EXPLAINED.read_text())["reason"]
+    exact = {Change(*one): reason["why"] for reason in reasons for one in reason.get("mutants", ())}
+    forms = [
+        (re.compile(one), reason["why"]) for reason in reasons for one in reason.get("forms", ())
+    ]
+    return exact, forms
 
 
 def _survivors(module: str) -> list[Change]:

@@ -1,13 +1,14 @@
 """
 Break the code in every small way that `mutmut` knows, one at a time, and run the tests on each.
 
-    python -m mutation.run [--left] [--known] [--most=N] [module or package ...] [tests/... ...]
+    python -m mutation.run [--left] [--known] [--sample=N] [module or package ...] [tests/... ...]
 
 `groups.toml` says which modules are mutated, how many mutants of a module are drawn (with a fixed
-seed; `--most` draws fewer), and which tests must notice them. Packages named here are tried alone,
-tests named here take part alone. What came of a module is kept in `mutants/` until the module
-changes: a run that was broken off goes on where it stopped, and `--left` tries again what is left,
-with three times as much time. Then the page is written; `--known` does only this, beside a run.
+seed; `--sample` is another number), and which tests must notice them. Packages named here are tried
+alone and in this order, tests named here take part alone. What came of a module is kept in
+`mutants/` until the module changes: a run that was broken off goes on where it stopped, and
+`--left` tries again what is left, with three times as much time. Then the page is written;
+`--known` does only this, beside a run.
 """
 
 import os
@@ -15,14 +16,15 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from mutation.groups import Group, digest, groups, modules_of, path_of
+from mutation.groups import Group, digest, groups, modules_of
 from mutation.mutants import (
     FOLDER,
     KILLED,
@@ -48,28 +50,32 @@ COPIED = (
     "CHANGELOG.md",
     "pyproject.toml",
 )
+IN_MEMORY = "/dev/shm"
+"""Where tests have their files, if there is such a folder: they flush much and keep nothing."""
 IMPORTED = ("--override-ini=addopts=--import-mode=importlib", "-p", "no:cacheprovider")
 LEFT, KNOWN = "--left" in sys.argv, "--known" in sys.argv
-MOST = "--most="
+SAMPLE = "--sample="
 
 
 def main() -> int:
     """Try the modules of the table, or those that are named; write the page."""
     tests = [one for one in sys.argv[1:] if one.startswith("tests/")]
     named = [one for one in sys.argv[1:] if not one.startswith(("tests/", "--"))]
-    fewer = [int(one.removeprefix(MOST)) for one in sys.argv if one.startswith(MOST)]
-    chosen = set(chain.from_iterable(map(modules_of, named)))
+    sample = [int(one.removeprefix(SAMPLE)) for one in sys.argv if one.startswith(SAMPLE)]
+    chosen = dict.fromkeys(chain.from_iterable(map(modules_of, named)))
     FOLDER.mkdir(exist_ok=True)
     for group in groups():
         if KNOWN:
             record({one: _came(one) for one in group.modules if (FOLDER / f"{one}.json").exists()})
             continue
-        _copy()
         group = group._replace(
-            modules=[one for one in group.modules if one in chosen or not named],
+            modules=[one for one in chosen or group.modules if one in group.modules],
             tests=tests or group.tests,
-            most=min([group.most, *fewer]),
+            most=[group.most, *sample][-1],
+            sample=[group.sample, *sample][-1],
         )
+        if group.modules:
+            _copy()
         if some := [one for one in group.modules if _draw(one, group)]:
             began = time.monotonic()
             _session(some, group)
@@ -90,7 +96,8 @@ def _draw(module: str, group: Group) -> bool:
     """Write the module with its mutants, and which of them to try; whether there are any."""
     came, made = known(module), make(module)
     _forget(came, group)
-    drawn = random.Random(group.seed).sample(made, len(made))[: group.most]  # fewer: of the same
+    drawn = random.Random(group.seed).sample(made, len(made))
+    drawn = drawn[: group.draws(module)]  # fewer are some of the same
     new = [one for one in sorted(drawn) if one not in came["status"]]
     came["status"] |= {one: SAME for one in new if is_same(one)}
     left = [one for one, status in came["status"].items() if _is_left(came, one, status)]
@@ -132,25 +139,41 @@ def _is_left(came: dict[str, Any], mutant: str, status: str) -> bool:
 def _session(modules: Sequence[str], group: Group) -> None:
     options = ("-q", "--no-header", "--tb=no", "--assert=plain", "--capture=no", *IMPORTED)
     command = (sys.executable, "-m", "pytest", *options, "-p", "mutation.forks", *group.tests)
-    tests = map(Path, chain.from_iterable(map(_files, group.tests)))
-    files = (*map(path_of, group.modules), *tests)
+    in_memory = group.in_memory and Path(IN_MEMORY).is_dir()
+    folders = IN_MEMORY if in_memory else tempfile.gettempdir()
     more = {
+        "TMPDIR": folders,
+        "FOLDERS": folders,
         "PYTHONPATH": os.pathsep.join(str(FOLDER / name) for name in ("src", "tests")),
         "MUTANTS": str(FOLDER),
         "MUTATED": " ".join(modules),
         "MUTANT_UNDER_TEST": "",
-        "REACHED": str(FOLDER / f"{digest(files)}.reached"),
+        "REACHED": str(FOLDER / f"{group.modules[0]}.{len(group.modules)}.reached"),
         "LONGEST_S": str(group.seconds * (3 if LEFT else 1)),
         "LATE_S": str(10 if LEFT else 2),
         "TOGETHER": str(1 if LEFT else group.together),
     }
-    subprocess.run(command, cwd=FOLDER, env={**os.environ, **more}, check=False)
+    for server in _server(modules):
+        env = {**os.environ, **more, **server}
+        subprocess.run(command, cwd=FOLDER, env=env, check=False)
+
+
+def _server(modules: Sequence[str]) -> Iterator[Mapping[str, str]]:
+    """Where a PostgreSQL server runs, if modules are about it: each fork would start its own."""
+    if not any(".postgres." in one for one in modules):
+        yield {}
+        return
+    from postgres_server import RUNNING, cluster
+
+    for made in cluster():
+        yield {RUNNING: str(made.folder)}
 
 
 def _came(module: str) -> dict[str, Any]:
     came = kept(module)
     status = Counter(came["status"].values())
-    changes = sorted(came["changes"].values())
+    left = (one for one, status in came["status"].items() if status == SURVIVED)
+    changes = sorted(came["changes"][one] for one in left)
     return {"text": came["text"], "made": came["made"], "status": status, "survived": changes}
 
 

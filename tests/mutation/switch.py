@@ -7,7 +7,10 @@ so do functions with a closure and asynchronous generators.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
@@ -45,12 +48,27 @@ def install() -> None:
     anything.wrap_in_trampoline = _placed
 
 
-def places() -> Mapping[str, Place]:
-    """Those of the modules that were imported, by their names; as these are without mutants."""
+def places(modules: Iterable[str]) -> Mapping[str, Place]:
+    """Those of *modules*, by their names; as these are without mutants."""
+    for module in modules:
+        import_module(module)  # some are only imported when they are needed
     found = {place.name: place for place in (Place(*one) for one in _PLACED)}
     for place in found.values():
         place.become()
     return found
+
+
+def import_anew(folder: Path) -> None:
+    """
+    From here on, modules in *folder* are imported once more, and their functions do as `mutmut`
+    wants: also while they are imported. For a fork.
+    """
+    anything: Any = trampoline
+    anything.wrap_in_trampoline = _LATER
+    for name, module in [*sys.modules.items()]:
+        file = getattr(module, "__file__", None) or ""
+        if Path(file).is_relative_to(folder) and not name.startswith("mutation"):
+            del sys.modules[name]
 
 
 def _placed(mutants: Mapping[str, Any], is_classmethod: bool = False) -> Callable[[Any], Any]:
@@ -70,10 +88,12 @@ def _full_name(function: FunctionType) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-def _watch(function: FunctionType, original: FunctionType, name: str, met: set[str]) -> None:
+def _watch(function: Any, original: FunctionType, name: str, met: set[str]) -> None:
     generates = inspect.isgeneratorfunction(original)
     waits = inspect.iscoroutinefunction(original)
+    signature = inspect.signature(function)
     _take(function, _awaited if waits else _generated if generates else _called)
+    function.__signature__ = signature  # cattrs asks a hook for it, while modules are imported
     function.__kwdefaults__ = {"_met": met, "_name": name, "_of": original}
 
 
@@ -81,6 +101,7 @@ def _take(function: Any, other: Any) -> None:
     function.__code__ = other.__code__
     function.__defaults__ = other.__defaults__
     function.__kwdefaults__ = other.__kwdefaults__
+    vars(function).pop("__signature__", None)
 
 
 def _called(*args: Any, _met: set[str], _name: str, _of: Any, **more: Any) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from attrs import frozen
 
 from wfcore.model.execution import Execution, StepResult, StepStatus
-from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step
+from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, SwitchStep
 
 ENDED_WELL = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
 UNDER_WAY = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
@@ -39,6 +39,10 @@ class Lineage:
                 if isinstance(step, ParallelStep):
                     for number, branch in enumerate(step.branches):
                         read(branch.steps, step, number)
+                elif isinstance(step, SwitchStep):
+                    for number, case in enumerate(step.cases):
+                        read(case.steps, step, number)
+                    read(step.otherwise, step, len(step.cases))
                 elif isinstance(step, LoopStep):
                     read(step.steps, step, 0)
 
@@ -87,6 +91,10 @@ class Lineage:
         dot = f"{prefix}." if prefix else ""
         if isinstance(step, ParallelStep):
             return [(dot, branch.steps) for branch in step.branches]
+        if isinstance(step, SwitchStep):
+            chosen = [*(case.steps for case in step.cases), step.otherwise]
+            steps = chosen[run.step_results[key].case or 0]
+            return [(dot, steps)] if steps else []
         if isinstance(step, LoopStep):
             items = run.step_results[key].items
             output = run.step_results[key].output

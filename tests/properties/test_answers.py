@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged
 from wfcore.model.approval import Approval, ApprovalStatus, Attachment, DecisionSource
 from wfcore.model.workflow import Column, ColumnType
+from wfcore.rules.approval.edited_items import items_hash, require_seen
 from wfcore.rules.approval.machine import (
     BY_TIMEOUT,
     Approve,
@@ -18,8 +19,6 @@ from wfcore.rules.approval.machine import (
     Expire,
     Reject,
     decide,
-    items_hash,
-    require_seen,
     step_output,
 )
 from wfcore.testing import builders as make

@@ -18,11 +18,15 @@ from wfcore.rules.approval.machine import Approve, Decider, decide
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import (
     NOTHING,
+    PICO,
+    UNPRICED,
     Allowance,
     Overrun,
     added,
     allowance,
     as_text,
+    ended_cost,
+    in_usd,
     overrun,
     total,
     without,
@@ -32,6 +36,7 @@ from wfcore.rules.execution.proceed import proceed
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW, step_result
 from wfcore.testing.strategies.ai import budgets, usages
+from wfcore.time import EpochMs
 
 S = ExecutionStatus
 
@@ -51,6 +56,30 @@ def test_sums_are_exact(used: list[Usage]) -> None:
         sum(o.output_tokens for o in used),
     )
     assert cost == sum(Fraction(one.cost_usd or 0) for one in used)
+
+
+@given(st.lists(st.tuples(usages(), st.booleans()), max_size=9), st.sampled_from(S))
+def test_what_an_execution_cost_is_its_own(used: list[tuple[Usage, bool]], status: S) -> None:
+    """Once it has ended: all that steps spent since it was accepted, kept results aside. AI-10."""
+    results = {
+        f"s{n}": step_result(usage=one, started_at=EpochMs(NOW - kept))
+        for n, (one, kept) in enumerate(used)
+    }
+    found = ended_cost(builders.execution(status=status, step_results=results))
+    own = [one.cost_usd for one, kept in used if not kept]
+    if status not in (S.COMPLETED, S.FAILED, S.CANCELLED) or not any(Decimal(c or 1) for c in own):
+        assert found is None
+    elif None in own:
+        assert found == UNPRICED
+    else:
+        assert Fraction(found or 0, 10**PICO) == sum(Fraction(cost or 0) for cost in own)
+        assert Fraction(in_usd(found or 0)) == sum(Fraction(cost or 0) for cost in own)
+
+
+def test_a_cost_beyond_every_price_is_the_greatest_number() -> None:
+    """A price that was mistyped by a million stops nobody's work."""
+    spent = {"s": step_result(usage=Usage(1, 1, "1e9"))}
+    assert ended_cost(builders.execution(status=S.FAILED, step_results=spent)) == (1 << 63) - 1
 
 
 @given(st.lists(usages(), min_size=1), usages())

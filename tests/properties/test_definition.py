@@ -12,7 +12,7 @@ from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json
-from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step
+from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, SwitchStep
 from wfcore.rules.definition.check import check_definition
 from wfcore.testing.strategies.definition import definitions, seen_after
 from wfcore.testing.strategies.values import json_values
@@ -20,7 +20,7 @@ from wfcore.testing.strategies.written import leaves, written
 
 Keys = tuple[str | int, ...]
 
-FREE = ("output", "rows", "items", "inputs", "schema")
+FREE = ("value", "output", "rows", "items", "inputs", "schema")
 """Fields in which any JSON is right, null is, or a library has to say what is."""
 
 
@@ -98,7 +98,7 @@ def test_all_mistakes_are_reported_at_once(definition: Definition, data: st.Data
     places = {
         path: keys
         for path, keys in typed_leaves(document).items()
-        if keys[-1] not in ("kind", "type") and not in_default(keys)
+        if keys[-1] not in ("kind", "type", "value") and not in_default(keys)
     }
     paths = data.draw(st.sets(st.sampled_from(sorted(places)), min_size=2, max_size=5))
     for path in paths:
@@ -122,12 +122,13 @@ def test_an_unknown_field_is_reported_wherever_it_is(
 def test_templates_see_only_what_comes_before(definition: Definition) -> None:
     """
     What a template may name is what is declared, the loops around it, and the steps that have
-    certainly ended by then: not those of another branch, nor of a loop that it is not in. DF-7.
+    certainly ended by then: not those of another branch, nor of a loop that it is not in; in
+    `onFailure` also the error. DF-7, DF-14.
     """
     asked: list[tuple[Collection[str], Collection[str]]] = []
 
     def note(text: str, known: Mapping[str, Collection[str] | None]) -> Sequence[str]:
-        loops = known.keys() - {"variables", "steps", "execution", "loop"}
+        loops = known.keys() - {"variables", "steps", "execution", "loop", "error"}
         assert ("loop" in known) is bool(loops)
         assert {*(known["variables"] or ())} == {*definition.variables, *loops}
         asked.append((set(known["steps"] or ()), loops))
@@ -135,6 +136,8 @@ def test_templates_see_only_what_comes_before(definition: Definition) -> None:
 
     check_definition(written(definition), note, CronCalendar().problems)
     allowed = [*places(definition.steps, frozenset(), frozenset())]
+    all_steps, _ = allowed[-1]
+    allowed += places(definition.on_failure, all_steps, frozenset())
     assert all(place in allowed for place in asked)
 
 
@@ -148,6 +151,9 @@ def places(steps: Sequence[Step], seen: frozenset[str], loops: frozenset[str]) -
         if isinstance(step, ParallelStep):
             for branch in step.branches:
                 yield from places(branch.steps, seen, loops)
+        elif isinstance(step, SwitchStep):
+            for lane in (*(case.steps for case in step.cases), step.otherwise):
+                yield from places(lane, seen, loops)
         elif isinstance(step, LoopStep):
             yield from places(step.steps, seen, loops | {step.variable})
         seen |= {*seen_after(step)}

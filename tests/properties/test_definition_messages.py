@@ -52,7 +52,7 @@ DOCUMENTS: list[tuple[Any, str]] = [
         {"name": "W", "stps": [], "steps": [CODE]},
         "stps: unknown field; did you mean steps? "
         "known: name, description, variables, approverGroups, steps, output, budget, onInterrupt, "
-        "notifyOnFailure, triggers, concurrency",
+        "onFailure, notifyOnFailure, triggers, concurrency",
     ),
     (
         {"name": "W", "steps": [CODE], "output": {"a": ["{{ steps.ask }}"]}},
@@ -374,5 +374,5 @@ def test_empty_triggers_are_fine() -> None:
 def test_a_language_that_cannot_run_is_a_problem_with_its_cure() -> None:
     """Each step in such a language is named, with what to install."""
     definition = check({"name": "W", "steps": [CODE, {**CODE, "name": "b", "language": "lua"}]})
-    [problem] = language_problems(definition, {Language.LUA: "apt install lua5.4"})
+    [problem] = language_problems(definition, {(Language.LUA, None): "apt install lua5.4"})
     assert str(problem) == "steps[1].language: lua cannot run here: apt install lua5.4"

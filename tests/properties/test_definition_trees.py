@@ -253,7 +253,7 @@ def test_a_tree_is_walked_in_the_order_of_its_text() -> None:
 def test_a_language_that_cannot_run_is_found_in_the_depth() -> None:
     """The cure is said with the path of the nested step."""
     tree = check(flow(parallel(x=[loop(code("c", language="lua"))])))
-    [problem] = language_problems(tree, {Language.LUA: "apt install lua5.4"})
+    [problem] = language_problems(tree, {(Language.LUA, None): "apt install lua5.4"})
     assert problem.path == "steps[0].branches[0].steps[0].steps[0].language"
 
 

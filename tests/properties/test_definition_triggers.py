@@ -51,7 +51,8 @@ TRIGGERS: list[tuple[Any, str]] = [
     ([{"kind": "DELAYED_COMPLETION"}], "triggers[0].workflow: is required"),
     (
         [{**DAILY, "crn": 1}],
-        "triggers[0].crn: unknown field; did you mean cron? known: kind, cron, timezone, missed",
+        "triggers[0].crn: unknown field; did you mean cron? known: kind, cron, timezone, missed, "
+        "pauseAfter",
     ),
     (
         [{**DAILY, "cron": "@daily"}],

@@ -89,8 +89,8 @@ WITHDRAWN = tuple(
 CALLBACK = CallBack(Callback("exec_1", URL, "key_1", THEN, due_at=THEN))
 END = (
     WithdrawApprovals(("appr_1", "appr_2")),
-    StopSteps("exec_1"),
     CancelChildren(("exec_2",)),
+    StopSteps("exec_1"),
     TellParent("exec_0"),
     CALLBACK,
     DeadlineSet(),

@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from properties.walker import walks
 from wfcore.model.approval import ApprovalStatus, Assent
 from wfcore.model.execution import ExecutionStatus as S
-from wfcore.model.execution import ReasonCode, StatusReason, StepStatus, TriggerSource
-from wfcore.model.explanation import Why
+from wfcore.model.execution import (
+    PendingFailure,
+    ReasonCode,
+    StatusReason,
+    StepStatus,
+    TriggerSource,
+)
+from wfcore.model.explanation import Line, Why
+from wfcore.model.workflow import OnInterrupt
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.explanation import Around, explain, is_due
 from wfcore.rules.explain.queue import GroupAhead, Queue
@@ -107,6 +114,18 @@ def test_without_a_server_nothing_goes_on():
     assert codes(explain(builders.execution(), around, NOW))[0] is Why.NO_SERVER
     ended = builders.execution(status=S.COMPLETED, due_at=None)
     assert codes(explain(ended, around, NOW)) == [Why.COMPLETED]
+
+
+def test_a_step_that_must_not_begin_again_is_named():
+    """XP-1, EX-25: the definition says so, whoever started the execution."""
+    step = builders.code_step("pay", on_interrupt=OnInterrupt.FAIL)
+    run = builders.execution(
+        status=S.INTERRUPTED,
+        trigger_source=TriggerSource.MANUAL,
+        step_results={"pay": builders.step_result(StepStatus.INTERRUPTED)},
+    )
+    _, fate, _ = explain(run, Around(builders.definition(step)), NOW)
+    assert "step 'pay' says `onInterrupt: fail`" in fate.text
 
 
 @pytest.mark.parametrize(
@@ -282,3 +301,24 @@ def test_a_group_names_only_the_holders_that_the_asker_sees():
     assert [line.execution_id for line in lines] == [None, "exec_acc_1"]
     everything = explain(waiting, Around(group=GroupAhead(2, 2, holders)), NOW)
     assert [line.execution_id for line in everything] == [None, "exec_acc_1", "exec_acc_2"]
+
+
+def test_what_is_going_to_fail_says_why_and_what_comes_before():
+    """XP-1: the error without secrets, the step that it is of, and the next step of `onFailure`."""
+    reason = StatusReason(ReasonCode.STEP_FAILED, "pay")
+    run = builders.execution(
+        status=S.RUNNING,
+        due_at=None,
+        worker=None,
+        failing=PendingFailure("no hunter22", reason),
+        variables={"token": "hunter22"},
+        secrets=("token",),
+        step_results={"pay": builders.step_result(StepStatus.FAILED)},
+    )
+    definition = builders.definition(
+        builders.code_step("pay"), on_failure=(builders.code_step("tidy"),)
+    )
+    first, following = explain(run, Around(definition), NOW)
+    said = "It will fail after its `onFailure` steps: no ***"
+    assert first == Line(Why.FAILING, said, step_name="pay")
+    assert (following.code, following.step_name) == (Why.NEXT_STEP, "tidy")

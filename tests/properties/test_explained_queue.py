@@ -30,7 +30,7 @@ def queued(held: list[Execution], places: int, asker: str | None = "acc_1"):
 
 
 def place(number: int) -> Line:
-    text = f"A place is taken by exec_{number} of 'Workflow wf_1'."
+    text = f"A place is taken by execution exec_{number} of 'Workflow wf_1'."
     return Line(Why.PLACES_TAKEN, text, execution_id=f"exec_{number}")
 
 
@@ -75,7 +75,11 @@ def test_a_full_group_in_words():
         return of(evolve(waiting, **fields), Around(group=GroupAhead(held, limit, holders)))
 
     ahead = [
-        Line(Why.LIMIT_REACHED, f"One of them is exec_{n}, RUNNING.", execution_id=f"exec_{n}")
+        Line(
+            Why.LIMIT_REACHED,
+            f"One of them is execution exec_{n}, RUNNING.",
+            execution_id=f"exec_{n}",
+        )
         for n in range(5)
     ]
     end = "not ended. It begins when there is room, after those that came before it."

@@ -12,7 +12,7 @@ from wfcore.model.execution import TriggerSource as T
 from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import ApprovalStep
 from wfcore.rules.explain.explanation import Around, explain
-from wfcore.rules.explain.steps import said
+from wfcore.rules.phrase import said
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.time import EpochMs

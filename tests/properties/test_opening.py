@@ -2,13 +2,13 @@
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wfcore.effects import OpenApproval, Outcome, WakeRunner
 from wfcore.errors import TemplateFailed
-from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
-from wfcore.model.workflow import ApprovalStep, GroupSpec
+from wfcore.model.approval import Approval, ApprovalStatus, Assent, Group, HistoryEntry, Purpose
+from wfcore.model.workflow import ApprovalStep, Escalation, GroupSpec, Stage
 from wfcore.rules.approval.edited_items import released_rows
 from wfcore.rules.execution.open_approval import (
     as_text,
@@ -79,6 +79,28 @@ def test_a_group_holds_ten_thousand_rows():
 def test_a_row_key_is_kept():
     """AP-1: the rows can be pointed at after a restart as well."""
     assert opened([{"id": 1}]).groups == (Group("rows", "Rows", (), ({"id": 1},), "id"),)
+
+
+def test_a_group_that_takes_more_rows_says_so():
+    """AP-1, AP-9: or every added row would be refused."""
+    spec = GroupSpec("rows", "Rows", [], allow_add=True)
+    step = ApprovalStep("review", groups=(spec,))
+    run = builders.execution()
+    asked = open_approval(run, step, "review", "appr_1", NOW, lambda value: value)
+    assert asked.groups == (Group("rows", "Rows", (), (), None, True),)
+
+
+@pytest.mark.parametrize(
+    ("stages", "required", "humans", "in_all"),
+    [((), 2, 1, 2), ((), 1, 3, 3), ((1, 2), 1, 0, 3), ((1, 1), 1, 4, 4)],
+)
+def test_how_many_will_have_approved(stages, required, humans, in_all):
+    """What people read while stages and people are counted. AP-33, AP-35."""
+    asked = tuple(Stage(("ann",), one) for one in stages)
+    step = ApprovalStep("r", required_approvals=required, humans=humans, stages=asked)
+    run = builders.execution()
+    opened = open_approval(run, step, "r", "appr_1", NOW, lambda value: value)
+    assert opened.required_approvals == in_all
 
 
 def test_a_question_for_more_budget():
@@ -152,21 +174,46 @@ def test_a_message_that_rendered_to_no_text_is_json(value, text):
     assert opened([], message=value).message == text
 
 
-@given(approvals(), st.integers(-10 * DAY, 10 * DAY))
-def test_an_approval_opens_by_the_clock_that_deadlines_have(asked, by_ms):
+@given(approvals(), st.integers(-10 * DAY, 10 * DAY), st.booleans(), st.booleans())
+@example(builders.approval(), 1, True, True)
+@example(builders.approval(), 1, False, False)
+def test_an_approval_opens_by_the_clock_that_deadlines_have(asked, by_ms, ruled, escalates):
     """AP-1, EX-30: every instant of it is moved alike, and nothing else of what happened."""
-    reminders = (later(asked.created_at, 1), later(asked.created_at, 2))
-    entry = HistoryEntry(asked.created_at, "opened")
-    asked = evolve(asked, reminders=reminders, history=(entry,))
+    opens = asked.created_at
+    asked = evolve(
+        asked,
+        reminders=(later(opens, 1), later(opens, 2)),
+        history=(HistoryEntry(opens, "opened"),),
+        **({"assents": (Assent("rule", "rule", opens),), "decided_at": opens} if ruled else {}),
+        escalate_at=later(opens, 3) if escalates else None,
+    )
     before = Outcome(builders.execution(), effects=(WakeRunner(), OpenApproval(asked)))
     moved = by_the_calendar(before, by_ms)
-    history = tuple(evolve(entry, at=later(entry.at, by_ms)) for entry in asked.history)
     opened = evolve(
         asked,
-        created_at=later(asked.created_at, by_ms),
+        created_at=later(opens, by_ms),
         expires_at=later(asked.expires_at, by_ms),
-        reminders=tuple(later(at, by_ms) for at in reminders),
-        history=history,
+        reminders=tuple(later(at, by_ms) for at in asked.reminders),
+        history=tuple(evolve(entry, at=later(entry.at, by_ms)) for entry in asked.history),
+        assents=tuple(evolve(one, at=later(one.at, by_ms)) for one in asked.assents),
+        decided_at=later(opens, by_ms) if ruled else None,
+        escalate_at=later(opens, 3 + by_ms) if escalates else None,
     )
     assert moved == evolve(before, effects=(WakeRunner(), OpenApproval(opened)))
     assert by_the_calendar(before, 0) is before
+
+
+def test_stages_and_escalations_open_with_the_members_of_groups():
+    """A stage whose condition is false is left out; the others have none any more. AP-33, AP-37."""
+    stages = (Stage(("group:board", "ann"), 2, when="yes"), Stage(("bob",), when="no"))
+    late = Escalation(DurationMs(5), ("group:board", "eve"))
+    step = ApprovalStep("r", stages=stages, escalate=late)
+    people = {"board": ("dan", "ann")}
+    run = builders.execution()
+    fill = {"yes": True, "no": False}.get
+    opened = open_approval(
+        run, step, "r", "appr_1", NOW, lambda value: fill(value, value), None, people
+    )
+    assert opened.stages == (Stage(("dan", "ann"), 2),)
+    assert opened.approvers == ("dan", "ann")
+    assert (opened.escalate_to, opened.escalate_at) == (("dan", "ann", "eve"), later(NOW, 5))

@@ -134,3 +134,11 @@ def test_what_was_never_a_cursor_is_refused_by_name(text):
 def test_an_empty_cursor_is_the_first_page():
     """PG-5: as empty filters count as absent."""
     assert page_request("2", None, WORKFLOW_PAGE, "", "executions") == PageRequest(2, 50)
+
+
+def test_a_key_is_a_number_that_every_store_can_hold():
+    """PG-5: up to what a float holds exactly."""
+    assert read_cursor("executions", encoded(["executions", 2**53 - 1, "a"])).key == 2**53 - 1
+    for key in (2**53, 2**54 - 1):
+        with pytest.raises(InvalidInput):
+            read_cursor("executions", encoded(["executions", key, "a"]))

@@ -19,20 +19,24 @@ from properties.scripts import (
     each,
     follows,
     holds,
+    new_ids,
     of,
+    seeing,
 )
 from wfcore.effects import OpenApproval, StartStep
 from wfcore.errors import IllegalMove
 from wfcore.model.execution import ExecutionStatus, StepStatus, Usage
-from wfcore.model.workflow import AiStep, Budget, ChildStep, OnExceeded, Retry
+from wfcore.model.workflow import AiStep, Budget, ChildStep, GroupSpec, OnExceeded, Retry
+from wfcore.rules.approval.machine import BY_RULE, Approve, decide, step_output
+from wfcore.rules.execution import bounds
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution import proceed as proceeding
-from wfcore.rules.execution.open_approval import ask_for_budget
+from wfcore.rules.execution.open_approval import ask_for_budget, open_approval
 from wfcore.rules.execution.proceed import proceed
 from wfcore.rules.execution.retry import after_failure
+from wfcore.rules.limits import DATA_RESULT, TEXT_RESULT
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies.runs import NO
+from wfcore.testing.strategies.runs import NO, YES
 from wfcore.time import later
 
 AI = AiStep("ai", "p:m", "p")
@@ -95,7 +99,7 @@ TOO_MANY = "the execution has 3 step results; it may not have more"
 @pytest.mark.parametrize("name", ["begun", "skipped", "refused"])
 def test_what_would_be_too_much_is_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """FL-9: whatever the new result would say; of two new ones the first is blamed."""
-    monkeypatch.setattr(proceeding, "MAX_STEP_RESULTS", 3)
+    monkeypatch.setattr(bounds, "MAX_STEP_RESULTS", 3)
     when = {"begun": None, "skipped": NO, "refused": "{{ boom }}"}[name]
     new = [code(key, when=when, continue_on_error=True) for key in ("new", "newer")]
     steps = (A, B, both(*new, continue_on_error=True))
@@ -105,13 +109,20 @@ def test_what_would_be_too_much_is_the_end(name: str, monkeypatch: pytest.Monkey
 
 def test_another_attempt_is_not_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """FL-9: it has its result; so do those that end."""
-    monkeypatch.setattr(proceeding, "MAX_STEP_RESULTS", 2)
+    monkeypatch.setattr(bounds, "MAX_STEP_RESULTS", 2)
     again = builders.step_result(StepStatus.RUNNING, retry_at=NOW)
     follows((A, B), of({"a": DONE, "b": again}), [facts.StepBegun("b"), StartStep("b", 2)])
     done = [facts.Finished(5)]
     follows((A, B), of({"a": DONE, "b": RUNS}), done, facts.StepDone("b", 5))
-    monkeypatch.setattr(proceeding, "MAX_STEP_RESULTS", 3)
+    monkeypatch.setattr(bounds, "MAX_STEP_RESULTS", 3)
     follows((A, B, C), of({"a": DONE, "b": DONE}), begins("c"))
+
+
+def test_results_of_earlier_rounds_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FL-9, AP-31: with those of this one."""
+    monkeypatch.setattr(bounds, "MAX_STEP_RESULTS", 3)
+    run = of({"a": DONE}, put_aside={"1/a": DONE, "1/b": DONE})
+    follows((A, B), run, [facts.Failed(TOO_MANY, "b")])
 
 
 @pytest.mark.parametrize("items", [999, 1_000, 1_001])
@@ -160,3 +171,47 @@ def test_a_record_that_waits_for_nothing_is_no_record() -> None:
     lost = of({"a": builders.step_result(StepStatus.CANCELLED)})
     with pytest.raises(AssertionError, match="exec_1: nothing to do and nothing to wait for"):
         proceed(lost, builders.definition(A, NAP), NOW, lambda value, names: value, lambda p: p)
+
+
+def test_a_rule_approves_as_the_question_opens() -> None:
+    """If the template holds, and only then; the step goes on with what was approved. AP-35."""
+    group = GroupSpec("rows", "Rows", [{"id": 1}], row_key="id")
+    step = evolve(ASK, groups=(group,), auto_approve=YES)
+    asks = OpenApproval(open_approval(of(), step, "ask", "appr_2", NOW, lambda value: value))
+    ruled = decide(asks.approval, Approve(), BY_RULE, NOW).record
+    opened = facts.ApprovalOpened("ask", "appr_2")
+    approved = facts.Approved("ask", "appr_2", step_output(ruled))
+    after = [*begins("b"), facts.WakeAt(None)]
+    follows((step, B), of(), [opened, OpenApproval(ruled), approved, *after])
+    waits = [opened, asks, facts.AwaitingApproval("appr_2", "ask")]
+    follows((evolve(step, auto_approve=NO), B), of(), waits)
+
+
+def test_a_question_has_the_files_of_steps_that_have_begun() -> None:
+    """By their keys, as seen where it is asked. AP-29."""
+    step = evolve(ASK, attachments=("a", "b", "c"))
+    attached = evolve(asked(step, "each.0.ask"), attached=("a", "each.0.b"))
+    results = {"a": DONE, "each": holds((1,)), "each.0.b": DONE, "each.1.c": DONE}
+    opened, waits = ("each.0.ask", "appr_2"), ("appr_2", "each.0.ask")
+    script = [facts.ApprovalOpened(*opened), attached, facts.AwaitingApproval(*waits)]
+    follows((A, each(B, step)), of(results), script)
+
+
+def test_rows_may_be_longer_than_a_text() -> None:
+    """Each template knows how much it may give. LM-10."""
+    limits = []
+
+    def render(template, names, limit):
+        limits.append((template, limit))
+        return [] if template == "rows" else "text"
+
+    step = evolve(ASK, message="m", groups=(GroupSpec("rows", "Rows", "rows"),))
+    proceed(of(), builders.definition(step), NOW, render, lambda prefix: f"{prefix}_2")
+    assert sorted(limits) == [("m", TEXT_RESULT), ("rows", DATA_RESULT)]
+
+
+def test_an_attempt_that_was_put_off_says_how_often() -> None:
+    """EX-27: to the worker, who begins the same attempt again."""
+    late = evolve(RUNS, attempts=0, postponed=3, retry_at=NOW)
+    (start,) = proceed(of({"a": late}), builders.definition(A), NOW, seeing, new_ids()).effects
+    assert start == StartStep("a", 1, 3)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wfcore.errors import InvalidInput, RateLimited
 from wfcore.model.access import Plan, Taken, Window
-from wfcore.rules.auth.rate_limit import Count, Ledger, Quota, verdict, windows
+from wfcore.rules.auth.rate_limit import Count, Ledger, Quota, nearly_used, verdict, windows
 from wfcore.rules.limits import REQUESTS
 from wfcore.rules.webhooks.webhook import utc_date
 from wfcore.testing.strategies.values import instants
@@ -154,3 +154,18 @@ def test_a_ledger_forgets_what_is_over():
     assert ledger.look("a", [minute, day]) == (1, 1)
     ledger.trim(EpochMs(minute.end + 1))
     assert ledger.counts == {("a", "day", day.start): Count(1, day.end)}
+
+
+@pytest.mark.parametrize("limit", [1, 5, 10, 15, 100, 1_000])
+def test_that_a_tenth_of_the_day_is_left_is_told_once(limit: int) -> None:
+    """NT-3: after one request of each day, whichever window comes first; never if it is full."""
+    day = Window("day", EpochMs(0), EpochMs(DAY), limit)
+    minute = Window("minute", EpochMs(0), EpochMs(MINUTE), limit)
+    counts = range(1, limit + 1)
+    told = [n for n in counts if nearly_used((minute, day), Taken((), (0, n))) == day]
+    assert told == [limit - limit // 10]
+    assert nearly_used((day, minute), Taken((), (told[0], 0))) == day
+    assert nearly_used((minute, day), Taken((), (told[0], 0))) is None, "a minute is over soon"
+    assert nearly_used((minute, day), Taken(("minute",), (limit, told[0]))) is None
+    unlimited = evolve(day, limit=None)
+    assert nearly_used((minute, unlimited), Taken((), (0, told[0]))) is None

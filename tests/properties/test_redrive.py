@@ -142,7 +142,12 @@ def test_in_a_tree_what_is_finished_is_kept_in_every_branch_and_round(walk: Walk
             most = tree.step(key).timeout_ms
             until = None if most is None else later(NOW, most)
             assert result == StepResult(
-                StepStatus.RUNNING, NOW, awaits=Awaits.STEPS, until=until, items=old.items
+                StepStatus.RUNNING,
+                NOW,
+                awaits=Awaits.STEPS,
+                until=until,
+                items=old.items,
+                case=old.case,
             )
         if result.status is not StepStatus.CANCELLED:
             assert {*tree.holders(key)} <= kept.keys()

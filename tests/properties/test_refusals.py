@@ -26,18 +26,21 @@ from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Scop
 from wfcore.model.approval import ApprovalStatus, Assent, Group
 from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, Concurrency, GroupSpec
-from wfcore.rules.approval.edited_items import released_rows
+from wfcore.rules.approval.edited_items import released_rows, require_seen
 from wfcore.rules.approval.machine import (
     BY_END,
     BY_TIMEOUT,
     Expire,
     Reject,
     decide,
-    require_other_eyes,
-    require_seen,
     with_assent,
 )
-from wfcore.rules.auth.access import require_active, require_permission, require_scope
+from wfcore.rules.auth.access import (
+    require_active,
+    require_other_eyes,
+    require_permission,
+    require_scope,
+)
 from wfcore.rules.auth.api_key import Presented, check, hash_secret, parse, presented_key
 from wfcore.rules.auth.rate_limit import verdict, windows
 from wfcore.rules.auth.session import require_alive, require_unlocked

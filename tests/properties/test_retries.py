@@ -54,7 +54,8 @@ def test_the_nth_wait_grows_by_the_backoff(attempts, attempt, delay, backoff):
 @given(st.integers(1, 9), delays, backoffs, st.sampled_from(["exec_1", "exec_2"]))
 def test_the_wait_is_the_stated_one_and_what_was_drawn(attempt, delay, backoff, id):
     """DF-9: drawn anew for each execution, step and attempt; the failure is told with it."""
-    longest = delay * backoff ** (attempt - 1) * (1 + JITTER * draw(f"{id}/work/{attempt}"))
+    drawn = draw("/".join((id, "work", str(attempt))))
+    longest = delay * backoff ** (attempt - 1) * (1 + JITTER * drawn)
     told = facts.StepRetrying("work", "no", NOW + int(min(longest, DAY)))
     assert failed(step_with(attempt + 1, delay, backoff), attempt, id=id) == told
 

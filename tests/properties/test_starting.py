@@ -4,6 +4,7 @@ from wfcore.effects import Outcome, WakeRunner
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource, Usage
 from wfcore.model.workflow import Variable
+from wfcore.rules.execution.fold_steps import held_by
 from wfcore.rules.execution.start import Start, accept
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -53,6 +54,7 @@ def test_all_that_was_said_is_on_record() -> None:
         total_steps=2,
         variables={"v": "usual", "key": "hunter22", "other": "hunter23"},
         step_results=KEPT,
+        outputs_size=sum(map(held_by, KEPT.values())),
         due_at=NOW,
         events=1,
         monitored=True,

@@ -19,6 +19,7 @@ from wfcore.model.execution import (
 )
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.fold_steps import held_by
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 from wfcore.time import later
@@ -77,11 +78,11 @@ CASES = {
     "the next attempt": Case(
         facts.StepBegun("work"),
         AGAIN,
-        evolve(RUNNING, attempts=3),
+        evolve(RUNNING, attempts=3, attempt_at=THEN),
         (started(3),),
     ),
     "an attempt after an interruption": Case(
-        facts.StepBegun("work"), LOST, evolve(RUNNING, attempts=3), (started(3),)
+        facts.StepBegun("work"), LOST, evolve(RUNNING, attempts=3, attempt_at=THEN), (started(3),)
     ),
     "a first attempt after people were asked": Case(
         facts.StepBegun("work"),
@@ -98,6 +99,18 @@ CASES = {
     "branches": Case(
         facts.ContainerStarted("work"), None, evolve(FRESH, awaits=Awaits.STEPS), (started(),)
     ),
+    "a switch": Case(
+        facts.ContainerStarted("work", SOON, case=1),
+        None,
+        evolve(FRESH, awaits=Awaits.STEPS, until=SOON, case=1),
+        (started(),),
+    ),
+    "a value": Case(
+        facts.DataGiven("work", [7]),
+        None,
+        ended(FRESH, StepStatus.COMPLETED, output=[7]),
+        (started(), event(K.STEP_COMPLETED, duration=0)),
+    ),
     "a delay": Case(
         facts.DelayBegun("work", SOON),
         None,
@@ -113,7 +126,7 @@ CASES = {
     "the next child": Case(
         facts.ChildStarted("work", "exec_3"),
         evolve(AGAIN, child_id="exec_2"),
-        evolve(RUNNING, attempts=3, awaits=Awaits.CHILD, child_id="exec_3"),
+        evolve(RUNNING, attempts=3, attempt_at=THEN, awaits=Awaits.CHILD, child_id="exec_3"),
         (started(3, executionId="exec_3"),),
     ),
     "a child that ended well": Case(
@@ -206,7 +219,7 @@ CASES = {
     "an attempt that was postponed": Case(
         facts.StepBegun("work"),
         evolve(RUNNING, attempts=1, error="no room", retry_at=SOON, postponed=4),
-        evolve(RUNNING, postponed=4),
+        evolve(RUNNING, postponed=4, attempt_at=THEN),
         (started(2),),
     ),
     "a failed attempt that had been postponed": Case(
@@ -340,7 +353,9 @@ def test_a_fact_changes_this_and_nothing_else(name: str) -> None:
     run = of(case.before)
     results = {"other": OTHER, "work": case.after}
     events = tuple(Event("exec_1", 8 + n, THEN, *one) for n, one in enumerate(case.events))
-    record = evolve(run, step_results=results, events=7 + len(events), **case.changes)
+    held = held_by(case.after) - held_by(case.before)
+    changes = {"step_results": results, "events": 7 + len(events), "outputs_size": held}
+    record = evolve(run, **changes, **case.changes)
     assert advance(run, case.fact, THEN) == Outcome(record, events, case.effects)
 
 
@@ -366,3 +381,10 @@ def test_what_is_stopped_is_stopped_together() -> None:
     assert stopped.record.step_results["e"] == DELAY
     withdrawn = WithdrawApprovals(("appr_1", "appr_2"))
     assert stopped.effects == (withdrawn, CancelChildren(("exec_2",)))
+
+
+def test_who_joins_an_open_question_opens_none() -> None:
+    """BU-4: it waits for the same answer, and the log tells of one question."""
+    joined = advance(of(None, step_results={"a": ASKS}), facts.BudgetReached("b", "appr_1"), THEN)
+    assert joined.record.step_results["b"].status is StepStatus.AWAITING_APPROVAL
+    assert joined.events == ()

@@ -62,6 +62,7 @@ POSSIBLE: tuple[tuple[Any, set[StepState]], ...] = (
     (facts.StepBegun("work"), FIRST | NEXT),
     (facts.ContainerStarted("work"), FIRST),
     (facts.DelayBegun("work", SOON), FIRST),
+    (facts.DataGiven("work", 7), FIRST),
     (facts.ChildStarted("work", "exec_3"), FIRST | NEXT),
     (facts.ChildCompleted("work", "exec_2"), {S.WAITING_FOR_CHILD}),
     (facts.ChildFailed("work", "exec_2", "no"), {S.WAITING_FOR_CHILD}),
@@ -146,8 +147,12 @@ def test_a_fact_about_another_child_or_approval_is_refused(fact: Any, state: Ste
 def test_an_approval_is_no_answer_for_another_step() -> None:
     """EX-5: a step that does not wait for it is refused, though another one does."""
     run = of(S.RUNNING, other=ASKS)
-    message = refused(S.RUNNING, facts.Approved("work", "appr_1", 1), run)
-    assert message == "step 'work' is RUNNING: approved is not possible"
+    for fact, name in (
+        (facts.Approved("work", "appr_1", 1), "approved"),
+        (facts.Revised("work", "appr_1", 1, ()), "revised"),
+    ):
+        message = refused(S.RUNNING, fact, run)
+        assert message == f"step 'work' is RUNNING: {name} is not possible"
 
 
 ENDS: tuple[Fact, ...] = (facts.CancelAsked(), facts.ParentEnded(), facts.Failed("no"))

@@ -29,7 +29,7 @@ from wfcore.model.workflow import (
     ParallelStep,
     Retry,
 )
-from wfcore.rules.execution import fold_steps, plan, proceed
+from wfcore.rules.execution import actions, bounds, fold_steps, plan, proceed, retry
 from wfcore.rules.execution.actions import Begin, Complete
 from wfcore.rules.execution.machine import EXECUTION, StepBegun
 from wfcore.rules.execution.scope import name_of
@@ -226,7 +226,7 @@ def test_a_loop_over_too_many_items_fails():
 
 def test_too_many_results_end_the_execution(monkeypatch):
     """FL-9: whatever is tolerated, an execution does not grow without end."""
-    monkeypatch.setattr(proceed, "MAX_STEP_RESULTS", 12)
+    monkeypatch.setattr(bounds, "MAX_STEP_RESULTS", 12)
     work = builders.code_step(continue_on_error=True)
     walk = walked(LoopStep("each", [0] * 20, "item", (work,), continue_on_error=True))
     while walk.run.status is S.RUNNING:
@@ -289,7 +289,7 @@ def test_what_is_stopped_says_why():
 
 
 def siblings_are_not_stopped(monkeypatch):
-    monkeypatch.setattr(proceed, "unfinished", lambda at, results: ())
+    monkeypatch.setattr(retry, "unfinished", lambda at, results: ())
 
 
 def every_lane_at_once(monkeypatch):
@@ -331,8 +331,8 @@ def delays_are_short(monkeypatch):
 def what_never_began_counts_as_ended(monkeypatch):
     has_ended = plan._Walk._has_ended
 
-    def ended(self, steps, prefix):
-        return prefix + steps[0].name not in self._results or has_ended(self, steps, prefix)
+    def ended(self, branch):
+        return not self._has_begun(branch) or has_ended(self, branch)
 
     monkeypatch.setattr(plan._Walk, "_has_ended", ended)
 
@@ -351,11 +351,12 @@ def approvals_pause_too_early(monkeypatch):
 
 
 def what_it_holds_counts_twice(monkeypatch):
-    monkeypatch.setattr(proceed, "_held", lambda step: ())
+    monkeypatch.setattr(actions, "_held", lambda step: ())
 
 
 def failures_stay_where_they_are(monkeypatch):
-    monkeypatch.setattr(proceed._Progress, "_fail_with", lambda self, cause, through: None)
+    for module in (proceed, retry):
+        monkeypatch.setattr(module, "failing_through", lambda run, cause, through: ())
 
 
 def timeouts_are_forgotten(monkeypatch):

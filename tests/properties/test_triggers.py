@@ -29,7 +29,7 @@ from wfcore.rules.triggers.trigger import (
 )
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies.triggers import chains, schedules, trigger_specs
+from wfcore.testing.strategies.definition import chains, schedules, trigger_specs
 from wfcore.time import EpochMs
 
 WORKFLOW = builders.workflow()
@@ -160,7 +160,7 @@ def test_what_keeps_a_trigger_from_starting(spec, plan, status, depth, sees) -> 
 
 @given(st.lists(st.sampled_from((None, *Refusal)), max_size=12))
 def test_what_lasts_is_told_once_until_it_starts_again(ends) -> None:
-    """SH-7: of a run of refusals by plan or account the first is news, of others each."""
+    """SH-7: of a run of refusals by plan or account the first is news; others each; no pause."""
     trigger, before = builders.trigger(), None
     for number, why in enumerate(ends):
         now = EpochMs(NOW + number)
@@ -168,6 +168,7 @@ def test_what_lasts_is_told_once_until_it_starts_again(ends) -> None:
             trigger = ran(trigger, now)
         else:
             lasting = why in (Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED, Refusal.UNREADABLE)
-            assert is_news(trigger, why) is not (lasting and before is why)
+            news = why is not Refusal.PAUSED and not (lasting and before is why)
+            assert is_news(trigger, why) is news
             trigger = refused(trigger, why, now)
         before = why

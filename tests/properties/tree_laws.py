@@ -1,4 +1,4 @@
-"""Promises about executions of any tree of steps. Each is given a whole walk. FL-1 to FL-11."""
+"""Promises about executions of any tree of steps. Each is given a whole walk. FL-1 to FL-13."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from wfcore.effects import CancelChildren
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Awaits, StepStatus, TriggerSource
 from wfcore.model.execution import ExecutionStatus as S
-from wfcore.model.workflow import DelayStep, LoopStep, ParallelStep
+from wfcore.model.workflow import DelayStep, LoopStep, ParallelStep, SwitchStep
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.plan import plan
 from wfcore.rules.limits import MAX_IN_FLIGHT
@@ -212,8 +212,24 @@ def nothing_outlives_its_timeout(walk: Walk) -> None:
                 assert result.until is None or result.until > stage.now
 
 
+def a_switch_stays_with_its_case(walk: Walk) -> None:
+    """FL-13: what begins in a switch is of one case, the first that held, and of no other."""
+    tree = Lineage.of(walk.definition)
+    chosen: dict[str, int | None] = {}
+    for stage in walk.stages:
+        for key, result in stage.after.step_results.items():
+            if isinstance(tree.step(key), SwitchStep):
+                if result.status is not StepStatus.SKIPPED and result.attempts:
+                    assert result.case == chosen.setdefault(key, result.case)
+            elif (holder := tree.holder(key)) and isinstance(tree.step(holder), SwitchStep):
+                assert tree.lane(key)[0] == stage.after.step_results[holder].case
+
+
 def what_holds_steps_says_what_came_out(walk: Walk) -> None:
-    """FL-1, FL-2: the last output of each branch by its name, of each round in a list."""
+    """
+    FL-1, FL-2, FL-13: the last output of each branch by its name, of each round in a list, of the
+    case that held.
+    """
     tree = Lineage.of(walk.definition)
     results = walk.run.step_results
     for key, result in results.items():
@@ -224,9 +240,13 @@ def what_holds_steps_says_what_came_out(walk: Walk) -> None:
             assert list(result.output) == [branch.name for branch in step.branches]
         elif isinstance(step, LoopStep):
             assert len(result.output) == len(step.items)
-        else:
+        elif not isinstance(step, SwitchStep):
             continue
-        values = result.output.values() if isinstance(step, ParallelStep) else result.output
+        values = result.output
+        if isinstance(step, ParallelStep):
+            values = result.output.values()
+        elif isinstance(step, SwitchStep):
+            values = [result.output] if tree.lanes_of(key, walk.run) else []
         for (prefix, steps), value in zip(tree.lanes_of(key, walk.run), values, strict=True):
             done = [results[prefix + one.name] for one in steps]
             outputs = [one.output for one in done if one.status is StepStatus.COMPLETED]
@@ -289,6 +309,7 @@ LAWS = (
     nothing_is_left_to_do,
     delays_take_their_time,
     nothing_outlives_its_timeout,
+    a_switch_stays_with_its_case,
     what_holds_steps_says_what_came_out,
     a_failure_goes_as_far_as_nobody_tolerates_it,
 )

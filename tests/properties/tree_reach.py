@@ -8,9 +8,11 @@ from wfcore.model.workflow import (
     ApprovalStep,
     ChildStep,
     CodeStep,
+    DataStep,
     DelayStep,
     LoopStep,
     ParallelStep,
+    SwitchStep,
 )
 from wfcore.rules.execution.machine import EXECUTION
 
@@ -32,6 +34,19 @@ REACHED = {
         for kind in (ParallelStep, LoopStep, ChildStep, DelayStep, CodeStep, ApprovalStep)
         for status in (StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.CANCELLED)
     },
+    **{
+        f"{kind.__name__} {status}": lambda w, k=kind, s=status: any(
+            isinstance(Lineage.of(w.definition).step(key), k) and one.status is s
+            for key, one in w.run.step_results.items()
+        )
+        for kind in (DataStep, SwitchStep)
+        for status in (StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED)
+    },
+    "a switch with an else that holds": lambda w: any(
+        isinstance(step, SwitchStep) and one.case == len(step.cases)
+        for key, one in w.run.step_results.items()
+        for step in [Lineage.of(w.definition).step(key)]
+    ),
     **{
         f"{kind.__name__} fails": lambda w, k=kind: any(
             isinstance(Lineage.of(w.definition).step(key), k) and one.status is StepStatus.FAILED

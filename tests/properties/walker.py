@@ -41,7 +41,7 @@ from wfcore.rules.approval.machine import (
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution import proceed as proceeding
 from wfcore.rules.execution.fold import advance
-from wfcore.rules.execution.interruption import loss, may_resume
+from wfcore.rules.execution.interruption import after_grace, loss, may_resume
 from wfcore.rules.execution.machine import EXECUTION, Fact
 from wfcore.rules.execution.retry import after_failure, postponement
 from wfcore.rules.execution.scope import name_of
@@ -260,7 +260,7 @@ class Walk:
 
     def _grace(self):
         self.now = EpochMs(max(self.now, self.run.due_at))
-        return self._advance(facts.GraceOver())
+        return self._advance(after_grace(self.run, self.definition))
 
     def _cancel(self):
         return self._advance(facts.CancelAsked())

@@ -33,6 +33,14 @@ WEBHOOKS_PER_ACCOUNT: Mapping[Plan, int | None] = {
 }
 """How many webhooks a plan allows, active or not; None: any number. LM-6."""
 
+KEYS_PER_ACCOUNT: Mapping[Plan, int] = {
+    Plan.FREE: 5,
+    Plan.PRO: 50,
+    Plan.TEAM: 200,
+    Plan.ENTERPRISE: 1_000,
+}
+"""How many keys a plan allows that are active, or were so today. LM-11."""
+
 REQUESTS: Mapping[Plan, tuple[int, int | None]] = {
     Plan.FREE: (60, 2_000),
     Plan.PRO: (300, 50_000),
@@ -49,6 +57,11 @@ DATA_RESULT = 16 * MIB
 """The same for an approval's rows and an execution's output, which hold whole sets of rows."""
 EDITED_ROWS_BODY = 4 * MIB
 """The body of an approve, in which a reviewer may send all rows of every group. LM-10."""
+MAX_DECISIONS = 50
+"""Approvals that one request may decide. AP-39."""
+MAX_HISTORY = 200
+MAX_HISTORY_ROWS = 200_000
+"""Entries of an approval's history, and rows in all of them, before and after. AP-12."""
 MAX_REQUIRED_APPROVALS = 100
 MAX_REMINDERS = 20
 """Approvers that a step may require, and reminders that it may ask for. AP-21."""
@@ -72,10 +85,16 @@ MAX_STEPS = 500
 MAX_DEPTH = 8
 """How deep steps may be nested: a step in nothing is at depth 1. FL-9."""
 MAX_BRANCHES = 100
+MAX_LABELS = 10
 MAX_ROUNDS = 1_000
 """Branches of one `parallel`, and rounds of one `loop`. FL-9."""
 MAX_STEP_RESULTS = 10_000
 """Step results in one execution. FL-9."""
+MAX_OUTPUTS = 64 * MIB
+"""Characters of JSON in the outputs of one execution's steps, all together. FL-14."""
+FACTS_AT_ONCE = 100
+OUTPUTS_AT_ONCE = 1 * MIB
+"""Facts that one turn of an execution decides, or characters of outputs. EX-33."""
 MAX_CHILD_DEPTH = 8
 """How deep executions may start one another by `workflow` steps. FL-9."""
 MAX_IN_FLIGHT = 10

@@ -6,15 +6,16 @@ step is masked before it is stored, so that no other step and no reader gets the
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from attrs import define, evolve
 
 from wfcore.errors import InvalidInput, NotFound, Problem, WfError
 from wfcore.model.access import Account, NamedSecret
-from wfcore.model.workflow import CodeStep, Definition, walk
+from wfcore.model.workflow import CodeStep, Definition
 from wfcore.rules.definition.values import below
 from wfcore.rules.limits import SECRET_BYTES, SECRETS_PER_ACCOUNT
+from wfcore.rules.masking import MASK
 from wfcore.rules.variables import NO_NUL
 from wfcore.time import EpochMs
 
@@ -65,11 +66,29 @@ def missing_secrets(account: Account, definition: Definition) -> Sequence[Proble
     names = {one.name for one in account.secrets}
     return [
         Problem(below(below(path, "secrets"), number), _unset(name, account.id))
-        for path, step in walk(definition.steps)
-        if isinstance(step, CodeStep)
-        for number, name in enumerate(step.secrets)
+        for path, number, name in _listed(definition)
         if name not in names
     ]
+
+
+def foreign_secrets(before: Definition, definition: Definition) -> Sequence[Problem]:
+    """
+    The steps that list secrets which no step of *before* lists: another one than the owner may
+    change steps, and so use what they were given, but gives them no more. SC-8.
+    """
+    given = {name for _, _, name in _listed(before)}
+    return [
+        Problem(below(below(path, "secrets"), number), f"only the workflow's owner may add {name}")
+        for path, number, name in _listed(definition)
+        if name not in given
+    ]
+
+
+def _listed(definition: Definition) -> Iterator[tuple[str, int, str]]:
+    """The path of a step, the place in its list, and the name."""
+    for path, step in definition.located():
+        if isinstance(step, CodeStep):
+            yield from ((path, number, name) for number, name in enumerate(step.secrets))
 
 
 def secrets_for(account: Account, step: CodeStep) -> Mapping[str, str]:
@@ -79,3 +98,25 @@ def secrets_for(account: Account, step: CodeStep) -> Mapping[str, str]:
         if name not in values:
             raise SecretMissing(name, account.id)
     return {f"WF_SECRET_{name}": values[name] for name in step.secrets}
+
+
+def kept_secret(definition: Definition, names: Collection[str]) -> Definition:
+    """
+    *definition* with the variables *names* secret, too: what was declared so later is shown in no
+    earlier version either. SC-9.
+    """
+    secret = {
+        name: evolve(one, secret=one.secret or name in names)
+        for name, one in definition.variables.items()
+    }
+    return evolve(definition, variables=secret)
+
+
+def masked_defaults(definition: Definition) -> Iterator[Problem]:
+    """Defaults of secrets that are the mask: a text that was shown, and not the value. SC-9."""
+    for name, one in definition.variables.items():
+        if one.secret and one.has_default and one.default == MASK:
+            fix = (
+                f"is {MASK}, which is shown in place of a secret: write the value, or leave it out"
+            )
+            yield Problem(f"variables.{name}.default", fix)

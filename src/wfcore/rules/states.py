@@ -34,7 +34,8 @@ def as_text(machine: Machine[Any]) -> str:
 def as_mermaid(machine: Machine[Any]) -> str:
     """A state diagram; facts with the same source and target share an arrow."""
     arrows = [f"[*] --> {machine.initial}"]
-    ways = sorted(machine.rows, key=lambda row: _order(machine, row))
+    at = machine.states.index
+    ways = sorted(machine.rows, key=lambda row: (at(row.state), at(row.target)))
     for (state, target), rows in groupby(ways, key=lambda row: (row.state, row.target)):
         facts = "<br>".join(row.fact.__name__ for row in rows)
         arrows.append(f"{state} --> {target}: {facts}")
@@ -77,10 +78,6 @@ def meaning(fact: type) -> str:
 
 def _cells(row: Row[Any]) -> tuple[str, str, str, str, str]:
     return (str(row.state), row.fact.__name__, str(row.target), row.rule, meaning(row.fact))
-
-
-def _order(machine: Machine[Any], row: Row[Any]) -> tuple[int, int]:
-    return machine.states.index(row.state), machine.states.index(row.target)
 
 
 def _listed(states: Sequence[Any]) -> str:

@@ -36,12 +36,9 @@ def map_payload(payload: JsonObject, mapping: Mapping[str, str] | None) -> JsonO
     type; a missing field sets nothing, so that the default applies.
     """
     if mapping is None:
-        return {name: value for name, value in payload.items() if _is_scalar(value)}
+        scalar = str | bool | int | float
+        return {name: value for name, value in payload.items() if isinstance(value, scalar)}
     return {name: payload[field] for name, field in mapping.items() if field in payload}
-
-
-def _is_scalar(value: Json) -> bool:
-    return isinstance(value, str | bool | int | float)
 
 
 def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
@@ -93,18 +90,19 @@ _WANTED = {
 }
 
 
-def environment(variables: JsonObject) -> Mapping[str, str]:
+def environment(variables: JsonObject, error: Json = None) -> Mapping[str, str]:
     """
     `WF_VAR_<name>` for every variable whose name allows it: strings unchanged, everything else as
-    JSON. Long values, and values with NUL, are only in the context file. CS-1, CS-3.
+    JSON; `WF_ERROR` in `onFailure`. Long values, and values with NUL, are only in the context file.
+    CS-1, CS-3.
     """
+    fitting = (name for name in variables if _ENV_NAME.fullmatch(name))
+    given = {f"WF_VAR_{name}": variables[name] for name in fitting}
     found: dict[str, str] = {}
-    for name, value in variables.items():
-        if _ENV_NAME.fullmatch(name) is None:
-            continue
+    for name, value in (given if error is None else {**given, "WF_ERROR": error}).items():
         text = value if isinstance(value, str) else compact(value)
         if len(text.encode(errors="surrogatepass")) <= VARIABLE_ENV_BYTES and "\0" not in text:
-            found[f"WF_VAR_{name}"] = text
+            found[name] = text
     return found
 
 

@@ -13,6 +13,7 @@ from wfcore.errors import (
     AccountBlocked,
     AuthReason,
     Forbidden,
+    InvalidInput,
     NotFound,
     SignInFirst,
     Unauthenticated,
@@ -30,7 +31,7 @@ from wfcore.model.access import (
 from wfcore.model.approval import Approval, ApprovalStatus, Delegation
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Links, Workflow
-from wfcore.rules.approval.voices import approvers_now, delegation_to
+from wfcore.rules.approval.machine import approvers_now, spoken
 from wfcore.time import EpochMs
 
 _RANK = {Permission.VIEW: 1, Permission.EXECUTE: 2, Permission.EDIT: 3}
@@ -49,6 +50,32 @@ def person(account: Account, scopes: frozenset[Scope], named: Collection[str]) -
     """
     operates = account.operator or account.email.lower() in named
     return Principal(account, scopes=scopes, operator=operates)
+
+
+def refuse_admin_key(
+    account: Account, scopes: Collection[Scope], named: Collection[str], on_host: bool
+) -> None:
+    """
+    Raises `InvalidInput` where *account* is to get a key of scope ADMIN without being an operator
+    (*named* as in `person`), or from elsewhere than the host, by whatever means. AC-8.
+    """
+    if Scope.ADMIN not in scopes:
+        return
+    if not on_host:
+        fix = "ADMIN is given on the server's host alone: wfcore key create --scope ADMIN"
+        raise InvalidInput("scopes", fix)
+    if not person(account, frozenset(), named).operator:
+        fix = f"ADMIN is for operators; wfcore account set {account.email} --operator makes one"
+        raise InvalidInput("scopes", fix)
+
+
+def require_admin(who: Principal, named: Collection[str]) -> Principal:
+    """The operator whose key of scope ADMIN it is, as long as it is one. AC-8."""
+    require_scope(who, Scope.ADMIN)
+    operator = person(who.account, frozenset(), named).operator
+    if not operator:
+        raise Forbidden("The key's account is not an operator any more")
+    return evolve(who, operator=True)
 
 
 def require_operator(who: Caller) -> None:
@@ -120,16 +147,60 @@ def sees_approval(approval: Approval, who: Caller, share: Share | None) -> bool:
     """Whoever sees the execution, and the approvers. AC-5."""
     owners = (approval.owner_id, approval.workflow_owner_id)
     owns = isinstance(who, Principal) and who.account_id in owners
-    was_asked = bool(approval.approvers) and _named(approval.approvers, who)
+    was_asked = not named(approval).isdisjoint(names_for(who))
     mine = not isinstance(who, Guest) or who.approval_id == approval.id
     return owns or (was_asked and mine) or is_approver(approval, who, share)
+
+
+def named(approval: Approval) -> frozenset[str]:
+    """Who sees it by name, in lower case: the approvers, and those whom they let decide. AP-36."""
+    names = (*approval.approvers, *(one.to for one in approval.delegations))
+    return frozenset(name.strip().lower() for name in names if name.strip())
+
+
+def idle(approval: Approval) -> frozenset[str]:
+    """
+    Named approvers, in lower case, from whom nothing is awaited now: they are of another stage, or
+    somebody they stand for has decided. AP-38.
+    """
+    asked = {name.strip().lower() for name in approvers_now(approval)} - spoken(approval)
+    acting = {
+        one.to.strip().lower()
+        for one in approval.delegations
+        if not asked.isdisjoint((one.by.lower(), one.account.lower()))
+    }
+    return named(approval) - asked - acting
 
 
 def stands_for(approval: Approval, who: Caller, now: EpochMs) -> Delegation | None:
     """In whose place *who* may decide now: only those who are no approvers themselves. AP-36."""
     if isinstance(who, Guest) and who.approval_id != approval.id:
         return None
-    return delegation_to(approval, names_for(who), now)
+    names = names_for(who)
+    held = (one for one in delegations_now(approval, now) if one.to.strip().lower() in names)
+    return next(held, None)
+
+
+def delegations_now(approval: Approval, now: EpochMs) -> tuple[Delegation, ...]:
+    """Those by which somebody decides now: in time, and of somebody who may. AP-36."""
+    asked = {name.strip().lower() for name in approvers_now(approval)}
+    return tuple(
+        one
+        for one in approval.delegations
+        if now < one.until and asked & {one.by.lower(), one.account.lower()}
+    )
+
+
+def require_other_eyes(
+    approval: Approval, who: Caller, given_for: Delegation | None = None
+) -> None:
+    """
+    Raises `Forbidden` if *who*, or the approver in whose place they decide, started the execution
+    and the step forbids self-approval. Rejecting is always allowed. AP-18, AP-36.
+    """
+    starters = {who.account_id, given_for.account if given_for else None}
+    if not approval.allow_self_approval and approval.owner_id in starters:
+        raise Forbidden("Who started the execution may not approve it; another approver must")
 
 
 def require_links_open(approval: Approval, who: Caller) -> None:

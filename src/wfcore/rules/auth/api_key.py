@@ -7,15 +7,16 @@ scanners can recognize a leaked key.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from hmac import compare_digest
 
 from attrs import frozen
 
-from wfcore.errors import AuthReason, Unauthenticated
-from wfcore.model.access import ApiKey
-from wfcore.time import EpochMs
+from wfcore.errors import AuthReason, Conflict, Unauthenticated
+from wfcore.model.access import ApiKey, Plan
+from wfcore.rules.limits import KEYS_PER_ACCOUNT
+from wfcore.time import DAY, EpochMs
 
 PREFIX = "wfk"
 _OURS = f"{PREFIX}_"
@@ -107,6 +108,20 @@ def check(key: ApiKey | None, presented: Presented, now: EpochMs) -> ApiKey:
     if key.expires_at is not None and now >= key.expires_at:
         raise Unauthenticated(AuthReason.EXPIRED, key.account_id, key.id)
     return key
+
+
+def require_room(plan: Plan, keys: Iterable[ApiKey], now: EpochMs) -> None:
+    """
+    The plan limits how many keys an account may have. Each has a quota of its own, so one that was
+    revoked or ran out counts until the day of its quota is over. LM-11. Raises `Conflict`.
+    """
+    today, limit = now - now % DAY, KEYS_PER_ACCOUNT[plan]
+    ends = (min(one.revoked_at or now, one.expires_at or now) for one in keys)
+    if sum(end >= today for end in ends) >= limit:
+        raise Conflict(
+            f"The plan {plan} allows {limit} keys, with those that were revoked or ran out today; "
+            "revoke one and wait for the next day (UTC), rotate one, or upgrade"
+        )
 
 
 def _previous_hash(key: ApiKey | None, now: EpochMs) -> str | None:

@@ -26,6 +26,18 @@ def _window(kind: str, now: EpochMs, length: int, limit: int | None) -> Window:
     return Window(kind, EpochMs(start), EpochMs(start + length), limit)
 
 
+MONTH_DAYS = 30
+"""Days of which the requests are told. The days' counts are kept so much longer. RL-7."""
+KEPT_LONGER = {"day": MONTH_DAYS * DAY}
+"""How much longer than others counts of a kind of window are kept, in ms."""
+
+
+def days_until(now: EpochMs) -> tuple[Window, ...]:
+    """The window of this day and those of the days before it, `MONTH_DAYS` in all. RL-7."""
+    ago = (EpochMs(now - n * DAY) for n in range(MONTH_DAYS) if now >= n * DAY)
+    return tuple(_window("day", at, DAY, None) for at in ago)
+
+
 @frozen
 class Quota:
     """What is left after a request was admitted, in the window that has less."""
@@ -105,8 +117,13 @@ class Ledger:
         return Taken((), tuple(count + 1 for count in counts))
 
     def trim(self, before: EpochMs) -> None:
-        """Forget windows that ended before *before*."""
-        for key in [key for key, count in self.counts.items() if count.end < before]:
+        """Forget windows that ended before *before*; days are kept longer. RL-7."""
+        over = [
+            key
+            for key, count in self.counts.items()
+            if count.end < before - KEPT_LONGER.get(key[1], 0)
+        ]
+        for key in over:
             del self.counts[key]
 
 

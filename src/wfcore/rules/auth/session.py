@@ -76,15 +76,21 @@ def require_good(link: LoginLink | None, account: Account | None, now: EpochMs) 
 def require_vouched(identity: Identity, terms: SignOnTerms) -> str:
     """
     The email that a provider vouches for, in lower case. Raises `Unvouched` for one that the
-    provider did not verify, or of another domain than the terms allow. SE-9.
+    provider did not verify, or of another domain than the terms allow, and for one that becomes
+    another person's by being written in lower case. SE-9.
     """
     email = identity.email.strip().lower()
     name, _, domain = email.rpartition("@")
-    if identity.verified is not True or not name:
+    if identity.verified is not True or not name or is_look_alike(identity.email):
         raise Unvouched("The provider has not verified your e-mail")
     if terms.domains and domain not in terms.domains:
         raise Unvouched(f"E-mails of {domain} are not admitted here")
     return email
+
+
+def is_look_alike(email: str) -> bool:
+    """Whether lower case without blanks makes it another one, as a Kelvin sign becomes a k."""
+    return email.strip().lower().isascii() and not email.isascii()
 
 
 def touched(session: Session, now: EpochMs) -> Session | None:

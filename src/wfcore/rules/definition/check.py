@@ -10,12 +10,18 @@ from typing import Any
 
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import CodeStep, Definition, Language, OnInterrupt, walk
+from wfcore.model.workflow import CodeStep, Definition, Language, OnInterrupt, Runtime
 from wfcore.rules.definition.ai import budget
 from wfcore.rules.definition.fields import CHANNELS, filled, variables
 from wfcore.rules.definition.review import approver_groups
 from wfcore.rules.definition.steps import KINDS
-from wfcore.rules.definition.tree import Reading, TemplateProblems, step_schema, steps_field
+from wfcore.rules.definition.tree import (
+    Reading,
+    TemplateProblems,
+    on_failure_field,
+    step_schema,
+    steps_field,
+)
 from wfcore.rules.definition.triggers import (
     ScheduleProblems,
     concurrency,
@@ -71,15 +77,21 @@ def check_definition(
     return Definition(**values, steps_as_written=written, has_output="output" in values)
 
 
-def language_problems(definition: Definition, cures: Mapping[Language, str]) -> tuple[Problem, ...]:
+def language_problems(
+    definition: Definition, cures: Mapping[tuple[Language, Runtime | None], str]
+) -> tuple[Problem, ...]:
     """
-    A problem for each step in one of the languages of *cures*, which cannot run here: what to
-    install.
+    A problem for each step in one of the languages of *cures*, which cannot run here, by the
+    runtime that the step names: what to install.
     """
     return tuple(
-        Problem(below(path, "language"), f"{step.language} cannot run here: {cure}")
-        for path, step in walk(definition.steps)
-        if isinstance(step, CodeStep) and (cure := cures.get(step.language)) is not None
+        Problem(
+            below(path, "runtime" if step.runtime else "language"),
+            f"{step.runtime or step.language} cannot run here: {cure}",
+        )
+        for path, step in definition.located()
+        if isinstance(step, CodeStep)
+        and (cure := cures.get((step.language, step.runtime))) is not None
     )
 
 
@@ -142,6 +154,12 @@ def _top(reading: Reading) -> Mapping[str, Field]:
             "What happens to a step that was in flight when its worker died. `resume` "
             "(default): it begins again where the service resumes executions; `fail`: "
             "it never does.",
+        ),
+        "onFailure": Field(
+            on_failure_field(reading),
+            "on_failure",
+            "Steps that run once when the execution is about to fail, before it is FAILED; `error` "
+            "says why. They do not change how it ends; approvals are refused here.",
         ),
         "notifyOnFailure": Field(
             CHANNELS,

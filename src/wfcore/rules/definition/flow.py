@@ -15,10 +15,12 @@ from wfcore.model.workflow import (
     ApprovalStep,
     ChildStep,
     CodeStep,
+    DataStep,
     DelayStep,
     LoopStep,
     ParallelStep,
     Step,
+    SwitchStep,
 )
 
 BOX_WIDTH, BOX_HEIGHT = 176.0, 46.0
@@ -34,7 +36,7 @@ PAD = 14.0
 class Box:
     """
     A step, or with `frame` what stands around the steps of a loop. `inside`: the names of the
-    parallel steps and loops around it, the outermost first.
+    steps that hold it, the outermost first.
     """
 
     name: str
@@ -60,7 +62,7 @@ class Edge:
 
 @frozen
 class Label:
-    """The name of a parallel step, above the fork."""
+    """The name of a parallel step or switch, above the fork; `onFailure`, above its steps."""
 
     name: str
     x: float
@@ -95,16 +97,31 @@ def kind_of(step: Step) -> str:
             return "parallel"
         case LoopStep():
             return "loop"
+        case DataStep():
+            return "data"
+        case SwitchStep():
+            return "switch"
 
 
-def lay_out(steps: Sequence[Step]) -> Flow:
-    """The picture of these steps. DF-13."""
-    width, height = _size_of_all(steps)
-    drawing = _Drawing()
-    drawing.sequence(steps, MARGIN + width / 2, MARGIN, ())
+def branches_of(step: ParallelStep | SwitchStep) -> tuple[tuple[Step, ...], ...]:
+    """What stands side by side. A switch without `else` has a branch with no steps for it."""
+    if isinstance(step, SwitchStep):
+        return step.lists
+    return tuple(branch.steps for branch in step.branches)
+
+
+def lay_out(steps: Sequence[Step], on_failure: Sequence[Step] = ()) -> Flow:
+    """The picture of these steps, and below them of what comes if they fail. DF-13."""
+    parts = (_size_of_all(steps), _size_of_all(on_failure))
+    width = max(width for width, _ in parts)
+    drawing, x = _Drawing(), MARGIN + width / 2
+    y = drawing.sequence(steps, x, MARGIN, ())
+    if on_failure:
+        drawing.labels.append(Label("onFailure", x, y + GAP))
+        y = drawing.sequence(on_failure, x, y + GAP + HEAD, ())
     return Flow(
         width + 2 * MARGIN,
-        height + 2 * MARGIN,
+        y + MARGIN,
         tuple(drawing.boxes),
         tuple(drawing.edges),
         tuple(drawing.labels),
@@ -121,8 +138,8 @@ def _size(step: Step) -> tuple[float, float]:
     if isinstance(step, LoopStep):
         width, height = _size_of_all(step.steps)
         return width + 2 * PAD, height + HEAD + 2 * PAD
-    if isinstance(step, ParallelStep):
-        sizes = [_size_of_all(branch.steps) for branch in step.branches]
+    if isinstance(step, ParallelStep | SwitchStep):
+        sizes = [_size_of_all(branch) if branch else (0.0, 0.0) for branch in branches_of(step)]
         width = sum(width for width, _ in sizes) + GAP * (len(sizes) - 1)
         return max(width, BOX_WIDTH), HEAD + max(height for _, height in sizes) + 2 * GAP
     return BOX_WIDTH, BOX_HEIGHT
@@ -145,7 +162,7 @@ class _Drawing:
 
     def _step(self, step: Step, x: float, y: float, inside: tuple[str, ...]) -> float:
         width, height = _size(step)
-        if isinstance(step, ParallelStep):
+        if isinstance(step, ParallelStep | SwitchStep):
             self._fork(step, x, y, (*inside, step.name))
             return y + height
         is_loop = isinstance(step, LoopStep)
@@ -155,15 +172,17 @@ class _Drawing:
             self.sequence(step.steps, x, y + HEAD + PAD, (*inside, step.name))
         return y + height
 
-    def _fork(self, step: ParallelStep, x: float, y: float, inside: tuple[str, ...]) -> None:
+    def _fork(
+        self, step: ParallelStep | SwitchStep, x: float, y: float, inside: tuple[str, ...]
+    ) -> None:
         self.labels.append(Label(step.name, x, y))
-        sizes = [_size_of_all(branch.steps) for branch in step.branches]
+        sizes = [_size_of_all(branch) if branch else (0.0, 0.0) for branch in branches_of(step)]
         left = x - (sum(width for width, _ in sizes) + GAP * (len(sizes) - 1)) / 2
         top = y + HEAD
         bottom = top + max(height for _, height in sizes) + 2 * GAP
-        for branch, (width, _) in zip(step.branches, sizes, strict=True):
+        for branch, (width, _) in zip(branches_of(step), sizes, strict=True):
             middle = left + width / 2
-            self.edges.append(Edge(x, top, middle, top + GAP, branch.steps[0].name))
-            end = self.sequence(branch.steps, middle, top + GAP, inside)
+            self.edges.append(Edge(x, top, middle, top + GAP, branch[0].name if branch else None))
+            end = self.sequence(branch, middle, top + GAP, inside)
             self.edges.append(Edge(middle, end, x, bottom))
             left += width + GAP

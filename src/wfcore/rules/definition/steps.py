@@ -13,12 +13,15 @@ from wfcore.model.workflow import (
     ApprovalStep,
     ChildStep,
     CodeStep,
+    DataStep,
     DelayStep,
     Language,
     Links,
     LoopStep,
     OnInterrupt,
     ParallelStep,
+    Runtime,
+    SwitchStep,
 )
 from wfcore.rules import named_secrets as secret_name
 from wfcore.rules.definition import tree as trees
@@ -48,6 +51,7 @@ from wfcore.rules.definition.values import (
 )
 from wfcore.rules.limits import (
     MAX_BRANCHES,
+    MAX_LABELS,
     MAX_NAME,
     MAX_PACKAGES,
     MAX_REMINDERS,
@@ -130,6 +134,13 @@ _STEP_NAME = text(
 
 _SECRET_NAME = text(most=MAX_NAME, pattern=secret_name.NAME, wanted=secret_name.WANTED)
 
+LABEL_PATTERN = "[a-z0-9][a-z0-9._-]*"
+_LABEL = text(
+    most=MAX_NAME,
+    pattern=LABEL_PATTERN,
+    wanted="lower-case letters, digits, dots, _ and -, beginning with a letter or digit",
+)
+
 _COMMON: Fields = {
     "name": Field(
         _STEP_NAME,
@@ -140,7 +151,8 @@ _COMMON: Fields = {
     "kind": Field(
         text(),
         "kind",
-        "What the step does: code, ai, manual_approval, parallel, loop, delay or workflow.",
+        "What the step does: code, ai, manual_approval, data, switch, parallel, loop, "
+        "delay or workflow.",
         required=True,
     ),
     "when": Field(
@@ -162,13 +174,18 @@ _TIMED: Fields = {
         duration,
         "timeout_ms",
         "Like 500ms, 30s, 5m, 24h, 7d; a bare integer is milliseconds. Default: "
-        "30s, AI 2m, approvals 24h, none for parallel, loop and workflow.",
+        "30s, AI 2m, approvals 24h, none for switch, parallel, loop and workflow.",
     ),
 }
 _RUN: Fields = {
     **_TIMED,
     "onInterrupt": Field(
         choice(OnInterrupt), "on_interrupt", "As at the top, for this step; it takes precedence."
+    ),
+    "labels": Field(
+        list_of(_LABEL, most=MAX_LABELS),
+        "labels",
+        "Labels that a worker must carry to take the execution, like `[gpu]`.",
     ),
 }
 """What a worker runs, so that it can be in flight when that one dies. EX-25."""
@@ -203,6 +220,12 @@ KINDS: Mapping[str, StepKind] = {
                 list_of(_SECRET_NAME, most=SECRETS_PER_ACCOUNT),
                 "secrets",
                 "Names of secrets that the step receives as `WF_SECRET_<NAME>`.",
+            ),
+            "runtime": Field(
+                choice(Runtime),
+                "runtime",
+                "For javascript and typescript: `node` or `bun`. Default: what the server's "
+                "setting `WFCORE_JAVASCRIPT` says.",
             ),
             "requirements": Field(
                 list_of(requirement, most=MAX_PACKAGES),
@@ -310,6 +333,19 @@ KINDS: Mapping[str, StepKind] = {
         DelayStep,
         {**_COMMON, "duration": Field(duration, "duration_ms", "How long to wait.", required=True)},
     ),
+    "data": StepKind(
+        DataStep,
+        {
+            **_COMMON,
+            "value": Field(
+                trees.value,
+                "value",
+                "The step's output: any JSON, with templates anywhere in it.",
+                required=True,
+            ),
+        },
+    ),
+    "switch": StepKind(SwitchStep, _TIMED, nested=trees.cases),
     "parallel": StepKind(
         ParallelStep,
         {

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import Branch, Step
+from wfcore.model.workflow import ApprovalStep, Branch, Case, Step
 from wfcore.rules.definition.fields import filled
 from wfcore.rules.definition.values import (
     Check,
@@ -74,6 +74,7 @@ class Reading:
     `own_name` is the workflow's; `first` says where each step name was first used, `kinds_of` of
     which kind that step is (None: an unknown one). `listed`: the steps before in the same list.
     `asked_later`: the approvals further down that go back to a step, by the name of that step.
+    `on_failure`: whether these are the steps of `onFailure`.
     """
 
     kinds: Mapping[str, StepKind]
@@ -89,6 +90,7 @@ class Reading:
     kinds_of: dict[str, StepKind | None] = field(factory=dict)
     count: int = 0
     depth: int = 0
+    on_failure: bool = False
 
     def check_templates(self) -> None:
         """
@@ -101,6 +103,7 @@ class Reading:
             "execution": ("id", "workflowId"),
             **dict.fromkeys(loops),
             **({"loop": ("index",)} if loops else {}),
+            **({"error": ()} if self.on_failure else {}),
         }
         for path, written in self.findings.templates:
             for message in self.template_problems(written, known):
@@ -155,6 +158,8 @@ def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
     reading.kinds_of.update(dict.fromkeys(name, kind))
     fields = {**kind.fields, **kind.nested(reading)} if kind else {}
     values = read_object(document, path, fields, findings) if kind else {}
+    if kind is not None and kind.build is ApprovalStep and reading.on_failure:
+        findings.add(below(path, "kind"), _NO_APPROVALS)
     for wrong, message in kind.problems(values) if kind else ():
         findings.add(f"{path}.{wrong}", message)
     reading.check_templates()
@@ -162,6 +167,12 @@ def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
     reading.listed += name
     values.pop("kind", None)
     return kind.build(**values) if kind and len(findings.problems) == before else None
+
+
+_NO_APPROVALS = (
+    "must not be manual_approval in `onFailure`: nothing that happens there changes how the "
+    "execution ends"
+)
 
 
 def _kind_of(document: Json, path: str, reading: Reading) -> StepKind | None:
@@ -195,6 +206,20 @@ def _note_name(document: Json, path: str, reading: Reading) -> tuple[str, ...]:
 def steps_field(reading: Reading) -> Check:
     """A check for a list of steps."""
     return Check(lambda document, path, _: read_steps(document, path, reading), STEPS)
+
+
+def on_failure_field(reading: Reading) -> Check:
+    """A check for the steps of `onFailure`, which see all other steps, and the error. DF-14."""
+
+    def check(document: Json, path: str, findings: Findings) -> Any:
+        reading.check_templates()
+        before, reading.on_failure = reading.names, True
+        steps = read_steps(document, path, reading)
+        reading.check_templates()
+        reading.names, reading.on_failure = before, False
+        return steps
+
+    return Check(check, STEPS)
 
 
 _TAKEN = ("variables", "steps", "execution", "loop")
@@ -243,6 +268,51 @@ def branches(reading: Reading) -> Fields:
     return {"branches": Field(check, "branches", "What runs side by side.", required=True)}
 
 
+def cases(reading: Reading) -> Fields:
+    """
+    The cases of a `switch` and its `else`. No case sees another's steps; later steps see all of
+    them.
+    """
+    before = reading.names
+    met: list[str] = []
+
+    def steps(document: Json, path: str, findings: Findings) -> Any:
+        reading.check_templates()
+        reading.names = before
+        read = read_steps(document, path, reading)
+        met.extend(reading.names.steps[len(before.steps) :])
+        reading.names = before.after(*met)
+        return read
+
+    one = record(
+        Case,
+        {
+            "when": Field(
+                whole_template, "when", "A template that says whether the case is taken.", True
+            ),
+            "steps": Field(Check(steps, STEPS), "steps", "The steps of this case.", True),
+        },
+    )
+
+    @accepting(one.schema)
+    def case(document: Json, path: str, findings: Findings) -> Any:
+        reading.check_templates()
+        reading.names = before
+        return one(document, path, findings)
+
+    return {
+        "cases": Field(
+            list_of(case, least=1, most=MAX_BRANCHES),
+            "cases",
+            "The cases; the first one whose `when` is true is taken.",
+            required=True,
+        ),
+        "else": Field(
+            Check(steps, STEPS), "otherwise", "The steps if no case is taken. Default: none."
+        ),
+    }
+
+
 def rounds(reading: Reading) -> Fields:
     """The steps of a `loop`, and the name of the item inside them."""
     variable: list[str] = []
@@ -267,7 +337,8 @@ def _item_name(
 ) -> Any:
     before = len(findings.problems)
     name: Any = _loop_name(document, path, findings)
-    if name in _TAKEN or name in reading.names.loops or name in reading.declared:
+    taken = (*_TAKEN, "error") if reading.on_failure else _TAKEN
+    if name in taken or name in reading.names.loops or name in reading.declared:
         findings.add(path, f"{name!r} is taken by something that is known here; use another name")
     if len(findings.problems) == before:
         variable.append(name)
@@ -319,5 +390,6 @@ def _workflow(reading: Reading, document: Json, path: str, findings: Findings) -
     return name
 
 
+value = templates_within
 inputs = any_object
 """The child's inputs by name, with templates anywhere in them."""

@@ -66,6 +66,11 @@ TRIGGER_KINDS: Mapping[str, _TriggerKind] = {
                 "What happens to starts that were missed while no server ran. `skip` "
                 "(default): nothing; `once`: one start makes up for them.",
             ),
+            "pauseAfter": Field(
+                number(1, MAX_RUNS, whole=True),
+                "pause_after",
+                "After this many failures in a row it is paused, and its owner is told.",
+            ),
         },
     ),
     TriggerKind.DELAYED_COMPLETION: _TriggerKind(
@@ -87,7 +92,7 @@ TRIGGER_KINDS: Mapping[str, _TriggerKind] = {
             "maxRuns": Field(
                 number(1, MAX_RUNS, whole=True),
                 "max_runs",
-                "After so many starts in total the trigger ends.",
+                "After this many starts in total the trigger ends.",
             ),
         },
     ),

@@ -20,10 +20,12 @@ from wfcore.model.json import JsonObject
 from wfcore.model.workflow import (
     Branch,
     Budget,
+    Case,
     CodeStep,
     Column,
     Concurrency,
     Definition,
+    DefinitionSnapshot,
     Escalation,
     GroupSpec,
     OnRevise,
@@ -41,6 +43,7 @@ from wfcore.rules.definition.tree import Reading, TemplateProblems
 from wfcore.rules.definition.triggers import CONCURRENCY, TRIGGER_KINDS, ScheduleProblems
 from wfcore.rules.definition.values import Field, Findings, below
 from wfcore.rules.limits import JSON_DEPTH, KIB, SOURCE_BYTES
+from wfcore.rules.masking import MASK
 
 
 def believed_template(text: str, known: object) -> Sequence[str]:
@@ -73,8 +76,13 @@ def read_json(text: str | bytes, source: str = "") -> Definition:
     """
     The definition that JSON *text* says; *source* is what errors call it.
 
-    Raises `InvalidDefinition`, with the line where the text is no JSON, else with paths.
+    Raises `InvalidDefinition`, with the line where the text is no JSON, else with paths, and
+    `TypeError` for what is no text.
     """
+    given: object = text
+    if not isinstance(given, str | bytes):
+        what = f"text must be of type str | bytes, not {type(given).__name__}"
+        raise TypeError(f"from_json: {what}; Definition.from_mapping makes one of a mapping")
     try:
         return read_document(_parsed(text))
     except InvalidDefinition as error:
@@ -200,6 +208,7 @@ _SHAPES: Mapping[object, _Shape] = {
     Budget: _shape(BUDGET),
     Concurrency: _shape(CONCURRENCY),
     Branch: _Shape({"name": "name", "steps": "steps"}),
+    Case: _Shape({"when": "when", "steps": "steps"}),
     **{
         kind.build: _shape({**kind.fields, **kind.nested(_NOWHERE)}, name)
         for name, kind in KINDS.items()
@@ -275,7 +284,7 @@ def check_built(
     document = document_of(definition)
     checks = template_problems, schedule_problems
     read = _as_shown(definition, document, *checks) or read_document(document, *checks)
-    return evolve(read, steps=_with_derived(read, definition))
+    return _with_derived(read, definition)
 
 
 def _as_shown(
@@ -293,20 +302,33 @@ def _as_shown(
     return read if document_of(read)["steps"] == document["steps"] else None
 
 
-def _with_derived(read: Definition, built: Definition) -> Any:
-    """The steps of *read* with what *built* has beyond its document, by the name of the step."""
-    known = {step.name: step for step in _code_steps(built)}
+def _with_derived(read: Definition, built: Definition) -> Definition:
+    """*read* with what *built* has beyond its document, by the name of the step."""
+    known = {step.name: step for step in built.walk() if isinstance(step, CodeStep)}
 
     def change(path: str, step: CodeStep) -> CodeStep:
         given = known.get(step.name)
         return evolve(step, javascript=given.javascript, lock=given.lock) if given else step
 
-    return replaced(read.steps, change)
+    return replaced(read, change)
 
 
-def _code_steps(holder: Any) -> Iterator[CodeStep]:
-    for one in (*getattr(holder, "branches", ()), *getattr(holder, "steps", ())):
-        if isinstance(one, CodeStep):
-            yield one
-        else:
-            yield from _code_steps(one)
+def text_of(snapshot: DefinitionSnapshot) -> str:
+    """
+    The text as it was written. JSON with the secret values masked where there is none, as of a
+    definition that a program built, or where it holds the default of a secret.
+    """
+    if snapshot.source and not withheld(snapshot.definition):
+        return snapshot.source
+    document = document_of(snapshot.definition)
+    declared = document.get("variables")
+    if isinstance(declared, dict):
+        for name in snapshot.definition.secrets:
+            if isinstance(one := declared.get(name), dict) and "default" in one:
+                declared[name] = {**one, "default": MASK}
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def withheld(definition: Definition) -> bool:
+    """Whether the text holds the default of a secret variable, which nobody is shown."""
+    return any(one.secret and one.has_default for one in definition.variables.values())

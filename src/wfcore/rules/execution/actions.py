@@ -3,12 +3,14 @@ What the planner asks for: actions on steps, and what the execution waits for. S
 `rules.execution.plan`.
 """
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from attrs import frozen
 
+from wfcore.model.execution import ENDED, StepResult
 from wfcore.model.json import Json
-from wfcore.model.workflow import Step
+from wfcore.model.workflow import LoopStep, Step, lists_of, walk
 from wfcore.time import EpochMs
 
 
@@ -22,6 +24,27 @@ class Node:
     @property
     def key(self) -> str:
         return self.prefix + self.step.name
+
+    def accounts_for(self, results: Mapping[str, StepResult]) -> int:
+        """
+        How many steps its end accounts for: the step, and those inside that were not counted yet.
+        FL-8.
+        """
+        if self.prefix:
+            return 1
+        counted = (results[name] for name in _held(self.step) if name in results)
+        size = sum(1 for _ in walk((self.step,)))
+        return size - sum(one.steps for one in counted if one.status in ENDED)
+
+
+def _held(step: Step) -> tuple[str, ...]:
+    """
+    Names of the steps inside it that have a result of their own, which steps in loops have not.
+    """
+    if isinstance(step, LoopStep):
+        return ()
+    inside = (one for _, steps in lists_of(step) for one in steps)
+    return tuple(name for one in inside for name in (one.name, *_held(one)))
 
 
 @frozen

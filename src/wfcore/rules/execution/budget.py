@@ -7,6 +7,8 @@ unknown cost makes every sum that it is part of unknown.
 The budget is checked before each call against what is on record at that moment. A call in flight is
 not on record yet, so calls in parallel branches, and the last call itself, may exceed the limits;
 no call begins beyond them.
+
+What an ended execution cost is also a whole number of `PICO` USD, which a store can index and sum.
 """
 
 from collections.abc import Iterable
@@ -17,10 +19,14 @@ from attrs import evolve, frozen
 
 from wfcore.model.execution import Execution, StepResult, Usage
 from wfcore.model.workflow import Budget
+from wfcore.rules.execution.machine import EXECUTION
 
 NOTHING = Usage()
 EXACT = Context(prec=1_000, traps=[Inexact])
 """More digits than any sum here can have; were one rounded, it would be an error."""
+PICO = 12
+"""Digits behind the point of `ended_cost`: one USD is `10**PICO`."""
+UNPRICED, _MOST = -1, (1 << 63) - 1
 
 
 def as_text(cost: Decimal) -> str:
@@ -57,6 +63,25 @@ def total(results: Iterable[StepResult]) -> Usage:
     """The sum over all steps; steps that called no model count as nothing."""
     used = (result.usage for result in results if result.usage is not None)
     return reduce(added, used, NOTHING)
+
+
+def ended_cost(run: Execution) -> int | None:
+    """
+    What an ended execution has spent itself, including the executions that its steps started, in
+    `10**-PICO` USD, rounded to whole ones. None if nothing, or if it has not ended; `UNPRICED` if
+    the price of some of it is unknown. Results that a redrive kept were paid for before. AI-10.
+    """
+    if run.status not in EXECUTION.final:
+        return None
+    own = total(one for one in run.every_result if one.started_at >= run.accepted_at)
+    if own.cost_usd is None:
+        return UNPRICED
+    return min(round(Decimal(own.cost_usd).scaleb(PICO, EXACT)), _MOST) or None
+
+
+def in_usd(cost: int) -> str:
+    """A sum of `ended_cost` as decimal text."""
+    return as_text(Decimal(cost).scaleb(-PICO, EXACT))
 
 
 @frozen

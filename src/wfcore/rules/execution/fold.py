@@ -35,6 +35,7 @@ from wfcore.effects import (
     SetTimers,
     StopSteps,
     TellParent,
+    TellTrigger,
     WakeRunner,
     WithdrawApprovals,
 )
@@ -53,6 +54,16 @@ from wfcore.model.json import JsonObject
 from wfcore.rules.callback import owed
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import total
+from wfcore.rules.execution.fold_ends import (
+    because,
+    cancelled,
+    failed,
+    failing,
+    failing_after_grace,
+    failure_handled,
+    grace_over,
+    parent_ended,
+)
 from wfcore.rules.execution.fold_steps import (
     STEP_FOLDS,
     Change,
@@ -65,13 +76,12 @@ from wfcore.rules.execution.fold_steps import (
     fold_step,
     known,
     open_questions,
+    size_after,
     state_of,
 )
 from wfcore.rules.execution.machine import EXECUTION, Fact
-from wfcore.rules.execution.step_machine import STEP, StepState
+from wfcore.rules.execution.step_machine import STEP
 from wfcore.time import EpochMs
-
-INTERRUPTED_ERROR = "Execution interrupted"
 
 
 def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
@@ -85,16 +95,18 @@ def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
     change = FOLDS[type(fact)](run, fact, now)
     changes: dict[str, object] = dict(change.changes)
     events, effects = change.events, change.effects
-    if status in EXECUTION.final:
+    if isinstance(fact, facts.ExecutionAborted):
         events += tuple(
             (EventKind.APPROVAL_CANCELLED, {"step": name, "approvalId": id})
             for id, name in _withdrawn(run, fact).items()
         )
+        effects = (*effects, *_let_go(run, fact))
     if status is not run.status:
         changes["status"] = status
         events = (*events, (EventKind(f"execution.{status.lower()}"), change.status_data))
     if status in EXECUTION.final:
-        changes |= {"completed_at": now, "worker": None, "due_at": None}
+        ended = max(now, run.accepted_at)
+        changes |= {"completed_at": ended, "worker": None, "due_at": None}
         effects = (*effects, *_at_the_end(run, fact, now))
     numbered = _numbered(run, now, events)
     record = evolve(run, events=run.events + len(numbered), **changes)  # type: ignore[arg-type]
@@ -109,24 +121,28 @@ def announce(run: Execution, events: Sequence[NewEvent], now: EpochMs) -> Outcom
 
 def _withdrawn(run: Execution, fact: Fact) -> Mapping[str, str]:
     """
-    The approvals that the end of an execution withdraws, each with the first step that waits for
+    The approvals that such a fact withdraws, each with the first step that waits for
     it. AP-5.
     """
     decided = fact.approval_id if isinstance(fact, facts.Rejected) else None
     return {id: name for id, name in open_questions(run.step_results).items() if id != decided}
 
 
-def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:
-    """
-    What the end of an execution means for its approvals, processes, children, parent and caller.
-    """
+def _let_go(run: Execution, fact: Fact) -> Iterator[Effect]:
+    """What it means for approvals and children that the steps which wait for them are aborted."""
     if withdrawn := _withdrawn(run, fact):
         yield WithdrawApprovals(tuple(withdrawn))
-    if set(run.in_flight) - {getattr(fact, "step_name", None)}:
-        yield StopSteps(run.id)
     children = tuple(one.open_child for one in run.step_results.values() if one.open_child)
     if children:
         yield CancelChildren(children)
+
+
+def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:
+    """What its end means for its processes, and for what started it."""
+    if set(run.in_flight) - {getattr(fact, "step_name", None)}:
+        yield StopSteps(run.id)
+    if run.trigger_id is not None:
+        yield TellTrigger(run.trigger_id)
     if run.parent_id is not None:
         yield TellParent(run.parent_id)
     if run.callback_url is not None:
@@ -167,42 +183,13 @@ def _finished(run: Execution, fact: facts.Finished, now: EpochMs) -> Change:
     return Change({"output": fact.output}, effects=(SetTimers(),))
 
 
-def _cancelled(run: Execution, fact: facts.CancelAsked, now: EpochMs) -> Change:
-    results = close_all(run.step_results, type(fact), now, "Cancelled")
-    return _because(StatusReason(ReasonCode.CANCEL_REQUESTED), results)
-
-
-def _parent_ended(run: Execution, fact: facts.ParentEnded, now: EpochMs) -> Change:
-    why = "The execution that started this one has ended"
-    results = close_all(run.step_results, type(fact), now, why)
-    return _because(StatusReason(ReasonCode.PARENT_CANCELLED), results)
-
-
-def _failed(run: Execution, fact: facts.Failed, now: EpochMs) -> Change:
-    """
-    The step that the fact names fails, unless it has failed already; all other open steps are
-    aborted.
-    """
-    name, error = fact.step_name, fact.error
-    change = Change({"step_results": run.step_results})
-    if name is not None:
-        if state_of(run.step_results.get(name)) is not StepState.FAILED:
-            change = fold_step(run, facts.StepFailed(name, error, fact.timed_out, steps=0), now)
-        error = f"Step '{name}' failed: {error}"
-    results = close_all(change.results, type(fact), now, "Another step failed")
-    code = ReasonCode.TIMEOUT if fact.timed_out else ReasonCode.STEP_FAILED
-    ended = _because(StatusReason(code, name), results, change.events)
-    data = {**ended.status_data, "error": error} if name is not None else {"error": error}
-    return Change({**ended.changes, "error": error}, ended.events, data)
-
-
 def _worker_lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Change:
     """
     What was in flight is interrupted, since nobody knows how far it came; the rest keeps waiting.
     """
     results = close_all(run.step_results, type(fact), now, "The worker stopped")
     reason = StatusReason(ReasonCode.INTERRUPTED, next(iter(run.in_flight), None))
-    change = _because(reason, results)
+    change = because(reason, results)
     changes = {**change.changes, "worker": None, "due_at": fact.grace_until}
     effects = (DeadlineSet(), StopSteps(run.id))
     return Change(changes, status_data=change.status_data, effects=effects)
@@ -211,12 +198,6 @@ def _worker_lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Change
 def _resumed(run: Execution, fact: facts.Resumed, now: EpochMs) -> Change:
     changes = {"due_at": now, "resumes": run.resumes + 1, "status_reason": None}
     return Change(changes, effects=(WakeRunner(),))
-
-
-def _grace_over(run: Execution, fact: facts.GraceOver, now: EpochMs) -> Change:
-    results = close_all(run.step_results, type(fact), now, INTERRUPTED_ERROR)
-    changes = {"error": INTERRUPTED_ERROR, "step_results": results}
-    return Change(changes, status_data={"error": INTERRUPTED_ERROR})
 
 
 def _rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
@@ -228,23 +209,7 @@ def _rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
     change = _reject_steps(run, fact, now)
     why = "An approval was rejected"
     results = close_all(change.results, facts.ExecutionAborted, now, why)
-    return _because(reason, results, change.events)
-
-
-def _because(
-    reason: StatusReason, results: Mapping[str, StepResult], events: NewEvents = ()
-) -> Change:
-    changes = {"step_results": results, "status_reason": reason}
-    return Change(changes, events, _about_end(reason))
-
-
-def _about_end(reason: StatusReason) -> JsonObject:
-    """What the event of an end says about its reason."""
-    return {
-        "reason": reason.code.value,
-        **({"step": reason.step_name} if reason.step_name else {}),
-        **({"approvalId": reason.approval_id} if reason.approval_id else {}),
-    }
+    return because(reason, results, change.events)
 
 
 Results = Mapping[str, StepResult]
@@ -284,7 +249,8 @@ def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Change:
     before = evolve(waiting[fact.step_name], output=fact.output)
     change = completed(fact.step_name, before, now)
     events = (*_about(fact, EventKind.APPROVAL_APPROVED), *change.events)
-    return _going_on(run, {fact.step_name: change.result}, now, events)
+    size = size_after(run, waiting[fact.step_name], change.result)
+    return _going_on(run, {fact.step_name: change.result}, now, events, outputs_size=size)
 
 
 def _revised(run: Execution, fact: facts.Revised, now: EpochMs) -> Change:
@@ -299,6 +265,8 @@ def _revised(run: Execution, fact: facts.Revised, now: EpochMs) -> Change:
     again = {key: results.pop(key) for key in fact.again if key in results}
     aside = {aside_key(len(run.rounds_of(key)) + 1, key): one for key, one in again.items()}
     changes, effects = due(run, now)
+    size = size_after(run, waiting[fact.step_name], change.result)
+    changes = {**changes, "outputs_size": size}
     changed = {**changes, "step_results": results, "put_aside": {**run.put_aside, **aside}}
     events = (*_about(fact, EventKind.APPROVAL_REVISED), *change.events)
     return Change(changed, events, effects=effects)
@@ -333,8 +301,6 @@ def _waiting(run: Execution, fact: Decided) -> Results:
         for name, result in run.step_results.items()
         if result.status is StepStatus.AWAITING_APPROVAL and result.approval_id == fact.approval_id
     }
-    for name in found or (fact.step_name,):
-        known(run, name, fact)
     if not found:
         raise _refusal(run, fact)
     return found
@@ -363,12 +329,15 @@ FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Change]] = {
     facts.Suspended: _suspended,
     facts.AwaitingApproval: _awaiting_approval,
     facts.Finished: _finished,
-    facts.CancelAsked: _cancelled,
-    facts.ParentEnded: _parent_ended,
-    facts.Failed: _failed,
+    facts.CancelAsked: cancelled,
+    facts.ParentEnded: parent_ended,
+    facts.Failed: failed,
+    facts.Failing: failing,
+    facts.FailureHandled: failure_handled,
     facts.WorkerLost: _worker_lost,
     facts.Resumed: _resumed,
-    facts.GraceOver: _grace_over,
+    facts.GraceOver: grace_over,
+    facts.FailingAfterGrace: failing_after_grace,
     facts.Rejected: _rejected,
 }
 """For each type of fact, what it changes."""

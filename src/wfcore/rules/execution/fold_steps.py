@@ -6,6 +6,7 @@ The folds below rely on what the table guarantees: a step that ends has begun, a
 begins has not. They check identity only. EX-3.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
@@ -24,7 +25,7 @@ from wfcore.model.execution import (
     Usage,
     evolve,
 )
-from wfcore.model.json import JsonObject
+from wfcore.model.json import Json, JsonObject
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import NOTHING, added
 from wfcore.rules.execution.step_machine import STEP, StepState
@@ -93,16 +94,36 @@ def fold_step(run: Execution, fact: facts.StepFact, now: EpochMs) -> Change:
     """
     Fold a fact about one step into its result.
 
-    Raises `IllegalMove` if the table has no row, or if the fact is about another child.
+    Raises `IllegalMove` if the table has no row, or if the fact is about another child. The steps
+    of `onFailure` are not among those that `Execution.total_steps` counts. FL-8.
     """
     before = known(run, fact.step_name, fact)
     change = STEP_FOLDS[type(fact)](before, fact, now)
     if before is None and (rounds := run.rounds_of(fact.step_name)):
         change = _counted_on(change, rounds[-1].attempts)
-    results = {**run.step_results, fact.step_name: change.result}
+    result = change.result if run.failing is None else evolve(change.result, steps=0)
+    results = {**run.step_results, fact.step_name: result}
     wakes = isinstance(fact, facts.ChildEnded)
     changes, effects = due(run, now) if wakes else ({}, change.effects)
-    return Change({**changes, "step_results": results}, change.events, effects=effects)
+    size = size_after(run, before, result)
+    changed = {**changes, "step_results": results, "outputs_size": size}
+    return Change(changed, change.events, effects=effects)
+
+
+def size_of(*values: Json) -> int:
+    """Characters of JSON without spaces; nothing for null. FL-14."""
+    given = (one for one in values if one is not None)
+    return sum(len(json.dumps(one, ensure_ascii=False, separators=(",", ":"))) for one in given)
+
+
+def held_by(result: StepResult | None) -> int:
+    """What a step result holds: its output, and a loop's items until it has ended. FL-14."""
+    return 0 if result is None else size_of(result.output, result.items)
+
+
+def size_after(run: Execution, before: StepResult | None, after: StepResult) -> int:
+    """What all results of *run* hold once *before* has become *after*."""
+    return run.outputs_size + held_by(after) - held_by(before)
 
 
 def _counted_on(change: StepChange, earlier: int) -> StepChange:
@@ -137,11 +158,13 @@ def closed(result: StepResult, status: StepStatus, now: EpochMs, error: str | No
     """
     *result* with the final *status*: nothing of the step waits or runs any more. A loop keeps its
     items, because a redrive continues with them.
+
+    Whoever looked at the clock before the step began, and was held up, still ends it. EX-30.
     """
     return evolve(
         result,
         status=status,
-        completed_at=now,
+        completed_at=now if result.started_at is None else max(now, result.started_at),
         error=error,
         retry_at=None,
         awaits=None,
@@ -204,8 +227,20 @@ def _begun(before: StepResult | None, fact: facts.StepBegun, now: EpochMs) -> St
 
 
 def _container_started(before: None, fact: facts.ContainerStarted, now: EpochMs) -> StepChange:
-    result = evolve(_attempt(before, now), awaits=Awaits.STEPS, until=fact.until, items=fact.items)
+    result = evolve(
+        _attempt(before, now),
+        awaits=Awaits.STEPS,
+        until=fact.until,
+        items=fact.items,
+        case=fact.case,
+    )
     return _started(fact, result)
+
+
+def _data_given(before: None, fact: facts.DataGiven, now: EpochMs) -> StepChange:
+    begun = _started(fact, _attempt(before, now))
+    ended = completed(fact.step_name, evolve(begun.result, output=fact.output), now)
+    return evolve_change(ended, events=begun.events + ended.events)
 
 
 def _delay_begun(before: None, fact: facts.DelayBegun, now: EpochMs) -> StepChange:
@@ -304,6 +339,7 @@ def _attempt(before: StepResult | None, now: EpochMs) -> StepResult:
         before,
         status=StepStatus.RUNNING,
         started_at=before.started_at if before.tries else now,
+        attempt_at=now if before.tries else None,
         completed_at=None,
         error=None,
         retry_at=None,
@@ -339,6 +375,7 @@ STEP_FOLDS: Mapping[type, Callable[[Any, Any, EpochMs], StepChange]] = {
     facts.StepBegun: _begun,
     facts.ContainerStarted: _container_started,
     facts.DelayBegun: _delay_begun,
+    facts.DataGiven: _data_given,
     facts.ChildStarted: _child_started,
     facts.ChildCompleted: _child_completed,
     facts.ChildFailed: _child_failed,

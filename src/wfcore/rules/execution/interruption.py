@@ -12,6 +12,7 @@ from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, Trigg
 from wfcore.model.workflow import Definition, OnInterrupt
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.scope import name_of
+from wfcore.rules.phrase import phrase
 from wfcore.time import EpochMs, later
 
 RESUMABLE = frozenset(
@@ -37,19 +38,38 @@ def may_resume(run: Execution, definition: Definition) -> bool:
     return run.status is ExecutionStatus.INTERRUPTED and obstacle(run, definition) is None
 
 
+def after_grace(run: Execution, definition: Definition) -> facts.Fact:
+    """
+    What becomes of an interrupted execution whose grace is over. EX-12, EX-13; unless that was done
+    before, its `onFailure` steps come before the end: EX-31.
+    """
+    if may_resume(run, definition):
+        return facts.Resumed()
+    handled = run.failing is not None or not definition.on_failure
+    return facts.GraceOver() if handled else facts.FailingAfterGrace()
+
+
 def obstacle(run: Execution, definition: Definition | None) -> str | None:
     """
     Why the service does not resume *run* after the death of its worker, in words; None if it does.
     *definition* is None if the caller does not know it.
     """
     if (root := run.root_trigger) is TriggerSource.WORKFLOW:
-        return "what started the first of the executions above it is not on record"
+        return phrase("what started the first of the executions above it is not on record")
     if root not in RESUMABLE:
-        family = " (the first of its family)" if run.parent_id is not None else ""
-        return f"what came by {root}{family} is its caller's to repeat"
+        if run.parent_id is None:
+            return phrase("what came by {source} is its caller's to repeat", source=root)
+        return phrase(
+            "what came by {source} (the first of its family) is its caller's to repeat",
+            source=root,
+        )
     if definition is not None and (step := _refused(run, definition)) is not None:
-        return f"step '{step}' says `onInterrupt: fail`, itself or by its definition"
-    return f"it was resumed {run.resumes} times" if run.resumes >= MAX_RESUMES else None
+        return phrase(
+            "step '{step}' says `onInterrupt: fail`, itself or by its definition", step=step
+        )
+    if run.resumes >= MAX_RESUMES:
+        return phrase("it was resumed {count} times", count=run.resumes)
+    return None
 
 
 def _refused(run: Execution, definition: Definition) -> str | None:

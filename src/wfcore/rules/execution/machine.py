@@ -28,6 +28,11 @@ What may not be done here:
 
 An execution that ends before its steps have takes them with it: such facts share the base
 `ExecutionAborted`, and the rows of `STEP` say what becomes of each open step.
+
+A definition may have `onFailure` steps. Then `Failing` comes in the place of `Failed`: all that was
+open ends, but the execution stays RUNNING, and the planner goes through these steps instead. The
+verdict is on record before the first of them begins, and `FailureHandled` carries it out. What they
+do cannot change it; people still can, by cancelling. Decision 178.
 """
 
 from typing import TypeAlias
@@ -36,7 +41,7 @@ from attrs import frozen
 
 from wfcore.machine import Machine, Row
 from wfcore.model.execution import ExecutionStatus as S
-from wfcore.model.execution import RefusedFile, Usage
+from wfcore.model.execution import PendingFailure, RefusedFile, Usage
 from wfcore.model.json import Json
 from wfcore.time import EpochMs
 
@@ -57,10 +62,21 @@ class StepBegun(StepFact):
 
 @frozen
 class ContainerStarted(StepFact):
-    """A `parallel` or a `loop` (with its `items`) has begun; it times out at `until`."""
+    """
+    A `parallel`, a `loop` (with its `items`) or a `switch` (with the number of the `case` that
+    holds) has begun; it times out at `until`.
+    """
 
     until: EpochMs | None = None
     items: Json = None
+    case: int | None = None
+
+
+@frozen
+class DataGiven(StepFact):
+    """A `data` step begins and completes at once: this is its value."""
+
+    output: Json
 
 
 @frozen
@@ -240,6 +256,22 @@ class Failed(ExecutionAborted):
 
 
 @frozen
+class Failing(ExecutionAborted):
+    """As `Failed`, but its `onFailure` steps come before the end. EX-31."""
+
+    error: str
+    step_name: str | None = None
+    timed_out: bool = False
+
+
+@frozen
+class FailureHandled(ExecutionAborted):
+    """Its `onFailure` steps have ended, well or badly; now it fails as it was going to."""
+
+    failure: PendingFailure
+
+
+@frozen
 class CancelAsked(ExecutionAborted):
     """Somebody who may do so cancelled it."""
 
@@ -252,6 +284,11 @@ class ParentEnded(ExecutionAborted):
 @frozen
 class GraceOver(ExecutionAborted):
     """Nobody resumed it in time."""
+
+
+@frozen
+class FailingAfterGrace(GraceOver):
+    """Nobody resumed it in time; its `onFailure` steps come before the end. EX-31."""
 
 
 @frozen
@@ -306,42 +343,16 @@ class Resumed:
     """The service takes it up again."""
 
 
+# fmt: off
 Fact: TypeAlias = (
-    Claimed
-    | StepBegun
-    | ContainerStarted
-    | DelayBegun
-    | ChildStarted
-    | ChildCompleted
-    | ChildFailed
-    | StepSkipped
-    | StepDone
-    | UsageRecorded
-    | FilesRefused
-    | StepRetrying
-    | StepPostponed
-    | StepFailed
-    | StepsCancelled
-    | Failed
-    | WakeAt
-    | Suspended
-    | ApprovalOpened
-    | BudgetReached
-    | AwaitingApproval
-    | Approved
-    | Revised
-    | BudgetExtended
-    | Rejected
-    | Finished
-    | CancelAsked
-    | ParentEnded
-    | LeaseReturned
-    | WorkerLost
-    | Resumed
-    | GraceOver
+    Claimed | StepBegun | ContainerStarted | DelayBegun | DataGiven | ChildStarted | ChildCompleted
+    | ChildFailed | StepSkipped | StepDone | UsageRecorded | FilesRefused | StepRetrying
+    | StepPostponed | StepFailed | StepsCancelled | Failed | Failing | FailureHandled | WakeAt
+    | Suspended | ApprovalOpened | BudgetReached | AwaitingApproval | Approved | Revised
+    | BudgetExtended | Rejected | Finished | CancelAsked | ParentEnded | LeaseReturned | WorkerLost
+    | Resumed | GraceOver | FailingAfterGrace
 )
 
-# fmt: off
 EXECUTION = Machine(
     name="execution",
     initial=S.PENDING,
@@ -361,6 +372,8 @@ EXECUTION = Machine(
         Row(S.RUNNING,           WorkerLost,       S.INTERRUPTED,       "EX-11"),
         Row(S.RUNNING,           Finished,         S.COMPLETED,         "EX-8"),
         Row(S.RUNNING,           Failed,           S.FAILED,            "EX-10"),
+        Row(S.RUNNING,           Failing,          S.RUNNING,           "EX-31"),
+        Row(S.RUNNING,           FailureHandled,   S.FAILED,            "EX-31"),
         Row(S.RUNNING,           Rejected,         S.CANCELLED,         "EX-6"),
         Row(S.RUNNING,           CancelAsked,      S.CANCELLED,         "EX-7"),
         Row(S.RUNNING,           ParentEnded,      S.CANCELLED,         "FL-6"),
@@ -378,6 +391,7 @@ EXECUTION = Machine(
         Row(S.INTERRUPTED,       ChildEnded,       S.INTERRUPTED,       "FL-6"),
         Row(S.INTERRUPTED,       Resumed,          S.RUNNING,           "EX-12"),
         Row(S.INTERRUPTED,       GraceOver,        S.FAILED,            "EX-13"),
+        Row(S.INTERRUPTED,       FailingAfterGrace, S.RUNNING,          "EX-31"),
         Row(S.INTERRUPTED,       Rejected,         S.CANCELLED,         "EX-6"),
         Row(S.INTERRUPTED,       CancelAsked,      S.CANCELLED,         "EX-7"),
         Row(S.INTERRUPTED,       ParentEnded,      S.CANCELLED,         "FL-6"),

@@ -17,9 +17,10 @@ Three properties are worth keeping:
   takes over after a crash computes the same plan, and a test needs no engine.
 - *Confluent.* The plan depends on which steps have ended, not on the order in which they did.
   Whatever the order of branches and decisions, the same ends give the same result. FL-11.
-- *Memoryless.* A walk leaves nothing behind. Whatever must be remembered (the items of a loop, the
-  deadline of a container) is in the step result, written when the step began: a `when` or `items`
-  that is rendered again later could give something else.
+- *Memoryless.* Whatever must be remembered (the items of a loop, the deadline of a container) is in
+  the step result, written when the step began: a `when` or `items` that is rendered again later
+  could give something else. `PlanMemory` only saves the walks of one turn from looking
+  again at what has ended; without it the plan is the same. EX-33.
 
 A failure runs outwards: it passes every container that it is in, up to one that says
 `continueOnError`, and nothing else inside of that one moves any more (FL-4). That is why the walk
@@ -29,21 +30,24 @@ The planner changes nothing and calls nobody. Its actions become facts in `rules
 and the tables say whether they are possible: a mistake here is refused there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from operator import itemgetter
 from typing import Protocol, TypeAlias
 
-from attrs import evolve
+from attrs import define, evolve, field
 
 from wfcore.errors import TemplateFailed
 from wfcore.model.execution import Awaits, Execution, ReasonCode, StepResult, StepStatus
 from wfcore.model.json import Json
 from wfcore.model.workflow import (
+    DataStep,
     Definition,
     DelayStep,
     LoopStep,
     ParallelStep,
     Step,
+    SwitchStep,
     needs_worker,
 )
 from wfcore.rules.execution.actions import (
@@ -72,13 +76,56 @@ class Render(Protocol):
     ) -> Json: ...
 
 
-def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -> Plan:
+_Branch: TypeAlias = tuple[tuple[Step, ...], str]
+
+
+@define
+class PlanMemory:
+    """What the plans of one turn remember: by container, the branches that have not ended."""
+
+    open: dict[str, "_OpenBranches"] = field(factory=dict)
+
+
+@define
+class _OpenBranches:
+    """
+    The branches or rounds of one container that have not ended: those that have begun, and the
+    next ones. `rest`: those that nobody has looked at.
+    """
+
+    rest: Iterator[tuple[int, _Branch]]
+    numbered: list[tuple[int, _Branch]] = field(factory=list)
+
+    def look(
+        self, most: int, begun: Callable[[_Branch], bool], ended: Callable[[_Branch], bool]
+    ) -> list[_Branch]:
+        """Without those that have ended since, and with up to *most* that have not begun. FL-3."""
+        found = [one for one in self.numbered if not ended(one[1])]
+        waiting = sum(not begun(branch) for _, branch in found)
+        while waiting < most and (one := next(self.rest, None)) is not None:
+            if not ended(one[1]):
+                found.append(one)
+                waiting += not begun(one[1])
+        self.numbered = sorted(found, key=itemgetter(0))
+        return [branch for _, branch in self.numbered]
+
+
+def plan(
+    definition: Definition,
+    run: Execution,
+    now: EpochMs,
+    render: Render,
+    memory: PlanMemory | None = None,
+) -> Plan:
     """
     The next actions of *run*, or what it waits for. The same arguments give the same answer, which
-    depends on the steps that have ended but not on their order. EX-3, DF-8, FL-1 to FL-8, FL-11.
+    depends on the steps that have ended but not on their order. EX-3, DF-8, FL-1 to FL-8, FL-11,
+    FL-13. Of an execution that is going to fail, these are those of its `onFailure` steps. EX-31.
+
+    *memory*: of earlier plans of the same turn.
     """
-    walk = _Walk(definition, run, now, render)
-    way = walk.sequence(definition.steps, "")
+    walk = _Walk(definition, run, now, render, memory or PlanMemory())
+    way = walk.sequence(definition.on_failure if run.failing else definition.steps, "")
     if isinstance(way, Failure):
         return Plan((Break(way),))
     return Plan(
@@ -110,7 +157,6 @@ class _Way(Enum):
 
 
 _To: TypeAlias = _Way | Failure
-_Branch: TypeAlias = tuple[tuple[Step, ...], str, bool]
 _PAST = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
 _UNFINISHED = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL, StepStatus.INTERRUPTED})
 
@@ -119,13 +165,14 @@ class _Walk:
     """One walk, and what it has found. Nothing outlives `plan`."""
 
     def __init__(
-        self, definition: Definition, run: Execution, now: EpochMs, render: Render
+        self, definition: Definition, run: Execution, now: EpochMs, render: Render, past: PlanMemory
     ) -> None:
         self._definition = definition
         self._run = run
         self._results = run.step_results
         self._now = now
         self._render = render
+        self._memory = past
         self.actions: list[Action] = []
         self.in_flight = 0
         self.until: EpochMs | None = None
@@ -222,11 +269,12 @@ class _Walk:
     def _inside(self, at: Node, result: StepResult) -> _To:
         """Continue the open branches, and begin as many more as may run. FL-3."""
         branches = self._open_branches(at, result)
-        free = most_at_once(at.step) - sum(begun for *_, begun in branches)
-        for steps, prefix, begun in branches:
+        free = most_at_once(at.step) - sum(map(self._has_begun, branches))
+        for branch in branches:
+            begun = self._has_begun(branch)
             free -= not begun
             if begun or free >= 0:
-                way = self.sequence(steps, prefix)
+                way = self.sequence(*branch)
                 if isinstance(way, Failure):
                     return way
         if branches:
@@ -235,27 +283,26 @@ class _Walk:
 
     def _open_branches(self, at: Node, result: StepResult) -> list[_Branch]:
         """
-        The branches or rounds that have not ended, and whether each has begun.
-
-        They begin in order, so those behind the last one that may begin now are left out; after a
-        redrive any of them may have begun.
+        The branches or rounds that have not ended, without those behind the last one that may begin
+        now: they begin in order. After a redrive any of them may have begun, so these come first.
         """
-        most, waiting = most_at_once(at.step), 0
-        found: list[_Branch] = []
-        for steps, prefix in branches_of(at, result):
-            if self._has_ended(steps, prefix):
-                continue
-            begun = prefix + steps[0].name in self._results
-            found.append((steps, prefix, begun))
-            waiting += not begun
-            if waiting > most and self._run.redrive_of is None:
-                break
-        return found
+        found = self._memory.open.get(at.key)
+        if found is None:
+            every: Iterable[tuple[int, _Branch]] = enumerate(branches_of(at, result))
+            if self._run.redrive_of is not None:
+                every = sorted(every, key=lambda one: not self._has_begun(one[1]))
+            found = self._memory.open[at.key] = _OpenBranches(iter(every))
+        return found.look(most_at_once(at.step), self._has_begun, self._has_ended)
 
-    def _has_ended(self, steps: tuple[Step, ...], prefix: str) -> bool:
+    def _has_begun(self, branch: _Branch) -> bool:
+        steps, prefix = branch
+        return prefix + steps[0].name in self._results
+
+    def _has_ended(self, branch: _Branch) -> bool:
         """
         Whether its last step has ended; then all steps before it have, without looking at them.
         """
+        steps, prefix = branch
         last = self._results.get(prefix + steps[-1].name)
         if last is None:
             return False
@@ -267,6 +314,9 @@ class _Walk:
         if isinstance(at.step, ParallelStep):
             branches = at.step.branches
             return {one.name: last_output(one.steps, at.prefix, results) for one in branches}
+        if isinstance(at.step, SwitchStep):
+            chosen = (step for steps, _ in branches_of(at, result) for step in steps)
+            return last_output(tuple(chosen), at.prefix, results)
         return [last_output(steps, prefix, results) for steps, prefix in branches_of(at, result)]
 
     def _is_over(self, result: StepResult) -> bool:
@@ -283,6 +333,8 @@ def branches_of(at: Node, result: StepResult) -> Iterator[tuple[tuple[Step, ...]
         case ParallelStep(branches=branches):
             for branch in branches:
                 yield branch.steps, at.prefix
+        case SwitchStep(lists=lists) if result.case is not None and lists[result.case]:
+            yield lists[result.case], at.prefix
         case LoopStep(steps=steps) if isinstance(result.items, list | tuple):
             for index in range(len(result.items)):
                 yield steps, round_prefix(at.key, index)
@@ -334,7 +386,7 @@ def truthy(value: Json) -> bool:
 
 def timed_out(step: Step) -> str:
     """The error of a step that timed out, worded as for a code step. FL-7."""
-    length = 0 if isinstance(step, DelayStep) else (step.timeout_ms or 0) / 1_000
+    length = 0 if isinstance(step, DelayStep | DataStep) else (step.timeout_ms or 0) / 1_000
     return f"ran into its timeout of {length:g} s"
 
 

@@ -13,7 +13,9 @@ the one into facts for the other, in a loop:
         otherwise                    fold WakeAt, Suspended or AwaitingApproval, and stop
 
 It comes to an end because every action that does not start a process brings a step closer to its
-end, and starting a process is always last.
+end, and starting a process is always last. One call is one turn, and a turn that has decided enough
+stops in the middle: the execution is due at once, and the next turn continues from what is stored,
+as after any other point of rest. EX-33.
 
 Everything that a call decides is stored in one unit of work. So there is no moment between the end
 of a step and the beginning of the next one in which a crash could catch the execution, and what is
@@ -38,21 +40,20 @@ from wfcore.effects import Effect, OpenApproval, Outcome, StartChild, StartStep
 from wfcore.errors import TemplateFailed
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import Event
-from wfcore.model.execution import ENDED, Execution, ExecutionStatus, StepStatus
+from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.json import Json
 from wfcore.model.workflow import (
     AiStep,
     ApprovalStep,
     ChildStep,
+    DataStep,
     Definition,
     DelayStep,
     LoopStep,
     OnExceeded,
     ParallelStep,
-    Step,
-    lists_of,
+    SwitchStep,
     needs_worker,
-    walk,
 )
 from wfcore.rules.approval.machine import BY_RULE, Approve, decide, step_output
 from wfcore.rules.execution import machine as facts
@@ -62,21 +63,26 @@ from wfcore.rules.execution.actions import (
     Break,
     Complete,
     Fail,
-    Failure,
     Judge,
     Node,
     Plan,
     Refuse,
     Skip,
 )
+from wfcore.rules.execution.bounds import Turn, last_to_end, too_large, too_many
 from wfcore.rules.execution.budget import Overrun, allowance, overrun
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import Fact
-from wfcore.rules.execution.open_approval import ask_for_budget, open_approval
-from wfcore.rules.execution.plan import Render, earliest, output_of, plan, unfinished
-from wfcore.rules.execution.retry import after_failure
-from wfcore.rules.execution.scope import keys_seen, name_of, scope
-from wfcore.rules.limits import DATA_RESULT, MAX_ROUNDS, MAX_STEP_RESULTS, TEXT_RESULT
+from wfcore.rules.execution.open_approval import (
+    ask_for_budget,
+    open_approval,
+    open_budget_question,
+)
+from wfcore.rules.execution.plan import PlanMemory, Render, earliest, output_of, plan, truthy
+from wfcore.rules.execution.retry import after_failure, failing_container, failing_through
+from wfcore.rules.execution.scope import keys_seen, scope
+from wfcore.rules.limits import DATA_RESULT, FACTS_AT_ONCE, MAX_ROUNDS, TEXT_RESULT
+from wfcore.rules.masking import mask, secret_values
 from wfcore.time import DurationMs, EpochMs, later
 
 NewId = Callable[[str], str]
@@ -90,17 +96,23 @@ def proceed(
     render: Render,
     new_id: NewId,
     *first: Fact,
+    most: int = FACTS_AT_ONCE,
 ) -> Outcome[Execution]:
     """
-    Fold *first*, then everything that follows from it at once.
+    Fold *first*, then what follows from it at once, for one turn of about *most* facts. EX-33.
 
     Raises `IllegalMove` if *first* is not possible.
     """
-    progress = _Progress(run, definition, now, render, new_id)
-    for fact in first:
-        progress.apply(fact)
+    progress, memory = _Progress(run, definition, now, render, new_id), PlanMemory()
+    all(map(progress.take, first))  # as long as they are taken
+    turn = progress.turn = Turn(most, progress.run.outputs_size)
     while progress.run.status is ExecutionStatus.RUNNING:
-        found = plan(definition, progress.run, now, render)
+        if progress.has_too_much():
+            continue
+        if turn.is_over(progress.run):
+            progress.pause()
+            break
+        found = plan(definition, progress.run, now, render, memory)
         if found.done:
             progress.finish()
         elif not progress.execute(found.actions):
@@ -125,14 +137,41 @@ class _Progress:
         self.now = now
         self.render = render
         self.new_id = new_id
+        self.turn = Turn(0, 0)
         self.events: list[Event] = []
         self.effects: list[Effect] = []
 
-    def apply(self, fact: Fact) -> None:
-        outcome = advance(self.run, fact, self.now)
-        self.run = outcome.record
-        self.events += outcome.events
-        self.effects += outcome.effects
+    def take(self, fact: Fact) -> bool:
+        """
+        Apply a fact that may bring an output. False: the execution may not hold that, and fails
+        with all its steps, so that whatever else has happened to one of them is late. FL-14.
+        """
+        if isinstance(fact, facts.StepDone | facts.DataGiven):
+            error = too_large(self.run, fact.output)
+            if error is not None:
+                self._end_as_failed(error, fact.step_name)
+                return False
+        self.apply(fact)
+        return True
+
+    def has_too_much(self) -> bool:
+        """End the execution if what others brought, a person or a child, is too large. FL-14."""
+        if (error := too_large(self.run)) is None:
+            return False
+        self._end_as_failed(f"after step '{last_to_end(self.run)}': {error}")
+        return True
+
+    def pause(self) -> None:
+        """The turn is over: go on at once, here or wherever it is claimed next. EX-33."""
+        self.apply(facts.WakeAt(self.now) if self.run.in_flight else facts.LeaseReturned())
+
+    def apply(self, *found: Fact) -> None:
+        for fact in found:
+            outcome = advance(self.run, fact, self.now)
+            self.run = outcome.record
+            self.events += outcome.events
+            self.effects += outcome.effects
+        self.turn.facts += len(found)
 
     def execute(self, actions: tuple[Action, ...]) -> bool:
         """
@@ -143,17 +182,21 @@ class _Progress:
         """
         ranked = [(self._rank(action), action) for action in actions]
         first = min((rank for rank, _ in ranked), default=_PROCESS)
+        failing = self.run.failing
         for rank, action in ranked:
-            if rank == first and self.run.status is ExecutionStatus.RUNNING:
+            goes_on = self.run.status is ExecutionStatus.RUNNING and self.run.failing is failing
+            if rank != _PROCESS and self.turn.is_over(self.run):
+                break
+            if rank == first and goes_on:
                 self._execute(action)
-        return first != _PROCESS
+        return first != _PROCESS or self.run.failing is not failing
 
     def _rank(self, action: Action) -> int:
         """How urgent an action is: ends first, then containers, then waits, then processes."""
         if not isinstance(action, Begin):
             return 0
         step = action.at.step
-        if isinstance(step, ParallelStep | LoopStep):
+        if isinstance(step, ParallelStep | LoopStep | SwitchStep):
             return 1
         waits = not needs_worker(step) or (isinstance(step, AiStep) and self._overrun())
         return 2 if waits else _PROCESS
@@ -169,19 +212,21 @@ class _Progress:
             case Begin(at):
                 self._begin(at)
             case Skip(at):
-                self.apply(facts.StepSkipped(at.key, self._done_with(at)))
+                self.apply(facts.StepSkipped(at.key, at.accounts_for(self.run.step_results)))
             case Refuse(at, error):
                 self._refuse(at, error)
             case Complete(at, output):
-                self.apply(facts.StepDone(at.key, output, steps=self._done_with(at)))
+                self.take(
+                    facts.StepDone(at.key, output, steps=at.accounts_for(self.run.step_results))
+                )
             case Judge(at, error, late, permanent):
                 how = {"timed_out": late, "permanent": permanent}
                 self.apply(after_failure(self.run, at.step, at.key, error, self.now, **how))
             case Fail(at, cause):
-                self._fail(at, cause)
+                self.apply(*failing_container(self.run, at, cause))
             case Break(cause):
-                self._fail_with(cause, cause.through)
-                self.apply(facts.Failed(cause.error, cause.key, cause.timed_out))
+                self.apply(*failing_through(self.run, cause, cause.through))
+                self._end_as_failed(cause.error, cause.key, cause.timed_out)
 
     def _begin(self, at: Node) -> None:
         key = at.key
@@ -194,6 +239,10 @@ class _Progress:
                 self.apply(facts.ContainerStarted(key, self._after(timeout)))
             case LoopStep() as step:
                 self._enter_loop(at, step)
+            case SwitchStep() as step:
+                self._enter_switch(at, step)
+            case DataStep() as step:
+                self._give(at, step)
             case ChildStep() as step:
                 self._start_child(at, step)
             case AiStep() if (over := self._overrun()) is not None:
@@ -204,29 +253,21 @@ class _Progress:
                 self.effects.append(StartStep(key, begun.attempts, begun.postponed))
 
     def _ask_for_budget(self, at: Node, over: Overrun) -> None:
-        """The budget is exceeded: the step fails, or an approval asks for more. BU-1, BU-2."""
+        """
+        The budget is exceeded: the step fails, or an approval asks for more. BU-1, BU-2, EX-32.
+        """
         budget = self.definition.budget
-        if budget is None or not over.extendable or budget.on_exceeded is OnExceeded.FAIL:
+        final = self.run.failing is not None or not over.extendable
+        if budget is None or final or budget.on_exceeded is OnExceeded.FAIL:
             self._refuse(at, over.why)
             return
-        if (open := self._open_budget_question()) is not None:
+        if (open := open_budget_question(self.run, self.definition)) is not None:
             self.apply(facts.BudgetReached(at.key, open))
             return
         id = self.new_id("appr")
         approval = ask_for_budget(self.run, at.key, over.why, id, self.now)
         self.apply(facts.BudgetReached(at.key, id))
         self.effects.append(OpenApproval(approval))
-
-    def _open_budget_question(self) -> str | None:
-        """
-        The open approval for more budget, if another step opened one: the budget is the
-        execution's. BU-4.
-        """
-        for key, result in self.run.step_results.items():
-            waits = result.status is StepStatus.AWAITING_APPROVAL
-            if waits and isinstance(self.definition.step(name_of(key)), AiStep):
-                return result.approval_id
-        return None
 
     def _ask(self, at: Node, step: ApprovalStep) -> None:
         id = self.new_id("appr")
@@ -240,7 +281,7 @@ class _Progress:
             self._refuse(at, str(failed))
             return
         self.apply(facts.ApprovalOpened(at.key, id))
-        attached = keys_seen(self.definition, self.run, at.prefix, step.attachments)
+        attached = keys_seen(self.run, at.prefix, step.attachments)
         self.effects.append(OpenApproval(approval, attached))
         if approval.status is ApprovalStatus.APPROVED:
             self.apply(facts.Approved(at.key, id, step_output(approval)))
@@ -259,6 +300,30 @@ class _Progress:
         else:
             self.apply(facts.ContainerStarted(at.key, self._after(step.timeout_ms), items))
 
+    def _enter_switch(self, at: Node, step: SwitchStep) -> None:
+        """The switch keeps which case holds now, whatever changes later. FL-13."""
+        fill = self._fill(at)
+        for number, case in enumerate(step.cases):
+            try:
+                holds = truthy(fill(case.when))
+            except TemplateFailed as failed:
+                self._refuse(at, f"cases[{number}].when: {failed}")
+                return
+            if holds:
+                break
+        else:
+            number = len(step.cases)
+        self.apply(facts.ContainerStarted(at.key, self._after(step.timeout_ms), case=number))
+
+    def _give(self, at: Node, step: DataStep) -> None:
+        """The value is masked like what a program prints. FL-12, SC-1."""
+        try:
+            value = self._fill(at)(step.value)
+        except TemplateFailed as failed:
+            self._refuse(at, f"value: {failed}")
+            return
+        self.take(facts.DataGiven(at.key, mask(value, secret_values(self.run))))
+
     def _start_child(self, at: Node, step: ChildStep) -> None:
         id, fill = self.new_id("exec"), self._fill(at)
         try:
@@ -275,60 +340,42 @@ class _Progress:
         return lambda value: self.render(value, names, limit)
 
     def _refuse(self, at: Node, error: str) -> None:
-        steps = self._done_with(at) if at.step.continue_on_error else 0
+        steps = at.accounts_for(self.run.step_results) if at.step.continue_on_error else 0
         self.apply(facts.StepFailed(at.key, error, steps=steps))
-
-    def _fail(self, at: Node, cause: Failure) -> None:
-        """
-        The container fails with a step inside it; what still runs in it is stopped. FL-4, FL-7.
-        """
-        error, steps = cause.error, self._done_with(at)
-        failed = {cause.key, *(node.key for node in cause.through)}
-        rest = [key for key in unfinished(at, self.run.step_results) if key not in failed]
-        if rest:
-            self.apply(facts.StepsCancelled(tuple(rest), f"Step '{cause.key}' failed"))
-        if cause.key != at.key:
-            self._fail_with(cause, cause.through[:-1])
-            error = f"Step '{cause.key}' failed: {cause.error}"
-        self.apply(facts.StepFailed(at.key, error, cause.timed_out, steps))
-
-    def _fail_with(self, cause: Failure, through: tuple[Node, ...]) -> None:
-        """Fail a step for good, and its containers from the inside outwards."""
-        if self.run.step_results[cause.key].status is StepStatus.RUNNING:
-            self.apply(facts.StepFailed(cause.key, cause.error, cause.timed_out, steps=0))
-        error = f"Step '{cause.key}' failed: {cause.error}"
-        for node in through:
-            self.apply(facts.StepFailed(node.key, error, cause.timed_out, steps=0))
 
     def _is_too_much(self, at: Node) -> bool:
         """Too many step results end the execution, whatever the definition tolerates. FL-9."""
-        results = self.run.step_results
-        count = len(results) + len(self.run.put_aside)
-        if count < MAX_STEP_RESULTS or at.key in results:
+        if (error := too_many(self.run, at.key)) is None:
             return False
-        error = f"the execution has {MAX_STEP_RESULTS} step results; it may not have more"
-        self.apply(facts.Failed(error, at.key))
+        self._end_as_failed(error, at.key)
         return True
 
-    def _done_with(self, at: Node) -> int:
+    def _end_as_failed(
+        self, error: str, step_name: str | None = None, timed_out: bool = False
+    ) -> None:
         """
-        How many steps its end accounts for: the step, and those inside that were not counted yet.
+        It fails: at once, or once its `onFailure` steps have run; what fails in these is told by
+        their results. EX-10, EX-31.
         """
-        if at.prefix:
-            return 1
-        results = self.run.step_results
-        counted = (results[name] for name in _held(at.step) if name in results)
-        return _size(at.step) - sum(one.steps for one in counted if one.status in ENDED)
+        if self.run.failing is not None:
+            self.apply(facts.FailureHandled(self.run.failing))
+        elif self.definition.on_failure:
+            self.apply(facts.Failing(error, step_name, timed_out))
+        else:
+            self.apply(facts.Failed(error, step_name, timed_out))
 
     def _after(self, timeout: DurationMs | None) -> EpochMs | None:
         return None if timeout is None else later(self.now, timeout)
 
     def finish(self) -> None:
-        """Every step has ended: compute the output now. EX-8."""
+        """Every step has ended: compute the output now, unless it is going to fail. EX-8, EX-31."""
+        if self.run.failing is not None:
+            self.apply(facts.FailureHandled(self.run.failing))
+            return
         try:
             output: Json = output_of(self.definition, self.run, self.render)
         except TemplateFailed as failed:
-            self.apply(facts.Failed(f"output: {failed}"))
+            self._end_as_failed(f"output: {failed}")
             return
         self.apply(facts.Finished(output))
 
@@ -350,18 +397,3 @@ class _Progress:
 
 
 _PROCESS = 3
-
-
-def _size(step: Step) -> int:
-    """The number of steps in it, itself included."""
-    return sum(1 for _ in walk((step,)))
-
-
-def _held(step: Step) -> tuple[str, ...]:
-    """
-    Names of the steps inside it that have a result of their own, which steps in loops have not.
-    """
-    if isinstance(step, LoopStep):
-        return ()
-    inside = (one for _, steps in lists_of(step) for one in steps)
-    return tuple(name for one in inside for name in (one.name, *_held(one)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from wfcore.errors import NotFound
 from wfcore.model.execution import Awaits, Execution, ExecutionStatus, StepResult, StepStatus
-from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, lists_of
+from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, SwitchStep, lists_of
 from wfcore.rules.execution.actions import Node
 from wfcore.rules.execution.plan import branches_of
 from wfcore.time import EpochMs, later
@@ -21,7 +21,7 @@ def kept_results(run: Execution, definition: Definition, now: EpochMs) -> Result
     """
     The results of the finished steps before the first unfinished one. If that one is a container,
     also the finished steps in each of its branches and rounds; the container itself begins *now*
-    and continues with them, and a loop keeps its items.
+    and continues with them; a loop keeps its items, and a switch its case.
 
     Raises `NotFound` if *run* is in a state that cannot be redriven.
     """
@@ -57,10 +57,17 @@ def _entered(
 ) -> Iterator[tuple[str, StepResult]]:
     """Of an unfinished container, what is kept: its finished steps."""
     step = at.step
-    if not isinstance(step, ParallelStep | LoopStep) or not result.tries:
+    if not isinstance(step, ParallelStep | LoopStep | SwitchStep) or not result.tries:
         return
     until = None if step.timeout_ms is None else later(now, step.timeout_ms)
-    anew = StepResult(StepStatus.RUNNING, now, awaits=Awaits.STEPS, until=until, items=result.items)
+    anew = StepResult(
+        StepStatus.RUNNING,
+        now,
+        awaits=Awaits.STEPS,
+        until=until,
+        items=result.items,
+        case=result.case,
+    )
     yield at.key, anew
     for steps, prefix in branches_of(at, result):
         yield from _kept(steps, prefix, results, now)

@@ -1,10 +1,14 @@
 """What follows an attempt that failed or could not begin. DF-9, EX-10, EX-27."""
 
-from wfcore.model.execution import Execution
+from collections.abc import Iterable, Iterator
+
+from wfcore.model.execution import Execution, StepStatus
 from wfcore.model.workflow import Retry, Step
 from wfcore.rules.backoff import Backoff, draw
 from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.actions import Failure, Node
 from wfcore.rules.execution.machine import Fact
+from wfcore.rules.execution.plan import unfinished
 from wfcore.time import DAY, SECOND, EpochMs, later
 
 MAX_RETRY_WAIT = DAY
@@ -63,3 +67,27 @@ def lasting_postponement(run: Execution, step: Step, key: str, why: str, now: Ep
         return end_badly(step, key, f"could not be started in {tries} tries: {why}", False)
     told = f"{why} (try {tries} of {MOST_TRIES}; after the last one the step fails)"
     return postponement(run, key, told, now)
+
+
+def failing_container(run: Execution, at: Node, cause: Failure) -> Iterator[Fact]:
+    """
+    The container fails with a step inside it; what still runs in it is stopped. FL-4, FL-7.
+    """
+    error, steps = cause.error, at.accounts_for(run.step_results)
+    failed = {cause.key, *(node.key for node in cause.through)}
+    rest = [key for key in unfinished(at, run.step_results) if key not in failed]
+    if rest:
+        yield facts.StepsCancelled(tuple(rest), f"Step '{cause.key}' failed")
+    if cause.key != at.key:
+        yield from failing_through(run, cause, cause.through[:-1])
+        error = f"Step '{cause.key}' failed: {cause.error}"
+    yield facts.StepFailed(at.key, error, cause.timed_out, steps)
+
+
+def failing_through(run: Execution, cause: Failure, through: Iterable[Node]) -> Iterator[Fact]:
+    """A step fails for good, and the containers *through* from the inside outwards."""
+    if run.step_results[cause.key].status is StepStatus.RUNNING:
+        yield facts.StepFailed(cause.key, cause.error, cause.timed_out, steps=0)
+    error = f"Step '{cause.key}' failed: {cause.error}"
+    for node in through:
+        yield facts.StepFailed(node.key, error, cause.timed_out, steps=0)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 from wfcore.model.execution import ENDED, Execution, StepResult
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import Definition, LoopStep, Named
+from wfcore.model.workflow import ON_FAILURE, Definition, LoopStep, Named
 
 Names = Mapping[str, Json]
 
@@ -34,7 +34,7 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
     The names visible to templates where keys begin with *prefix*. FL-2.
 
     A step that has not begun is not visible, unless the container that holds it has ended without
-    it.
+    it, or the execution is going to fail: then its `onFailure` steps see the `error`, too. EX-31.
     """
     steps: dict[str, Json] = {}
     _see(steps, definition.frames[""], run, "")
@@ -43,6 +43,11 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
         "steps": steps,
         "execution": {"id": run.id, "workflowId": run.workflow_id},
     }
+    if run.failing is not None:
+        for named in definition.frames[""]:
+            steps.setdefault(named.name, _NEVER_BEGUN)
+        _see(steps, definition.frames[ON_FAILURE], run, "")
+        known["error"] = run.failing.error
     if not prefix:
         return known
     items: dict[str, Json] = {}
@@ -58,9 +63,7 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
     return {**items, **known, "variables": {**run.variables, **items}}
 
 
-def keys_seen(
-    definition: Definition, run: Execution, prefix: str, names: Collection[str]
-) -> tuple[str, ...]:
+def keys_seen(run: Execution, prefix: str, names: Collection[str]) -> tuple[str, ...]:
     """
     The keys of the steps *names* that have begun, as seen where keys begin with *prefix*: of the
     innermost frame that holds the name. FL-2, AP-29.

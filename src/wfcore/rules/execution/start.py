@@ -1,16 +1,49 @@
-"""A new execution, as it is stored before anybody is told of it. EX-1."""
+"""
+A new execution, as it is stored before anybody is told of it. EX-1, EX-34.
 
-from collections.abc import Mapping
+Where no worker is needed at first, what it does by itself is decided before it is stored: one
+record, written once, instead of one that a worker takes, decodes and writes again. Decision 200.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from hashlib import sha256
 from typing import Required, TypedDict
 
-from wfcore.effects import Outcome, WakeRunner
+from wfcore.effects import Outcome, StartChild, StartStep, WakeRunner
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, TriggerSource, evolve
 from wfcore.model.json import JsonObject
-from wfcore.model.workflow import CodeStep, Definition, Workflow
+from wfcore.model.trace import Trace
+from wfcore.model.work import SCRIPTS
+from wfcore.model.workflow import (
+    AiStep,
+    ApprovalStep,
+    ChildStep,
+    CodeStep,
+    Definition,
+    DelayStep,
+    Language,
+    Runtime,
+    Step,
+    Workflow,
+    needs_worker,
+    walk,
+)
 from wfcore.rules.execution.budget import total
+from wfcore.rules.execution.fold_steps import held_by
+from wfcore.rules.execution.machine import Claimed
+from wfcore.rules.execution.plan import Render
+from wfcore.rules.execution.proceed import NewId, proceed
 from wfcore.rules.variables import bind
 from wfcore.time import EpochMs
+
+
+def id_for(cause: str) -> str:
+    """
+    The id of the one execution that *cause* starts. Whoever starts it again makes a record with
+    the same id, which a store refuses. EX-17, SH-11.
+    """
+    return f"exec_{sha256(cause.encode()).hexdigest()[:26]}"
 
 
 class Start(TypedDict, total=False):
@@ -38,6 +71,8 @@ class Start(TypedDict, total=False):
     parent_id: str | None
     parent_step: str | None
     root_source: TriggerSource | None
+    request_id: str | None
+    trace: Trace | None
 
 
 NOTHING: JsonObject = {}
@@ -47,14 +82,42 @@ NETWORK = "network"
 """The capability of a worker that lets code use the network where its step says so."""
 
 
+def language_word(language: Language, runtime: Runtime | None = None) -> str:
+    """The capability of a worker that has an interpreter of *language*, or this one of several."""
+    return f"language:{language}:{runtime}" if runtime else f"language:{language}"
+
+
+def label_word(label: str) -> str:
+    """The capability of a worker that carries *label*."""
+    return f"label:{label}"
+
+
 def capabilities_of(definition: Definition) -> tuple[str, ...]:
     """
-    What a worker must be able to do to run every step, as words in alphabetical order:
-    `language:python` and so on, and `NETWORK`. See `Store.claim`; decision 100.
+    What a worker must be able to do to run every step, as words in alphabetical order: languages,
+    labels, and `NETWORK`. See `Store.claim`; decisions 100 and 173.
     """
-    code = [step for step in definition.walk() if isinstance(step, CodeStep)]
-    words = {f"language:{step.language}" for step in code}
+    steps = [step for step in definition.walk() if isinstance(step, CodeStep | AiStep)]
+    code = [step for step in steps if isinstance(step, CodeStep)]
+    words = {language_word(step.language, step.runtime) for step in code}
+    words |= {label_word(label) for step in steps for label in step.labels}
     return tuple(sorted(words | {NETWORK for step in code if step.network}))
+
+
+def capabilities_with(
+    labels: Iterable[str],
+    lacking: Collection[Language] = (),
+    runtimes: Mapping[Language, Collection[Runtime]] | None = None,
+) -> frozenset[str]:
+    """
+    What a worker with these labels is able to do, without the languages that it lacks. *runtimes*:
+    those that steps may name there, by language; None: any.
+    """
+    words = {language_word(one) for one in Language if one not in lacking}
+    for language in SCRIPTS:
+        named = Runtime if runtimes is None else runtimes.get(language, ())
+        words |= {language_word(language, one) for one in named}
+    return frozenset(words | {label_word(one) for one in labels} | {NETWORK})
 
 
 def accept(
@@ -91,6 +154,41 @@ def accept(
         variables=bind(definition, run.variables),
         secrets=tuple(sorted(definition.secrets.union(run.secrets))),
         granted=total(kept) if kept else None,
+        outputs_size=sum(map(held_by, kept)),
     )
     data = {"workflowId": workflow.id, "triggerSource": run.trigger_source.value, **about}
     return Outcome(run, (Event(id, 1, now, EventKind.EXECUTION_PENDING, data),), (WakeRunner(),))
+
+
+def begun_alone(
+    accepted: Outcome[Execution],
+    definition: Definition,
+    now: EpochMs,
+    render: Render,
+    new_id: NewId,
+    most: int,
+) -> Outcome[Execution]:
+    """
+    An accepted execution after its first turn, if that turn starts nothing: with the events and
+    effects that it would have if a worker had taken it at once. Otherwise *accepted* as it is,
+    which a worker takes. EX-34.
+
+    One with a concurrency group waits for its place: whether it gets one is for the claim to say.
+    """
+    run = accepted.record
+    if run.concurrency_group is not None or not _rest_alone(definition.steps):
+        return accepted
+    turn = proceed(run, definition, now, render, new_id, Claimed(), most=most)
+    if any(isinstance(effect, StartStep | StartChild) for effect in turn.effects):
+        return accepted
+    return Outcome(turn.record, accepted.events + turn.events, turn.effects)
+
+
+def _rest_alone(steps: Iterable[Step]) -> bool:
+    """Whether these end, or wait for somebody or an instant, before one of them starts anything."""
+    for step in steps:
+        if any(needs_worker(inner) or isinstance(inner, ChildStep) for _, inner in walk((step,))):
+            return False
+        if isinstance(step, ApprovalStep | DelayStep):
+            return True
+    return True

@@ -11,8 +11,9 @@ from wfcore.model.workflow import Definition
 from wfcore.rules.execution.interruption import MAX_RESUMES, obstacle
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.queue import GroupAhead, Queue, in_the_group, in_the_queue
-from wfcore.rules.explain.steps import Known, said, steps
+from wfcore.rules.explain.steps import Known, steps
 from wfcore.rules.masking import mask_text, secret_values
+from wfcore.rules.phrase import phrase
 from wfcore.time import EpochMs
 
 
@@ -48,7 +49,8 @@ def is_due(run: Execution, now: EpochMs) -> bool:
 
 def _server(around: Around) -> Iterator[Line]:
     if around.serving is False:
-        yield Line(Why.NO_SERVER, "No server is running here; wfcore serve goes on with it.")
+        text = phrase("No server is running here; wfcore serve goes on with it.")
+        yield Line(Why.NO_SERVER, text)
 
 
 def _open(run: Execution, around: Around, now: EpochMs) -> Iterator[Line]:
@@ -57,45 +59,71 @@ def _open(run: Execution, around: Around, now: EpochMs) -> Iterator[Line]:
         return
     if is_due(run, now):
         yield from list(in_the_group(run, around.group)) or in_the_queue(run, around.queue)
+    if run.failing is not None:
+        error = mask_text(run.failing.error, secret_values(run))
+        text = phrase("It will fail after its `onFailure` steps: {error}", error=error)
+        yield Line(Why.FAILING, text, step_name=run.failing.reason.step_name)
     told = list(steps(run, Known(around.definition, around.approvals, around.children)))
     yield from told
     if not told and run.worker is not None:
-        yield Line(Why.MOVING, "A worker has it and is taking it to its next step.")
+        yield Line(Why.MOVING, phrase("A worker has it and is taking it to its next step."))
     yield from _next(run, around.definition)
 
 
 def _interrupted(run: Execution, definition: Definition | None) -> Iterator[Line]:
     """EX-11 to EX-14, EX-24 and EX-25, in the words of an answer."""
     step = run.status_reason.step_name if run.status_reason else None
-    what = f"step '{step}'" if step else "a step"
-    text = f"The worker stopped while {what} was running; how much of it was done is unknown."
-    yield Line(Why.INTERRUPTED, text, step_name=step)
+    yield Line(Why.INTERRUPTED, _stopped(step), step_name=step)
     why = obstacle(run, definition)
     if why is None:
-        count = f"{run.resumes + 1} of at most {MAX_RESUMES}"
-        text = f"The service takes it up again by itself: resumption {count}."
+        text = phrase(
+            "The service takes it up again by itself: resumption {count} of at most {most}.",
+            count=run.resumes + 1,
+            most=MAX_RESUMES,
+        )
         yield Line(Why.WILL_RESUME, text, run.due_at)
         return
-    when = f" at {said(run.due_at)}" if run.due_at is not None else ""
-    yield Line(Why.WILL_FAIL, f"It is not resumed: {why}. It is FAILED{when}.", run.due_at)
+    if run.due_at is None:
+        text = phrase("It is not resumed: {why}. It is FAILED.", why=why)
+    else:
+        text = phrase(
+            "It is not resumed: {why}. It is FAILED at {until}.", why=why, until=run.due_at
+        )
+    yield Line(Why.WILL_FAIL, text, run.due_at)
     yield redrive()
+
+
+def _stopped(step: str | None) -> str:
+    if step is None:
+        return phrase(
+            "The worker stopped while a step was running; how much of it was done is unknown."
+        )
+    return phrase(
+        "The worker stopped while step '{step}' was running; how much of it was done is unknown.",
+        step=step,
+    )
 
 
 def _next(run: Execution, definition: Definition | None) -> Iterator[Line]:
     """The first step of the sequence that has not begun."""
-    for step in definition.steps if definition else ():
+    if definition is None:
+        return
+    for step in definition.on_failure if run.failing else definition.steps:
         if step.name in run.step_results:
             continue
-        unless = ", unless its `when` is false" if step.when is not None else ""
-        first = "begins first" if not run.step_results else "comes next"
-        yield Line(Why.NEXT_STEP, f"Step '{step.name}' {first}{unless}.", step_name=step.name)
+        unless = phrase(", unless its `when` is false") if step.when is not None else ""
+        if run.step_results:
+            text = phrase("Step '{step}' comes next{unless}.", step=step.name, unless=unless)
+        else:
+            text = phrase("Step '{step}' begins first{unless}.", step=step.name, unless=unless)
+        yield Line(Why.NEXT_STEP, text, step_name=step.name)
         return
 
 
 def ended(run: Execution, approvals: Sequence[Approval]) -> Iterator[Line]:
     """The reason, and for an execution that did not complete, that it can be redriven."""
     if run.status is ExecutionStatus.COMPLETED:
-        yield Line(Why.COMPLETED, "Every step has ended; the result is there.")
+        yield Line(Why.COMPLETED, phrase("Every step has ended; the result is there."))
         return
     step = run.status_reason.step_name if run.status_reason else None
     if run.status is ExecutionStatus.FAILED:
@@ -109,7 +137,7 @@ def ended(run: Execution, approvals: Sequence[Approval]) -> Iterator[Line]:
 
 def redrive() -> Line:
     """What helps after any end other than completion. EX-17."""
-    text = "A redrive makes a new execution that begins at the first unfinished step."
+    text = phrase("A redrive makes a new execution that begins at the first unfinished step.")
     return Line(Why.CAN_REDRIVE, text)
 
 
@@ -118,16 +146,25 @@ def _cancelled(run: Execution, approvals: Sequence[Approval]) -> str:
         case StatusReason(code=ReasonCode.APPROVAL_REJECTED, approval_id=id):
             return _rejected(run, id, approvals)
         case StatusReason(code=ReasonCode.APPROVAL_TIMEOUT, approval_id=id):
-            return f"Nobody decided approval {id} in time; that counts as a rejection."
+            return phrase(
+                "Nobody decided approval {approval} in time; that counts as a rejection.",
+                approval=id,
+            )
         case StatusReason(code=ReasonCode.PARENT_CANCELLED):
-            return "The execution that started it has ended, and took it along."
+            return phrase("The execution that started it has ended, and took it along.")
         case _:
-            return "Somebody asked for its end."
+            return phrase("Somebody asked for its end.")
 
 
 def _rejected(run: Execution, id: str | None, approvals: Sequence[Approval]) -> str:
     approval = next((one for one in approvals if one.id == id), None)
-    by = f" by {approval.decided_by}" if approval and approval.decided_by else ""
+    by = approval.decided_by if approval else None
     comment = mask_text(approval.comment or "", secret_values(run)) if approval else ""
-    why = f": {comment}" if comment else "."
-    return f"Approval {id} was rejected{by}{why}"
+    facts = {"approval": id, "by": by, "comment": comment}
+    if by and comment:
+        return phrase("Approval {approval} was rejected by {by}: {comment}", **facts)
+    if by:
+        return phrase("Approval {approval} was rejected by {by}.", **facts)
+    if comment:
+        return phrase("Approval {approval} was rejected: {comment}", **facts)
+    return phrase("Approval {approval} was rejected.", **facts)

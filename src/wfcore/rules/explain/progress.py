@@ -63,7 +63,7 @@ def rows(run: Execution, definition: Definition, axis: Axis, now: EpochMs) -> tu
         by_name[name_of(key)].append((key, result))
     return tuple(
         _row(step, depth, loops, by_name[step.name], axis, now)
-        for step, depth, loops in _walk(definition.steps, 0, ())
+        for step, depth, loops in _walk((*definition.steps, *definition.on_failure), 0, ())
     )
 
 

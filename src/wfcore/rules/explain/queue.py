@@ -5,9 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.explanation import Line, Why
+from wfcore.model.node import Node
 from wfcore.rules.auth.access import sees_execution
+from wfcore.rules.phrase import phrase
+from wfcore.time import MINUTE, DurationMs, EpochMs
 
 _NAMED = 5
 
@@ -15,7 +18,8 @@ _NAMED = 5
 @frozen
 class Queue:
     """
-    The executions that workers hold now; each worker has so many slots (`places`).
+    The executions that workers hold now; each worker has so many slots (`places`). `nodes`: the
+    workers that are alive, as far as they have announced themselves.
 
     `asker`: the account that asks (None: the operator, who sees everything).
     """
@@ -23,6 +27,7 @@ class Queue:
     held: Sequence[Execution]
     places: int
     asker: str | None = None
+    nodes: Sequence[Node] = ()
 
 
 @frozen
@@ -43,36 +48,75 @@ def in_the_group(run: Execution, ahead: GroupAhead | None) -> Iterator[Line]:
     """Says that *run* waits for others of its concurrency group to end, if it does. CC-2."""
     if run.fence > 0 or ahead is None or ahead.held < ahead.limit:
         return
-    runs = "1 execution runs" if ahead.limit == 1 else f"{ahead.limit} executions run"
-    ended = "1 has" if ahead.held == 1 else f"{ahead.held} have"
-    text = (
-        f"Of '{run.workflow_name}' at most {runs} at once, and {ended} not ended. "
-        "It begins when there is room, after those that came before it."
-    )
-    yield Line(Why.LIMIT_REACHED, text)
+    yield Line(Why.LIMIT_REACHED, _full(run.workflow_name, ahead))
     for one in _visible(ahead.holders, ahead.asker)[:_NAMED]:
-        yield Line(
-            Why.LIMIT_REACHED, f"One of them is {one.id}, {one.status}.", execution_id=one.id
+        text = phrase(
+            "One of them is {execution}, {status}.",
+            execution=f"execution {one.id}",
+            status=one.status,
         )
+        yield Line(Why.LIMIT_REACHED, text, execution_id=one.id)
+
+
+def _full(workflow: str, ahead: GroupAhead) -> str:
+    facts = {"workflow": workflow, "limit": ahead.limit, "held": ahead.held}
+    if ahead.held == 1:
+        return phrase(
+            "Of '{workflow}' at most {limit} execution runs at once, and {held} has not ended. "
+            "It begins when there is room, after those that came before it.",
+            **facts,
+        )
+    if ahead.limit == 1:
+        return phrase(
+            "Of '{workflow}' at most {limit} execution runs at once, and {held} have not ended. "
+            "It begins when there is room, after those that came before it.",
+            **facts,
+        )
+    return phrase(
+        "Of '{workflow}' at most {limit} executions run at once, and {held} have not ended. "
+        "It begins when there is room, after those that came before it.",
+        **facts,
+    )
+
+
+NOBODY_FOR = DurationMs(5 * MINUTE)
+"""How long an execution waits for a node that is able to run it before people are told. NT-9."""
+
+
+def waits_for_a_node(run: Execution, nodes: Sequence[Node], now: EpochMs) -> bool:
+    """
+    Whether *run* is due, has been for `NOBODY_FOR`, and none of *nodes*, those that are alive,
+    would take it. Not where there are none: that is told of the service, not of each execution.
+    """
+    late = run.due_at is not None and run.due_at <= now - NOBODY_FOR
+    waits = run.status is ExecutionStatus.PENDING and run.worker is None
+    return late and waits and bool(nodes) and not any(node.takes(run) for node in nodes)
 
 
 def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
     """What keeps *run*, which is due, from being claimed. Names only what the caller sees. XP-2."""
+    if queue is not None and queue.nodes and not any(node.takes(run) for node in queue.nodes):
+        yield Line(Why.NOBODY_ABLE, _lacking(run, queue.nodes))
+        return
     workers = Counter(one.worker for one in queue.held) if queue else Counter[str | None]()
     if queue is None or not workers:
         yield _DUE
         return
     free = {worker: queue.places - count for worker, count in workers.items()}
     if max(free.values()) <= 0:
-        text = f"All {workers.total()} places are taken: {_takers(queue)}."
+        text = phrase(
+            "All {count} places are taken: {takers}.", count=workers.total(), takers=_takers(queue)
+        )
         yield Line(Why.PLACES_TAKEN, text)
         yield from _each(queue)
     elif all(_is_kept(run, queue, worker, left) for worker, left in free.items()):
         mine = sum(one.owner_id == run.owner_id for one in queue.held)
-        text = (
-            f"The account holds {mine} of {queue.places * len(workers)} places; the last free one "
+        text = phrase(
+            "The account holds {mine} of {all} places; the last free one "
             "is kept for accounts that hold none, while others have had work lately. It goes on "
-            "when another execution ends or rests."
+            "when another execution ends or rests.",
+            mine=mine,
+            all=queue.places * len(workers),
         )
         yield Line(Why.ACCOUNT_SHARE_USED, text)
         yield from _each(queue, run.owner_id)
@@ -80,7 +124,36 @@ def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
         yield _DUE
 
 
-_DUE = Line(Why.DUE, "It is due: a worker takes it at once.")
+def _lacking(run: Execution, nodes: Sequence[Node]) -> str:
+    """What it needs, and which of that no running worker offers."""
+    taking = [node for node in nodes if not node.draining]
+    if not taking:
+        return phrase(
+            "Every running worker is draining and takes nothing new (wfcore nodes drain)."
+        )
+    offered = {word for node in taking for word in node.able or ()}
+    missing = [word for word in run.capabilities if word not in offered]
+    needs = words_of(run.capabilities)
+    if missing:
+        return phrase(
+            "No running worker offers everything that it needs: {needs}. None offers {missing}. "
+            "It begins once one that does is running.",
+            needs=needs,
+            missing=words_of(missing),
+        )
+    return phrase(
+        "No running worker offers everything that it needs: {needs}. "
+        "No single one offers all of it. It begins once one that does is running.",
+        needs=needs,
+    )
+
+
+def words_of(capabilities: Sequence[str]) -> str:
+    """What an execution needs of the node that runs it, for people: `language ruby, label gpu`."""
+    return ", ".join(word.replace(":", " ") for word in capabilities)
+
+
+_DUE = Line(Why.DUE, phrase("It is due: a worker takes it at once."))
 
 
 def _is_kept(run: Execution, queue: Queue, worker: str | None, free: int) -> bool:
@@ -100,14 +173,24 @@ def _takers(queue: Queue) -> str:
     """How many slots each account holds; of other accounts only the number is told."""
     own = len(_visible(queue.held, queue.asker))
     others = len(queue.held) - own
-    parts = {f"{own} by executions that you see": own}
-    parts[f"{others} by those of other accounts"] = others
-    return ", ".join(part for part, count in parts.items() if count)
+    if not others:
+        return phrase("{own} by executions that you see", own=own)
+    if not own:
+        return phrase("{others} by those of other accounts", others=others)
+    return phrase(
+        "{own} by executions that you see, {others} by those of other accounts",
+        own=own,
+        others=others,
+    )
 
 
 def _each(queue: Queue, owner_id: str | None = None) -> Iterator[Line]:
     """Some of the holders, so that the caller can look at one or cancel it."""
     shown = [one for one in _visible(queue.held, queue.asker) if owner_id in (None, one.owner_id)]
     for one in shown[:_NAMED]:
-        text = f"A place is taken by {one.id} of '{one.workflow_name}'."
+        text = phrase(
+            "A place is taken by {execution} of '{workflow}'.",
+            execution=f"execution {one.id}",
+            workflow=one.workflow_name,
+        )
         yield Line(Why.PLACES_TAKEN, text, execution_id=one.id)

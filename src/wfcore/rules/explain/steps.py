@@ -3,7 +3,6 @@ What the steps of an open execution are doing or waiting for, one line for each 
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from attrs import frozen
 
@@ -13,6 +12,7 @@ from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import AiStep, CodeStep, Definition
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.masking import mask_text, secret_values
+from wfcore.rules.phrase import phrase, said
 from wfcore.time import EpochMs, later
 
 
@@ -42,24 +42,37 @@ def _running(run: Execution, name: str, result: StepResult, known: Known) -> Ite
         case None:
             yield _working(name, result, known)
         case Awaits.TIME:
-            end = said(result.until) if result.until is not None else "its end"
-            yield Line(Why.STEP_DELAYED, f"Step '{name}' waits until {end}.", result.until, name)
+            yield Line(Why.STEP_DELAYED, _delayed(name, result.until), result.until, name)
         case Awaits.CHILD:
             yield _waiting_for_child(name, result, known)
         case Awaits.STEPS:
             yield from _holding(run, name, result)
 
 
+def _delayed(name: str, until: EpochMs | None) -> str:
+    if until is None:
+        return phrase("Step '{step}' waits until its end.", step=name)
+    return phrase("Step '{step}' waits until {until}.", step=name, until=until)
+
+
 def _waiting_for_child(name: str, result: StepResult, known: Known) -> Line:
     child = next((one for one in known.children if one.id == result.child_id), None)
-    what = (
-        f"execution {child.id} of '{child.workflow_name}', which is {child.status}"
-        if child is not None
-        else "the execution that it started"
+    if child is None:
+        text = phrase(
+            "Step '{step}' waits for the execution that it started{limit}.",
+            step=name,
+            limit=_limit(result),
+        )
+        return Line(Why.CHILD_RUNNING, text, result.until, name)
+    text = phrase(
+        "Step '{step}' waits for {execution} of '{workflow}', which is {status}{limit}.",
+        step=name,
+        execution=f"execution {child.id}",
+        workflow=child.workflow_name,
+        status=child.status,
+        limit=_limit(result),
     )
-    text = f"Step '{name}' waits for {what}{_limit(result)}."
-    id = child.id if child is not None else None
-    return Line(Why.CHILD_RUNNING, text, result.until, name, execution_id=id)
+    return Line(Why.CHILD_RUNNING, text, result.until, name, execution_id=child.id)
 
 
 def _holding(run: Execution, name: str, result: StepResult) -> Iterator[Line]:
@@ -67,46 +80,70 @@ def _holding(run: Execution, name: str, result: StepResult) -> Iterator[Line]:
     What the steps inside a container do not say themselves: its rounds, and its timeout. FL-7.
     """
     if isinstance(result.items, list | tuple):
-        begun = {key.removeprefix(f"{name}.").partition(".")[0] for key in _inside(run, name)}
-        many = f"has begun {len(begun)} of {len(result.items)} rounds"
-        yield Line(Why.STEPS_RUNNING, f"Loop '{name}' {many}{_limit(result)}.", result.until, name)
+        inside = (key for key in run.step_results if key.startswith(f"{name}."))
+        begun = {key.removeprefix(f"{name}.").partition(".")[0] for key in inside}
+        text = phrase(
+            "Loop '{step}' has begun {begun} of {all} rounds{limit}.",
+            step=name,
+            begun=len(begun),
+            all=len(result.items),
+            limit=_limit(result),
+        )
+        yield Line(Why.STEPS_RUNNING, text, result.until, name)
     elif result.until is not None:
-        yield Line(Why.STEPS_RUNNING, f"Step '{name}' goes on{_limit(result)}.", result.until, name)
-
-
-def _inside(run: Execution, name: str) -> Iterator[str]:
-    return (key for key in run.step_results if key.startswith(f"{name}."))
+        text = phrase("Step '{step}' goes on{limit}.", step=name, limit=_limit(result))
+        yield Line(Why.STEPS_RUNNING, text, result.until, name)
 
 
 def _limit(result: StepResult) -> str:
-    return f"; its timeout ends it at {said(result.until)}" if result.until is not None else ""
+    if result.until is None:
+        return ""
+    return phrase("; its timeout ends it at {until}", until=result.until)
 
 
 def _working(name: str, result: StepResult, known: Known) -> Line:
     step = _timed(known.definition, name)
-    since = f"Step '{name}' is running, attempt {result.attempts}"
     if step is None or result.attempts > 1:  # only the first attempt's beginning is on record
-        return Line(Why.STEP_RUNNING, f"{since}.", step_name=name)
+        text = phrase(
+            "Step '{step}' is running, attempt {count}.", step=name, count=result.attempts
+        )
+        return Line(Why.STEP_RUNNING, text, step_name=name)
     until = later(result.started_at, step.timeout_ms)
-    text = f"{since}, since {said(result.started_at)}; its timeout ends it at {said(until)}."
+    text = phrase(
+        "Step '{step}' is running, attempt {count}, since {since}; its timeout ends it at {until}.",
+        step=name,
+        count=result.attempts,
+        since=result.started_at,
+        until=until,
+    )
     return Line(Why.STEP_RUNNING, text, until, step_name=name)
 
 
 def _retrying(run: Execution, name: str, result: StepResult) -> Line:
     assert result.retry_at is not None
     if result.error is None:
-        text = f"More budget was approved; step '{name}' starts at {said(result.retry_at)}."
+        text = phrase(
+            "More budget was approved; step '{step}' starts at {until}.",
+            step=name,
+            until=result.retry_at,
+        )
         return Line(Why.STEP_RETRYING, text, result.retry_at, step_name=name)
     error = mask_text(result.error, secret_values(run))
     if result.postponed:
-        text = (
-            f"Step '{name}' could not be started: {error}. Nothing of it has run; "
-            f"the next try is at {said(result.retry_at)}."
+        text = phrase(
+            "Step '{step}' could not be started: {error}. Nothing of it has run; "
+            "the next try is at {until}.",
+            step=name,
+            error=error,
+            until=result.retry_at,
         )
         return Line(Why.STEP_POSTPONED, text, result.retry_at, step_name=name)
-    text = (
-        f"Attempt {result.attempts} of step '{name}' failed ({error}); "
-        f"the next one starts at {said(result.retry_at)}."
+    text = phrase(
+        "Attempt {count} of step '{step}' failed ({error}); the next one starts at {until}.",
+        count=result.attempts,
+        step=name,
+        error=error,
+        until=result.retry_at,
     )
     return Line(Why.STEP_RETRYING, text, result.retry_at, step_name=name)
 
@@ -114,16 +151,21 @@ def _retrying(run: Execution, name: str, result: StepResult) -> Line:
 def _approval(name: str, result: StepResult, approvals: Sequence[Approval]) -> Line:
     found = (one for one in approvals if one.id == result.approval_id)
     approval = next((one for one in found if one.status is ApprovalStatus.PENDING), None)
-    text = f"Step '{name}' waits for a decision on approval {result.approval_id}"
     if approval is None:
-        return Line(Why.AWAITING_APPROVAL, f"{text}.", None, name, result.approval_id)
-    text += (
+        text = phrase(
+            "Step '{step}' waits for a decision on approval {approval}.",
+            step=name,
+            approval=result.approval_id,
+        )
+        return Line(Why.AWAITING_APPROVAL, text, None, name, result.approval_id)
+    told = (  # a page says this in words of its own, from the fields of the line
+        f"Step '{name}' waits for a decision on approval {result.approval_id}"
         f" by {_approvers(approval)}{_so_far(approval)}. Without one it counts as rejected at "
         f"{said(approval.expires_at)}, and the execution is CANCELLED."
     )
     return Line(
         Why.AWAITING_APPROVAL,
-        text,
+        told,
         approval.expires_at,
         name,
         approval.id,
@@ -156,8 +198,3 @@ def _timed(definition: Definition | None, name: str) -> CodeStep | AiStep | None
     except KeyError:
         return None
     return step if isinstance(step, CodeStep | AiStep) else None
-
-
-def said(at: EpochMs) -> str:
-    """An instant in words, in UTC and to the second."""
-    return f"{datetime.fromtimestamp(at / 1_000, UTC):%Y-%m-%d %H:%M:%SZ}"

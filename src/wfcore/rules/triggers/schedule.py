@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from attrs import frozen
 
 from wfcore.model.trigger import Missed, Timer, Trigger
+from wfcore.rules.execution.start import id_for
 from wfcore.time import HOUR, EpochMs, later
 
 LocalTimes = Callable[[datetime], datetime | None]
@@ -91,6 +92,28 @@ def due(at: EpochMs, now: EpochMs, grace_ms: int, missed: Missed, following: Fol
     while after is not None and after <= now:
         latest, after = after, following(after)
     return Due(latest, after)
+
+
+MOST_BACKFILLED = 200
+"""Instants of one backfill. SH-11."""
+
+
+def instants(following: Following, since: EpochMs, until: EpochMs) -> tuple[EpochMs, ...]:
+    """
+    The instants from *since* on and before *until*, in order; not more than one above
+    `MOST_BACKFILLED`, which says that there are too many. SH-11.
+    """
+    found: list[EpochMs] = []
+    at = following(later(since, -1))
+    while at is not None and at < until and len(found) <= MOST_BACKFILLED:
+        found.append(at)
+        at = following(at)
+    return tuple(found)
+
+
+def start_id(trigger: Trigger, at: EpochMs) -> str:
+    """The id of the execution that a schedule starts for one of its instants. SH-1, SH-11."""
+    return id_for(f"{trigger.id}@{at}")
 
 
 def timer_at(trigger: Trigger, at: EpochMs) -> Timer:

@@ -5,13 +5,17 @@ A trigger keeps its identity as long as it waits for the same thing: the same wo
 local times. Then it keeps its number of runs and its pending timers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from attrs import evolve, frozen
 
+from wfcore.errors import Problem
 from wfcore.model.access import Account, AccountStatus, Plan
+from wfcore.model.execution import Execution
+from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.trigger import (
     Chain,
+    Pause,
     Refusal,
     Schedule,
     Standing,
@@ -20,8 +24,9 @@ from wfcore.model.trigger import (
     TriggerSpec,
     TriggerState,
 )
-from wfcore.model.workflow import Workflow
+from wfcore.model.workflow import Definition, Workflow
 from wfcore.rules.definition.triggers import identity
+from wfcore.rules.definition.values import below
 from wfcore.rules.triggers.chain import MAX_DEPTH, exhausted
 from wfcore.time import EpochMs
 
@@ -80,6 +85,13 @@ def needs_plan(spec: TriggerSpec, plan: Plan) -> bool:
     return isinstance(spec, Schedule) and plan is Plan.FREE
 
 
+def beyond_plan(definition: Definition, plan: Plan) -> Iterator[Problem]:
+    """Each trigger of *definition* that an account of *plan* cannot have. SH-7."""
+    for at, spec in enumerate(definition.triggers):
+        if needs_plan(spec, plan):
+            yield Problem(below("triggers", at), "schedules need the plan PRO or above")
+
+
 def refusal(trigger: Trigger, timer: Timer, owner: Account | None, sees: bool) -> Refusal | None:
     """
     Why *trigger* starts nothing although *timer* is due; None if it may start.
@@ -88,6 +100,8 @@ def refusal(trigger: Trigger, timer: Timer, owner: Account | None, sees: bool) -
     """
     if blocked := blocked_by(trigger.spec, owner):
         return blocked
+    if trigger.pause is not None:
+        return Refusal.PAUSED
     if exhausted(trigger):
         return Refusal.MAX_RUNS
     if timer.depth > MAX_DEPTH:
@@ -111,6 +125,8 @@ def standing(
     """
     if blocked := blocked_by(trigger.spec, owner):
         return Standing(TriggerState.BLOCKED, SAYS[blocked], next_at)
+    if trigger.pause is not None:
+        return Standing(TriggerState.PAUSED, trigger.pause.why or SAYS[Refusal.PAUSED], next_at)
     if exhausted(trigger):
         return Standing(TriggerState.EXHAUSTED, SAYS[Refusal.MAX_RUNS], next_at)
     if isinstance(trigger.spec, Chain) and not watched:
@@ -122,6 +138,7 @@ def standing(
 
 
 SAYS: Mapping[Refusal, str] = {
+    Refusal.PAUSED: "It is paused",
     Refusal.MAX_RUNS: "It has started as often as `maxRuns` allows",
     Refusal.CHAIN_TOO_DEEP: f"The chain of workflows would be deeper than {MAX_DEPTH}",
     Refusal.PLAN_LIMIT: "Schedules need the plan PRO or above",
@@ -140,6 +157,29 @@ def ran(trigger: Trigger, now: EpochMs) -> Trigger:
     return evolve(trigger, runs=trigger.runs + 1, last_run_at=now)
 
 
+def ended(trigger: Trigger, run: Execution) -> Trigger:
+    """
+    The trigger after the end of an execution that it started. Only FAILED counts as a failure: what
+    was cancelled leaves their number as it is. SH-10.
+    """
+    failures = {S.COMPLETED: 0, S.FAILED: trigger.failures + 1}.get(run.status, trigger.failures)
+    return evolve(trigger, last_result=run.status, last_execution_id=run.id, failures=failures)
+
+
+def paused_by_failures(trigger: Trigger, now: EpochMs) -> Trigger | None:
+    """The trigger, paused because of its failures; None: it need not be. SH-10."""
+    most = trigger.spec.pause_after if isinstance(trigger.spec, Schedule) else None
+    if most is None or trigger.failures < most or trigger.pause is not None:
+        return None
+    times = "execution" if trigger.failures == 1 else f"{trigger.failures} executions in a row"
+    return evolve(trigger, pause=Pause(now, why=f"Its last {times} failed"))
+
+
+def resumed(trigger: Trigger) -> Trigger:
+    """The trigger as it starts again: its failures are counted from now on. SH-10."""
+    return evolve(trigger, pause=None, failures=0)
+
+
 def refused(trigger: Trigger, why: Refusal, now: EpochMs) -> Trigger:
     """The trigger after it was due and started nothing."""
     return evolve(trigger, refusal=why, refused_at=now)
@@ -151,8 +191,10 @@ _STANDING = frozenset({Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED, Refusal.UNRE
 def is_news(trigger: Trigger, why: Refusal) -> bool:
     """
     Whether to write this refusal to the audit log: a lasting reason is recorded once, and again
-    only after the trigger has started something.
+    only after the trigger has started something. That it is paused was told when it was.
     """
     since = trigger.last_run_at or 0
+    if why is Refusal.PAUSED:
+        return False
     told = trigger.refusal is why and (trigger.refused_at or 0) >= since
     return not (told and why in _STANDING)
