@@ -4,6 +4,9 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
+CHECKED = ("wfcore.usecases.", "wfserver.embedding.")
+"""Where the functions are whose arguments are looked at. Decision 181."""
+
 
 def exports(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """
@@ -27,6 +30,8 @@ def exports(package: str) -> tuple[list[str], Callable[[str], object], Callable[
             found = import_module(f"{home}.{name}")
         else:
             found = getattr(import_module(home), name)
+        if home.startswith(CHECKED) and not isinstance(found, type):
+            found = import_module("wfcore.usecases.arguments").checked(found)
         setattr(sys.modules[package], name, found)
         return found
 

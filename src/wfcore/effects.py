@@ -71,6 +71,13 @@ class SetTimers:
 
 
 @frozen
+class TellTrigger:
+    """IN UNIT: an execution has ended; the trigger that started it keeps how. SH-10."""
+
+    trigger_id: str
+
+
+@frozen
 class StartStep:
     """
     HINT to the worker that holds the lease: this step is recorded as begun, run it now.
@@ -120,6 +127,7 @@ Effect: TypeAlias = (
     | WithdrawApprovals
     | CallBack
     | SetTimers
+    | TellTrigger
     | StartChild
     | CancelChildren
     | TellParent

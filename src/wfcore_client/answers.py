@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -69,7 +69,7 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
 def _object(shape: Any) -> Callable[[Any], Any]:
     hints = get_type_hints(shape)
     readers = [(one.name, _wire_name(one.name), _reader(hints[one.name])) for one in fields(shape)]
-    optional = {one.name for one in fields(shape) if one.default is None}
+    optional = {one.name for one in fields(shape) if one.default is not MISSING}
 
     def read(value: Any) -> Any:
         return shape(

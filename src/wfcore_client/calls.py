@@ -185,6 +185,28 @@ def redrive(id: str, wait_s: int | None = None) -> Call[shapes.StartView]:
     return _post("/api/v1/executions/{id}/redrive", shapes.StartView, {"id": id}, wait=wait_s)
 
 
+def open_gate(
+    message: str,
+    groups: Sequence[JsonObject] | None = None,
+    approvers: Sequence[str] | None = None,
+    timeout_ms: int | None = None,
+    *,
+    idempotency_key: str | None = None,
+    wait_s: int | None = None,
+) -> Call[shapes.GateView]:
+    """
+    Ask people, without a workflow. With *wait_s* the answer comes when they have decided, at the
+    latest then. *groups*: of rows, with `name`, `rows`, and `columns` as in a definition.
+    """
+    body = _given(message=message, groups=groups, approvers=approvers, timeout=timeout_ms)
+    return once(_post("/api/v1/gates", shapes.GateView, {}, body, wait=wait_s), idempotency_key)
+
+
+def gate(id: str, wait_s: int | None = None) -> Call[shapes.GateView]:
+    """What people decided; with *wait_s* as soon as they have, at the latest then."""
+    return _get("/api/v1/gates/{id}", shapes.GateView, {"id": id}, wait=wait_s)
+
+
 def list_approvals(
     status: ApprovalStatus | Sequence[ApprovalStatus] | None = None,
     page: int = 1,
@@ -263,6 +285,18 @@ def delegate(id: str, to: str, until: int | None = None) -> Call[shapes.Approval
     """Let *to* decide in your place, *until* an instant in ms, or until the approval expires."""
     path = "/api/v1/approvals/{id}/delegate"
     return _post(path, shapes.ApprovalDetail, {"id": id}, _given(to=to, until=until))
+
+
+def decide_several(
+    decisions: Sequence[JsonObject], comment: str | None = None
+) -> Call[shapes.DecisionResults]:
+    """
+    Decide up to 50 approvals as they stand, each by itself: objects with `approvalId`, `decision`
+    and, to approve, `expectedItemsHash`. *comment* goes with every one.
+    """
+    path = "/api/v1/approvals/decisions"
+    body = {"decisions": [dict(one) for one in decisions], **_given(comment=comment)}
+    return _post(path, shapes.DecisionResults, {}, body)
 
 
 def list_artifacts(execution_id: str) -> Call[shapes.ArtifactList]:

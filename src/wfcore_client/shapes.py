@@ -72,6 +72,11 @@ class DelegationView:
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalHead:
+    """
+    `canDecide`: whether the reader may approve it now, and if not, `whyNot`. These and
+    `workflowName` are null where nobody in particular reads.
+    """
+
     id: str
     execution_id: str
     workflow_id: str
@@ -97,6 +102,10 @@ class ApprovalHead:
     stages: Sequence[StageView]
     delegable: bool
     delegated_to: Sequence[DelegationView]
+    approvers: Sequence[str]
+    workflow_name: str | None
+    can_decide: bool | None
+    why_not: str | None
 
 
 Row: TypeAlias = Mapping[str, Any]
@@ -248,6 +257,34 @@ class ArtifactList:
     total: int
 
 
+class DecisionOutcome(Word):
+    DECIDED = "decided"
+    AGREED = "agreed"
+    CHANGED = "changed"
+    ALREADY_DECIDED = "already_decided"
+    NOT_ALLOWED = "not_allowed"
+    NOT_FOUND = "not_found"
+    INVALID = "invalid"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionResultView:
+    """What came of one decision; `status` of the approval if it counts, `error` if it does not."""
+
+    approval_id: str
+    outcome: DecisionOutcome
+    status: ApprovalStatus | None
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionResults:
+    """One result for each decision, in the order in which they were asked for."""
+
+    results: Sequence[DecisionResultView]
+
+
 class Verdict(Word):
     APPROVE = "approve"
     REJECT = "reject"
@@ -296,6 +333,7 @@ class DefinitionView:
     workflow: Sequence[WrittenStep]
     description: str
     variables: Sequence[VariableView]
+    on_failure: Sequence[WrittenStep] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -412,6 +450,7 @@ class Why(Word):
     PLACES_TAKEN = "PLACES_TAKEN"
     ACCOUNT_SHARE_USED = "ACCOUNT_SHARE_USED"
     LIMIT_REACHED = "LIMIT_REACHED"
+    NOBODY_ABLE = "NOBODY_ABLE"
     MOVING = "MOVING"
     STEP_RUNNING = "STEP_RUNNING"
     STEP_RETRYING = "STEP_RETRYING"
@@ -421,6 +460,7 @@ class Why(Word):
     STEPS_RUNNING = "STEPS_RUNNING"
     AWAITING_APPROVAL = "AWAITING_APPROVAL"
     NEXT_STEP = "NEXT_STEP"
+    FAILING = "FAILING"
     WILL_RESUME = "WILL_RESUME"
     WILL_FAIL = "WILL_FAIL"
     CAN_REDRIVE = "CAN_REDRIVE"
@@ -453,6 +493,28 @@ class ExplanationView:
     status: ExecutionStatus
     at: int
     lines: Sequence[LineView]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateView:
+    """
+    A question to people. Once it is APPROVED, `groups` has the released rows, else null.
+    `itemsHash` is the digest of the rows as they stand: of those released, once they are.
+    `executionId` is the gate's id; `url`: the page where people decide.
+    """
+
+    execution_id: str
+    approval_id: str
+    status: ApprovalStatus
+    items_hash: str
+    groups: Mapping[str, Sequence[Row]] | None
+    comment: str | None
+    decided_by: str | None
+    decision_source: DecisionSource | None
+    decided_at: int | None
+    created_at: int
+    expires_at: int
+    url: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -575,10 +637,12 @@ class TriggerKind(Word):
 class TriggerState(Word):
     ACTIVE = "ACTIVE"
     EXHAUSTED = "EXHAUSTED"
+    PAUSED = "PAUSED"
     BLOCKED = "BLOCKED"
 
 
 class Refusal(Word):
+    PAUSED = "PAUSED"
     MAX_RUNS = "MAX_RUNS"
     CHAIN_TOO_DEEP = "CHAIN_TOO_DEEP"
     PLAN_LIMIT = "PLAN_LIMIT"
@@ -595,6 +659,8 @@ class WorkflowTriggerView:
     """
     A trigger. `definition` is what the workflow's definition says of it; `reason` says in words
     why it is not ACTIVE. `lastRefusal`: why it started nothing the last time it did not.
+    `lastResult`: how the execution `lastExecutionId` ended; `failures`: how many failed in a row
+    until then. `pausedBy`: the account that paused it; absent if its failures did.
     """
 
     id: str
@@ -607,6 +673,11 @@ class WorkflowTriggerView:
     runs: int
     last_refusal: Refusal | None
     last_refused_at: int | None
+    failures: int
+    last_result: ExecutionStatus | None = None
+    last_execution_id: str | None = None
+    paused_at: int | None = None
+    paused_by: str | None = None
 
 
 class OnLimit(Word):
@@ -638,6 +709,7 @@ class WorkflowView:
     version: int
     created_at: int
     updated_at: int
+    on_failure: Sequence[WrittenStep] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -653,6 +725,7 @@ class EventKind(Word):
     EXECUTION_COMPLETED = "execution.completed"
     EXECUTION_FAILED = "execution.failed"
     EXECUTION_CANCELLED = "execution.cancelled"
+    FAILURE_STARTED = "failure.started"
     STEP_STARTED = "step.started"
     STEP_COMPLETED = "step.completed"
     STEP_FAILED = "step.failed"

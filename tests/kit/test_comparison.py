@@ -1,7 +1,6 @@
 """Our stores beside plain dicts; and what is said of a store that loses an update."""
 
 import inspect
-import os
 import re
 from pathlib import Path
 from typing import get_origin
@@ -61,8 +60,7 @@ def test_a_lost_update_is_told_by_a_short_script():
     assert "lambda" not in told
 
 
-SEEDS = int(os.environ.get("KIT_SEEDS", "3"))
-"""How many runs each planted store is given; `make deep` gives it 20."""
+RUNS = 20
 DOCUMENTED = settings(max_examples=20, deadline=None, database=None)
 """The profile "often" of docs/testing.md."""
 PLANTED = {
@@ -75,8 +73,8 @@ PLANTED = {
 def test_planted_stores_are_found_at_the_documented_profile(bug: str):
     """Nineteen runs of twenty find a lost update, and a lease that outlives its holder."""
     with PLANTED[bug]():
-        found = sum(_finds(number) for number in range(SEEDS))
-    assert found >= SEEDS * 19 // 20, f"{found} of {SEEDS}"
+        found = sum(_finds(number) for number in range(RUNS))
+    assert found >= 19, f"{found} of {RUNS}"
 
 
 def _finds(number: int) -> bool:
@@ -118,6 +116,7 @@ def test_the_first_failure_is_said_before_it_is_made_short(monkeypatch: pytest.M
 UNASKED = {
     "audit.chain",
     "audit.chained",
+    "audit.newest",
     "audit.of_execution",
     "webhooks.deliveries",
     "logs.of_execution",
@@ -138,6 +137,10 @@ def test_every_query_of_the_port_is_asked():
     assert wanted - asked == UNASKED
 
 
+COMPARED = {"triggers.of_owner"}
+"""Rows by what others own, where `PageContract` has one each: the comparison tries its cursors."""
+
+
 def test_every_paged_query_is_read_on_behind_a_row():
     """PG-5: whatever gives pages is among the lists of `PageContract`, whose cursors are tried."""
     paged = {
@@ -149,7 +152,7 @@ def test_every_paged_query_is_read_on_behind_a_row():
     asked = mock.MagicMock()
     for ask in LISTS.values():
         ask(asked, PageRequest())
-    assert paged == {str(call[0]) for call in asked.method_calls} != set()
+    assert paged - COMPARED == {str(call[0]) for call in asked.method_calls} != set()
 
 
 def test_every_kind_of_record_is_put():

@@ -23,7 +23,7 @@ from wfcore.model.approval import Approval
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult
 from wfcore.model.json import Json
-from wfcore.model.workflow import Definition, LoopStep, ParallelStep
+from wfcore.model.workflow import Definition, LoopStep, ParallelStep, SwitchStep
 from wfcore.ports.records import KIND_OF
 from wfcore.rules.approval import machine as approval_rules
 from wfcore.rules.auth.api_key import ALPHABET, ID_LENGTH, RANDOM_LENGTH, parse
@@ -135,6 +135,19 @@ def as_kept(value: Any) -> Any:
     return attrs.evolve(value, version=1) if hasattr(value, "version") else value
 
 
+def test_many_executions_are_held():
+    """A bug of leases needs executions that a worker holds: a third or more of those drawn."""
+    drawn: list[Execution] = []
+
+    @settings(max_examples=100, database=None)
+    @given(run=values_of(Execution))
+    def draw(run) -> None:
+        drawn.append(run)
+
+    draw()
+    assert sum(run.worker is not None for run in drawn) > len(drawn) / 3
+
+
 def test_an_unknown_type_of_field_is_said():
     """Who adds a record of a new sort is told where to say what its values are."""
     with pytest.raises(TypeError, match=r"Record\.field.*wfcore\.testing\.values"):
@@ -196,7 +209,7 @@ def test_two_steps_are_two_plain_steps():
     """A definition shrinks by steps and within them: no variable, no output, no condition."""
     two = least(values_of(Definition), lambda one: len(one.steps) == 2)
     assert (two.variables, two.has_output, two.description) == ({}, False, "")
-    assert not {type(step) for step in two.steps} & {ParallelStep, LoopStep}
+    assert not {type(step) for step in two.steps} & {ParallelStep, LoopStep, SwitchStep}
     assert {step.when for step in two.steps} == {None}
 
 

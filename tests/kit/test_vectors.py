@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wfcore.testing import vectors
-from wfcore.testing.vectors.making import document, text
+from wfcore.testing.vectors.__main__ import document, text
 
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

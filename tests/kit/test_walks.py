@@ -7,6 +7,9 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from kit.orders import OrderWalk, Paid, Regretted, S, Shipped, SoldOut
+from wfcore.model.execution import ExecutionStatus, StepStatus
+from wfcore.rules.execution import machine as facts
+from wfcore.testing import builders as make
 from wfcore.testing.contracts.machine import MachineContract, driven_pairs
 from wfcore.testing.walks.decisions import ApprovalWalk, WebhookWalk
 from wfcore.testing.walks.execution import ExecutionWalk, StepWalk
@@ -44,6 +47,21 @@ class TestWebhookRows(MachineContract):
 
 class TestOrderRows(MachineContract):
     walk = OrderWalk
+
+
+def test_an_execution_that_fails_is_asked_nothing_and_fails_no_second_time():
+    """A walk draws no rejection of a question that was withdrawn, and no further failure."""
+    walk = StepWalk()
+    asks = make.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_9")
+    run = make.execution(status=ExecutionStatus.RUNNING, step_results={"beside": asks})
+    walk.begin(run, backoff=0)
+    walk.follow(facts.StepBegun("work"))
+    for one in (facts.Rejected, facts.Failing):
+        assert walk.fitting(one) is not None
+    walk.worker_lost()
+    walk.follow(facts.FailingAfterGrace())
+    for one in (facts.Rejected, facts.Failing, facts.FailingAfterGrace):
+        assert walk.fitting(one) is None
 
 
 def test_a_further_invariant_is_held_against_every_state():

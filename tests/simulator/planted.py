@@ -20,13 +20,14 @@ from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.ports.runtime import StepEnd
 from wfcore.ports.store import Slots
-from wfcore.rules.execution import children, interruption, machine
+from wfcore.rules.execution import children, interruption, machine, proceed
 from wfcore.rules.execution.fold import advance
 from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
 from wfcore.testing.simulator.worker import Worker
 from wfcore.time import later
 from wfcore.usecases import unit_of_work
+from wfcore.usecases.executions import starting
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.worker import Lease
 from wfcore.usecases.services import Services
@@ -75,6 +76,11 @@ def claim_in_two_steps(patch: pytest.MonkeyPatch) -> None:
         return taken
 
     patch.setattr(MemoryStore, "claim", claim)
+
+
+def the_rest_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A turn that decided enough stops there, and nobody is to go on."""
+    patch.setattr(proceed._Progress, "pause", lambda self: self.apply(machine.Suspended(None)))
 
 
 def requeued_after_death(patch: pytest.MonkeyPatch) -> None:
@@ -172,7 +178,7 @@ def place_is_kept(patch: pytest.MonkeyPatch) -> None:
             outcome = evolve(outcome, record=evolve(outcome.record, worker=before.worker))
         return await collect(unit, outcome, now)
 
-    patch.setattr(running, "stage", keeping)
+    patch.setattr(starting, "stage", keeping)
 
 
 def nobody_polls(patch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ def events_get_lost(patch: pytest.MonkeyPatch) -> None:
 
 def key_in_a_unit_of_its_own(patch: pytest.MonkeyPatch) -> None:
     """The idempotency key is stored after the execution, in another unit."""
-    accept = starting._accept
+    accept = starting.accept_start
 
     async def accepts(
         services: Services,
@@ -136,12 +136,12 @@ def key_in_a_unit_of_its_own(patch: pytest.MonkeyPatch) -> None:
                 await after.commit()
         return started
 
-    patch.setattr(starting, "_accept", accepts)
+    patch.setattr(starting, "accept_start", accepts)
 
 
 def key_read_twice(patch: pytest.MonkeyPatch) -> None:
     """The idempotency key is looked up, and read again when it is stored."""
-    accept = starting._accept
+    accept = starting.accept_start
 
     async def accepts(
         services: Services,
@@ -158,7 +158,7 @@ def key_read_twice(patch: pytest.MonkeyPatch) -> None:
             asked = evolve(asked, found=found)
         return await accept(services, unit, workflow, start, now, asked, *more, **named)
 
-    patch.setattr(starting, "_accept", accepts)
+    patch.setattr(starting, "accept_start", accepts)
 
 
 def quota_in_two_steps(patch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def room_unclaimed(patch: pytest.MonkeyPatch) -> None:
 
 def each_branch_asks_for_budget(patch: pytest.MonkeyPatch) -> None:
     """A step that meets a spent budget asks, whether people are asked already or not."""
-    patch.setattr(proceed._Progress, "_open_budget_question", lambda self: None)
+    patch.setattr(proceed, "open_budget_question", lambda run, definition: None)
 
 
 def link_and_account_are_two(patch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Letting requests in: reasons for the log, one answer for the caller, exact quotas."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from attrs import evolve
@@ -15,11 +16,11 @@ from wfcore.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.model.access import Account, AccountStatus, Guest, Plan, Scope, Visitor
+from wfcore.model.access import Account, AccountStatus, ApiKey, Guest, Plan, Scope, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth.access import require_operator
 from wfcore.rules.auth.signature import sign
-from wfcore.time import DAY, HOUR, MINUTE, EpochMs
+from wfcore.time import DAY, HOUR, MINUTE, DurationMs, EpochMs
 from wfcore.usecases.accounts import accounts, authenticate, keys, sessions
 from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.audit.auditing import Origin
@@ -59,7 +60,7 @@ async def test_operators_are_marked_or_named_and_never_keys(world: World) -> Non
         visitor = Visitor(account.email, frozenset())
         for who in (
             await sessions.session_of(services, begun.token),
-            await authenticate.recognise(services, visitor, None),
+            await authenticate.recognise(services, visitor, ()),
         ):
             if not who.operator:
                 with pytest.raises(NotFound, match="Page not found"):
@@ -85,8 +86,8 @@ async def test_each_refusal_has_its_reason_in_the_log_only(world: World) -> None
     ann = await world.account()
     good = await world.key(ann.account, Scope.WORKFLOW_READ)
     other = await world.key(ann.account)
-    short = await keys.create_key(world.services, ann.account.id, "s", tuple(Scope), HOUR)
-    revoked = await keys.create_key(world.services, ann.account.id, "r", tuple(Scope))
+    short = await keys.create_key(world.services, ann.account.id, "s", Scope.ordinary(), HOUR)
+    revoked = await keys.create_key(world.services, ann.account.id, "r", Scope.ordinary())
     await keys.revoke_key(world.services, revoked.key.id)
     world.clock.advance(HOUR)
     id, secret = good.split("_")[1], other.split("_")[2]
@@ -108,6 +109,25 @@ async def test_each_refusal_has_its_reason_in_the_log_only(world: World) -> None
         await enter(world, good, Scope.WORKFLOW_EXECUTE)
     assert await last_reason(world) == "scope_missing"
     await enter(world, good)
+
+
+async def test_a_key_without_its_account_opens_nothing(world: World) -> None:
+    """As one that nobody knows; the log names both."""
+    ann = await world.account()
+    issued = await keys.create_key(world.services, ann.account.id, "k", Scope.ordinary())
+    async with world.services.store.unit() as unit:
+        stored = await unit.get(ApiKey, issued.key.id)
+        unit.put(evolve(stored, account_id="acct_gone"))
+        await unit.commit()
+    with pytest.raises(Unauthenticated):
+        await enter(world, issued.text)
+    async with world.services.store.view() as view:
+        *_, entry = await view.audit.list(EpochMs(0), None, 1_000)
+    assert (entry.reason, entry.account_id, entry.key_id) == (
+        "unknown_key",
+        "acct_gone",
+        issued.key.id,
+    )
 
 
 async def test_a_key_in_a_path_is_not_kept(world: World) -> None:
@@ -175,7 +195,7 @@ async def test_keys_of_one_account_have_quotas_of_their_own(world: World) -> Non
 async def test_a_rotated_key_overlaps_for_a_day(world: World) -> None:
     """The old secret stays good until the chosen time, then the new one alone. AU-5."""
     ann = await world.account()
-    issued = await keys.create_key(world.services, ann.account.id, "k", tuple(Scope))
+    issued = await keys.create_key(world.services, ann.account.id, "k", Scope.ordinary())
     rotated = await keys.rotate_key(world.services, issued.key.id)
     assert rotated.key.id == issued.key.id
     world.clock.advance(DAY - 1)
@@ -313,3 +333,42 @@ async def test_one_idempotency_key_starts_one_execution(world: World) -> None:
         await start(evolve(same, fingerprint="0" * 64))
     world.clock.advance(DAY)
     assert not (await start(same)).replayed
+
+
+async def test_a_plan_bounds_its_keys(world: World) -> None:
+    """LM-11: of many creations at once as many are stored as the plan allows; 409 names it."""
+    ann = (await world.account(plan=Plan.FREE)).account
+
+    async def make(number: int) -> str | Conflict:
+        try:
+            made = await keys.create_key(
+                world.services, ann.id, f"key {number}", (Scope.WORKFLOW_READ,)
+            )
+        except Conflict as full:
+            return full
+        return made.key.id
+
+    made = await asyncio.gather(*map(make, range(8)))
+    stored = [one for one in made if isinstance(one, str)]
+    assert len(stored) == 5 == len(await keys.list_keys(world.services, ann.id))
+    (full, *_) = [one for one in made if isinstance(one, Conflict)]
+    assert full.message.startswith("The plan FREE allows 5 keys")
+    assert (await keys.rotate_key(world.services, stored[0])).key.id == stored[0]
+
+
+async def test_a_key_that_ended_counts_for_the_rest_of_its_day(world: World) -> None:
+    """LM-11: revoking one and making another one gives no second quota of the same day."""
+    ann = (await world.account(plan=Plan.FREE)).account
+    make = partial(keys.create_key, world.services, ann.id, "key", (Scope.WORKFLOW_READ,))
+    first = await make()
+    for lasts in (None, None, None, DurationMs(1)):
+        await make(lasts)
+    await keys.revoke_key(world.services, first.key.id)
+    world.clock.advance(2)
+    with pytest.raises(Conflict):
+        await make()
+    world.clock.advance(DAY)
+    for _ in range(2):
+        await make()
+    with pytest.raises(Conflict):
+        await make()

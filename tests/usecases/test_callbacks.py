@@ -20,7 +20,7 @@ from wfcore.usecases.unit_of_work import Unswept
 async def owed(world: World, email: str = "ann@example.org") -> str:
     """The id of an execution that has ended, with a callback that is due."""
     ann = await world.account(email)
-    key = (await keys.create_key(world.services, ann.account.id, "key", tuple(Scope))).key
+    key = (await keys.create_key(world.services, ann.account.id, "key", Scope.ordinary())).key
     who = Principal(ann.account, key)
     workflow = await world.workflow(ann, code("one"))
     run_id = await world.start(who, workflow, callback_url="https://example.org/told")

@@ -117,7 +117,10 @@ async def test_who_waits_for_a_limit_is_told_so(world: World) -> None:
     assert lease.execution_id == first
     limit, holder, _ = await lines(world, ann, late)
     assert (limit.code, holder.code) == (Why.LIMIT_REACHED, Why.LIMIT_REACHED)
-    assert (holder.execution_id, holder.text) == (first, f"One of them is {first}, RUNNING.")
+    assert (holder.execution_id, holder.text) == (
+        first,
+        f"One of them is execution {first}, RUNNING.",
+    )
     assert limit.text.startswith("Of 'flow' at most 1 execution runs at once, and 1 has not")
     await world.finish(lease, "a")
     assert (await lines(world, ann, late))[0].code is Why.DUE

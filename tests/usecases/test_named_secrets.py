@@ -9,7 +9,7 @@ from usecases.conftest import World, code
 from wfcore.errors import InvalidDefinition, InvalidInput, NotFound
 from wfcore.model.access import Permission
 from wfcore.model.execution import ExecutionStatus, RefusedFile
-from wfcore.model.workflow import Retry
+from wfcore.model.workflow import Definition, Retry
 from wfcore.ports.runtime import LeftFile, StepEnd
 from wfcore.rules.limits import SECRET_BYTES, SECRETS_PER_ACCOUNT
 from wfcore.time import EpochMs
@@ -18,6 +18,7 @@ from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.executions import worker
 from wfcore.usecases.executions.executions import read_events, read_execution
 from wfcore.usecases.workflows import workflows
+from wfcore.usecases.workflows.workflows import edit_workflow
 
 TOKEN = "t0ken/with \"quotes\" and 'more'"
 
@@ -94,6 +95,23 @@ async def test_a_definition_whose_secret_is_missing_is_refused(world: World) -> 
     assert f"wfcore secret set ONE --account {ann.account.id}" in said[0][1]
     async with world.services.store.view() as view:
         assert await view.workflows.by_name(ann.account.id, "flow") is None
+
+
+async def test_who_edits_for_the_owner_adds_none_of_the_owners_secrets(world: World) -> None:
+    """What the workflow lists already stays usable in any step; the owner may add more. SC-8."""
+    ann, bob = await world.account(), await world.account("bob@example.org")
+    for name in ("TOKEN", "PAYROLL"):
+        await accounts.set_secret(world.services, ann.account.id, name, TOKEN)
+    id = await world.workflow(ann, code("a", secrets=("TOKEN",)))
+    await workflows.share_workflow(world.services, id, bob.account.id, Permission.EDIT)
+    more = Definition(name="flow", steps=(code("a"), code("b", secrets=("TOKEN", "PAYROLL"))))
+    with pytest.raises(InvalidDefinition) as refusal:
+        await edit_workflow(world.services, bob, id, more, "", 1)
+    said = [(one.path, one.message) for one in refusal.value.problems]
+    assert said == [("steps[1].secrets[1]", "only the workflow's owner may add PAYROLL")]
+    moved = Definition(name="flow", steps=(code("a"), code("b", secrets=("TOKEN",))))
+    assert (await edit_workflow(world.services, bob, id, moved, "", 1)).revision == 2
+    assert (await edit_workflow(world.services, ann, id, more, "", 2)).revision == 3
 
 
 async def test_a_step_whose_secret_is_gone_fails_at_once(world: World) -> None:

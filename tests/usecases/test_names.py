@@ -21,7 +21,7 @@ async def test_names_have_no_control_characters(world: World, bad: str):
     with pytest.raises(InvalidInput, match="email"):
         await accounts.create_account(world.services, f"b{bad}ob@example.org")
     with pytest.raises(InvalidInput, match="name: must not have control characters"):
-        await keys.create_key(world.services, ann.id, f"a{bad}b", tuple(Scope))
+        await keys.create_key(world.services, ann.id, f"a{bad}b", Scope.ordinary())
     with pytest.raises(InvalidInput, match="name: must not have control characters"):
         check_name(f"a{bad}b")
     step = {"name": "one", "kind": "code", "language": "bash", "code": ":"}
@@ -33,5 +33,5 @@ async def test_names_have_no_control_characters(world: World, bad: str):
 async def test_whatever_can_be_seen_is_a_name(world: World, good: str):
     """Letters of any language, signs and spaces."""
     ann = (await world.account()).account
-    issued = await keys.create_key(world.services, ann.id, good, tuple(Scope))
+    issued = await keys.create_key(world.services, ann.id, good, Scope.ordinary())
     assert (issued.key.name, check_name(good)) == (good, good)

@@ -135,7 +135,9 @@ async def test_what_was_applied_before_there_were_locks_gets_one_when_applied_ag
     """The same text again is a new revision then, and only then. PK-9."""
     ann = await bringing.account()
     definition = make.definition(python("a", "one==1"))
-    before = await workflows._apply(bringing.services, ann.account.id, definition, UNKNOWN)
+    before = await workflows._apply(
+        bringing.services, ann.account.id, definition, UNKNOWN, "", None, None
+    )
     assert await locks(bringing, before.id) == [None]
     for _ in range(2):
         now = await workflows.apply_workflow(bringing.services, ann.account.id, definition)

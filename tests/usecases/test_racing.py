@@ -8,7 +8,7 @@ import pytest
 
 from usecases.conftest import World, code, review
 from usecases.test_families import generations
-from wfcore.errors import AlreadyDecided, AlreadyFinished, Stale
+from wfcore.errors import AlreadyDecided, AlreadyFinished, Conflict, Stale
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.event import EventKind
@@ -130,3 +130,28 @@ async def test_a_grace_that_began_anew_is_waited_for(world: World) -> None:
     await sweeping._end_grace(world.services, run_id)
     run = await executions.read_execution(world.services, ann, run_id)
     assert run.status is ExecutionStatus.INTERRUPTED
+
+
+async def test_of_two_who_redrive_what_nobody_has_one_does(world: World) -> None:
+    """At one moment, or one after the other; who asks for it alone gets one more. EX-17."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    lease, _ = await world.take()
+    await world.finish(lease, "one", error="broken")
+
+    async def once() -> str | None:
+        try:
+            return (await starting.redrive(world.services, ann, run_id, once=True)).execution_id
+        except Conflict:
+            return None
+
+    ends = [*await asyncio.gather(*(once() for _ in range(4))), await once()]
+    (new,) = [id for id in ends if id is not None]
+    assert (
+        await executions.redriven_as(
+            world.services, await executions.read_execution(world.services, ann, run_id)
+        )
+        == new
+    )
+    world.clock.advance(1)
+    assert (await starting.redrive(world.services, ann, run_id)).execution_id != new

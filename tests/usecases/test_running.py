@@ -10,18 +10,16 @@ from wfcore.errors import AlreadyFinished, LeaseLost, NotFound
 from wfcore.model.execution import (
     ExecutionStatus,
     ReasonCode,
-    RefusedFile,
     StepStatus,
     TriggerSource,
 )
-from wfcore.model.workflow import Definition, OnInterrupt, Retry, Variable
+from wfcore.model.workflow import OnInterrupt, Retry
 from wfcore.ports.runtime import LeftFile
 from wfcore.time import MINUTE, SECOND
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.artifacts import list_artifacts
 from wfcore.usecases.executions import executions, starting, worker
 from wfcore.usecases.upkeep import sweeping
-from wfcore.usecases.workflows import workflows
 
 S = ExecutionStatus
 
@@ -358,33 +356,3 @@ async def test_one_artifact_too_many_fails_the_step_and_is_named(world: World) -
     assert len(await list_artifacts(world.services, ann, run_id)) == 200
     with pytest.raises(NotFound):
         await list_artifacts(world.services, await world.account("bob@example.org"), run_id)
-
-
-async def test_what_was_refused_is_told_of_the_last_attempt_only(world: World) -> None:
-    """What an attempt left and is no artifact is in its result until the next begins. CS-10."""
-    ann = await world.account()
-    again = code("one", retry=Retry(attempts=2, delay_ms=SECOND))
-    run_id = await world.start(ann, await world.workflow(ann, again))
-    lease, _ = await world.take()
-    left = (RefusedFile("l", "a link"),)
-    await world.finish(lease, "one", error="broken", refused=left)
-    run = await executions.read_execution(world.services, ann, run_id)
-    assert run.step_results["one"].refused == left
-    world.clock.advance(2 * SECOND)
-    lease, _ = await world.take()
-    await world.finish(lease, "one", "done")
-    run = await executions.read_execution(world.services, ann, run_id)
-    assert run.step_results["one"].refused == ()
-
-
-async def test_a_secret_never_reaches_an_error(world: World) -> None:
-    """The value of a secret variable is masked in a step's error. Contract §4."""
-    ann = await world.account()
-    token = Variable("token", secret=True, has_default=True, default="hunter2hunter2")
-    definition = Definition("s", (code("one"),), (), {"token": token})
-    workflow = await workflows.apply_workflow(world.services, ann.account.id, definition)
-    run_id = await world.start(ann, workflow.id)
-    lease, _ = await world.take()
-    await world.finish(lease, "one", error="cannot log in with hunter2hunter2")
-    run = await executions.read_execution(world.services, ann, run_id)
-    assert run.error == "Step 'one' failed: cannot log in with ***"

@@ -17,13 +17,13 @@ from usecases.triggering import (
     skipped,
     to,
 )
-from wfcore.model.trigger import Chain, Missed, Schedule, Shown
+from wfcore.model.trigger import Chain, Missed, Schedule, Shown, TriggerState
 from wfcore.model.workflow import Concurrency, Variable
 from wfcore.testing.builders import timer
 from wfcore.time import HOUR, MINUTE, SECOND
 from wfcore.usecases.upkeep import sweeping
 from wfcore.usecases.workflows import firing, workflows
-from wfcore.usecases.workflows.triggers import list_triggers
+from wfcore.usecases.workflows.triggers import list_triggers, next_fires
 
 
 async def test_applying_again_keeps_what_stays_the_same(world: World) -> None:
@@ -103,6 +103,23 @@ async def test_what_cannot_start_is_told(world: World) -> None:
     assert (await shown(world, flow)).standing.next_at == NEXT_HOUR + HOUR
 
 
+async def test_the_next_fires_of_all_schedules_are_in_order(world: World) -> None:
+    """As many as are asked for; none of what is paused, waits for another, or cannot be read."""
+    ann = await world.account()
+    hourly = await world.workflow(ann, code("a"), name="hourly", triggers=(HOURLY,))
+    await world.workflow(ann, code("b"), name="then", triggers=(Chain("hourly"),))
+    seen = [(await shown(world, hourly), name) for name in ("one", "other")]
+    for most in (1, 2, 5):
+        fires = next_fires(world.services, seen, most)
+        first = NEXT_HOUR
+        assert [at for at, _, _ in fires] == [first + n // 2 * HOUR for n in range(most)]
+        assert [name for _, _, name in fires] == ["one", "other", "one", "other", "one"][:most]
+    without = evolve(world.services, calendar=None)
+    assert len(next_fires(without, seen, 5)) == 2
+    paused = evolve(seen[0][0], standing=evolve(seen[0][0].standing, state=TriggerState.PAUSED))
+    assert next_fires(world.services, [(paused, "one")], 5) == []
+
+
 async def test_a_schedule_that_cannot_be_read_here_waits(world: World) -> None:
     """It is tried again, by whoever can, and keeps no other trigger from starting. SH-1."""
     ann = await world.account()
@@ -148,8 +165,8 @@ async def test_a_crash_between_firing_and_its_commit_loses_and_doubles_nothing(
     class Crash(Exception):
         pass
 
-    async def crashing(services: object, unit: object, *rest: object) -> object:
-        await enqueue(services, unit, *rest)  # type: ignore[arg-type]
+    async def crashing(*parts: object, **named: object) -> object:
+        await enqueue(*parts, **named)  # type: ignore[arg-type]
         raise Crash
 
     enqueue = firing.enqueue

@@ -4,10 +4,13 @@ import pytest
 from attrs import evolve
 
 from usecases.conftest import World, code
+from wfcore.errors import RateLimited
+from wfcore.model.access import Plan
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.workflow import DelayStep
 from wfcore.testing.fakes import ManualClock
 from wfcore.time import MINUTE, SECOND, DurationMs
+from wfcore.usecases.accounts.authenticate import take
 from wfcore.usecases.executions import executions, worker
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep import sweeping
@@ -66,11 +69,36 @@ async def test_a_delay_is_as_long_on_every_clock(world: World, off_ms: int) -> N
     """Begun by one machine, it ends for another one at the same instant. FL-7."""
     ann, wrong = await world.account(), beside(world, off_ms)
     rest = DelayStep("rest", DurationMs(30 * SECOND))
-    await world.start(ann, await world.workflow(ann, rest, code("one")))
-    (lease,) = await worker.claim(wrong, "w2", 1)
-    assert (await worker.begin(wrong, lease)).jobs == ()
+    flow = await world.workflow(ann, rest, code("one"))
+    await World(wrong, world.clock, world.hints).start(ann, flow)
     world.clock.advance(29_999)
     assert not [*await worker.claim(wrong, "w2", 1), *await worker.claim(world.services, "w1", 1)]
     world.clock.advance(1)
     _, (job,) = await world.take()
     assert job.step_name == "one"
+
+
+@OFF
+async def test_a_wrong_clock_opens_no_other_window(world: World, off_ms: int) -> None:
+    """Requests at two machines count in one window, the store's. RL-4."""
+    account = (await world.account(plan=Plan.FREE)).account
+    wrong = beside(world, off_ms)
+    for services in (world.services, wrong) * 30:
+        await take(services, "key:k1", account)
+    for services in (world.services, wrong):
+        with pytest.raises(RateLimited):
+            await take(services, "key:k1", account)
+
+
+async def test_a_cancel_that_was_held_up_ends_nothing_before_it_began(world: World) -> None:
+    """It looked at the clock, then a step began and its commit; no duration is negative. EX-30."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    earlier = beside(world, -5 * SECOND)
+    await world.take()
+    ended = await executions.cancel_execution(earlier, ann, run_id)
+    result = ended.step_results["one"]
+    assert ended.completed_at is not None
+    assert ended.completed_at >= ended.accepted_at
+    assert result.started_at is not None
+    assert result.completed_at == result.started_at

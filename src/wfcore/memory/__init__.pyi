@@ -25,5 +25,3 @@ from wfcore.memory.store import MemoryStore as MemoryStore
 from wfcore.memory.store import MemoryUnit as MemoryUnit
 from wfcore.memory.tables import ROWS as ROWS
 from wfcore.memory.tables import UnitOfWork as UnitOfWork
-
-__all__: list[str]

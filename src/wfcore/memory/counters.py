@@ -25,6 +25,10 @@ class MemoryCounters:
             self._used[subject] = EpochMs(now - now % MINUTE)
         return taken
 
+    async def look(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
+        """What each window has admitted."""
+        return self.ledger.look(subject, windows)
+
     async def last_used(self, subject: str) -> EpochMs | None:
         """When *subject* was last admitted, to within a minute."""
         return self._used.get(subject)

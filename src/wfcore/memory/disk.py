@@ -10,7 +10,8 @@ from hashlib import sha256
 from typing import Any, BinaryIO, Protocol, TypeVar
 
 from wfcore.errors import NotFound
-from wfcore.ports.files import StoredFile
+from wfcore.ports.files import FoundFile, StoredFile
+from wfcore.time import EpochMs
 
 R = TypeVar("R")
 Rows = dict[Hashable, Any]
@@ -105,6 +106,15 @@ class MemoryFiles:
         """Delete every file of these executions."""
         for key in [key for key in self._content if key.partition("/")[0] in execution_ids]:
             del self._content[key]
+
+    async def find_all(self) -> AsyncIterator[FoundFile]:
+        """Every file. When it was stored is not kept: before everything."""
+        for key in tuple(self._content):
+            yield FoundFile(key, EpochMs(0))
+
+    async def direct_url(self, storage_key: str) -> str | None:
+        """None: nobody else sees this memory."""
+        return None
 
 
 class Gate(Protocol):

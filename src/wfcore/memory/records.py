@@ -1,11 +1,13 @@
 """Queries about what accounts own, in memory: keys, workflows, webhooks, triggers, the logs."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from attrs import frozen
 
 from wfcore.memory.tables import (
     ACCOUNTS,
+    APPROVALS,
     AUDIT,
     CHAIN,
     DEFINITIONS,
@@ -14,6 +16,7 @@ from wfcore.memory.tables import (
     FINISHED,
     KEYS,
     NO_CHAIN,
+    NODES,
     SESSIONS,
     SHARES,
     TALLIES,
@@ -22,17 +25,23 @@ from wfcore.memory.tables import (
     WEBHOOKS,
     WORKFLOWS,
     UnitOfWork,
+    by_id,
     cut,
     newest,
 )
 from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.node import Node
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.ports.records import HOURS, WEEK, Activity
 from wfcore.rules.audit.chain import read_entry
-from wfcore.time import EpochMs
+from wfcore.rules.execution.budget import UNPRICED, ended_cost, in_usd
+from wfcore.time import HOUR, EpochMs
 
 
 @frozen
@@ -77,9 +86,57 @@ class Workflows:
     async def list(self, page: PageRequest) -> Page[Workflow]:
         return await self._page(lambda _: True, page)
 
+    async def activity(
+        self, ids: Collection[str], account_id: str | None, since: EpochMs
+    ) -> Mapping[str, Activity]:
+        found = await self.unit.select(WORKFLOWS, lambda w: w.id in ids)
+        return {one.id: await self._activity(one, account_id, since) for one in found}
+
+    async def _activity(self, flow: Workflow, me: str | None, since: EpochMs) -> Activity:
+        def seen(one: Execution | Approval) -> bool:
+            return one.workflow_id == flow.id and me in (None, flow.owner_id, one.owner_id)
+
+        runs = newest(await self.unit.select(EXECUTIONS, seen), "accepted_at")
+        last = next(iter(runs), None)
+        asked = await self.unit.select(APPROVALS, seen)
+        triggers = await self.unit.select(TRIGGERS, lambda t: t.workflow_id == flow.id)
+        own = {trigger.id for trigger in triggers}
+        timers = await self.unit.select(TIMERS, lambda t: t.trigger_id in own)
+        return Activity(
+            last.id if last else None,
+            last.status if last else None,
+            last.accepted_at if last else None,
+            hours_of(((run.accepted_at, run.status) for run in runs), since),
+            sum(one.status is ApprovalStatus.PENDING for one in asked),
+            min((timer.due_at for timer in timers), default=None),
+            *costs_of(runs, since),
+        )
+
     async def _page(self, holds: Callable[[Workflow], bool], page: PageRequest) -> Page[Workflow]:
         found = await self.unit.select(WORKFLOWS, holds)
         return cut(sorted(found, key=lambda w: (w.name, w.id)), page, "name", ascending=True)
+
+
+def hours_of(
+    runs: Iterable[tuple[EpochMs, ExecutionStatus]], since: EpochMs
+) -> tuple[tuple[int, int], ...]:
+    """`Activity.hours` of executions, each by the instant of its acceptance and its status."""
+    found = Counter(((at - since) // HOUR, _ENDED.get(status)) for at, status in runs)
+    return tuple((found[hour, "ended"], found[hour, "failed"]) for hour in range(HOURS))
+
+
+def costs_of(runs: Iterable[Execution], since: EpochMs) -> tuple[str, int]:
+    """`Activity.cost_usd` and `Activity.unpriced` of executions."""
+    until = since + HOURS * HOUR
+    week = [ended_cost(run) or 0 for run in runs if until - WEEK <= run.accepted_at < until]
+    return in_usd(sum(one for one in week if one > 0)), week.count(UNPRICED)
+
+
+_ENDED = {
+    ExecutionStatus.COMPLETED: "ended",
+    ExecutionStatus.CANCELLED: "ended",
+    ExecutionStatus.FAILED: "failed",
+}
 
 
 @frozen
@@ -136,6 +193,11 @@ class Triggers:
     async def list(self, page: PageRequest) -> Page[Trigger]:
         return cut(newest(await self.unit.select(TRIGGERS, lambda _: True)), page)
 
+    async def of_owner(self, owner_id: str, page: PageRequest) -> Page[Trigger]:
+        flows = await self.unit.select(WORKFLOWS, lambda w: w.owner_id == owner_id)
+        own = {flow.id for flow in flows}
+        return cut(newest(await self.unit.select(TRIGGERS, lambda t: t.workflow_id in own)), page)
+
     async def of_workflow(self, workflow_id: str) -> Sequence[Trigger]:
         return newest(await self.unit.select(TRIGGERS, lambda t: t.workflow_id == workflow_id))[
             ::-1
@@ -163,6 +225,14 @@ class Timers:
 
 
 @frozen
+class Nodes:
+    unit: UnitOfWork
+
+    async def list(self) -> Sequence[Node]:
+        return by_id(await self.unit.select(NODES, lambda _: True))
+
+
+@frozen
 class Audit:
     unit: UnitOfWork
 
@@ -170,6 +240,10 @@ class Audit:
         kept = (read_entry(entry.text) for entry in await self._where(lambda _: True))
         found = [one for one in kept if one.at >= since and one.id > (after_id or "")]
         return sorted(found, key=lambda entry: entry.id)[:limit]
+
+    async def newest(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
+        found = await self._where(lambda entry: before is None or entry.number < before)
+        return [(one.number, read_entry(one.text)) for one in found[::-1][:limit]]
 
     async def chain(self) -> AuditChain:
         return await self.unit.one(CHAIN, "") or NO_CHAIN

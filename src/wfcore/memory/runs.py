@@ -1,7 +1,7 @@
 """What belongs to executions, in memory: executions, approvals, artifacts, events."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -23,13 +23,14 @@ from wfcore.memory.tables import (
 )
 from wfcore.memory.writes import is_gone, is_open
 from wfcore.model.access import Permission
-from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.approval import Approval, ApprovalHead, ApprovalStatus
 from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import SEARCHED, ApprovalFilter, ExecutionFilter
-from wfcore.rules.approval.machine import next_reminder
+from wfcore.rules.approval.machine import accounts_of, next_reminder
+from wfcore.rules.auth.access import idle, named
 from wfcore.time import EpochMs
 
 DUE = (
@@ -80,8 +81,8 @@ class Executions:
 
         return sorted(await self.unit.select(EXECUTIONS, holds), key=lambda run: run.id)[:limit]
 
-    async def next_due(self) -> EpochMs | None:
-        found = await self.unit.select(EXECUTIONS, waits)
+    async def next_due(self, able: Collection[str] | None = None) -> EpochMs | None:
+        found = await self.unit.select(EXECUTIONS, lambda run: waits(run) and can_run(able, run))
         return min((run.due_at for run in found if run.due_at is not None), default=None)
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
@@ -128,6 +129,11 @@ def waits(run: Execution) -> bool:
     return run.status in DUE and run.due_at is not None and run.worker is None
 
 
+def can_run(able: Collection[str] | None, run: Execution) -> bool:
+    """Whether a worker with the capabilities *able* (None: all) may take *run*."""
+    return able is None or {*run.capabilities} <= {*able}
+
+
 def listed(run: Execution) -> Execution:
     """*run* as a list shows it: without what it holds, variables only where they mask something."""
     results = run.step_results.items()
@@ -141,7 +147,7 @@ def listed(run: Execution) -> Execution:
 class Approvals:
     unit: UnitOfWork
 
-    async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
+    async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[ApprovalHead]:
         edits = await self.unit.select(
             SHARES,
             lambda s: s.account_id == where.account_id and s.permission is Permission.EDIT,
@@ -161,30 +167,41 @@ class Approvals:
         )
         if where.soonest:
             soonest = sorted(found, key=lambda a: (a.expires_at, a.id))
-            return cut(soonest, page, "expires_at", ascending=True)
-        return cut(ordered(found, where), page, ascending=where.oldest_first)
+            return _heads(cut(soonest, page, "expires_at", ascending=True))
+        return _heads(cut(ordered(found, where), page, ascending=where.oldest_first))
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
         return newest(await self.unit.select(APPROVALS, lambda a: a.execution_id == execution_id))
 
-    async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+    async def due(self, now: EpochMs, limit: int) -> Sequence[ApprovalHead]:
         found = await self.unit.select(
             APPROVALS, lambda a: a.status is ApprovalStatus.PENDING and a.expires_at <= now
         )
-        return sorted(found, key=lambda a: (a.expires_at, a.id))[:limit]
+        return [one.head for one in sorted(found, key=lambda a: (a.expires_at, a.id))[:limit]]
 
-    async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+    async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[ApprovalHead]:
         def due(one: Approval) -> bool:
             at = next_reminder(one)
             return at is not None and at <= now
 
         found = await self.unit.select(APPROVALS, due)
-        return sorted(found, key=lambda a: (next_reminder(a), a.id))[:limit]
+        soonest = sorted(found, key=lambda a: (next_reminder(a), a.id))
+        return [one.head for one in soonest[:limit]]
+
+    async def open(self, most: int) -> tuple[int, EpochMs | None]:
+        found = await self.unit.select(APPROVALS, lambda a: a.status is ApprovalStatus.PENDING)
+        opened = sorted(a.created_at for a in found)[:most]
+        return len(opened), min(opened, default=None)
 
     async def next_deadline(self) -> EpochMs | None:
         found = await self.unit.select(APPROVALS, lambda a: a.status is ApprovalStatus.PENDING)
         instants = (at for a in found for at in (a.expires_at, next_reminder(a)) if at is not None)
         return min(instants, default=None)
+
+
+def _heads(found: Page[Approval]) -> Page[ApprovalHead]:
+    rows = tuple(one.head for one in found.rows)
+    return Page(rows, found.total, found.page, found.size, found.next)
 
 
 def shown(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool:
@@ -199,15 +216,20 @@ def waits_for(approval: Approval, where: ApprovalFilter, editable: set[str]) -> 
     """Whether a decision on *approval* is awaited from the account of the filter."""
     me = where.account_id
     barred = me == approval.owner_id and not approval.allow_self_approval
-    done = barred or any(one.account in where.identities for one in approval.assents)
-    mine = me is None or (not done and _may_decide(approval, where, editable))
+    done = barred or _has_assented(approval, where)
+    spared = not idle(approval).isdisjoint(((me or "").lower(), (where.email or "").lower()))
+    mine = me is None or (not (done or spared) and _may_decide(approval, where, editable))
     return mine and approval.status is ApprovalStatus.PENDING
 
 
 def has_agreed(approval: Approval, where: ApprovalFilter) -> bool:
     """Whether the account of the filter has approved *approval*, and others have yet to."""
-    agreed = any(one.account in where.identities for one in approval.assents)
-    return agreed and approval.status is ApprovalStatus.PENDING
+    return _has_assented(approval, where) and approval.status is ApprovalStatus.PENDING
+
+
+def _has_assented(approval: Approval, where: ApprovalFilter) -> bool:
+    given = {account for one in approval.assents for account in accounts_of(one)}
+    return not given.isdisjoint(where.identities)
 
 
 def _may_decide(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool:
@@ -215,8 +237,7 @@ def _may_decide(approval: Approval, where: ApprovalFilter, editable: set[str]) -
         owners = (approval.owner_id, approval.workflow_owner_id)
         return where.account_id in owners or approval.workflow_id in editable
     assert where.account_id is not None
-    names = {name.strip().lower() for name in approval.approvers if name.strip()}
-    return not names.isdisjoint({where.account_id.lower(), (where.email or "").lower()})
+    return not named(approval).isdisjoint({where.account_id.lower(), (where.email or "").lower()})
 
 
 @frozen
@@ -227,21 +248,29 @@ class Artifacts:
         return newest(await self.unit.select(ARTIFACTS, lambda a: a.execution_id == execution_id))
 
 
+D = TypeVar("D", Callback, Notice)
+
+
+async def _due(unit: UnitOfWork, table: Table[D], limit: int) -> Sequence[D]:
+    now = unit.now()
+    found = await unit.select(table, lambda one: one.due_at is not None and one.due_at <= now)
+    return sorted(found, key=lambda one: (one.due_at, one.id))[:limit]
+
+
+async def _next_due(unit: UnitOfWork, table: Table[D]) -> EpochMs | None:
+    waiting = await unit.select(table, lambda one: one.due_at is not None)
+    return min((one.due_at for one in waiting if one.due_at is not None), default=None)
+
+
 @frozen
 class Callbacks:
     unit: UnitOfWork
 
     async def due(self, limit: int) -> Sequence[Callback]:
-        now = self.unit.now()
-        found = [one for one in await self._waiting() if (one.due_at or 0) <= now]
-        return sorted(found, key=lambda one: (one.due_at, one.id))[:limit]
+        return await _due(self.unit, CALLBACKS, limit)
 
     async def next_due(self) -> EpochMs | None:
-        instants = (one.due_at for one in await self._waiting())
-        return min((at for at in instants if at is not None), default=None)
-
-    async def _waiting(self) -> Sequence[Callback]:
-        return await self.unit.select(CALLBACKS, lambda one: one.due_at is not None)
+        return await _next_due(self.unit, CALLBACKS)
 
 
 @frozen
@@ -249,13 +278,10 @@ class Notices:
     unit: UnitOfWork
 
     async def due(self, limit: int) -> Sequence[Notice]:
-        now = self.unit.now()
-        found = [one for one in await self._waiting() if (one.due_at or 0) <= now]
-        return sorted(found, key=lambda one: (one.due_at, one.id))[:limit]
+        return await _due(self.unit, NOTICES, limit)
 
     async def next_due(self) -> EpochMs | None:
-        instants = (one.due_at for one in await self._waiting())
-        return min((at for at in instants if at is not None), default=None)
+        return await _next_due(self.unit, NOTICES)
 
     async def at_address(
         self, channel: str, to: str, since: EpochMs, limit: int
@@ -269,9 +295,6 @@ class Notices:
     async def list(self, statuses: tuple[NoticeStatus, ...], page: PageRequest) -> Page[Notice]:
         holds = lambda one: not statuses or one.status in statuses  # noqa: E731
         return cut(newest(await self.unit.select(NOTICES, holds)), page)
-
-    async def _waiting(self) -> Sequence[Notice]:
-        return await self.unit.select(NOTICES, lambda one: one.due_at is not None)
 
 
 @frozen

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from wfcore.memory import records, runs, writes
 from wfcore.memory.disk import Changes, Disk, Gate, Medium
 from wfcore.memory.overlay import Overlay
-from wfcore.memory.runs import waiting_in_groups, waits
+from wfcore.memory.runs import can_run, waiting_in_groups, waits
 from wfcore.memory.tables import (
     AUDIT,
     DELIVERIES,
@@ -74,6 +74,7 @@ class MemoryUnit:
     triggers = queries(records.Triggers)
     timers = queries(records.Timers)
     notices = queries(runs.Notices)
+    nodes = queries(records.Nodes)
     events = queries(runs.Events)
     logs = queries(partial(runs.Events, table=LOGS))
     audit = queries(records.Audit)
@@ -176,8 +177,7 @@ class MemoryStore:
         now = self._now()
 
         def wanted(run: Execution) -> bool:
-            doable = able is None or {*run.capabilities} <= {*able}
-            return doable and (ids is None or run.id in ids)
+            return can_run(able, run) and (ids is None or run.id in ids)
 
         def claim() -> Sequence[Execution]:
             return self._claim(worker, now, lease_ms, slots, limit, wanted)

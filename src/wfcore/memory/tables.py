@@ -10,6 +10,7 @@ from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Shar
 from wfcore.model.approval import Approval
 from wfcore.model.event import AuditChain, ChainedEntry, Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
+from wfcore.model.node import Node
 from wfcore.model.notice import Notice
 from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.trigger import Timer, Trigger
@@ -59,6 +60,7 @@ DELIVERIES = table_of(Delivery)
 TRIGGERS = table_of(Trigger)
 TIMERS = table_of(Timer)
 NOTICES = table_of(Notice)
+NODES = table_of(Node)
 REPLAYS = table_of(Replay)
 
 # What is no record: logs, and what the store itself knows of executions and accounts.

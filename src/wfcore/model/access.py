@@ -37,6 +37,13 @@ class Scope(StrEnum):
     APPROVAL_RESPOND = "APPROVAL_RESPOND"
     ARTIFACT_READ = "ARTIFACT_READ"
     WEBHOOK_TRIGGER = "WEBHOOK_TRIGGER"
+    ADMIN = "ADMIN"
+    """Everything that the command line does, from elsewhere; for accounts of operators. AC-8."""
+
+    @classmethod
+    def ordinary(cls) -> tuple["Scope", ...]:
+        """The scopes that every account may have: all but ADMIN."""
+        return tuple(scope for scope in cls if scope is not cls.ADMIN)
 
 
 @frozen
@@ -54,7 +61,8 @@ class Account:
     Somebody who owns workflows and keys. `email` is unique and lower case. `session_epoch` counts
     how often all sessions were ended: sessions of an earlier epoch are over. SE-4. `secrets`: by
     name. `operator`: whether it may see everything, at the pages for operators. AC-7.
-    `language`: of what is sent to them; None: the server's.
+    `language`: of what is sent to them; None: the server's. `failure_channels`: where every
+    execution of its workflows that fails is told, whatever its definition says. NT-8.
     """
 
     id: str
@@ -67,6 +75,7 @@ class Account:
     secrets: tuple[NamedSecret, ...] = field(default=(), repr=False)
     operator: bool = False
     language: str | None = None
+    failure_channels: tuple[str, ...] = ()
     version: int = 0
 
 
@@ -178,7 +187,7 @@ class Visitor:
     """
 
     account: str
-    scopes: frozenset[Scope] = frozenset(Scope)
+    scopes: frozenset[Scope] = frozenset(Scope.ordinary())
 
 
 @frozen

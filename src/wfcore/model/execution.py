@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import field, frozen
 
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.trace import Trace
 from wfcore.time import DurationMs, EpochMs
 
 
@@ -102,6 +103,14 @@ class StatusReason:
     approval_id: str | None = None
 
 
+@frozen
+class PendingFailure:
+    """How an execution is going to end, once its `onFailure` steps have run. EX-31."""
+
+    error: str
+    reason: StatusReason
+
+
 class Awaits(StrEnum):
     """What a begun step without a process waits for."""
 
@@ -118,17 +127,18 @@ class StepResult:
     """
     The state of one step. Only steps that began or were skipped have one.
 
-    `started_at`: the start of the first attempt. `retry_at`: the last attempt failed, nothing of
-    the step is running, and the next attempt begins then. `approval_id`: the approval that it waits
-    for. `refused`: files of the last attempt that do not qualify as artifacts. `reason`: why it
-    failed, for programs.
+    `started_at`: the start of the first attempt; `attempt_at`: that of a later one, if there was
+    one. `retry_at`: the last attempt failed, nothing of the step is running, and the next attempt
+    begins then. `approval_id`: the approval that it waits for. `refused`: files of the last attempt
+    that do not qualify as artifacts. `reason`: why it failed, for programs.
 
     `awaits`: what a RUNNING step waits for instead of a process, at most until `until` (a delay:
     exactly). `child_id`: the execution that it started; with an `error`, that execution ended badly
-    and what follows is not decided yet. `items`: those of a loop that has not completed. `steps`:
-    how many steps of the definition the end of this one accounts for. `postponed`: how often the
-    machine could not start the next attempt; nothing of it ran, it is not counted in `attempts`,
-    and `error` says what was lacking. EX-27. `earlier`: how many of its `attempts` were made in
+    and what follows is not decided yet. `items`: those of a loop that has not completed. `case`:
+    which list of a switch's steps was chosen, from 0; the last one is its `else`. `steps`: how many
+    steps of the definition the end of this one accounts for. `postponed`: how often the machine
+    could not start the next attempt; nothing of it ran, it is not counted in `attempts`, and
+    `error` says what was lacking. EX-27. `earlier`: how many of its `attempts` were made in
     earlier rounds; see `Execution.put_aside`.
     """
 
@@ -150,6 +160,8 @@ class StepResult:
     steps: int = 1
     postponed: int = 0
     earlier: int = 0
+    case: int | None = None
+    attempt_at: EpochMs | None = None
 
     @property
     def tries(self) -> int:
@@ -196,11 +208,14 @@ class Execution:
     `parent_id` and `parent_step`: the step that started it. `callback_url` is told of its end.
     `secrets`: variables whose values are masked wherever they would be shown. `granted`: usage that
     does not count against the budget: what was spent when an approval last extended it, or before a
-    redrive. `concurrency_group`: see `rules.execution.concurrency`. `trigger_id`: the schedule or
-    chain that started it. `chain_depth`: the number of chained starts since somebody started an
-    execution. `root_source`: for a child, the trigger of the root of its family; None if an older
-    release stored it. `capabilities`: what a worker must be able to do to take it, see
-    `rules.execution.start.capabilities_of`.
+    redrive. `outputs_size`: characters of JSON that its step results hold, those of earlier rounds
+    included; see `rules.execution.bounds`. `concurrency_group`: see `rules.execution.concurrency`.
+    `trigger_id`: the schedule or chain that started it. `chain_depth`: the number of chained starts
+    since somebody started an execution. `root_source`: for a child, the trigger of the root of its
+    family; None if an older release stored it. `capabilities`: what a worker must be able to do to
+    take it, see `rules.execution.start.capabilities_of`. `failing`: set from the moment on at which
+    its `onFailure` steps take over; it stays set, so that they run once. `request_id`: of the
+    request that started it, or the first of its family. `trace`: see `model.trace`.
     """
 
     id: str
@@ -237,8 +252,12 @@ class Execution:
     chain_depth: int = 0
     trigger_id: str | None = None
     granted: Usage | None = None
+    outputs_size: int = 0
     root_source: TriggerSource | None = None
     capabilities: tuple[str, ...] = ()
+    failing: PendingFailure | None = None
+    request_id: str | None = None
+    trace: Trace | None = None
     version: int = 0
 
     @property

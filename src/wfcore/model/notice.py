@@ -17,7 +17,9 @@ class NoticeKind(StrEnum):
     APPROVAL_DECIDED = "approval.decided"
     APPROVAL_EXPIRED = "approval.expired"
     EXECUTION_FAILED = "execution.failed"  # an execution
+    EXECUTION_WAITING = "execution.waiting"
     TRIGGER_REFUSED = "trigger.refused"  # a trigger
+    TRIGGER_PAUSED = "trigger.paused"
     WEBHOOK_DISABLED = "webhook.disabled"  # a webhook
     QUOTA_NEAR = "quota.near"  # a key or an account
     TEST = "test"  # nothing

@@ -4,7 +4,7 @@ from typing import Generic, TypeVar
 
 from attrs import frozen
 
-R = TypeVar("R")
+R = TypeVar("R", covariant=True)
 
 
 @frozen

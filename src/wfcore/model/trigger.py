@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from wfcore.model.execution import ExecutionStatus
 from wfcore.time import EpochMs
 
 
@@ -24,11 +25,13 @@ class Missed(StrEnum):
 class Schedule:
     """
     Local times in a time zone, as a cron expression. `missed` None: the server's setting applies.
+    `pause_after`: so many failed executions in a row pause it. SH-10.
     """
 
     cron: str
     timezone: str = "UTC"
     missed: Missed | None = None
+    pause_after: int | None = None
 
 
 @frozen
@@ -52,12 +55,14 @@ class TriggerState(StrEnum):
 
     ACTIVE = "ACTIVE"
     EXHAUSTED = "EXHAUSTED"
+    PAUSED = "PAUSED"
     BLOCKED = "BLOCKED"
 
 
 class Refusal(StrEnum):
     """Why a trigger that was due started nothing."""
 
+    PAUSED = "PAUSED"
     MAX_RUNS = "MAX_RUNS"
     CHAIN_TOO_DEEP = "CHAIN_TOO_DEEP"
     PLAN_LIMIT = "PLAN_LIMIT"
@@ -70,10 +75,21 @@ class Refusal(StrEnum):
 
 
 @frozen
+class Pause:
+    """Somebody, or with `by` None its own failures, paused a trigger; why, in words."""
+
+    at: EpochMs
+    by: str | None = None
+    why: str | None = None
+
+
+@frozen
 class Trigger:
     """
     A trigger of a workflow. `runs` counts its starts; `watches` is the key of the workflow
-    that a chain waits for (see `rules.triggers.chain`), None for a schedule.
+    that a chain waits for (see `rules.triggers.chain`), None for a schedule. `last_result`: how the
+    execution ended that ended last, `last_execution_id`; `failures`: how many FAILED in a row until
+    then, since one COMPLETED or somebody resumed the trigger. SH-10.
     """
 
     id: str
@@ -86,6 +102,10 @@ class Trigger:
     last_run_at: EpochMs | None = None
     refusal: Refusal | None = None
     refused_at: EpochMs | None = None
+    last_result: ExecutionStatus | None = None
+    last_execution_id: str | None = None
+    failures: int = 0
+    pause: Pause | None = None
     version: int = 0
 
     @property

@@ -19,11 +19,16 @@ class Counters(Protocol):
         clock back does not grant new admissions.
         """
 
+    async def look(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
+        """What each window has admitted so far; nothing is counted."""
+
     async def last_used(self, subject: str) -> EpochMs | None:
         """When *subject* was last admitted, to within a minute; None if that is not known."""
 
     async def trim(self, before: EpochMs) -> None:
-        """Forget windows that ended before *before*."""
+        """
+        Forget windows that ended before *before*. Days may be kept longer, to be looked at. RL-7.
+        """
 
     async def close(self) -> None:
         """Release everything. Safe to call twice."""

@@ -5,12 +5,27 @@ from typing import BinaryIO, Protocol
 
 from attrs import frozen
 
+from wfcore.time import EpochMs
+
 
 @frozen
 class StoredFile:
     storage_key: str
     size: int
     sha256: str
+
+
+@frozen
+class FoundFile:
+    """A file that is there, whether or not a record refers to it. `stored_at`: by its medium."""
+
+    storage_key: str
+    stored_at: EpochMs
+
+    @property
+    def execution_id(self) -> str:
+        """Whose file it is; of something else that lies there, a name that no execution has."""
+        return self.storage_key.partition("/")[0]
 
 
 class ArtifactFiles(Protocol):
@@ -32,4 +47,13 @@ class ArtifactFiles(Protocol):
         """
         Delete all files of these executions durably: none reappears after a power cut. Executions
         without files are ignored. Raises `StoreUnavailable`.
+        """
+
+    def find_all(self) -> AsyncIterator[FoundFile]:
+        """Every file that is whole, in no order. Raises `StoreUnavailable`."""
+
+    async def direct_url(self, storage_key: str) -> str | None:
+        """
+        A URL that opens the content for a minute, as an attachment of no particular type and past
+        this service; None: only `read` does. Raises `StoreUnavailable`.
         """

@@ -27,7 +27,7 @@ class Question:
 
     With `schema` the answer should be JSON of that shape; the request uses the provider's own
     mechanism if there is one, and instructions in the prompt otherwise. The caller validates the
-    answer.
+    answer. `traceparent`: of the span that the request is a part of, and is sent along.
     """
 
     model: str
@@ -36,6 +36,7 @@ class Question:
     max_tokens: int | None = None
     temperature: float | None = None
     schema: JsonObject | None = None
+    traceparent: str | None = None
 
 
 @frozen

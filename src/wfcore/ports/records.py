@@ -17,8 +17,8 @@ times: each further `put` starts from the version that a read after the previous
 a unit they see what the same unit has put. They are grouped by subject, read only, and the same for
 a view and a unit. Records are frozen, so a store may return the same object twice.
 
-An execution's `trigger_source`, `concurrency_group` and `redrive_of` never change: a store may read
-them from the new record only.
+An execution's `trigger_source`, `concurrency_group`, `redrive_of` and `capabilities` never change:
+a store may read them from the new record only.
 
 **Logs** (`Event`, `AuditEntry`) are append-only; tallies and deliveries are counted and added
 without compare-and-set, so units never conflict over them. See `store.Unit`.
@@ -30,7 +30,7 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share, by_email
-from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.approval import Approval, ApprovalHead, ApprovalStatus
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, Event
 from wfcore.model.execution import (
     Artifact,
@@ -40,12 +40,13 @@ from wfcore.model.execution import (
     Replay,
     TriggerSource,
 )
+from wfcore.model.node import Node
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
-from wfcore.time import EpochMs
+from wfcore.time import DAY, EpochMs
 
 Owned = tuple[tuple[type[Any], str], ...]
 
@@ -89,6 +90,7 @@ RECORDS = (
     RecordKind("trigger", Trigger, owns=((Timer, "trigger_id"),)),
     RecordKind("timer", Timer),
     RecordKind("notice", Notice),
+    RecordKind("node", Node),
     RecordKind("replay", Replay, key=("scope", "key")),
 )
 """Every kind of record that is read by its key and stored by its version."""
@@ -114,7 +116,38 @@ class SessionQueries(Protocol):
         """All stored sessions of an account, including ended ones, newest first."""
 
 
+@frozen
+class Activity:
+    """
+    What a workflow does, as far as an account sees it (AC-4): `last`, the execution accepted last.
+    `hours`: of those accepted in each hour from the asked instant on, `(ended, failed)`; ended are
+    COMPLETED and CANCELLED. `waiting`: their open approvals. `next_at`: the next timer. `cost_usd`:
+    the sum of `ended_cost` of those of the week that ends with the hours, but `unpriced` ones.
+    """
+
+    last: str | None = None
+    last_status: ExecutionStatus | None = None
+    last_at: EpochMs | None = None
+    hours: tuple[tuple[int, int], ...] = ()
+    waiting: int = 0
+    next_at: EpochMs | None = None
+    cost_usd: str = "0"
+    unpriced: int = 0
+
+
+HOURS, WEEK = 24, 7 * DAY
+"""What an `Activity` counts, in hours, and what it sums costs of, in ms."""
+
+
 class WorkflowQueries(Protocol):
+    async def activity(
+        self, ids: Collection[str], account_id: str | None, since: EpochMs
+    ) -> Mapping[str, Activity]:
+        """
+        Of each existing workflow among *ids*, in one query, of the executions that the account owns
+        or whose workflow it owns (None: of all), in the `HOURS` hours from *since* on.
+        """
+
     async def by_name(self, owner_id: str, name: str) -> Workflow | None: ...
     async def visible_to(self, account_id: str, page: PageRequest) -> Page[Workflow]:
         """Workflows that the account owns or that are shared with it, by name, then id."""
@@ -181,10 +214,11 @@ class ExecutionQueries(Protocol):
         the store knows that its process has ended (see `Store.enlist`). Ordered by id.
         """
 
-    async def next_due(self) -> EpochMs | None:
+    async def next_due(self, able: Collection[str] | None = None) -> EpochMs | None:
         """
-        The earliest `due_at` of an unclaimed execution that `Store.claim` may return. Executions
-        that wait in their concurrency group may be left out.
+        The earliest `due_at` of an unclaimed execution that `Store.claim` may return to a worker
+        with these capabilities (None: with all). Executions that wait in their concurrency group
+        may be left out.
         """
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
@@ -203,8 +237,9 @@ class ApprovalFilter:
 
     Every other field that is set narrows, as in `ExecutionFilter`; `since` and `until` are
     about `created_at`. `waiting`: only PENDING ones that the account may approve and has not
-    approved yet. `agreed`: only PENDING ones that the account has approved. `soonest`: by
-    `expires_at`, the first to expire first, whatever `oldest_first` says.
+    approved yet, and where it is not `idle`: its stage is asked, and nobody spoke for it. `agreed`:
+    only PENDING ones that the account has approved. `soonest`: by `expires_at`, the first to expire
+    first, whatever `oldest_first` says.
 
     The account has approved where an assent carries one of its `identities`. PL-3.
     """
@@ -228,17 +263,27 @@ class ApprovalFilter:
 
 
 class ApprovalQueries(Protocol):
-    async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
-        """Newest first, unless `where` says otherwise."""
+    """
+    Lists, except those of one execution, are of heads, so that a page stays small however many rows
+    are asked about. A store should not read the rows for them, either.
+    """
+
+    async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[ApprovalHead]:
+        """Heads; newest first, unless `where` says otherwise."""
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
-        """Newest first."""
+        """Whole ones; newest first."""
 
-    async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
-        """PENDING approvals with `expires_at` at or before *now*, oldest expiry first."""
+    async def due(self, now: EpochMs, limit: int) -> Sequence[ApprovalHead]:
+        """
+        Heads of PENDING approvals with `expires_at` at or before *now*, oldest expiry first.
+        """
 
-    async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
-        """PENDING approvals whose `next_reminder` is at or before *now*, oldest first."""
+    async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[ApprovalHead]:
+        """Heads of PENDING approvals whose `next_reminder` is at or before *now*, oldest first."""
+
+    async def open(self, most: int) -> tuple[int, EpochMs | None]:
+        """How many are PENDING, up to *most*, and when the oldest of them was opened."""
 
     async def next_deadline(self) -> EpochMs | None:
         """The earliest `expires_at` or `next_reminder` of a PENDING approval."""
@@ -275,6 +320,9 @@ class WebhookQueries(Protocol):
 
 
 class TriggerQueries(Protocol):
+    async def of_owner(self, owner_id: str, page: PageRequest) -> Page[Trigger]:
+        """Triggers of the workflows of one account, newest first."""
+
     async def list(self, page: PageRequest) -> Page[Trigger]:
         """All triggers, newest first."""
 
@@ -323,19 +371,24 @@ class NoticeQueries(Protocol):
         """Those with one of *statuses*, or all where none is given; newest first."""
 
 
+class NodeQueries(Protocol):
+    async def list(self) -> Sequence[Node]:
+        """All that are stored, also such as are gone, by id."""
+
+
 class EventQueries(Protocol):
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
         """Events with a number above *after*, in order."""
 
 
 class AuditQueries(Protocol):
-    """
-    Audit entries form a chain: each contains the hash of the entry committed before it, by any
-    process. See `rules.audit.chain`. AL-1.
-    """
+    """Each entry contains the hash of the one committed before it: `rules.audit.chain`. AL-1."""
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
         """Entries from *since* on with an id above *after_id*, oldest first."""
+
+    async def newest(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
+        """Entries with a number below *before* (None: all), each with its number, newest first."""
 
     async def chain(self) -> AuditChain:
         """Where the chain begins and ends now."""

@@ -11,7 +11,7 @@ from attrs import field, frozen
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.execution import RefusedFile, Usage
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import AiStep, CodeStep, Language, Needs
+from wfcore.model.workflow import AiStep, CodeStep, Language, Needs, Runtime
 from wfcore.rules.execution.budget import Allowance
 from wfcore.rules.masking import NO_SECRETS, Secrets
 
@@ -48,7 +48,7 @@ class AiJob:
     One attempt of one AI step; `system` and `prompt` are rendered.
 
     `allowance`: the execution's budget and what has been used of it; None without a budget.
-    `postponed` and `hidden` as in `StepJob`.
+    `postponed` and `hidden` as in `StepJob`. `traceparent`: of the attempt's span, if there is one.
     """
 
     execution_id: str
@@ -63,6 +63,7 @@ class AiJob:
     log: bool = False
     postponed: int = 0
     hidden: Secrets = NO_SECRETS
+    traceparent: str | None = None
 
 
 Job: TypeAlias = StepJob | AiJob
@@ -112,13 +113,17 @@ class StepEnd:
 
 @frozen
 class LanguageState:
-    """Whether a language can run here; if not, `cure` says what to install."""
+    """
+    Whether a language can run here; if not, `cure` says what to install. `runtimes`: those that a
+    step in it may name here.
+    """
 
     language: Language
     available: bool
     path: str | None = None
     version: str | None = None
     cure: str | None = None
+    runtimes: tuple[Runtime, ...] = ()
 
 
 Say = Callable[[str, str], Awaitable[None]]

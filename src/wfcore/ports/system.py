@@ -5,6 +5,7 @@ from datetime import datetime, tzinfo
 from typing import Protocol, TypeVar
 
 from wfcore.model.json import Json
+from wfcore.model.trace import Trace
 from wfcore.rules.limits import TEXT_RESULT
 from wfcore.time import EpochMs
 
@@ -24,6 +25,10 @@ class Offload(Protocol):
 async def inline(work: Callable[[], T], /) -> T:
     """An `Offload` that runs *work* in place."""
     return work()
+
+
+Tracing = Callable[[str], Trace | None]
+"""From the id of an execution to the trace that begins with it; None: no spans are made. TR-2."""
 
 
 class Clock(Protocol):

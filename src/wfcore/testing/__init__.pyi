@@ -5,6 +5,7 @@ from wfcore.testing.contracts.callback_client import (
     CallbackClientContract as CallbackClientContract,
 )
 from wfcore.testing.contracts.counters import CountersContract as CountersContract
+from wfcore.testing.contracts.dispatch import DispatchContract as DispatchContract
 from wfcore.testing.contracts.environments import EnvironmentsContract as EnvironmentsContract
 from wfcore.testing.contracts.files import FilesContract as FilesContract
 from wfcore.testing.contracts.identity import (
@@ -12,10 +13,10 @@ from wfcore.testing.contracts.identity import (
 )
 from wfcore.testing.contracts.machine import MachineContract as MachineContract
 from wfcore.testing.contracts.models import ModelsContract as ModelsContract
+from wfcore.testing.contracts.models import PricesContract as PricesContract
 from wfcore.testing.contracts.notifier import NotifierContract as NotifierContract
-from wfcore.testing.contracts.prices import PricesContract as PricesContract
+from wfcore.testing.contracts.runner import CallContract as CallContract
 from wfcore.testing.contracts.runner import RunnerContract as RunnerContract
-from wfcore.testing.contracts.runner_calls import CallContract as CallContract
 from wfcore.testing.contracts.store import StoreContract as StoreContract
 from wfcore.testing.contracts.system import ClockContract as ClockContract
 from wfcore.testing.contracts.system import IdsContract as IdsContract
@@ -25,6 +26,7 @@ from wfcore.testing.contracts.system import SealerContract as SealerContract
 from wfcore.testing.contracts.system import TokensContract as TokensContract
 from wfcore.testing.contracts.templates import CalendarContract as CalendarContract
 from wfcore.testing.contracts.templates import TemplatesContract as TemplatesContract
+from wfcore.testing.contracts.wakeups import HintsContract as HintsContract
 from wfcore.testing.contracts.wakeups import WakeupContract as WakeupContract
 from wfcore.testing.contracts.worker import WorkerContract as WorkerContract
 from wfcore.testing.fakes import CountingIds as CountingIds
@@ -58,5 +60,3 @@ from wfcore.testing.walks.execution import ExecutionWalk as ExecutionWalk
 from wfcore.testing.walks.execution import StepWalk as StepWalk
 from wfcore.testing.walks.walking import MachineWalk as MachineWalk
 from wfcore.testing.walks.walking import TimedWalk as TimedWalk
-
-__all__: list[str]

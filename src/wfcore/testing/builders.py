@@ -30,6 +30,7 @@ from wfcore.model.execution import (
     StepStatus,
     TriggerSource,
 )
+from wfcore.model.node import Node
 from wfcore.model.notice import Notice, NoticeKind
 from wfcore.model.trigger import Schedule, Timer, Trigger
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
@@ -61,7 +62,7 @@ def key(id: str = "key_1", **fields: Any) -> ApiKey:
             "id": id,
             "account_id": "acc_1",
             "name": "a system",
-            "scopes": frozenset(Scope),
+            "scopes": frozenset(Scope.ordinary()),
             "secret_hash": "0" * 64,
             "created_at": NOW,
             **fields,
@@ -294,6 +295,12 @@ def trigger(id: str = "trg_1", **fields: Any) -> Trigger:
 def timer(id: str = "trg_1@1", **fields: Any) -> Timer:
     """A timer of `trg_1`, due at once."""
     return Timer(**{"id": id, "trigger_id": "trg_1", "due_at": NOW, **fields})
+
+
+def node(id: str = "worker_1", **fields: Any) -> Node:
+    """A process that takes executions, alive."""
+    about = {"id": id, "host": "a", "places": 8, "started_at": NOW, "seen_until": NOW, **fields}
+    return Node(**about)
 
 
 def replay(key: str = "once", **fields: Any) -> Replay:

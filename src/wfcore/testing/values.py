@@ -24,9 +24,11 @@ from wfcore.model.webhook import Tally, Webhook
 from wfcore.model.workflow import (
     ApprovalStep,
     Branch,
+    Case,
     ChildStep,
     CodeStep,
     Column,
+    DataStep,
     Definition,
     DefinitionSnapshot,
     DelayStep,
@@ -34,12 +36,12 @@ from wfcore.model.workflow import (
     LoopStep,
     ParallelStep,
     Retry,
+    SwitchStep,
     Variable,
 )
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.webhooks.webhook import utc_date
 from wfcore.testing.strategies import definition as written
-from wfcore.testing.strategies import triggers as st_triggers
 from wfcore.testing.strategies import values as plain
 from wfcore.testing.strategies.derived import Strategy, derived, names, told
 from wfcore.testing.strategies.runs import FACTS
@@ -215,9 +217,16 @@ def _branches() -> Strategy:
     return st.builds(Branch, names(), steps)
 
 
+def _cases() -> Strategy:
+    scenes = st.builds(written.Scene, st.just(()), depth=st.just(1))
+    return scenes.flatmap(
+        lambda scene: st.builds(Case, scene.expressions(), written.step_lists(scene))
+    )
+
+
 def _triggers() -> Strategy:
-    schedules = st.tuples(st_triggers.schedules(), st.none())
-    chains = st.tuples(st_triggers.chains(), st.sampled_from(("name:import", "id:wf_1")))
+    schedules = st.tuples(written.schedules(), st.none())
+    chains = st.tuples(written.chains(), st.sampled_from(("name:import", "id:wf_1")))
     trigger = _any(Trigger, spec=st.none(), watches=st.none())
     return st.builds(
         lambda trigger, said: evolve(trigger, spec=said[0], watches=said[1]),
@@ -239,8 +248,8 @@ _SAID: Mapping[type, Callable[[], st.SearchStrategy[Any]]] = {
     PageRequest: lambda: st.builds(PageRequest, st.integers(1, 99), st.integers(1, 200)),
     Usage: _usage,
     Webhook: _webhooks,
-    Schedule: st_triggers.schedules,
-    Chain: st_triggers.chains,
+    Schedule: written.schedules,
+    Chain: written.chains,
     Trigger: _triggers,
     Variable: lambda: st.sampled_from(written.VARIABLE_NAMES).flatmap(plain.variables),
     Retry: written.retries,
@@ -252,6 +261,9 @@ _SAID: Mapping[type, Callable[[], st.SearchStrategy[Any]]] = {
     ChildStep: _step(written.child_steps),
     ParallelStep: _step(written.parallel_steps),
     LoopStep: _step(written.loop_steps),
+    DataStep: _step(written.data_steps),
+    SwitchStep: _step(written.switch_steps),
+    Case: _cases,
     Branch: _branches,
     Definition: written.definitions,
     DefinitionSnapshot: _snapshots,

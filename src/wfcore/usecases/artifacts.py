@@ -74,7 +74,8 @@ async def linked_artifact(
     Raises `Unauthenticated` (the link is wrong or expired), `NotFound`.
     """
     now = services.clock.now()
-    if not download_fits(services.signing_key, artifact_id, given.expires, given.signature, now):
+    said = artifact_id, given.expires, given.signature, now
+    if not any(download_fits(key, *said) for key in services.verifying_keys):
         raise Unauthenticated(AuthReason.SIGNATURE_MISMATCH)
     async with services.store.view() as view:
         return _of(await view.get(Artifact, artifact_id), execution_id)

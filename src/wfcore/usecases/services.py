@@ -11,8 +11,19 @@ from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import NO_ENVIRONMENTS, Environments
 from wfcore.ports.store import Store
-from wfcore.ports.system import Calendar, Clock, Ids, Offload, Passwords, Templates, Tokens, inline
+from wfcore.ports.system import (
+    Calendar,
+    Clock,
+    Ids,
+    Offload,
+    Passwords,
+    Templates,
+    Tokens,
+    Tracing,
+    inline,
+)
 from wfcore.rules.auth.session import LinkTraffic, LoginTraffic
+from wfcore.rules.limits import FACTS_AT_ONCE
 from wfcore.time import DAY, MINUTE, SECOND, DurationMs
 
 
@@ -24,14 +35,16 @@ class Policy:
     A schedule that fires later than `schedule_grace_ms` was missed; `missed` applies to schedules
     that do not say what follows then.
 
-    `poll_ms`: how long a worker may leave unseen what another process stored. `heartbeat_ms`: how
-    often it extends its leases of `lease_ms`, which must be longer. `sweep_ms`: how often the
+    `poll_ms`: how long a worker may leave unseen what another process stored; `reconcile_ms`: the
+    same while a `Dispatch` delivers what is due. `heartbeat_ms`: how
+    often it extends its leases of `lease_ms`, which must be longer. `facts_at_once`: how much of an
+    execution is decided before others get their turn. EX-33. `sweep_ms`: how often the
     scheduler looks for what it was not told of. `operators`: emails in lower case of accounts that
     operate the server, beside those that are marked so. AC-7.
 
     `channels`: by which notices can be sent; without any nobody is told of anything unless a
-    definition names one. `language`: of notices to whoever has set none. `notice_rows`: rows of an
-    approval that a notice shows.
+    definition names one. `failure_channels`: those where every failure is told. NT-8. `language`:
+    of notices to whoever has set none. `notice_rows`: rows of an approval that a notice shows.
     """
 
     lease_ms: DurationMs = DurationMs(15 * SECOND)
@@ -39,14 +52,17 @@ class Policy:
     keep_executions_ms: DurationMs = DurationMs(30 * DAY)
     keep_audit_ms: DurationMs = DurationMs(90 * DAY)
     places: int = 8
+    facts_at_once: int = FACTS_AT_ONCE
     private_callbacks: bool = False
     schedule_grace_ms: DurationMs = DurationMs(MINUTE)
     missed: Missed = Missed.SKIP
     poll_ms: DurationMs = DurationMs(250)
     heartbeat_ms: DurationMs = DurationMs(SECOND)
+    reconcile_ms: DurationMs = DurationMs(20 * SECOND)
     sweep_ms: DurationMs = DurationMs(SECOND)
     operators: frozenset[str] = frozenset()
     channels: frozenset[str] = frozenset()
+    failure_channels: tuple[str, ...] = ()
     language: str = "en"
     notice_rows: int = 0
 
@@ -67,7 +83,8 @@ class Services:
     """
     Everything a use case may use. One per process; safe for many tasks at once.
 
-    `signing_key` signs download links; processes on one store share it. `calendar` None:
+    `signing_key` signs links, which it and the `older_signing_keys` verify; processes on one store
+    share all of them. `calendar` None:
     definitions with schedules are refused. `offload`: a server runs decisions about many rows in a
     thread; without it they run in place.
     """
@@ -88,6 +105,13 @@ class Services:
     offload: Offload = inline
     login_traffic: LoginTraffic = field(factory=LoginTraffic, repr=False)
     link_traffic: LinkTraffic = field(factory=LinkTraffic, repr=False)
+    older_signing_keys: tuple[bytes, ...] = field(default=(), repr=False)
+    tracing: Tracing | None = None
+
+    @property
+    def verifying_keys(self) -> tuple[bytes, ...]:
+        """The keys of links that are good, the signing one first."""
+        return (self.signing_key, *self.older_signing_keys)
 
 
 class Parts(TypedDict, total=False):
@@ -103,7 +127,9 @@ class Parts(TypedDict, total=False):
     templates: Templates
     wakeup: Wakeup
     signing_key: bytes
+    older_signing_keys: tuple[bytes, ...]
     policy: Policy
     calendar: Calendar | None
     environments: Environments
     offload: Offload
+    tracing: Tracing | None

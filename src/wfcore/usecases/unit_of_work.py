@@ -34,6 +34,7 @@ from wfcore.effects import (
     StartStep,
     StopSteps,
     TellParent,
+    TellTrigger,
     WakeRunner,
     WithdrawApprovals,
 )
@@ -41,6 +42,7 @@ from wfcore.errors import IllegalMove, NotFound, Stale, StoreUnavailable
 from wfcore.model.access import Caller, Permission, Principal, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
+from wfcore.model.trigger import Trigger
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.store import Unit, View
@@ -55,6 +57,7 @@ from wfcore.rules.execution.children import child_end, waits_for
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION, ParentEnded
 from wfcore.rules.triggers.chain import keys_of, timers_after
+from wfcore.rules.triggers.trigger import ended
 from wfcore.time import EpochMs
 
 
@@ -138,6 +141,8 @@ async def stage(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcom
                 hints += await _set_timers(unit, outcome.record)
             case CancelChildren(ids):
                 hints += await _cancel_children(unit, ids, now)
+            case TellTrigger(trigger_id):
+                await _tell_trigger(unit, trigger_id, outcome.record)
             case TellParent(parent_id):
                 hints += await _tell_parent(unit, parent_id, outcome.record, now)
             case _:
@@ -151,6 +156,13 @@ async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
     for timer in timers:
         unit.put(timer)
     return (DeadlineSet(),) if timers else ()
+
+
+async def _tell_trigger(unit: Unit, trigger_id: str, run: Execution) -> None:
+    """What started it keeps how it ended, unless the trigger is gone. SH-10."""
+    trigger = await unit.get(Trigger, trigger_id)
+    if trigger is not None:
+        unit.put(ended(trigger, run))
 
 
 async def _withdraw(unit: Unit, ids: Iterable[str], now: EpochMs) -> None:

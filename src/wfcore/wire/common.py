@@ -23,7 +23,7 @@ Names: TypeAlias = Mapping[str, str]
 """What people call accounts and keys, by id: emails and names."""
 NO_NAMES: Names = {}
 EXECUTIONS, APPROVALS, WORKFLOWS, WEBHOOKS = "executions", "approvals", "workflows", "webhooks"
-NOTICES = "notices"
+NOTICES, ACCOUNTS = "notices", "accounts"
 """Lists that are read on by cursor, as their cursors name them."""
 
 

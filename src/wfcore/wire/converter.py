@@ -5,20 +5,29 @@ Conversion between attrs classes and JSON values: camel case on the wire, nothin
 class; it refuses unknown fields and values of the wrong type by name.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from types import NoneType
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import attrs
 from cattrs import Converter
-from cattrs.errors import AttributeValidationNote, ClassValidationError, ForbiddenExtraKeysError
+from cattrs.errors import (
+    AttributeValidationNote,
+    BaseValidationError,
+    ClassValidationError,
+    ForbiddenExtraKeysError,
+    IterableValidationNote,
+)
 from cattrs.fns import identity
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from wfcore.errors import InvalidInput
-from wfcore.model.approval import Verdict
+from wfcore.model.access import AccountStatus, Permission, Plan, Scope
+from wfcore.model.approval import ApprovalStatus, Verdict
+from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
+from wfcore.model.notice import NoticeStatus
 from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.rules.limits import MAX_COMMENT
 from wfcore.rules.variables import NO_NUL
@@ -26,6 +35,8 @@ from wfcore.wire.requests import Comment
 
 T = TypeVar("T")
 _NAME_SHOWN = 80
+LARGEST_NUMBER = 2**53 - 1
+"""What every program reads exactly (RFC 8259, section 6); every store can look for it."""
 
 
 def wire_name(name: str) -> str:
@@ -80,20 +91,27 @@ def structured(shape: type[T], body: JsonObject) -> T:
     try:
         return _IN.structure(body, shape)
     except ClassValidationError as refused:
-        raise _named(refused, shape) from None
+        raise _named(refused) from None
 
 
-def _named(refused: ClassValidationError, shape: type[Any]) -> InvalidInput:
+def _named(refused: BaseValidationError, where: str = "") -> InvalidInput:
+    """The first thing that is wrong, by its path: `decisions[3].decision`."""
+    within = f"{where}." if where else ""
     for error in refused.exceptions:
         if isinstance(error, ForbiddenExtraKeysError):
-            known = ", ".join(wire_name(one.name) for one in attrs.fields(shape)) or "none"
+            known = ", ".join(wire_name(one.name) for one in attrs.fields(error.cl)) or "none"
             unknown = min(error.extra_fields)[:_NAME_SHOWN]
-            return InvalidInput(unknown, f"unknown field; the known ones are: {known}")
+            return InvalidInput(within + unknown, f"unknown field; the known ones are: {known}")
     error = refused.exceptions[0]
-    notes = getattr(error, "__notes__", ())
-    field = next((note.name for note in notes if isinstance(note, AttributeValidationNote)), "body")
-    fix = str(error) if isinstance(error, _Wrong) else "is required"
-    return InvalidInput(wire_name(field), fix)
+    field = where or "body"
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, AttributeValidationNote):
+            field = within + wire_name(note.name)
+        elif isinstance(note, IterableValidationNote):
+            field = f"{where}[{note.index}]"
+    if isinstance(error, BaseValidationError):
+        return _named(error, field)
+    return InvalidInput(field, str(error) if isinstance(error, _Wrong) else "is required")
 
 
 def sent(body: Any, raw: JsonObject) -> dict[str, Any]:
@@ -117,7 +135,6 @@ def _reader(shape: type[Any], converter: Converter) -> Callable[[Mapping[str, An
         shape,
         converter,
         _cattrs_forbid_extra_keys=True,
-        _cattrs_use_alias=False,
         **overrides,  # type: ignore[arg-type]
     )
 
@@ -135,6 +152,8 @@ def _strict(kind: type[Any], wanted: str) -> Callable[[Any, Any], Any]:
             raise _Wrong(f"must be {wanted}")
         if kind is str and "\0" in value:
             raise _Wrong(NO_NUL)
+        if kind is int and abs(value) > LARGEST_NUMBER:
+            raise _Wrong(f"must be a whole number of at most {LARGEST_NUMBER}")
         return value
 
     return check
@@ -170,13 +189,45 @@ def _object(value: Any, _: Any) -> Any:
     return value
 
 
+def _is_list(annotation: Any) -> bool:
+    return get_origin(annotation) is Sequence
+
+
+def _list(annotation: Any, converter: Converter) -> Callable[[Any, Any], Any]:
+    (kind,) = get_args(annotation)
+
+    def read(value: Any, _: Any) -> Any:
+        if not isinstance(value, list):
+            raise _Wrong("must be an array")
+        return converter.structure(value, list[kind])  # type: ignore[valid-type]
+
+    return read
+
+
+def _of_objects(shape: type[Any], converter: Converter) -> Callable[[Any, Any], Any]:
+    read = _reader(shape, converter)
+    return lambda value, _: read(_object(value, _), shape)
+
+
 _IN = Converter(detailed_validation=True)
-_IN.register_structure_hook_factory(attrs.has, _reader)
+_IN.register_structure_hook_factory(attrs.has, _of_objects)
+_IN.register_structure_hook_factory(_is_list, _list)
 _IN.register_structure_hook(str, _strict(str, "a string"))
 _IN.register_structure_hook(bool, _strict(bool, "true or false"))
 _IN.register_structure_hook(int, _strict(int, "a whole number"))
 _IN.register_structure_hook(Comment, _comment)
-for _kind in (WebhookStatus, Scheme):  # by name: a text enum counts as `str` otherwise
+for _kind in (
+    AccountStatus,
+    ApprovalStatus,
+    ExecutionStatus,
+    NoticeStatus,
+    Permission,
+    Plan,
+    Scheme,
+    Scope,
+    TriggerSource,
+    WebhookStatus,
+):  # by name: a text enum counts as `str` otherwise
     _IN.register_structure_hook(_kind, _member)
 _IN.register_structure_hook(Verdict, _verdict)
 _IN.register_structure_hook_func(_is_object, _object)

@@ -6,22 +6,24 @@ from itertools import count
 
 from attrs import define, field
 
-from wfcore.model.workflow import LoopStep, ParallelStep, Step
-from wfcore.rules.definition.flow import PAD, Box, Edge, Flow, kind_of, lay_out
+from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, SwitchStep
+from wfcore.rules.definition.flow import PAD, Box, Edge, Flow, branches_of, kind_of, lay_out
 
+ON_FAILURE = "onFailure"
 _LONGEST = 21
 """Characters of a name that fit into a box."""
 
 
-def svg(steps: Sequence[Step], title: str) -> str:
-    """A whole SVG document, for light and dark backgrounds alike."""
-    flow = lay_out(steps)
+def svg(definition: Definition) -> str:
+    """A whole SVG document, on a ground of its own: legible on light and dark pages."""
+    flow = lay_out(definition.steps, definition.on_failure)
     size = f'width="{flow.width:g}" height="{flow.height:g}"'
     view = f'viewBox="0 0 {flow.width:g} {flow.height:g}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view} role="img" '
         'font-family="system-ui, sans-serif" font-size="13">',
-        f"<title>{escape(title)}</title>",
+        f"<title>{escape(definition.name)}</title>",
+        '<rect width="100%" height="100%" rx="8" fill="#fff"/>',
         *_shapes(flow),
         "</svg>",
     ]
@@ -52,7 +54,7 @@ def _box(box: Box) -> str:
         return f'<rect {place} fill="none" stroke="#767f8b" stroke-dasharray="5 4"/>{name}'
     name = _text(box.x + PAD, box.y + 20, _short(box.name), "start", "#1a1d21")
     kind = _text(box.x + PAD, box.y + 36, box.kind, "start", "#545c66", 11)
-    return f'<rect {place} fill="#fff" stroke="#767f8b"/>{name}{kind}'
+    return f'<rect {place} fill="none" stroke="#767f8b"/>{name}{kind}'
 
 
 def _text(x: float, y: float, text: str, anchor: str, colour: str, size: int = 13) -> str:
@@ -64,22 +66,39 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
-def text(steps: Sequence[Step], indent: str = "") -> Iterator[str]:
+def text(definition: Definition) -> Iterator[str]:
     """One line per step, with nested steps indented below it."""
+    yield from _lines(definition.steps)
+    if definition.on_failure:
+        yield f"{ON_FAILURE}:"
+        yield from _lines(definition.on_failure, "  ")
+
+
+def _lines(steps: Sequence[Step], indent: str = "") -> Iterator[str]:
     for step in steps:
         yield f"{indent}{step.name}  {kind_of(step)}"
         if isinstance(step, LoopStep):
-            yield from text(step.steps, f"{indent}  ")
+            yield from _lines(step.steps, f"{indent}  ")
         elif isinstance(step, ParallelStep):
             for branch in step.branches:
                 yield f"{indent}  {branch.name}:"
-                yield from text(branch.steps, f"{indent}    ")
+                yield from _lines(branch.steps, f"{indent}    ")
+        elif isinstance(step, SwitchStep):
+            whens = (*(case.when for case in step.cases), "else")
+            for when, steps in zip(whens, branches_of(step), strict=True):
+                if steps:
+                    yield f"{indent}  {when}:"
+                    yield from _lines(steps, f"{indent}    ")
 
 
-def mermaid(steps: Sequence[Step]) -> str:
+def mermaid(definition: Definition) -> str:
     """A Mermaid flowchart, as code hosts draw it."""
     chart = _Chart()
-    chart.sequence(steps, "  ")
+    chart.sequence(definition.steps, "  ")
+    if definition.on_failure:
+        chart.lines.append(f"  subgraph {ON_FAILURE}")
+        chart.sequence(definition.on_failure, "    ")
+        chart.lines.append("  end")
     return "\n".join(("flowchart TD", *chart.lines)) + "\n"
 
 
@@ -105,6 +124,15 @@ class _Chart:
             found = self.sequence(step.steps, f"{indent}  ")
             self.lines.append(f"{indent}end")
             return found
+        if isinstance(step, SwitchStep):
+            id = self._id()
+            self.lines.append(f"{indent}{id}{{{_quoted(step.name)}}}")
+            ends: list[str] = []
+            for branch in branches_of(step):
+                begins, last = self.sequence(branch, indent)
+                self.lines += [f"{indent}{id} --> {one}" for one in begins]
+                ends += last if branch else [id]
+            return [id], ends
         if isinstance(step, ParallelStep):
             found_all = [self.sequence(branch.steps, indent) for branch in step.branches]
             return [b for bs, _ in found_all for b in bs], [e for _, es in found_all for e in es]

@@ -52,7 +52,7 @@ _STEPS: Mapping[str, type[Any]] = {kind.__name__: kind for kind in get_args(Step
 
 def _tagged(converter: Converter, step: Step) -> dict[str, Any]:
     """A step as plain data, with the name of its type."""
-    return {**converter.unstructure(step, type(step)), "_type": type(step).__name__}
+    return {**converter.unstructure(step), "_type": type(step).__name__}
 
 
 def _is_json(wanted: Any) -> bool:

@@ -4,12 +4,14 @@ the rows unedited. Contract preamble and §6.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final, NewType, TypeAlias
+from typing import Annotated, Any, Final, NewType, TypeAlias
 
 from attrs import Factory, field, frozen
 
+from wfcore.model.access import AccountStatus, Plan, Scope
 from wfcore.model.approval import Verdict
 from wfcore.model.json import JsonObject
+from wfcore.model.review import ColumnType
 from wfcore.model.webhook import Scheme, WebhookStatus
 
 Comment = NewType("Comment", str)
@@ -38,6 +40,44 @@ class StartBody:
     inputs: JsonObject = Factory(dict)
     enable_monitoring: bool = False
     callback_url: str | None = None
+
+
+@frozen
+class GateColumnBody:
+    """A column of a gate's rows, as in a definition."""
+
+    key: str
+    title: str | None = field(default=None, metadata=NOT_NULL)
+    type: ColumnType | None = field(default=None, metadata=NOT_NULL)
+    editable: bool | None = field(default=None, metadata=NOT_NULL)
+    required: bool | None = field(default=None, metadata=NOT_NULL)
+    options: Sequence[Any] | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class GateGroupBody:
+    """A group of rows to review, as in a definition; `rows` are the rows themselves."""
+
+    name: str
+    rows: Sequence[Row]
+    title: str | None = field(default=None, metadata=NOT_NULL)
+    row_key: str | None = field(default=None, metadata=NOT_NULL)
+    allow_add: bool | None = field(default=None, metadata=NOT_NULL)
+    columns: Sequence[GateColumnBody] | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class GateBody:
+    """
+    Ask people. `message` is what they read, `groups` the rows that they release. `approvers`:
+    emails or account ids; without any, the key's account. `timeout` in ms (default 24 h): then
+    it is rejected.
+    """
+
+    message: str
+    groups: Sequence[GateGroupBody] | None = field(default=None, metadata=NOT_NULL)
+    approvers: Sequence[str] | None = field(default=None, metadata=NOT_NULL)
+    timeout: int | None = field(default=None, metadata=NOT_NULL)
 
 
 @frozen
@@ -95,6 +135,26 @@ class DecisionBody:
 
 
 @frozen
+class OneDecisionBody:
+    """
+    A decision on the rows as they stand; `expectedItemsHash` is required to approve: the
+    `itemsHash` of what the reviewer saw.
+    """
+
+    approval_id: str
+    decision: Verdict
+    expected_items_hash: str | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class DecisionsBody:
+    """Decide up to 50 approvals, each by itself. `comment` goes with every one."""
+
+    decisions: Sequence[OneDecisionBody]
+    comment: Comment | None = None
+
+
+@frozen
 class WebhookBody:
     """
     A new webhook: bound to one of the caller's own keys (`apiKeyId`), or signed by a `scheme`.
@@ -122,6 +182,44 @@ class WebhookChangeBody:
     status: WebhookStatus | None = field(default=None, metadata=NOT_NULL)
     scheme: Scheme | None = field(default=None, metadata=NOT_NULL)
     secret: str | None = field(default=None, repr=False)
+    overlap: int | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class KeyBody:
+    """
+    A new key of the caller's, with what it may do; good for `expiresIn` milliseconds, or until it
+    is revoked.
+    """
+
+    name: str
+    scopes: Sequence[Scope]
+    expires_in: int | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class AccountBody:
+    """
+    Another plan or status of an account. A status other than ACTIVE ends every session and refuses
+    every key.
+    """
+
+    plan: Plan | None = field(default=None, metadata=NOT_NULL)
+    status: AccountStatus | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class DefinitionBody:
+    """Another text of a definition, YAML or JSON, which began with `version`."""
+
+    text: str
+    version: int
+
+
+@frozen
+class RotateBody:
+    """A new secret; the one before stays good for `overlap` milliseconds (default 24 h)."""
+
     overlap: int | None = field(default=None, metadata=NOT_NULL)
 
 

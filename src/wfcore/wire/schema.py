@@ -35,11 +35,13 @@ _STATES: Mapping[type, str] = {
 """What the tables of states say of each status."""
 
 
+_PREFIX = "#/components/schemas/"
+
+
 class Schemas:
     """Collects the schemas of all classes that are referred to, by name."""
 
-    def __init__(self, prefix: str = "#/components/schemas/") -> None:
-        self._prefix = prefix
+    def __init__(self) -> None:
         self.found: dict[str, Schema] = {}
 
     def ref(self, shape: type[Any], *, closed: bool = False) -> Schema:
@@ -48,7 +50,7 @@ class Schemas:
         if name not in self.found:
             self.found[name] = {}
             self.found[name] = self._object(shape, closed)
-        return {"$ref": self._prefix + name}
+        return {"$ref": _PREFIX + name}
 
     def _object(self, shape: type[Any], closed: bool) -> Schema:
         fields = attrs.fields(shape)
@@ -88,13 +90,13 @@ class Schemas:
             "enum": [member.value for member in kind],
             **described,
         }
-        return {"$ref": self._prefix + kind.__name__}
+        return {"$ref": _PREFIX + kind.__name__}
 
     def _generic(self, annotation: Any, origin: Any, args: tuple[Any, ...], closed: bool) -> Schema:
         if origin is Annotated:
             name, about = args[1:]
             self.found[name] = _FREE | {"description": about}
-            return {"$ref": self._prefix + name}
+            return {"$ref": _PREFIX + name}
         if origin in (Union, UnionType):
             return _nullable(self.of(_not_none(annotation), closed))
         if origin is Sequence:

@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
-from attrs import define
+from attrs import define, field
 
-from wfcore.model.execution import (
-    Execution,
-)
+from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.json import JsonObject
 from wfcore.model.trigger import (
     Refusal,
@@ -25,8 +23,9 @@ from wfcore.model.workflow import (
     VariableType,
     Workflow,
 )
+from wfcore.rules.definition.written import document_of
 from wfcore.rules.masking import MASK
-from wfcore.wire.common import ListPage
+from wfcore.wire.common import ABSENT, ListPage
 
 WrittenStep: TypeAlias = Annotated[JsonObject, "WrittenStep", "A step as definitions write it"]
 
@@ -36,6 +35,8 @@ class WorkflowTriggerView:
     """
     A trigger. `definition` is what the workflow's definition says of it; `reason` says in words
     why it is not ACTIVE. `lastRefusal`: why it started nothing the last time it did not.
+    `lastResult`: how the execution `lastExecutionId` ended; `failures`: how many failed in a row
+    until then. `pausedBy`: the account that paused it; absent if its failures did.
     """
 
     id: str
@@ -48,6 +49,11 @@ class WorkflowTriggerView:
     runs: int
     last_refusal: Refusal | None
     last_refused_at: int | None
+    failures: int
+    last_result: ExecutionStatus | None = field(default=None, metadata=ABSENT)
+    last_execution_id: str | None = field(default=None, metadata=ABSENT)
+    paused_at: int | None = field(default=None, metadata=ABSENT)
+    paused_by: str | None = field(default=None, metadata=ABSENT)
 
 
 @define(eq=False)
@@ -85,6 +91,7 @@ class WorkflowView:
     version: int
     created_at: int
     updated_at: int
+    on_failure: Sequence[WrittenStep] | None = field(default=None, metadata=ABSENT)
 
 
 @define(eq=False)
@@ -97,6 +104,7 @@ class DefinitionView:
     workflow: Sequence[WrittenStep]
     description: str
     variables: Sequence[VariableView]
+    on_failure: Sequence[WrittenStep] | None = field(default=None, metadata=ABSENT)
 
 
 @define(eq=False, kw_only=True)
@@ -118,6 +126,11 @@ def trigger_view(shown: Shown) -> WorkflowTriggerView:
         runs=trigger.runs,
         last_refusal=trigger.refusal,
         last_refused_at=trigger.refused_at,
+        last_result=trigger.last_result,
+        last_execution_id=trigger.last_execution_id,
+        failures=trigger.failures,
+        paused_at=trigger.pause.at if trigger.pause else None,
+        paused_by=trigger.pause.by if trigger.pause else None,
     )
 
 
@@ -129,6 +142,7 @@ def _written(spec: TriggerSpec) -> dict[str, Any]:
             "cron": spec.cron,
             "timezone": spec.timezone,
             "missed": spec.missed,
+            **({"pauseAfter": spec.pause_after} if spec.pause_after else {}),
         }
     return {
         "kind": TriggerKind.DELAYED_COMPLETION,
@@ -161,7 +175,16 @@ def workflow_view(
         version=workflow.revision,
         created_at=workflow.created_at,
         updated_at=workflow.updated_at,
+        on_failure=written_on_failure(definition),
     )
+
+
+def written_on_failure(definition: Definition) -> Sequence[WrittenStep] | None:
+    """The steps of `onFailure` as definitions write them."""
+    if not definition.on_failure:
+        return None
+    written: Any = document_of(definition)["onFailure"]
+    return tuple(written)
 
 
 def _variable(one: Variable) -> VariableView:
@@ -178,4 +201,5 @@ def definition_view(run: Execution, definition: Definition) -> DefinitionView:
         definition.steps_as_written,
         definition.description,
         [_variable(one) for one in definition.variables.values()],
+        written_on_failure(definition),
     )

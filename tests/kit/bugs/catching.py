@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from wfcore.errors import WfError
 from wfcore.testing import vectors
 from wfcore.testing.contracts import wakeups, worker, worker_site
-from wfcore.testing.vectors.making import text
+from wfcore.testing.vectors.__main__ import text
 
 CAUGHT = (AssertionError, ExceptionGroup, pytest.fail.Exception, TimeoutError, WfError)
 """What a suite may say of a bug; anything else is an accident of the planting."""

@@ -159,8 +159,8 @@ def never_skips(*asked: Any) -> Any:
     return evolve(found, actions=tuple(moves))
 
 
-def too_early(definition: Any, run: Any, now: Any, render: Any) -> Any:
-    return plan(definition, run, EpochMs(now + 1), render)
+def too_early(definition: Any, run: Any, now: Any, *more: Any) -> Any:
+    return plan(definition, run, EpochMs(now + 1), *more)
 
 
 def one_by_one(*asked: Any) -> Any:

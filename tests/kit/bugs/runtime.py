@@ -69,14 +69,14 @@ def dispatching(test: str) -> Callable[[], None]:
     )  # fmt: skip
 
 
-def looks_at_hints_alone(self: Worker, services: Any, runner: Any, worker: str) -> None:
+def looks_at_hints_alone(self: Worker, services: Any, *given: Any) -> None:
     policy = evolve(services.policy, poll_ms=600_000)
-    INIT(self, evolve(services, policy=policy), runner, worker)
+    INIT(self, evolve(services, policy=policy), *given)
 
 
-async def claims_without_end(services: Any, worker: str, limit: int) -> Any:
+async def claims_without_end(services: Any, worker: str, limit: int, **which: Any) -> Any:
     policy = evolve(services.policy, places=99)
-    return await CLAIM(evolve(services, policy=policy), worker, 99)
+    return await CLAIM(evolve(services, policy=policy), worker, 99, **which)
 
 
 CLAIM = running.claim

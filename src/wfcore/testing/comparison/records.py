@@ -10,6 +10,7 @@ from wfcore.model.approval import Approval, ApprovalStatus, Assent
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import PageCursor, PageRequest
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.time import DAY, EpochMs
@@ -37,8 +38,17 @@ pages, pages_by_name = _pages(moments), _pages(names)
 
 BORN: Mapping[str, Mapping[str, Any]] = {
     "a": {"trigger_source": TriggerSource.MANUAL, "concurrency_group": "X"},
-    "b": {"trigger_source": TriggerSource.OPEN_API, "concurrency_group": "X", "redrive_of": "a"},
-    "c": {"trigger_source": TriggerSource.WEBHOOK, "redrive_of": "a"},
+    "b": {
+        "trigger_source": TriggerSource.OPEN_API,
+        "concurrency_group": "X",
+        "redrive_of": "a",
+        "capabilities": ("network",),
+    },
+    "c": {
+        "trigger_source": TriggerSource.WEBHOOK,
+        "redrive_of": "a",
+        "capabilities": ("language:ruby", "network"),
+    },
 }
 """By id of an execution, what never changes of it: stores need not look at it again."""
 
@@ -60,7 +70,6 @@ def _executions() -> st.SearchStrategy[Execution]:
         due_at=st.none() | moments,
         worker=st.none() | workers,
         completed_at=st.none() | moments,
-        capabilities=st.sampled_from(((), ("network",), ("language:ruby", "network"))),
         step_results=st.dictionaries(
             st.sampled_from(("one", "two")), st.builds(make.step_result, output=st.integers(0, 2))
         ),
@@ -97,6 +106,7 @@ _triggers = st.builds(
     make.trigger, ids, workflow_id=flows, watches=st.none() | names, created_at=moments
 )
 _timers = st.builds(make.timer, ids, trigger_id=ids, due_at=moments)
+_nodes = st.builds(make.node, ids, draining=st.booleans())
 RECORDS: st.SearchStrategy[Any] = st.one_of(
     _executions(),
     st.builds(make.account, ids, email=_emails, created_at=moments),
@@ -127,13 +137,14 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
     ),
     _triggers,
     _timers,
+    _nodes,
     st.builds(make.audit_entry, ids, at=moments),
 )
 """Records of every kind that may be put, few enough to meet."""
 GOING: st.SearchStrategy[Any] = st.one_of(
     _execution(),
     *(_workflows, _shares, _webhooks, _sessions, _logins, _login_links),
-    *(_triggers, _timers),
+    *(_triggers, _timers, _nodes),
 )
 """Records of the kinds that may be deleted, or purged."""
 RUNNABLE = _execution(
@@ -144,3 +155,27 @@ RUNNABLE = _execution(
     due_at=st.just(NOW),
 )
 """Executions that a worker would take now."""
+
+
+run_filters = st.builds(
+    ExecutionFilter,
+    st.none() | owners,
+    st.none() | flows,
+    st.sampled_from(((), (ExecutionStatus.COMPLETED,), tuple(ExecutionStatus)[:3])),
+    st.sampled_from(((), tuple(TriggerSource)[:1], tuple(TriggerSource)[1:3])),
+    st.none() | moments,
+    st.none() | moments,
+    st.booleans(),
+    st.none() | runs.map(lambda id: id[-1:]),
+)
+approval_filters = st.builds(
+    ApprovalFilter,
+    st.none() | owners,
+    st.sampled_from((None, "acc_1@example.org")),
+    st.sampled_from(((), *((status,) for status in ApprovalStatus))),
+    st.none() | flows,
+    st.none() | runs,
+    st.none() | moments,
+    st.none() | moments,
+    *(st.booleans(),) * 4,
+)

@@ -7,22 +7,21 @@ from attrs import field, frozen
 from hypothesis import strategies as st
 
 from wfcore.model.access import Account, ApiKey, Session, Share
-from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.approval import Approval
 from wfcore.model.execution import (
     Artifact,
     Callback,
     Execution,
-    ExecutionStatus,
     Replay,
-    TriggerSource,
 )
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
-from wfcore.ports.records import RECORDS, ApprovalFilter, ExecutionFilter
+from wfcore.ports.records import RECORDS
 from wfcore.testing.comparison.answers import (
     abandoned,
+    activity,
     at_address,
     by_status,
     counted,
@@ -37,13 +36,17 @@ from wfcore.testing.comparison.answers import (
     listed,
     log,
     next_due,
+    nodes,
     oldest,
     open_approvals,
+    opened_first,
     seen_by,
     shown,
+    triggers_of,
 )
 from wfcore.testing.comparison.model import State, by_name, cut, newest, only
 from wfcore.testing.comparison.records import (
+    approval_filters,
     flows,
     ids,
     limits,
@@ -52,7 +55,9 @@ from wfcore.testing.comparison.records import (
     owners,
     pages,
     pages_by_name,
+    run_filters,
     runs,
+    words,
 )
 
 
@@ -101,30 +106,6 @@ def _gets() -> st.SearchStrategy[Ask]:
         Callback: (runs,),
     }
     return st.one_of(*(get(kind.type, *keys.get(kind.type, (ids,))) for kind in RECORDS))
-
-
-_run_filters = st.builds(
-    ExecutionFilter,
-    st.none() | owners,
-    st.none() | flows,
-    st.sampled_from(((), (ExecutionStatus.COMPLETED,), tuple(ExecutionStatus)[:3])),
-    st.sampled_from(((), tuple(TriggerSource)[:1], tuple(TriggerSource)[1:3])),
-    st.none() | moments,
-    st.none() | moments,
-    st.booleans(),
-    st.none() | runs.map(lambda id: id[-1:]),
-)
-_approval_filters = st.builds(
-    ApprovalFilter,
-    st.none() | owners,
-    st.sampled_from((None, "acc_1@example.org")),
-    st.sampled_from(((), *((status,) for status in ApprovalStatus))),
-    st.none() | flows,
-    st.none() | runs,
-    st.none() | moments,
-    st.none() | moments,
-    *(st.booleans(),) * 4,
-)
 
 
 ASKS: st.SearchStrategy[Ask] = st.one_of(
@@ -190,14 +171,14 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         lambda state, where, page: cut(
             listed(state, where), page, "accepted_at", where.oldest_first
         ),
-        _run_filters,
+        run_filters,
         pages,
     ),
     _asks(
         "executions.by_status",
         lambda view, where, most: view.executions.by_status(where, most),
         by_status,
-        _run_filters,
+        run_filters,
         limits,
     ),
     _asks(
@@ -212,7 +193,12 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         abandoned,
         limits,
     ),
-    _asks("executions.next_due", lambda view: view.executions.next_due(), next_due),
+    _asks(
+        "executions.next_due",
+        lambda view, able: view.executions.next_due(able),
+        next_due,
+        st.none() | st.sets(words),
+    ),
     _asks(
         "executions.ended_before",
         lambda view, at, limit: view.executions.ended_before(at, limit),
@@ -237,7 +223,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
             "expires_at" if where.soonest else "created_at",
             where.soonest or where.oldest_first,
         ),
-        _approval_filters,
+        approval_filters,
         pages,
     ),
     _asks(
@@ -251,6 +237,12 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         lambda view, now, limit: view.approvals.due(now, limit),
         due_approvals,
         moments,
+        limits,
+    ),
+    _asks(
+        "approvals.open",
+        lambda view, most: view.approvals.open(most),
+        opened_first,
         limits,
     ),
     _asks(
@@ -325,6 +317,21 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         pages,
     ),
     _asks(
+        "workflows.activity",
+        lambda view, ids, me, since: view.workflows.activity(ids, me, since),
+        activity,
+        st.lists(ids, max_size=2, unique=True),
+        st.none() | owners,
+        moments,
+    ),
+    _asks(
+        "triggers.of_owner",
+        lambda view, id, page: view.triggers.of_owner(id, page),
+        lambda state, id, page: cut(newest(triggers_of(state, id)), page),
+        owners,
+        pages,
+    ),
+    _asks(
         "triggers.list",
         lambda view, page: view.triggers.list(page),
         lambda state, page: cut(newest(state.all(Trigger)), page),
@@ -349,6 +356,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         moments,
         limits,
     ),
+    _asks("nodes.list", lambda view: view.nodes.list(), nodes),
     _asks("timers.next_due", lambda view: view.timers.next_due(), lambda s: first(s, Timer)),
     _asks(
         "timers.next_of",

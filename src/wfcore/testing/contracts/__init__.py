@@ -6,15 +6,14 @@ Inherit from the class for your port, provide the fixtures that it names, and ru
 
 from wfcore.testing.contracts.callback_client import CallbackClientContract
 from wfcore.testing.contracts.counters import CountersContract
+from wfcore.testing.contracts.dispatch import DispatchContract
 from wfcore.testing.contracts.environments import EnvironmentsContract
 from wfcore.testing.contracts.files import FilesContract
 from wfcore.testing.contracts.identity import IdentityProviderContract
 from wfcore.testing.contracts.machine import MachineContract
-from wfcore.testing.contracts.models import ModelsContract
+from wfcore.testing.contracts.models import ModelsContract, PricesContract
 from wfcore.testing.contracts.notifier import NotifierContract
-from wfcore.testing.contracts.prices import PricesContract
-from wfcore.testing.contracts.runner import RunnerContract
-from wfcore.testing.contracts.runner_calls import CallContract
+from wfcore.testing.contracts.runner import CallContract, RunnerContract
 from wfcore.testing.contracts.store import StoreContract
 from wfcore.testing.contracts.system import (
     ClockContract,
@@ -25,7 +24,7 @@ from wfcore.testing.contracts.system import (
     TokensContract,
 )
 from wfcore.testing.contracts.templates import CalendarContract, TemplatesContract
-from wfcore.testing.contracts.wakeups import WakeupContract
+from wfcore.testing.contracts.wakeups import HintsContract, WakeupContract
 from wfcore.testing.contracts.worker import WorkerContract
 
 __all__ = [
@@ -34,8 +33,10 @@ __all__ = [
     "CallbackClientContract",
     "ClockContract",
     "CountersContract",
+    "DispatchContract",
     "EnvironmentsContract",
     "FilesContract",
+    "HintsContract",
     "IdentityProviderContract",
     "IdsContract",
     "MachineContract",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from wfcore.errors import Stale
-from wfcore.model.event import ChainedEntry
+from wfcore.model.event import ChainedEntry, ChainPoint
 from wfcore.ports.store import Store
 from wfcore.rules.audit.chain import (
     BEGINNING,
@@ -49,6 +49,16 @@ class AuditContract:
             assert ids(await view.audit.list(at(2), None, 9)) == ["aud_2", "aud_3", "aud_4"]
             assert ids(await view.audit.list(at(0), "aud_2", 1)) == ["aud_3"]
 
+    async def test_the_audit_log_is_read_from_its_end(self, store: Store) -> None:
+        """By number, newest first, below the given one and up to a limit."""
+        for n in (3, 1, 2):
+            await keep(store, make.audit_entry(f"aud_{n}", at=at(n)))
+        async with store.view() as view:
+            found = await view.audit.newest(None, 9)
+            assert ids([entry for _, entry in found]) == ["aud_2", "aud_1", "aud_3"]
+            assert await view.audit.newest(found[0][0], 1) == found[1:2]
+            assert await view.audit.newest(found[2][0], 9) == []
+
     async def test_entries_are_linked_in_the_order_of_commits(self, store: Store) -> None:
         """AL-1: each contains the hash of the one before it, computed over the stored text."""
         async with store.view() as view:
@@ -73,7 +83,10 @@ class AuditContract:
         async with store.unit() as unit:
             unit.append(make.audit_entry("aud_3"))
             assert ids(await unit.audit.list(NEVER, None, 9)) == ["aud_1", "aud_3"]
-            assert names(await unit.audit.chained(0, 9)) == ["aud_1", "aud_3"]
+            kept = await unit.audit.chained(0, 9)
+            assert names(kept) == ["aud_1", "aud_3"]
+            assert ids([one for _, one in await unit.audit.newest(None, 1)]) == ["aud_3"]
+            assert (await unit.audit.chain()).end == ChainPoint(kept[1].number, kept[1].hash)
         await keep(store, make.audit_entry("aud_4"))
         assert names(await sound(store)) == ["aud_1", "aud_4"]
 

@@ -79,6 +79,14 @@ class BrokenContract:
             with pytest.raises(StoreUnavailable):
                 await deed
 
+    async def test_an_election_needs_no_more_than_the_store(self, broken: Store) -> None:
+        """A store that asks its medium raises `StoreUnavailable`; one of one machine elects."""
+        try:
+            elected = await broken.elect("sweep", HOUR)
+        except StoreUnavailable:
+            return
+        assert elected
+
     @pytest.mark.parametrize("name", LOOKS)
     async def test_no_error_of_a_driver_is_read(self, broken: Store, name: str) -> None:
         """

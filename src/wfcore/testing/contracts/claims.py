@@ -234,6 +234,9 @@ class ClaimContract:
         )
         assert await claim(store, able=["language:python"], limit=1) == ["any"]
         assert await claim(store, able=[]) == []
+        async with store.view() as view:
+            assert await view.executions.next_due({"network"}) is None
+            assert await view.executions.next_due({"network", "language:ruby"}) == at(-2)
         assert await claim(store, able={"network"}, ids=["ruby", "both"]) == []
         assert await claim(store, able=("language:ruby", "gpu")) == ["ruby"]
         assert await claim(store) == ["both"]

@@ -95,6 +95,15 @@ class CountersContract(Awaited):
         await counters.take("k", (minute(0, later), day(9, later)), later)
         assert await counters.last_used("k") == used
 
+    async def test_looking_counts_nothing(self, counters: Counters) -> None:
+        """What each window has admitted; 0 for one that nobody asked for."""
+        windows = (minute(2), day(9))
+        assert await counters.look("k", windows) == (0, 0)
+        await counters.take("k", windows, NOW)
+        await counters.take("k", (day(9),), NOW)
+        assert await counters.look("k", windows) == await counters.look("k", windows) == (1, 2)
+        assert await counters.look("other", windows) == (0, 0)
+
     async def test_closing_twice_is_fine(self, counters: Counters) -> None:
         """`close` may be called twice."""
         await counters.close()

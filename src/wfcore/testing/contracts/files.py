@@ -59,6 +59,21 @@ class FilesContract(Awaited):
         other = await files.store("exec_2", "art_2", BytesIO(b"b"))
         await files.delete_executions("exec_1", "exec_none")
         await files.delete_executions("exec_1")
-        with pytest.raises(NotFound):
-            await content(files, first.storage_key, 0, 1)
+        for end in (0, 1):
+            with pytest.raises(NotFound):
+                await content(files, first.storage_key, 0, end)
+        assert await content(files, other.storage_key, 0, 1) == b"b"
+
+    async def test_every_file_is_found(self, files: ArtifactFiles) -> None:
+        """Each with its key and its execution, and none that was deleted."""
+        kept = [await files.store(f"exec_{n}", "art_1", BytesIO(b"a")) for n in range(3)]
+        await files.delete_executions("exec_1")
+        found = {one.storage_key: one.execution_id async for one in files.find_all()}
+        assert found == {kept[0].storage_key: "exec_0", kept[2].storage_key: "exec_2"}
+
+    async def test_executions_are_told_apart_by_their_whole_id(self, files: ArtifactFiles) -> None:
+        """Deleting what belongs to one leaves another whose id begins alike."""
+        await files.store("exec_1", "art_1", BytesIO(b"a"))
+        other = await files.store("exec_10", "art_2", BytesIO(b"b"))
+        await files.delete_executions("exec_1")
         assert await content(files, other.storage_key, 0, 1) == b"b"

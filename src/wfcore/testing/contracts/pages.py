@@ -4,13 +4,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from wfcore.model.access import Permission
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.approval import Approval, ApprovalStatus, Assent
+from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.model.review import Stage
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Store
 from wfcore.testing import builders as make
+from wfcore.testing.contracts import samples
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.contracts.lists import ALL, at, ids
 
@@ -64,6 +68,22 @@ def records(*numbers: int) -> list[Any]:
 class PageContract:
     """See `keeping.Handles` for the fixtures."""
 
+    async def test_what_waits_leaves_out_who_is_idle(self, store: Store) -> None:
+        """`waiting` shows an approval to the stage that is asked, however its people are named."""
+        first, second = Stage(("ACC_1", "two@example.org")), Stage(("acc_3",))
+        given = (Assent("acc_1@example.org", "acc_1", at(1)),)
+        open = make.approval(
+            "apr_1", approvers=("ACC_1", "two@example.org"), stages=(first, second)
+        )
+        asked = evolve(open, id="apr_2", approvers=(*open.approvers, "acc_3"), assents=given)
+        await keep(store, open, asked)
+        found = {}
+        for id, email in (("acc_1", "one"), ("acc_2", "Two"), ("acc_3", "three")):
+            mine = ApprovalFilter(id, f"{email}@example.org", waiting=True)
+            async with store.view() as view:
+                found[id] = ids((await view.approvals.list(mine, ALL)).rows)
+        assert found == {"acc_1": ["apr_1"], "acc_2": ["apr_1"], "acc_3": ["apr_2"]}
+
     async def test_executions_are_counted_by_status(self, store: Store) -> None:
         """Each status up to a limit, of those that fit the filter, whatever statuses it names."""
         failed, done = ExecutionStatus.FAILED, ExecutionStatus.COMPLETED
@@ -76,9 +96,12 @@ class PageContract:
         async with store.view() as view:
             all = await view.executions.by_status(ExecutionFilter(statuses=(failed,)), 9)
             mine = await view.executions.by_status(ExecutionFilter(owner_id="acc_1"), 2)
+            api = ExecutionFilter("acc_1", sources=(TriggerSource.OPEN_API,))
+            called = await view.executions.by_status(api, 9)
         none = dict.fromkeys(ExecutionStatus, 0)
         assert dict(all) == {**none, failed: 3, done: 2}
         assert dict(mine) == {**none, failed: 2, done: 1}
+        assert dict(called) == {**none, failed: 3, done: 1}
 
     async def test_pages_cut_the_list_and_know_the_total(self, store: Store) -> None:
         """Pages follow each other without gap or overlap, and each has the exact total."""
@@ -153,3 +176,33 @@ class PageContract:
             ):
                 page = PageRequest(size=9, after=cursor)
                 assert ids(await view.executions.list(ExecutionFilter(), page)) == behind
+
+    async def test_lists_of_approvals_are_of_heads(self, store: Store) -> None:
+        """
+        Rows, history and what else may be long is not in a list; it is in what `get` finds, and in
+        the approvals of one execution. AP-13.
+        """
+        asked = evolve(
+            samples.APPROVAL,
+            status=ApprovalStatus.PENDING,
+            expires_at=at(9),
+            reminders=(at(1),),
+            reminded=0,
+        )
+        await keep(store, asked)
+        stored = evolve(asked, version=1)
+        async with store.view() as view:
+            listed = (await view.approvals.list(ApprovalFilter(), ALL)).rows
+            for found in (
+                listed,
+                await view.approvals.due(at(9), 9),
+                await view.approvals.reminders_due(at(9), 9),
+            ):
+                assert list(found) == [stored.head]
+            assert [group.count for group in listed[0].groups] == [2, 0]
+            assert await view.approvals.of_execution(asked.execution_id) == [stored]
+            assert await view.get(Approval, asked.id) == stored
+        with pytest.raises(KeyError, match="ApprovalHead"):
+            await keep(store, stored.head)
+        async with store.view() as view:
+            assert await view.get(Approval, asked.id) == stored

@@ -270,6 +270,7 @@ TRIGGER = make.trigger(
 )
 SCHEDULE = make.trigger(spec=Schedule("0 9 * * 1-5", "Europe/Berlin", Missed.ONCE))
 TIMER = make.timer("trg_1<exec_1", cause="exec_1", depth=3)
+NODE = make.node(able=("label:gpu", "language:lua"), draining=True)
 REPLAY = make.replay(key="k" * 255)
 
 CHANGING = (
@@ -288,6 +289,7 @@ CHANGING = (
     TRIGGER,
     TIMER,
     NOTICE,
+    NODE,
     REPLAY,
 )
 """Records that may be put again."""

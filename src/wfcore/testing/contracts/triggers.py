@@ -5,15 +5,24 @@ import asyncio
 import pytest
 
 from wfcore.errors import Stale
-from wfcore.model.execution import Execution
+from wfcore.model.approval import ApprovalStatus
+from wfcore.model.execution import (
+    Execution,
+    ExecutionStatus,
+    StepResult,
+    StepStatus,
+    Usage,
+    evolve,
+)
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Timer, Trigger
+from wfcore.ports.records import HOURS, WEEK, Activity
 from wfcore.ports.store import Store
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.contracts.lists import at, ids
-from wfcore.time import EpochMs
+from wfcore.time import HOUR, EpochMs
 
 
 class TriggerContract:
@@ -53,6 +62,82 @@ class TriggerContract:
             assert ids(await view.triggers.of_workflow("wf_1")) == ["trg_1", "trg_2"]
             page = await view.triggers.list(PageRequest(1, 2))
             assert (ids(page.rows), page.total) == (["trg_3", "trg_2"], 3)
+
+    async def test_triggers_of_an_owner_are_listed(self, store: Store) -> None:
+        """Those of its workflows, newest first and in pages."""
+        await keep(
+            store,
+            make.workflow("wf_1", name="a"),
+            make.workflow("wf_2", name="b"),
+            make.workflow("wf_3", owner_id="acc_2"),
+            *(make.trigger(f"trg_{n}", workflow_id=f"wf_{n}", created_at=at(n)) for n in (1, 2, 3)),
+        )
+        async with store.view() as view:
+            found = await view.triggers.of_owner("acc_1", PageRequest(1, 1))
+            assert (ids(found.rows), found.total) == (["trg_2"], 2)
+            assert ids(await view.triggers.of_owner("acc_2", PageRequest(1, 9))) == ["trg_3"]
+
+    async def test_what_a_workflow_does_is_summed_up(self, store: Store) -> None:
+        """
+        Its last execution, ends by the hour, open approvals and the next timer, as far as the
+        account sees them; what is not asked for or not there is left out.
+        """
+        failed, done = ExecutionStatus.FAILED, ExecutionStatus.COMPLETED
+        theirs = {"workflow_id": "wf_1", "owner_id": "acc_2"}
+        await keep(
+            store,
+            make.workflow("wf_1", name="a"),
+            make.workflow("wf_2", name="b"),
+            make.execution("e1", accepted_at=at(0), status=done, workflow_id="wf_1"),
+            make.execution("e2", accepted_at=at(HOUR - 1), status=failed, workflow_id="wf_1"),
+            make.execution("e3", accepted_at=at(HOUR), status=failed, **theirs),
+            make.execution("e4", accepted_at=at(2 * HOUR), workflow_id="wf_1"),
+            make.execution("e5", accepted_at=at(-1), status=done, workflow_id="wf_1"),
+            make.execution("e6", accepted_at=at(24 * HOUR), status=done, **theirs),
+            make.approval("a1", workflow_id="wf_1"),
+            make.approval("a2", **theirs),
+            make.approval("a3", workflow_id="wf_1", status=ApprovalStatus.APPROVED),
+            make.trigger("trg_1", workflow_id="wf_1"),
+            make.timer("t1", due_at=at(9)),
+            make.timer("t2", due_at=at(8)),
+        )
+        rest = ((0, 0),) * 22
+        every = Activity("e6", done, at(24 * HOUR), ((1, 1), (0, 1), *rest), 2, at(8))
+        part = Activity("e6", done, at(24 * HOUR), ((0, 0), (0, 1), *rest), 1, at(8))
+        async with store.view() as view:
+            look = view.workflows.activity
+            assert await look(["wf_1", "wf_9"], "acc_1", NOW) == {"wf_1": every}
+            assert await look(["wf_1"], None, NOW) == {"wf_1": every}
+            assert await look(["wf_1"], "acc_2", NOW) == {"wf_1": part}
+            assert await look(["wf_2"], "acc_1", NOW) == {"wf_2": Activity(hours=((0, 0),) * 24)}
+            assert await look([], "acc_1", NOW) == {}
+
+    async def test_costs_of_a_week_are_summed_exactly(self, store: Store) -> None:
+        """
+        Of ended executions, with the digits of each; those without a price are counted apart, those
+        of before the week and those that go on not at all, and what ends while stored is added.
+        """
+        week, late = at(HOUR * HOURS - WEEK), at(5)
+        until = make.execution("e6", accepted_at=late, step_results=_spent(late, "0.25"))
+        await keep(
+            store,
+            make.workflow("wf_1", name="a"),
+            _costing("e1", week, "0.1", "0.000000000001"),
+            _costing("e2", at(0), "5000000.000000000003"),
+            _costing("e3", at(1), None, "7"),
+            _costing("e4", EpochMs(week - 1), "1"),
+            _costing("e5", at(2), "5000000", owner_id="acc_2"),
+            until,
+        )
+        async with store.view() as view:
+            (found,) = (await view.workflows.activity(["wf_1"], None, NOW)).values()
+            assert (found.cost_usd, found.unpriced) == ("10000000.100000000004", 1)
+            (found,) = (await view.workflows.activity(["wf_1"], "acc_2", NOW)).values()
+            assert (found.cost_usd, found.unpriced) == ("5000000", 0)
+        await keep(store, evolve(until, version=1, status=ExecutionStatus.FAILED))
+        async with store.view() as view:
+            (found,) = (await view.workflows.activity(["wf_1"], None, NOW)).values()
+            assert (found.cost_usd, found.unpriced) == ("10000000.350000000004", 1)
 
     async def test_due_timers_come_oldest_first(self, store: Store) -> None:
         """Timers that are due now, and when the next one is: of all, and of one trigger."""
@@ -127,3 +212,21 @@ class TriggerContract:
         async with store.view() as view:
             found = [await view.get(Timer, id) for id in ("a", "b", "other")]
         assert found == [None, None, Timer("other", "trg_2", EpochMs(NOW), version=1)]
+
+
+def _spent(at: EpochMs, *costs: str | None) -> dict[str, StepResult]:
+    """Results of steps that began at an instant, each with its cost."""
+    done = StepStatus.COMPLETED
+    return {f"s{n}": StepResult(done, at, usage=Usage(1, 1, one)) for n, one in enumerate(costs)}
+
+
+def _costing(id: str, accepted: EpochMs, *costs: str | None, **fields: str) -> Execution:
+    """An ended execution of steps that cost something."""
+    return make.execution(
+        id,
+        workflow_id="wf_1",
+        status=ExecutionStatus.COMPLETED,
+        accepted_at=accepted,
+        step_results=_spent(accepted, *costs),
+        **fields,
+    )

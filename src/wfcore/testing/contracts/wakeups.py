@@ -1,12 +1,13 @@
 """
-The contract of hints, as a test class to inherit from, with a fixture `wakeup`.
+The contracts of hints within a process and between processes, as test classes to inherit from.
 
 Needs pytest-asyncio in auto mode.
 """
 
 import asyncio
+from collections.abc import Callable
 
-from wfcore.ports.dispatch import Wakeup
+from wfcore.ports.dispatch import Hint, HintKind, Hints, Wakeup
 from wfcore.testing.contracts.awaited import Awaited
 
 PATIENCE_S = 20
@@ -87,3 +88,32 @@ class WakeupContract(Awaited):
             wakeup.events("exec_1")
             await stays
         wakeup.events("exec_1")
+
+
+class HintsContract(Awaited):
+    """Subclasses provide a fixture `new_hints`: makes the hints of one more process."""
+
+    async def test_what_one_tells_all_others_hear(self, new_hints: Callable[[], Hints]) -> None:
+        """Kind and id arrive at every other process; none is told what it tells itself."""
+        teller, *others = (new_hints() for _ in range(3))
+        heard: list[set[Hint]] = [set(), set(), set()]
+        told = {Hint(HintKind.DUE), Hint(HintKind.LOOK, "exec_1"), Hint(HintKind.EVENTS, "exec_2")}
+        hearing = [
+            asyncio.create_task(one.hear(into.add))
+            for one, into in zip((teller, *others), heard, strict=True)
+        ]
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not all(told <= one for one in heard[1:]):
+                    await teller.tell(told)  # what came before they listened is lost
+                    await asyncio.sleep(0.01)
+        finally:
+            for one in hearing:
+                one.cancel()
+            await asyncio.gather(*hearing, return_exceptions=True)
+        assert heard == [set(), told, told]
+
+    async def test_telling_nobody_is_no_accident(self, new_hints: Callable[[], Hints]) -> None:
+        """A hint is sent after the commit, when nothing may fail any more."""
+        await new_hints().tell([Hint(HintKind.TIMER), Hint(HintKind.LOOK, "exec_1")])
+        await new_hints().tell([])

@@ -19,9 +19,9 @@ from wfcore.time import DurationMs
 NO = StepEnd(error="no luck", permanent=True)
 
 
-def both(*lanes: tuple[Step, ...], tolerant: bool = False) -> ParallelStep:
+def both(*lists: tuple[Step, ...], tolerant: bool = False) -> ParallelStep:
     """A `parallel` of these sequences."""
-    branches = tuple(Branch(f"b{at}", steps) for at, steps in enumerate(lanes))
+    branches = tuple(Branch(f"b{at}", steps) for at, steps in enumerate(lists))
     return ParallelStep("both", branches, continue_on_error=tolerant)
 
 
@@ -66,8 +66,8 @@ class BesideOneAnother:
         """Where it is tolerated, what runs elsewhere runs on, and what follows starts. FL-4."""
         async with at_work(site, dispatch) as work:
             inner = both((code("a"),), (code("b"),), tolerant=True)
-            lanes = Branch("x", (inner, code("next"))), Branch("y", (code("other"),))
-            run_id = await site.start_of(ParallelStep("outer", lanes))
+            branches = Branch("x", (inner, code("next"))), Branch("y", (code("other"),))
+            run_id = await site.start_of(ParallelStep("outer", branches))
             await until(lambda: len(work.runs) == 3)
             work.runner.let_go(run_id, "a", NO)
             await work.until_runs((run_id, "next"), (run_id, "other"))

@@ -28,7 +28,6 @@ from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import ChildStep, CodeStep, Definition, Language
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.system import Calendar, Templates
-from wfcore.rules.approval.machine import command
 from wfcore.rules.definition.duration import MAX_DURATION
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of
@@ -52,6 +51,7 @@ from wfcore.usecases.upkeep.sweeping import next_deadline
 from wfcore.usecases.workflows.firing import fire_due
 from wfcore.usecases.workflows.triggers import following_of
 from wfcore.usecases.workflows.workflows import apply_workflow, share_workflow
+from wfcore.wire.decisions import command
 
 R = TypeVar("R")
 
@@ -249,7 +249,8 @@ class _Stage:
         """Who is called so: an email or the id of an account, as approvers are named."""
         key = name.strip().lower()
         if key not in self._people:
-            id, email = (f"acc_{key}", key) if "@" in key else (name, f"{key}@example.org")
+            made_up = f"acc_{key.replace('@', '.')}"  # what has an @ would be taken for an email
+            id, email = (made_up, key) if "@" in key else (name, f"{key}@example.org")
             account = Account(id, email, Plan.ENTERPRISE, AccountStatus.ACTIVE, self._now())
             done(self._stored(account))
             self._people[key] = Principal(account)

@@ -8,24 +8,25 @@ becomes a promise.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
-from wfcore.errors import RateLimited, StoreUnavailable, WfError
+from wfcore.errors import AlreadyDecided, RateLimited, StoreUnavailable, WfError
 from wfcore.model.access import Caller, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
+from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, approvers_now
 from wfcore.rules.auth.signature import personal_path
 from wfcore.testing.simulator.asks import sleep
 from wfcore.testing.simulator.driver import Driver, Mailbox
-from wfcore.testing.simulator.furnish import BUSY, PEOPLE
+from wfcore.testing.simulator.furnish import BUSY, DAN, PEOPLE
 from wfcore.testing.simulator.node import Gone, Node
 from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.recipe import Act
-from wfcore.time import MINUTE
+from wfcore.time import MINUTE, later
 from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.executions import executions, starting
 from wfcore.usecases.executions.starting import Idempotency, Started
 from wfcore.usecases.services import Services
@@ -75,6 +76,8 @@ class Client:
             "start": self._start,
             "trigger": self._trigger,
             "decide": self._decide,
+            "review": self._review,
+            "delegate": self._delegate,
             "cancel": self._cancel,
             "redrive": self._redrive,
             "look": self._look,
@@ -179,7 +182,8 @@ class Client:
         approval = waiting[self._number("which") % len(waiting)]
         by_link = bool(self._act.what.get("link"))
         source = DecisionSource.LINK if by_link else DecisionSource.API
-        asked = approvals.Decide(approval.id, self._decision(approval), source, self._label)
+        decision = await self._decision(approval)
+        asked = approvals.Decide(approval.id, decision, source, self._label)
 
         async def door(services: Services) -> Approval:
             caller: Caller = who
@@ -192,14 +196,87 @@ class Client:
         self._scene.promises.decision(decided, who.account.email)
         self._scene.driver.say(f"{self._label}: {decided.id} is {decided.status}")
 
-    def _decision(self, approval: Approval) -> Choice:
+    async def _question(self) -> Approval | None:
+        """One that is open, whoever is asked."""
+
+        async def pending(services: Services) -> Sequence[Approval]:
+            return (await approvals.list_approvals(services, None, RECENT, OPEN)).rows
+
+        waiting = [one for one in await self._ask(pending) if one.approvers]
+        return waiting[self._number("which") % len(waiting)] if waiting else None
+
+    async def _review(self) -> None:
+        """
+        Decide as somebody who is asked by name, perhaps by personal link. Where no answer came, or
+        somebody was faster, the page is loaded again: what it says then must stand.
+        """
+        approval = await self._question()
+        if approval is None:
+            return
+        email = self._reviewer(approval)
+        decision = await self._decision(approval)
+        asked = approvals.Decide(approval.id, decision, DecisionSource.LINK, self._label)
+
+        async def door(services: Services) -> Approval:
+            caller = await self._caller(services, approval)
+            return await approvals.decide_approval(services, caller, asked)
+
+        async def again(services: Services) -> Approval:
+            return await approvals.read_approval(services, None, approval.id)
+
+        try:
+            decided = await self._ask(door, 1)
+        except (StoreUnavailable, AlreadyDecided):
+            seen = await self._ask(again)
+            self._scene.promises.shown(seen)
+            self._scene.driver.say(f"{self._label}: {seen.id} is shown as {seen.status}")
+        else:
+            self._scene.promises.decision(decided, email)
+            self._scene.driver.say(f"{self._label}: {decided.id} is {decided.status}")
+
+    async def _delegate(self) -> None:
+        approval = await self._question()
+        to = (*(who.account.email for who in PEOPLE), DAN)[self._number("to")]
+        if approval is None:
+            return
+
+        async def door(services: Services) -> Approval:
+            caller = await self._caller(services, approval)
+            until = later(services.clock.deadline_now(), self._number("lasts"))
+            ends = min(until, approval.expires_at)
+            return await delegate_approval(
+                services, caller, approval.id, to, ends, DecisionSource.LINK
+            )
+
+        await self._ask(door)
+        self._scene.driver.say(f"{self._label}: {to} may decide {approval.id}")
+
+    def _reviewer(self, approval: Approval) -> str:
+        """One of those who are asked now, or whoever was let decide last, or somebody else."""
+        by = self._number("by")
+        if by < 0 and approval.delegations:
+            return approval.delegations[-1].to
+        asked = (*approvers_now(approval), DAN)
+        return asked[by % len(asked)]
+
+    async def _caller(self, services: Services, approval: Approval) -> Caller:
+        """Whoever it is, with an account or by personal link."""
+        email = self._reviewer(approval)
+        known = [who for who in PEOPLE if who.account.email == email]
+        if known and not self._act.what.get("link"):
+            return known[0]
+        path = personal_path(services.signing_key, approval, email)
+        return await authenticate.admit_guest(services, path.removeprefix("/a/"))
+
+    async def _decision(self, approval: Approval) -> Choice:
         how = self._act.what.get("how")
         if how == "reject":
             return Reject()
         if approval.revisions_left and (how == "edit" or self._act.at % 3 == 0):
             return Revise()
         if how == "edit" and approval.groups:
-            return Approve({group.name: list(group.items[:1]) for group in approval.groups})
+            whole = await self._ask(lambda at: approvals.read_approval(at, None, approval.id))
+            return Approve({group.name: list(group.items[:1]) for group in whole.groups})
         return Approve()
 
     def _target(self) -> str | None:

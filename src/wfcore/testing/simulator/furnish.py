@@ -1,6 +1,8 @@
 """What is there before anybody comes: people, workflows, webhooks, a nearly used up quota."""
 
+import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from attrs import evolve, frozen
@@ -10,12 +12,13 @@ from wfcore.memory.tables import ACCOUNTS, SHARES, TIMERS, TRIGGERS, WEBHOOKS
 from wfcore.model.access import Permission, Plan, Principal
 from wfcore.model.json import JsonObject
 from wfcore.model.trigger import TriggerKind
+from wfcore.model.workflow import Definition
 from wfcore.rules.auth.rate_limit import Count
+from wfcore.rules.definition.check import check_definition
 from wfcore.rules.limits import REQUESTS
 from wfcore.testing import builders as make
 from wfcore.testing.simulator.driver import at_once
-from wfcore.testing.simulator.flows import definition_of
-from wfcore.testing.simulator.ports import BIRTH
+from wfcore.testing.simulator.ports import BIRTH, SimCalendar
 from wfcore.time import MINUTE, EpochMs
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow
@@ -25,8 +28,11 @@ PLAN = Plan.PRO
 PEOPLE = (
     Principal(make.account("acc_ann", plan=PLAN)),
     Principal(make.account("acc_bob", plan=PLAN)),
+    Principal(make.account("acc_cyd", plan=PLAN)),
 )
-"""The first owns all workflows, the second may EDIT them."""
+"""The first owns all workflows, the second may EDIT them, the third is only asked."""
+DAN = "dan@example.org"
+"""Has no account: decides by personal links."""
 HOOKS_OWNER = make.account("acc_hooks", plan=Plan.ENTERPRISE)
 """Owns the webhooks that are triggered, so that they leave others room."""
 BUSY = "key:busy"
@@ -45,8 +51,8 @@ class Furnished:
 
 def furnish(disk: Disk, services: Services, flows: Sequence[JsonObject]) -> Furnished:
     """Put everything where it belongs."""
-    owner, editor = (one.account for one in PEOPLE)
-    for account in (owner, editor, HOOKS_OWNER):
+    owner, editor, asked = (one.account for one in PEOPLE)
+    for account in (owner, editor, asked, HOOKS_OWNER):
         disk.tables[ACCOUNTS.name][account.id] = evolve(account, version=1)
     workflow_ids: list[str] = []
     webhook_ids: list[str] = []
@@ -80,3 +86,14 @@ def stop_schedules(disk: Disk) -> None:
     ids = [one.id for one in triggers.values() if one.kind is TriggerKind.SCHEDULE]
     left = [one.id for one in timers.values() if one.trigger_id in ids]
     disk.settle({TRIGGERS.name: dict.fromkeys(ids), TIMERS.name: dict.fromkeys(left)})
+
+
+def definition_of(flow: JsonObject) -> Definition:
+    """The definition that *flow* says. Raises `InvalidDefinition`."""
+    return _checked(json.dumps(flow))
+
+
+@lru_cache(maxsize=4_096)
+def _checked(text: str) -> Definition:
+    calendar = SimCalendar()
+    return check_definition(json.loads(text), lambda template, known: (), calendar.problems)

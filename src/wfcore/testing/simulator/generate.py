@@ -6,6 +6,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from wfcore.model.json import JsonObject
 from wfcore.testing.simulator.chance import Drawn, Kind, Temper
 from wfcore.testing.simulator.generate_flows import DOINGS, flows_from
 from wfcore.testing.simulator.recipe import Act, Recipe
@@ -54,6 +55,7 @@ def recipe_from(seed: int) -> tuple[Recipe, Drawn]:
     random = Random(seed)  # noqa: S311 - chance for worlds, not for secrets
     weather = random.choice(STORMS) if random.random() < 0.3 else Weather(_temper(random))
     flows = flows_from(random, weather.doings)
+    reviews = _reviews(Random(f"{seed} reviews"), flows)  # noqa: S311 - as above
     recipe = Recipe(
         seed=seed,
         nodes=random.choice(weather.nodes),
@@ -63,7 +65,7 @@ def recipe_from(seed: int) -> tuple[Recipe, Drawn]:
         order=random.choice((0, seed, seed, seed)),
         levels=random.choice((2, 2, 2, 3, 1_000)),
         flows=flows,
-        acts=_acts(random, weather, len(flows)),
+        acts=_acts(random, weather, len(flows), reviews),
     )
     return recipe, Drawn(random, weather.temper)
 
@@ -77,8 +79,31 @@ def _temper(random: Random) -> Temper:
     return Temper(kinds, random.choice((6, 15, 40, 100)), slow)
 
 
-def _acts(random: Random, weather: Weather, flows: int) -> tuple[Act, ...]:
+STANDS_IN = -1
+"""Of those who review: whoever was let decide last."""
+
+
+def _reviews(random: Random, flows: Sequence[JsonObject]) -> list[Act]:
+    """What people do who are asked by name; by lots of their own, so that no other act changes."""
+    if "'notify'" not in repr(flows):
+        return []
     acts: list[Act] = []
+    for _ in range(random.choice((4, 8, 12))):
+        at, node, which = _instant(random), random.randrange(3), random.choice((0, 0, 1))
+        by = random.randrange(4)
+        if random.random() < 0.4:
+            lasts, to = random.choice((500, 500, 4_000, 60_000)), random.choice((1, 2, 3, 3))
+            what: JsonObject = {"which": which, "by": by, "to": to, "lasts": lasts}
+            acts.append(Act(at, "delegate", node, what))
+            at, by = at + random.choice((1, 500, 2_000, 2_000)), STANDS_IN
+        how = random.choice(("approve", "approve", "approve", "approve", "edit", "reject"))
+        says: JsonObject = {"which": which, "by": by, "how": how, "link": random.random() < 0.5}
+        acts.append(Act(at, "review", node, says))
+    return acts
+
+
+def _acts(random: Random, weather: Weather, flows: int, reviews: Sequence[Act]) -> tuple[Act, ...]:
+    acts: list[Act] = [*reviews]
     for number in range(random.choice((2, 3, 5, 7))):
         acts += _starts(random, weather, f"t{number}", random.randrange(flows))
     for _ in range(random.choice((1, 3, 6, 9))):

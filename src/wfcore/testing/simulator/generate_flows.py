@@ -1,15 +1,16 @@
 """Workflows for simulated worlds: small definitions of every kind, drawn at random."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from random import Random
 from typing import Any
 
 from wfcore.model.json import JsonObject
-from wfcore.testing.simulator.generate_trees import Tree, child_step
+from wfcore.testing.simulator.furnish import DAN, PEOPLE
 
 NOBODY = "nobody's"
 """The tag of what started by itself."""
+ANN, BOB, CYD = (who.account.email for who in PEOPLE)
 VARIABLES: JsonObject = {
     "tag": {"type": "string", "default": NOBODY},
     "yes": {"type": "boolean", "default": True},
@@ -42,6 +43,10 @@ def _careful(flow: JsonObject, child: str | None) -> JsonObject:
 
     def careful(step: Any) -> Any:
         match step:
+            case {"kind": "delay"} if random.random() < 0.3:
+                return {"name": step["name"], "kind": "data", "value": ["{{ execution.id }}"]}
+            case {"kind": "code"} if random.random() < 0.1:
+                return _chosen(random, step)
             case {"kind": "code", "language": _, "source": doing, **rest} if spends:
                 return {**rest, "kind": "ai", "model": "sim:model", "prompt": doing}
             case {"kind": "code"} if child and random.random() < 0.15:
@@ -61,7 +66,29 @@ def _careful(flow: JsonObject, child: str | None) -> JsonObject:
     top = {"onInterrupt": random.choice(("fail", "resume"))} if random.random() < 0.15 else {}
     if spends:
         top["budget"] = {"maxTokens": random.choice((10, 15, 45)), "onExceeded": "approve"}
-    return {**careful(flow), **top}
+    return {**careful(flow), **top, **_last_words(random)}
+
+
+def _last_words(random: Random) -> JsonObject:
+    """Some flows have steps for the case that they fail, of which one may fail, too. EX-31."""
+    if random.random() < 0.7:
+        return {}
+    code: JsonObject = {"kind": "code", "language": "bash"}
+    doings = random.sample(("ok 0", "ok 500", "ok 3000", "flaky 1 500", "fail 0"), 2)
+    named = zip(("told", "tidied"), doings, strict=True)
+    return {"onFailure": [{"name": name, **code, "source": doing} for name, doing in named]}
+
+
+def _chosen(random: Random, step: JsonObject) -> dict[str, Any]:
+    """A switch of that step's name, in one of whose cases it is; the other one never begins."""
+    inner = {**step, "name": f"{step['name']}_in"}
+    other = {"name": f"{step['name']}_not", "kind": "data", "value": None}
+    switch: dict[str, Any] = {"name": step["name"], "kind": "switch"}
+    if random.random() < 0.5:
+        no = {"when": "{{ variables.no }}", "steps": [other]}
+        return switch | {"cases": [no], "else": [inner]}
+    yes = {"when": "{{ variables.yes }}", "steps": [inner]}
+    return switch | {"cases": [yes, {**yes, "steps": [other]}]}
 
 
 def _patience(random: Random, retries: bool) -> JsonObject:
@@ -81,10 +108,11 @@ def _flow(random: Random, number: int, child: str | None, doings: Sequence[str])
         return _step(random, name, doings)
 
     if random.random() < 0.35:
-        steps = Tree(random, leaf, child if child != f"flow {number}" else None).lane(0)
+        steps = Tree(random, leaf, child if child != f"flow {number}" else None).steps(0)
     else:
         steps = [leaf(random, f"s{at}") for at in range(random.choice((1, 2, 2, 3)))]
     _go_back(steps, Random(str(steps)))  # noqa: S311 - chance for worlds, not for secrets
+    _ask_people(steps, Random(f"{steps} people"))  # noqa: S311 - as above
     flow: dict[str, Any] = {"name": f"flow {number}", "variables": VARIABLES, "steps": steps}
     if number and random.random() < 0.75:
         flow["triggers"] = _triggers(random, number)
@@ -104,6 +132,27 @@ def _go_back(steps: Sequence[dict[str, Any]], random: Random) -> None:
     for before, step in pairwise(steps):
         if step["kind"] == "manual_approval" and random.random() < 0.8:
             step["onRevise"] = {"goto": before["name"], "max": random.choice((1, 2))}
+
+
+def _ask_people(steps: Sequence[dict[str, Any]], random: Random) -> None:
+    """Some approvals ask people by name, in stages, with delegates, and tell them."""
+    for step in steps:
+        if step["kind"] != "manual_approval" or random.random() < 0.5:
+            continue
+        step["timeout"] = random.choice((9_000, 15_000, 60_000))
+        step["notify"] = random.choice((["mail"], ["mail", "room"]))
+        step["delegable"] = random.random() < 0.8
+        if random.random() < 0.5:
+            second = {"approvers": [CYD, DAN], "requiredApprovals": random.choice((1, 2))}
+            step["stages"] = [{"approvers": [ANN, BOB]}, second]
+            step.pop("requiredApprovals", None)
+        else:
+            step["approvers"] = [ANN, BOB, CYD]
+        if random.random() < 0.4:
+            step["humans"] = 2
+            step["autoApprove"] = "{{ variables.yes }}"
+        if random.random() < 0.4:
+            step["escalate"] = {"after": random.choice((500, 3_000)), "to": [DAN]}
 
 
 def _triggers(random: Random, number: int) -> Sequence[JsonObject]:
@@ -146,10 +195,64 @@ def _approval(random: Random, name: str) -> dict[str, Any]:
     step: dict[str, Any] = {"name": name, "kind": "manual_approval", "timeout": timeout}
     if random.random() < 0.4:
         column = {"key": "id", "title": "Id"}
-        group = {"name": "g", "title": "G", "rows": [{"id": 1}, {"id": 2}], "columns": [column]}
+        group = {"name": "g", "title": "G", "rows": [{"id": "1"}, {"id": "2"}], "columns": [column]}
         step["groups"] = [group]
     if random.random() < 0.25:
         step["requiredApprovals"] = 2
     if random.random() < 0.2:
         step["reminders"] = [500, 1_000]
     return step
+
+
+DEEPEST = 2
+
+Leaf = Callable[[Random, str], dict[str, Any]]
+"""Makes a step of that name that holds no others."""
+
+
+def child_step(name: str, workflow: str) -> dict[str, Any]:
+    """A step that starts that workflow; its child is known by the execution that started it."""
+    inputs = {"tag": "{{ execution.id }}"}
+    return {"name": name, "kind": "workflow", "workflow": workflow, "inputs": inputs}
+
+
+class Tree:
+    """Makes steps of every kind, *leaf* those that hold none. *child*: a workflow to start."""
+
+    def __init__(self, random: Random, leaf: Leaf, child: str | None) -> None:
+        self._random = random
+        self._leaf = leaf
+        self._child = child
+        self._names = iter(f"s{at}" for at in range(1_000))
+
+    def steps(self, depth: int) -> list[dict[str, Any]]:
+        """Some steps, one after another."""
+        return [self._step(depth) for _ in range(self._random.choice((1, 2, 2)))]
+
+    def _step(self, depth: int) -> dict[str, Any]:
+        random, name = self._random, next(self._names)
+        draw = random.random()
+        if draw < 0.45 or depth == DEEPEST:
+            return self._leaf(random, name)
+        if draw < 0.55:
+            return {"name": name, "kind": "delay", "duration": random.choice((1, 500, 2_500))}
+        if draw < 0.7 and self._child is not None:
+            return child_step(name, self._child)
+        return self._container(name, depth)
+
+    def _container(self, name: str, depth: int) -> dict[str, Any]:
+        random = self._random
+        holder: dict[str, Any] = {"name": name, "maxParallel": random.choice((1, 2, 3))}
+        if random.random() < 0.5:
+            count = random.choice((2, 2, 3))
+            branches = [{"name": f"b{n}", "steps": self.steps(depth + 1)} for n in range(count)]
+            holder |= {"kind": "parallel", "branches": branches}
+        else:
+            items = list(range(random.choice((0, 1, 2, 3))))
+            steps = self.steps(depth + 1)
+            holder |= {"kind": "loop", "items": items, "as": f"i{depth}", "steps": steps}
+        if random.random() < 0.25:
+            holder["timeout"] = random.choice((500, 1_500, 6_000))
+        if random.random() < 0.4:
+            holder["continueOnError"] = True
+        return holder

@@ -23,13 +23,13 @@ from wfcore.memory.tables import (
 from wfcore.model.access import Plan
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
 from wfcore.model.event import Event
-from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
+from wfcore.model.execution import Execution, ExecutionStatus, PendingFailure, StepStatus
 from wfcore.model.webhook import Webhook, WebhookStatus
 from wfcore.model.workflow import ApprovalStep, DefinitionSnapshot, OnLimit
 from wfcore.ports.runtime import Job
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
-from wfcore.testing.simulator.driver import Violation
+from wfcore.testing.simulator.people import enough_agreed, one_voice_each, require
 from wfcore.time import EpochMs
 
 Tables = Mapping[str, Rows]
@@ -40,12 +40,6 @@ CLOCKS_DIFFER_MS = 10_000
 How far the times of work of two processes may lie apart: by what they read at different moments,
 and by a correction that only one of them saw before the clock jumped.
 """
-
-
-def require(holds: object, kind: str, what: object) -> None:
-    """Raise `Violation` of that kind, unless *holds*."""
-    if not holds:
-        raise Violation(f"{kind}: {what}")
 
 
 class Court(Protocol):
@@ -63,16 +57,22 @@ class Court(Protocol):
     def wall(self) -> int:
         """The latest instant that a clock of this world may show now, before it was set back."""
 
+    @property
+    def turn(self) -> int:
+        """The number of the driver's turn."""
+
 
 class Judge:
     """
     Satisfies `memory.disk.Watch` and `runner.Onlooker`. *places*: how many a worker may hold.
+    `closed`: in which turn each approval was decided.
     """
 
     def __init__(self, places: int, court: Court) -> None:
         self.tables: Tables = {}
         self._places = places
         self._court = court
+        self.closed: dict[str, int] = {}
 
     def __call__(self, tables: Tables, changes: Changes) -> None:
         """Raises `Violation` where *changes* to *tables* break a promise."""
@@ -82,6 +82,9 @@ class Judge:
                 if before is not None and after is not None:
                     require(after.version > before.version, "lost update", f"{name} {key}")
                 check(_After(tables, changes), before, after)
+        for id, approval in changes.get(APPROVALS.name, {}).items():
+            if approval is not None and approval.status is not ApprovalStatus.PENDING:
+                self.closed.setdefault(str(id), self._court.turn)
         if EXECUTIONS.name in changes:
             self._no_place_too_many(tables, changes)
             _no_group_too_full(tables, changes)
@@ -138,6 +141,10 @@ class _After:
     def before(self, name: str, key: str) -> Any:
         return self._tables[name].get(key)
 
+    @property
+    def accounts(self) -> Rows:
+        return self._tables[ACCOUNTS.name]
+
 
 def _execution(world: _After, before: Execution | None, after: Execution | None) -> None:
     require(after is not None, "unknown", before and before.id)
@@ -163,6 +170,8 @@ def _goes_on(before: Execution, after: Execution) -> None:
         require(before.worker is None, "taken away", f"{id} from {before.worker}")
         require(after.fence > before.fence, "fence", f"{id} stays {after.fence}")
     require(_lasts(after.accepted_at, after.completed_at), "ran backwards", id)
+    if before.failing is not None:
+        _keeps_its_verdict(before.failing, after)
     _keeps_what_ended(before, after)
     for name, result in after.step_results.items():
         lasts = _lasts(result.started_at, result.completed_at)
@@ -176,6 +185,14 @@ def _goes_on(before: Execution, after: Execution) -> None:
             fence, attempt = result.output.get("fence"), result.output.get("attempt")
             fits = fence in (None, before.fence) and attempt in (None, result.attempts)
             require(fits, "late result", f"{id}/{name} of fence {fence}, now {before.fence}")
+
+
+def _keeps_its_verdict(failing: PendingFailure, after: Execution) -> None:
+    """What `onFailure` does is done once, and changes nothing of how it ends. EX-31."""
+    require(after.failing == failing, "verdict changed", f"{after.id} failed twice")
+    if after.status in (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED):
+        same = after.error == failing.error
+        require(same, "verdict changed", f"{after.id}: {failing.error}, now {after.error}")
 
 
 def _keeps_what_ended(before: Execution, after: Execution) -> None:
@@ -251,11 +268,14 @@ def _approval(world: _After, before: Approval | None, after: Approval | None) ->
     if before is None:
         _asks_once(world, after)
         _goes_back_seldom(world, after)
+    if after.status is ApprovalStatus.APPROVED:
+        enough_agreed(after, _step_of(world, after), world.accounts)
     if before is None or before == after:
         return
     require(before.status is ApprovalStatus.PENDING, "decided twice", after.id)
-    people = {one.by for one in after.assents}
-    require(len(people) == len(after.assents), "two voices", after.id)
+    one_voice_each(after, world.accounts)
+    escalated = [entry for entry in after.history if entry.action == "escalated"]
+    require(len(escalated) <= 1, "escalated twice", after.id)
     grown = len(after.history) - len(before.history)
     if after.status is ApprovalStatus.PENDING:
         require(grown in (0, 1), "decided twice", after.id)
@@ -271,12 +291,16 @@ def _approval(world: _After, before: Approval | None, after: Approval | None) ->
     require(run is not None and run != moved, "decided alone", after.id)
 
 
+def _step_of(world: _After, approval: Approval) -> Any:
+    run: Execution = world.get(EXECUTIONS.name, approval.execution_id)
+    snapshot: DefinitionSnapshot = world.get(DEFINITIONS.name, (run.workflow_id, run.revision))
+    return snapshot.definition.step(approval.step_name.rpartition(".")[2])
+
+
 def _goes_back_seldom(world: _After, new: Approval) -> None:
     """Its step was asked for changes as often as its definition allows, and no more. AP-31."""
-    run: Execution | None = world.get(EXECUTIONS.name, new.execution_id)
-    assert run is not None
-    snapshot: DefinitionSnapshot = world.get(DEFINITIONS.name, (run.workflow_id, run.revision))
-    step = snapshot.definition.step(new.step_name.rpartition(".")[2])
+    run: Execution = world.get(EXECUTIONS.name, new.execution_id)
+    step = _step_of(world, new)
     outputs = [one.output for one in run.rounds_of(new.step_name)]
     revised = sum(isinstance(one, Mapping) and one.get("decision") == "revise" for one in outputs)
     most = step.on_revise.max if isinstance(step, ApprovalStep) and step.on_revise else 0

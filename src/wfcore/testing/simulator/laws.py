@@ -22,8 +22,8 @@ class Law:
 
 _EX_1 = Law(
     "EX-1",
-    "An accepted execution is stored as PENDING, due at once, with its definition as of that "
-    "moment, before anybody is told of it.",
+    "An accepted execution is stored with its definition as of that moment, before anybody is told "
+    "of it: PENDING and due at once, or as far as it came without a worker.",
 )
 _EX_2 = Law(
     "EX-2",
@@ -168,7 +168,46 @@ LAWS: Mapping[str, Law] = {
         "A webhook can be created or enabled only if it is among the account's oldest, active or "
         "not, as many as the plan allows; otherwise 409.",
     ),
+    "escalated twice": Law(
+        "AP-37",
+        "If `escalate` says so and nobody has decided `after` that time, the accounts `to` are "
+        "asked, too, exactly once, over any restart.",
+    ),
+    "never told": Law(
+        "NT-1",
+        "A notice is written in the unit of the fact that it tells; its id is made of fact, "
+        "channel and address, so a fact is told once at each address.",
+    ),
+    "stood in too long": Law(
+        "AP-36",
+        "If `delegable`, an approver may let somebody else decide until an instant; the two are "
+        "one voice, what the approver may not do the other may not either, and history and audit "
+        "say so.",
+    ),
+    "told in vain": Law(
+        "NT-5",
+        "What asks for a decision is dropped if it was decided, or its reader has agreed or is not "
+        "asked any more, before it was sent.",
+    ),
+    "told twice": Law(
+        "NT-4",
+        "Each attempt is recorded before it is made, and again under the same id: after 1, 5 and "
+        "30 minutes and 2 hours; after the fifth, or where the other side refuses for good, it is "
+        "given up, which the open execution's history and the operators see.",
+    ),
+    "too few": Law(
+        "AP-33",
+        "`stages` are asked one after another: only the approvers of the present stage decide, a "
+        "stage is over with its `requiredApprovals`, a person counts once over all stages, and "
+        "changed rows begin with the first stage again.",
+    ),
     "two voices": _PL_3,
+    "verdict changed": Law(
+        "EX-31",
+        "An execution that is going to fail first runs the `onFailure` steps of its definition, "
+        "once, with `error` in scope; whatever becomes of them, it then is FAILED with the error "
+        "that it had.",
+    ),
     "unknown": _EX_1,
     "untold": _EX_20,
     "waits for nobody": _EX_19,

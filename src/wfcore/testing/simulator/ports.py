@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import BinaryIO
 
 from wfcore.errors import NotFound
-from wfcore.ports.files import StoredFile
+from wfcore.ports.files import FoundFile, StoredFile
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, service_time
 from wfcore.testing.simulator.asks import Signal
 from wfcore.testing.simulator.driver import Driver
@@ -138,6 +138,7 @@ class SimWakeup:
 
 
 _NOTHING: Sequence[bytes] = ()
+_NO_FILES: Sequence[FoundFile] = ()
 
 
 class NoFiles:
@@ -153,3 +154,10 @@ class NoFiles:
 
     async def delete_executions(self, *execution_ids: str) -> None:
         """There is nothing to delete."""
+
+    async def find_all(self) -> AsyncIterator[FoundFile]:
+        for found in _NO_FILES:
+            yield found
+
+    async def direct_url(self, storage_key: str) -> str | None:
+        return None

@@ -10,13 +10,14 @@ from wfcore.testing.simulator.driver import Violation
 class Promises:
     """
     By tag (a variable of the execution): which executions were acknowledged. By approval: the
-    decision that was, and who said yes before. The executions whose cancellation was.
-    `admitted`: how many requests, by key and window.
+    decision that was, the one that a page showed, and who said yes before. The executions whose
+    cancellation was. `admitted`: how many requests, by key and window.
     """
 
     started: dict[str, str] = field(factory=dict)
     redriven: dict[str, str] = field(factory=dict)
     decided: dict[str, ApprovalStatus] = field(factory=dict)
+    seen: dict[str, ApprovalStatus] = field(factory=dict)
     assents: set[tuple[str, str]] = field(factory=set)
     cancelled: set[str] = field(factory=set)
     admitted: dict[tuple[str, int], int] = field(factory=dict)
@@ -38,3 +39,12 @@ class Promises:
         if approval.id in self.decided:
             raise Violation(f"decided twice: {approval.id}")
         self.decided[approval.id] = approval.status
+
+    def shown(self, approval: Approval) -> None:
+        """Somebody was shown it, after an answer that was lost. Raises `Violation`."""
+        if approval.status is ApprovalStatus.PENDING:
+            return
+        told = self.decided.get(approval.id, approval.status)
+        if told is not approval.status:
+            raise Violation(f"decision undone: {approval.id} was {told}, is {approval.status}")
+        self.seen[approval.id] = approval.status

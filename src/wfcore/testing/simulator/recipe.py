@@ -15,7 +15,8 @@ class Act:
     """
     Something that somebody outside does *at* a virtual instant, first at node *node*.
 
-    `verb`: start, trigger, decide, cancel, redrive, look, wait, apply, hook, spend, stop.
+    `verb`: start, trigger, decide, review, delegate, cancel, redrive, look, wait, apply, hook,
+    spend, stop.
     """
 
     at: int

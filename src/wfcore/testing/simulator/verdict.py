@@ -4,18 +4,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS
+from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS, TIMERS, TRIGGERS
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.trigger import Chain, Timer, Trigger
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import REQUESTS
+from wfcore.rules.triggers.chain import keys_of
 from wfcore.testing.simulator.furnish import PLAN
 from wfcore.testing.simulator.judge import Tables
 from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.runner import Ledger
 from wfcore.testing.simulator.verdict_again import began_again
-from wfcore.testing.simulator.verdict_starts import pending, wrong_starts
 
 ENDED = EXECUTION.final
 BY_ITSELF = frozenset({TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION})
@@ -94,7 +95,7 @@ def _children(runs: Mapping[Any, Execution]) -> Iterator[str]:
 
 
 def _decisions(stored: Mapping[Any, Approval], promises: Promises) -> Iterator[str]:
-    for approval_id, status in promises.decided.items():
+    for approval_id, status in (*promises.decided.items(), *promises.seen.items()):
         approval = stored.get(approval_id)
         if approval is None or approval.status is not status:
             yield f"decision undone: {approval_id} was {status}, is {approval and approval.status}"
@@ -124,3 +125,48 @@ def _history(run: Execution, log: tuple[Event, ...]) -> Iterator[str]:
     kinds = [event.kind for event in log]
     if run.status in ENDED and kinds[-1:] != [f"execution.{run.status.lower()}"]:
         yield f"events: {run.id} is {run.status} and ends with {kinds[-1:]}"
+
+
+def pending(tables: Tables) -> Iterator[str]:
+    """Timers that have not fired yet."""
+    timers: Mapping[Any, Timer] = tables[TIMERS.name]
+    for timer in timers.values():
+        yield f"{timer.id} has not fired"
+
+
+def wrong_starts(tables: Tables) -> Iterator[str]:
+    """Surplus and missing starts. CH-1, CH-3, SH-1."""
+    found = Counter(_causes(tables))
+    for (trigger_id, cause), times in found.items():
+        if times > 1:
+            yield f"started twice: {trigger_id} for {cause}"
+    triggers: Mapping[Any, Trigger] = tables[TRIGGERS.name]
+    for trigger in triggers.values():
+        if isinstance(trigger.spec, Chain):
+            causes = [cause for id, cause in found if id == trigger.id]
+            yield from _wrong_chain(tables, trigger, trigger.spec, causes)
+
+
+def _wrong_chain(
+    tables: Tables, trigger: Trigger, spec: Chain, causes: list[object]
+) -> Iterator[str]:
+    most = spec.max_runs
+    if most is not None and len(causes) > most:
+        yield f"too many runs: {trigger.id} started {len(causes)} of {most}"
+    if most is not None and len(causes) >= most:
+        return
+    runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
+    for run in runs.values():
+        completed = run.status is ExecutionStatus.COMPLETED and trigger.watches in keys_of(run)
+        if completed and run.id not in causes and trigger.refusal is None:
+            yield f"completion forgotten: {trigger.id} for {run.id}"
+
+
+def _causes(tables: Tables) -> Iterator[tuple[str, object]]:
+    """By trigger: the completed executions and the instants that started something."""
+    logs: Mapping[Any, tuple[Event, ...]] = tables[EVENTS.name]
+    for log in logs.values():
+        told = log[0].data
+        if "triggerId" in told:
+            cause = told.get("completedExecutionId") or told.get("scheduledFor")
+            yield str(told["triggerId"]), cause

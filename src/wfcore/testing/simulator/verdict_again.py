@@ -12,7 +12,7 @@ from typing import Any
 from wfcore.memory.tables import DEFINITIONS, EVENTS, EXECUTIONS
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ReasonCode, TriggerSource
-from wfcore.model.workflow import DefinitionSnapshot, OnInterrupt
+from wfcore.model.workflow import Definition, DefinitionSnapshot, OnInterrupt, walk
 from wfcore.testing.simulator.judge import Tables
 
 ONCE = frozenset({TriggerSource.OPEN_API, TriggerSource.WEBHOOK})
@@ -23,6 +23,8 @@ MOST = 3
 def began_again(run: Execution, tables: Tables) -> Iterator[str]:
     """What began again of *run* and must not have."""
     log: tuple[Event, ...] = tables[EVENTS.name].get(run.id, ())
+    snapshot: DefinitionSnapshot = tables[DEFINITIONS.name][run.workflow_id, run.revision]
+    log = tuple(_without_last_words(log, snapshot.definition))
     kinds = [event.kind for event in log]
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     if EventKind.EXECUTION_INTERRUPTED in kinds:
@@ -31,13 +33,22 @@ def began_again(run: Execution, tables: Tables) -> Iterator[str]:
             yield f"began again: {run.id} came by {root}"
         if _resumed(later) > MOST:
             yield f"began again: {run.id} more than {MOST} times"
-    snapshot: DefinitionSnapshot = tables[DEFINITIONS.name][run.workflow_id, run.revision]
     for key in _restarted(log):
         step = snapshot.definition.step(key.rpartition(".")[2])
         own = getattr(step, "on_interrupt", None)
         if (own or snapshot.definition.on_interrupt) is OnInterrupt.FAIL:
             yield f"began again: {run.id}/{key} says onInterrupt: fail"
     yield from _children_again(run, tables)
+
+
+def _without_last_words(log: tuple[Event, ...], definition: Definition) -> Iterator[Event]:
+    """The log without first beginnings of steps of `onFailure`, which are none again. EX-31."""
+    first = {step.name for _, step in walk(definition.on_failure)}
+    for event in log:
+        if event.kind is EventKind.STEP_STARTED and (name := event.data["step"]) in first:
+            first.discard(str(name))
+            continue
+        yield event
 
 
 def _root(run: Execution, runs: Mapping[Any, Execution]) -> TriggerSource:
@@ -47,8 +58,8 @@ def _root(run: Execution, runs: Mapping[Any, Execution]) -> TriggerSource:
 
 
 def _resumed(kinds: list[EventKind]) -> int:
-    """How often RUNNING came right after INTERRUPTED."""
-    told = [kind for kind in kinds if kind.startswith("execution.")]
+    """How often RUNNING came right after INTERRUPTED, without `onFailure` between them."""
+    told = [kind for kind in kinds if kind.startswith(("execution.", "failure."))]
     back = (EventKind.EXECUTION_INTERRUPTED, EventKind.EXECUTION_RUNNING)
     return sum(pair == back for pair in pairwise(told))
 

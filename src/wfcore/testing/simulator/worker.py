@@ -122,8 +122,10 @@ class Worker:
 
     async def _claim_all(self) -> int:
         """Fill the free places; how long to sleep afterwards."""
+        asked = self._services.store.now()
         try:
             while (free := self._services.policy.places - len(self.held)) > 0:
+                asked = self._services.store.now()
                 leases = await running.claim(self._services, self._worker, free)
                 for lease in leases:
                     self._take(lease)
@@ -132,8 +134,9 @@ class Worker:
             due = await running.next_due(self._services)
         except StoreUnavailable:
             return POLL_MS
-        left = due - self._services.store.now() if due is not None else POLL_MS
-        return left if 0 < left < POLL_MS else POLL_MS
+        if due is None or due <= asked:
+            return POLL_MS
+        return min(max(due - self._services.store.now(), 0), POLL_MS)
 
     def _take(self, lease: Lease) -> None:
         self.stop_steps(lease.execution_id)  # what runs for it here has an older lease

@@ -1,13 +1,15 @@
 """One simulated world: played from a recipe, judged at every moment and at its end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from attrs import evolve, field, frozen
 
 from wfcore.errors import WfError
 from wfcore.memory import Disk, MemoryCounters
-from wfcore.memory.tables import EXECUTIONS
+from wfcore.memory.tables import EXECUTIONS, NOTICES
 from wfcore.model.execution import Execution
+from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.workflow import Definition
 from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
@@ -15,9 +17,8 @@ from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
 from wfcore.testing.simulator.asks import Call, DriverGate, sleep
 from wfcore.testing.simulator.chance import Chance, Fault, Kind, Replayed
 from wfcore.testing.simulator.clients import Client
-from wfcore.testing.simulator.driver import Driver, Order, Task, Violation
-from wfcore.testing.simulator.flows import definition_of
-from wfcore.testing.simulator.furnish import furnish, stop_schedules, use_up_quota
+from wfcore.testing.simulator.driver import Driver, Order, Task, Violation, at_once
+from wfcore.testing.simulator.furnish import definition_of, furnish, stop_schedules, use_up_quota
 from wfcore.testing.simulator.generate_flows import NOBODY
 from wfcore.testing.simulator.judge import Judge
 from wfcore.testing.simulator.node import Node
@@ -30,17 +31,20 @@ from wfcore.testing.simulator.ports import (
     SimWakeup,
     WallClock,
 )
+from wfcore.testing.simulator.post import Post
 from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.recipe import Recipe
 from wfcore.testing.simulator.runner import Ledger
 from wfcore.testing.simulator.verdict import restless, wrong
 from wfcore.time import SECOND, DurationMs
+from wfcore.usecases.notices.sending import settle_notice, take_notices
 from wfcore.usecases.services import Policy, Services
 
 POLICY = Policy(
     lease_ms=DurationMs(6 * SECOND),
     grace_ms=DurationMs(8 * SECOND),
     places=3,
+    facts_at_once=5,
 )
 DISTURBING = frozenset({Kind.FREEZE, Kind.STORE_DOWN, Kind.READ_ONLY, Kind.CLOCK_JUMP})
 """What may keep a living worker from extending its leases, whatever call it meets."""
@@ -49,6 +53,10 @@ PATIENCE_MS = 240 * SECOND
 How long after the last fault everything that was accepted may take to come to rest, whatever
 became of the wall clock. EX-30.
 """
+
+
+MOST_MAILS = 500
+"""Rounds of the post after a world's end, in which everything is told or given up."""
 
 
 @frozen
@@ -90,6 +98,8 @@ class World:
         self.workflow_ids: Sequence[str] = ()
         self.webhook_ids: Sequence[str] = ()
         self.services = self._services()
+        told, key = "'notify'" in repr(recipe.flows), self.services.signing_key
+        self.post = Post(recipe.seed, key, self.judge.closed) if told else None
         self.nodes = [Node(f"n{number + 1}", self) for number in range(recipe.nodes)]
         self._recipe = recipe
         self._clients = len(recipe.acts)
@@ -134,6 +144,28 @@ class World:
         self.driver.run(self._over)
         for found in wrong(self.disk.tables, self.promises, self.ledger):
             raise Violation(found)
+        if self.post is not None:
+            self._send_the_rest(self.post)
+            for found in self.post.wrong(self.disk.tables, self.wall()):
+                raise Violation(found)
+
+    def _send_the_rest(self, post: Post) -> None:
+        """What is still to be told is, each when it is due. Raises `Violation` if it never is."""
+        post.calm = True
+        notices: Mapping[Any, Notice] = self.disk.tables[NOTICES.name]
+        for _ in range(MOST_MAILS):
+            due = [one for one in notices.values() if one.status is NoticeStatus.DUE]
+            instants = [one.due_at for one in due if one.due_at is not None]
+            if len(instants) < len(due):
+                raise Violation(f"never told: {due[0].id} is due at no time")
+            if not due:
+                return
+            self.driver.now += max(min(instants) - self.services.store.now(), 0)
+            begun = self.driver.turns
+            for sending in at_once(cast(Any, take_notices(self.services, 50))):
+                post.take(sending, begun)
+                at_once(cast(Any, settle_notice(self.services, sending, None)))
+        raise Violation(f"never told: {due[0].id} after {due[0].attempts} attempts")
 
     def _client_ended(self, result: object, refusal: WfError | None) -> None:
         if refusal is not None:
@@ -178,6 +210,11 @@ class World:
         return not any(
             node.up and node.worker == worker and not node.engine.stopping for node in self.nodes
         )
+
+    @property
+    def turn(self) -> int:
+        """The number of the driver's turn."""
+        return self.driver.turns
 
     def revised(self, flow: int) -> Definition:
         """The flow's definition with another description."""

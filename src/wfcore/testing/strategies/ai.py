@@ -16,14 +16,14 @@ MODELS = ("openai:gpt-5-mini", "anthropic:claude-sonnet-4-5", "local:llama3.1:8b
 
 @cache
 def amounts(least: str = "0") -> st.SearchStrategy[str]:
-    """Costs as text, in the form that they are kept in."""
+    """Costs as decimal text, as they are stored."""
     found = st.decimals(Decimal(least), 1_000, allow_nan=False, places=9)
     return found.map(as_text)
 
 
 @cache
 def usages(priced: bool = False) -> st.SearchStrategy[Usage]:
-    """What a call may have used; where not *priced*, maybe at an unknown cost."""
+    """Usage of one call; its cost may be unknown unless *priced*."""
     cost = amounts() if priced else amounts() | st.none()
     counts = st.integers(0, 10_000)
     return st.builds(Usage, counts, counts, cost)
@@ -31,8 +31,14 @@ def usages(priced: bool = False) -> st.SearchStrategy[Usage]:
 
 @cache
 def interruptions() -> st.SearchStrategy[OnInterrupt | None]:
-    """What a step that runs says of its worker's death, if anything."""
+    """The `onInterrupt` of a code or AI step, or none."""
     return st.sampled_from((None, None, *OnInterrupt))
+
+
+@cache
+def labels() -> st.SearchStrategy[tuple[str, ...]]:
+    """Labels that a worker must carry; most steps have none."""
+    return st.sampled_from(((), (), ("gpu",), ("eu-1", "gpu")))
 
 
 def budgets() -> st.SearchStrategy[Budget]:
@@ -57,7 +63,7 @@ _SCALARS: tuple[JsonObject, ...] = (
 
 @cache
 def schemas() -> st.SearchStrategy[dict[str, Any]]:
-    """JSON Schemas of objects, of the kind that people write for answers."""
+    """JSON Schemas of objects, like those that people write for answers."""
     return objects(st.recursive(st.sampled_from(_SCALARS), _around, max_leaves=6))
 
 

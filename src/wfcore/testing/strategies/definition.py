@@ -1,23 +1,28 @@
 """
-Hypothesis strategies for definitions: checked trees whose templates only use what they can see.
+Hypothesis strategies for valid definitions, whose templates only use names in scope.
 
-`strategies_written` gives the documents that say them.
+`strategies.written` gives the matching documents.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import evolve, field, frozen
 from hypothesis import strategies as st
 
+from wfcore.model.trigger import Chain, Missed, Schedule, TriggerSpec
+from wfcore.model.work import SCRIPTS
 from wfcore.model.workflow import (
     AiStep,
     ApprovalStep,
     Branch,
+    Case,
     ChildStep,
     CodeStep,
     Column,
     ColumnType,
+    Concurrency,
+    DataStep,
     Definition,
     DelayStep,
     GroupSpec,
@@ -25,12 +30,16 @@ from wfcore.model.workflow import (
     Links,
     LoopStep,
     OnInterrupt,
+    OnLimit,
     ParallelStep,
     Retry,
+    Runtime,
     Step,
+    SwitchStep,
 )
-from wfcore.testing.strategies.ai import MODELS, budgets, interruptions, schemas
-from wfcore.testing.strategies.triggers import concurrencies, trigger_specs
+from wfcore.rules.definition.flow import branches_of
+from wfcore.rules.definition.triggers import identity
+from wfcore.testing.strategies.ai import MODELS, budgets, interruptions, labels, schemas
 from wfcore.testing.strategies.values import texts, variables
 from wfcore.testing.strategies.written import written
 from wfcore.time import DAY, DurationMs
@@ -39,7 +48,6 @@ STEP_NAMES = ("fetch", "review_1", "Apply", "_last", "each-one", "Side", "z", "w
 VARIABLE_NAMES = ("limit", "order_id", "_x", "region.code", "a-b")
 REQUIREMENTS = ("numpy==2.1.0", "a-b[x,y]==1!2.0rc1+l.1", 'z==1 ; python_version < "3.13"')
 NPM_PACKAGES = ("left-pad@1.3.0", "@scope/name@0.0.1-rc.1+build")
-SCRIPTS = (Language.JAVASCRIPT, Language.TYPESCRIPT)
 DEEPEST = 2
 """How many containers are around a step at most."""
 
@@ -49,13 +57,8 @@ def durations() -> st.SearchStrategy[DurationMs]:
     return st.integers(1, 365 * DAY).map(DurationMs)
 
 
-def filled_texts() -> st.SearchStrategy[str]:
-    """Text that is not blank."""
-    return texts(1).filter(lambda text: bool(text.strip()))
-
-
 def titles() -> st.SearchStrategy[str]:
-    """Names of workflows: text that is not blank and that one line can show."""
+    """Names of workflows: non-blank text without line breaks."""
     letters = st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"])
     return st.text(letters, min_size=1, max_size=12).filter(lambda text: bool(text.strip()))
 
@@ -76,10 +79,11 @@ class Scene:
     before: tuple[str, ...] = ()
     loops: tuple[str, ...] = ()
     depth: int = 0
+    on_failure: bool = False
     used: list[str] = field(factory=list)
 
     def new_name(self, draw: st.DrawFn) -> str:
-        """A name that no step of the definition has."""
+        """A step name that is still free."""
         free = [name for name in STEP_NAMES if name not in self.used]
         name = draw(st.sampled_from(free)) if free else f"s{len(self.used)}"
         self.used.append(name)
@@ -88,12 +92,16 @@ class Scene:
     def deeper(self, *loops: str) -> "Scene":
         return evolve(self, depth=self.depth + 1, loops=self.loops + loops)
 
+    def once_it_fails(self) -> "Scene":
+        """The scope at the beginning of `onFailure`."""
+        return evolve(self, on_failure=True)
+
     def after(self, step: Step) -> "Scene":
-        """The place behind *step*."""
+        """The scope after *step*."""
         return evolve(self, before=(*self.before, *seen_after(step)))
 
     def expressions(self) -> st.SearchStrategy[str]:
-        """Templates over the names that are known here."""
+        """Templates over the names in scope."""
         return st.sampled_from(
             [
                 "{{ execution.id }}",
@@ -101,6 +109,7 @@ class Scene:
                 *(f'{{{{ variables["{name}"] }}}}' for name in (*self.declared, *self.loops)),
                 *(f'{{{{ steps["{name}"].output.rows | length > 0 }}}}' for name in self.before),
                 *(f"{{{{ [{name}, loop.index] }}}}" for name in self.loops),
+                *(["{{ error | upper }}"] if self.on_failure else []),
             ]
         )
 
@@ -109,16 +118,16 @@ class Scene:
         return st.none() | self.expressions()
 
     def templates(self) -> st.SearchStrategy[str]:
-        """Text with templates in it, or without."""
+        """Text with or without templates."""
         plain = st.sampled_from(("", "Review these", "ä ✓ }", "a\nb"))
         return st.lists(plain | self.expressions(), max_size=3).map("".join)
 
 
 def seen_after(step: Step) -> tuple[str, ...]:
-    """The names that are known behind *step*; what a loop holds is not."""
-    if not isinstance(step, ParallelStep):
+    """The names in scope after *step*, without those of steps inside a loop."""
+    if not isinstance(step, ParallelStep | SwitchStep):
         return (step.name,)
-    inside = [name for one in step.branches for each in one.steps for name in seen_after(each)]
+    inside = [name for branch in branches_of(step) for each in branch for name in seen_after(each)]
     return (*inside, step.name)
 
 
@@ -139,7 +148,7 @@ def columns(draw: st.DrawFn, key: str) -> Column:
 
 @st.composite
 def group_specs(draw: st.DrawFn, name: str, scene: Scene) -> GroupSpec:
-    """A group of that name with rows from a template, or written out."""
+    """A group of that name, whose rows come from a template or are literal."""
     keys = draw(st.lists(st.sampled_from(("id", "amount", "a note")), max_size=3, unique=True))
     row_key = draw(st.none() | st.sampled_from(keys or ["id"]))
     shown = tuple(draw(columns(key)) for key in keys)
@@ -172,11 +181,13 @@ def code_steps(draw: st.DrawFn, name: str, scene: Scene) -> CodeStep:
         timeout_ms=draw(durations()),
         network=draw(st.booleans()),
         requirements=tuple(draw(_some(REQUIREMENTS))) if language is Language.PYTHON else (),
+        runtime=draw(st.none() | st.sampled_from(Runtime)) if language in SCRIPTS else None,
         packages=tuple(sorted(draw(_some(NPM_PACKAGES)))) if language in SCRIPTS else (),
         when=draw(scene.conditions()),
         retry=draw(retries()),
         continue_on_error=draw(st.booleans()),
         on_interrupt=draw(interruptions()),
+        labels=draw(labels()),
     )
 
 
@@ -194,6 +205,7 @@ def ai_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
         durations(),
         retry=retries(),
         on_interrupt=interruptions(),
+        labels=labels(),
         **_common(scene),
     )
 
@@ -229,8 +241,16 @@ def delay_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
     return st.builds(DelayStep, st.just(name), durations(), **_common(scene))
 
 
+def data_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
+    """A value built from names in scope."""
+    texts_in = scene.templates()
+    numbers = st.integers(-(2**63), 2**63 - 1)
+    values = texts_in | numbers | st.lists(texts_in, max_size=2) | st.none()
+    return st.builds(DataStep, st.just(name), values, **_common(scene))
+
+
 def child_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
-    """An execution of another workflow with inputs from what is known."""
+    """An execution of another workflow, with inputs from names in scope."""
     given = st.dictionaries(st.sampled_from(VARIABLE_NAMES), scene.templates(), max_size=2)
     workflow = st.sampled_from(("Import orders", "wf_1"))
     timeouts = st.none() | durations()
@@ -253,8 +273,23 @@ def parallel_steps(draw: st.DrawFn, name: str, scene: Scene) -> ParallelStep:
 
 
 @st.composite
+def switch_steps(draw: st.DrawFn, name: str, scene: Scene) -> SwitchStep:
+    """Cases that do not see one another."""
+    inside = step_lists(scene.deeper())
+    return SwitchStep(
+        name,
+        tuple(
+            Case(draw(scene.expressions()), draw(inside)) for _ in range(draw(st.integers(1, 2)))
+        ),
+        draw(st.just(()) | inside),
+        draw(st.none() | durations()),
+        **{field: draw(one) for field, one in _common(scene).items()},
+    )
+
+
+@st.composite
 def loop_steps(draw: st.DrawFn, name: str, scene: Scene) -> LoopStep:
-    """Rounds in which the item has a name."""
+    """Rounds, inside which the item has a name."""
     variable = f"item_{scene.depth}"
     return LoopStep(
         name,
@@ -276,9 +311,10 @@ def _common(scene: Scene) -> dict[str, st.SearchStrategy[Any]]:
 def step_lists(draw: st.DrawFn, scene: Scene) -> tuple[Step, ...]:
     """One to three steps, each of which uses only what comes before it."""
     kinds: list[Callable[[str, Scene], st.SearchStrategy[Any]]]
-    kinds = [code_steps, ai_steps, approval_steps, delay_steps, child_steps]
+    kinds = [code_steps, ai_steps, delay_steps, data_steps, child_steps]
+    kinds += [] if scene.on_failure else [approval_steps]
     if scene.depth < DEEPEST:
-        kinds += [parallel_steps, loop_steps]
+        kinds += [parallel_steps, loop_steps, switch_steps]
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, 3 if scene.depth == 0 else 2))):
         name = scene.new_name(draw)
@@ -311,7 +347,35 @@ def definitions(draw: st.DrawFn) -> Definition:
         concurrency=draw(concurrencies(declared)),
         budget=draw(st.none() | budgets()),
         on_interrupt=draw(st.sampled_from(OnInterrupt)),
+        on_failure=draw(step_lists(scene.once_it_fails())) if draw(st.booleans()) else (),
         notify_on_failure=draw(CHANNELS),
     )
     document = written(definition)
     return evolve(definition, steps_as_written=tuple(document["steps"]))
+
+
+def schedules() -> st.SearchStrategy[Schedule]:
+    """Schedules with a cron expression and a time zone."""
+    crons = st.sampled_from(("0 9 * * 1-5", "*/5 * * * *", "30 2 1 * *"))
+    zones = st.sampled_from(("UTC", "Europe/Berlin", "America/New_York"))
+    return st.builds(
+        Schedule, crons, zones, st.none() | st.sampled_from(Missed), st.none() | st.just(3)
+    )
+
+
+def chains() -> st.SearchStrategy[Chain]:
+    """Chains that follow other workflows."""
+    names = st.sampled_from(("Import orders", "wf_1", "ä ✓"))
+    return st.builds(Chain, names, st.integers(0, 86_400), st.none() | st.integers(1, 1_000_000))
+
+
+def trigger_specs() -> st.SearchStrategy[tuple[TriggerSpec, ...]]:
+    """Distinct triggers of one workflow."""
+    return st.lists(schedules() | chains(), max_size=3, unique_by=identity).map(tuple)
+
+
+def concurrencies(declared: Sequence[str]) -> st.SearchStrategy[Concurrency | None]:
+    """A concurrency limit, for all executions or for each value of a variable; or none."""
+    by_variable = (f'{{{{ variables["{name}"] }}}}' for name in declared)
+    keys = st.sampled_from([None, "{{ 1 }}", *by_variable])
+    return st.none() | st.builds(Concurrency, st.integers(1, 1_000), keys, st.sampled_from(OnLimit))

@@ -1,7 +1,7 @@
 """
-Strategies made from the fields of a class: by the field's name where it says more, else by type.
+Strategies derived from the fields of a class: by name where it says more than the type does.
 
-What a type cannot say (an end is not before its beginning) is the business of `values_of`.
+Constraints between fields (an end is not before its start) belong to `values_of`.
 """
 
 import builtins
@@ -41,13 +41,13 @@ def digests() -> st.SearchStrategy[str]:
 
 @cache
 def names() -> st.SearchStrategy[str]:
-    """Text that is not blank, as names of things are."""
+    """Names: non-blank text."""
     return texts(1).map(lambda text: text if text.strip() else "blank")
 
 
 @cache
 def ids(prefix: str) -> st.SearchStrategy[str]:
-    """A few ids of a kind, so that records meet."""
+    """Ids from a small pool, so that records refer to one another."""
     return st.sampled_from([f"{prefix}_{number}" for number in (1, 2, 3)])
 
 
@@ -71,7 +71,7 @@ _BY_NAME: Mapping[str, Strategy] = {
     "size": st.integers(0, 2**40),
     "version": st.just(0),
 }
-"""What a field of that name holds, whatever record it is in."""
+"""Strategies by field name, the same for every record."""
 
 _step_keys = texts(1).map(lambda text: text.replace("/", "-"))
 _aside_keys = st.builds(aside_key, st.integers(1, 9), _step_keys)
@@ -99,7 +99,7 @@ _BY_TYPE: Mapping[Any, Callable[[], Strategy]] = {
 
 
 Values = Callable[[type], Strategy]
-"""Gives the values of an attrs class that is the type of a field."""
+"""The strategy for a field whose type is an attrs class."""
 
 
 def derived(kind: type, values: Values, **given: Strategy) -> Strategy:
@@ -146,7 +146,7 @@ def _of_field(kind: type, one: "attrs.Attribute[Any]", values: Values) -> Strate
 
 
 def of_type(annotation: Any, values: Values, where: str) -> Strategy:
-    """Values of an annotation. Raises `TypeError` where nobody has said what such values are."""
+    """Values of an annotated type. Raises `TypeError` for a type that has no strategy."""
     if annotation == Json:
         return json_values()
     if annotation == JsonObject:

@@ -1,7 +1,7 @@
 """
-Facts that fit: strategies for what can happen to an execution just as it is.
+Strategies for facts that are legal for an execution in its current state.
 
-The table of states says which type of fact may come; the record says about which step.
+The state table says which types of fact are legal; the record says for which step.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,12 +19,13 @@ from wfcore.testing.values import values_of
 Facts = st.SearchStrategy[Fact]
 
 STEPS = ("one", "two", "three")
-"""The steps that there are, whatever kind each turns out to be."""
+"""The names of all steps, of whatever kind."""
 OVER = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
-"""Step states that stay: no fact changes such a result any more."""
+"""Final step states: no fact changes such a result."""
 
 _AWAITING = StepStatus.AWAITING_APPROVAL
 _CLOSED = {*OVER, StepStatus.CANCELLED, StepStatus.REJECTED, StepStatus.INTERRUPTED}
+_CASES = st.none() | st.integers(0, 2)
 _TEXTS, _OUTPUTS, _TIMES = texts(1), json_values(), instants(NOW)
 _USAGES = values_of(Usage)
 _REFUSED = st.lists(values_of(RefusedFile), min_size=1, max_size=2).map(tuple)
@@ -32,7 +33,7 @@ _FINISHED = st.builds(facts.Finished, _OUTPUTS)
 
 
 class Look:
-    """What an execution shows: the names of its steps by what may become of them."""
+    """The steps of an execution, grouped by what may happen to them next."""
 
     def __init__(self, run: Execution) -> None:
         self.run = run
@@ -55,7 +56,7 @@ class Look:
 
 
 def fitting(run: Execution, fact: type) -> Facts | None:
-    """Facts of that type that can happen to *run* as it is; None: there is none."""
+    """Facts of that type that are legal for *run* now; None if there is none."""
     look = Look(run)
     if fact in _ANYHOW:
         return _ANYHOW[fact](look)
@@ -65,7 +66,7 @@ def fitting(run: Execution, fact: type) -> Facts | None:
 
 
 def claimable(run: Execution) -> bool:
-    """Whether a worker may take it, now or later."""
+    """Whether a worker may claim it, now or later."""
     open = run.status not in (*EXECUTION.final, ExecutionStatus.INTERRUPTED)
     return open and run.due_at is not None and run.worker is None
 
@@ -80,7 +81,7 @@ def _unless(hindrance: object, fact: type) -> Facts | None:
 
 
 def _claimed(look: Look) -> Facts | None:
-    """A worker begins with it: one that takes it now, or has taken it and not begun."""
+    """A worker has claimed it: just now, or before without starting a step."""
     taken = look.held and look.run.status is not ExecutionStatus.RUNNING
     return FACTS[facts.Claimed] if claimable(look.run) or taken else None
 
@@ -101,12 +102,18 @@ def _stopped(look: Look) -> Facts | None:
     return st.builds(facts.StepsCancelled, some, _TEXTS)
 
 
-def _broke(look: Look) -> Facts | None:
-    """A step broke, or, once all have ended, the output."""
+def _broke(look: Look, fact: type) -> Facts | None:
+    """A step failed, or, once all have ended, the output template."""
     where = [*look.running, *look.fresh, *([None] if look.ended else [])]
     if not where:
         return None
-    return st.builds(facts.Failed, _TEXTS, st.sampled_from(where), st.booleans())
+    return st.builds(fact, _TEXTS, st.sampled_from(where), st.booleans())
+
+
+def _handled(look: Look) -> Facts | None:
+    """Its `onFailure` steps have ended."""
+    failing = look.run.failing
+    return None if failing is None else st.just(facts.FailureHandled(failing))
 
 
 def _opened(look: Look, names: list[str], fact: type) -> Facts | None:
@@ -116,7 +123,7 @@ def _opened(look: Look, names: list[str], fact: type) -> Facts | None:
 def _asked(
     look: Look, fact: type, *more: st.SearchStrategy[object], swap: bool = False
 ) -> Facts | None:
-    """Facts about a step that waits, and about its approval."""
+    """Facts about a waiting step and its approval."""
     pairs = [(name, look.run.step_results[name].approval_id) for name in look.awaiting]
     if not pairs:
         return None
@@ -138,13 +145,19 @@ _ANYHOW: Mapping[type, _Fits] = {
     facts.ParentEnded: lambda look: FACTS[facts.ParentEnded],
     facts.Resumed: lambda look: FACTS[facts.Resumed],
     facts.GraceOver: lambda look: FACTS[facts.GraceOver],
+    facts.FailingAfterGrace: lambda look: _unless(look.run.failing, facts.FailingAfterGrace),
 }
 """Facts that happen whether or not a worker holds it."""
 _HELD: Mapping[type, _Fits] = {
     facts.StepBegun: lambda look: _of(look.fresh + look.again, facts.StepBegun),
     facts.ContainerStarted: lambda look: _of(
-        look.fresh, facts.ContainerStarted, st.none() | _TIMES, items()
+        look.fresh,
+        facts.ContainerStarted,
+        st.none() | _TIMES,
+        items(),
+        _CASES,
     ),
+    facts.DataGiven: lambda look: _of(look.fresh, facts.DataGiven, _OUTPUTS),
     facts.DelayBegun: lambda look: _of(look.fresh, facts.DelayBegun, _TIMES),
     facts.ChildStarted: lambda look: _of(look.fresh, facts.ChildStarted, st.just("exec_2")),
     facts.StepSkipped: lambda look: _of(look.fresh, facts.StepSkipped),
@@ -157,7 +170,9 @@ _HELD: Mapping[type, _Fits] = {
     facts.StepPostponed: lambda look: _of(look.flying, facts.StepPostponed, _TEXTS, _TIMES),
     facts.StepFailed: lambda look: _of(look.running + look.fresh, facts.StepFailed, _TEXTS),
     facts.StepsCancelled: _stopped,
-    facts.Failed: _broke,
+    facts.Failed: lambda look: _broke(look, facts.Failed),
+    facts.Failing: lambda look: None if look.run.failing else _broke(look, facts.Failing),
+    facts.FailureHandled: _handled,
     facts.WakeAt: lambda look: _unless(not look.flying, facts.WakeAt),
     facts.Suspended: lambda look: _unless(look.flying, facts.Suspended),
     facts.ApprovalOpened: lambda look: _opened(look, look.fresh, facts.ApprovalOpened),

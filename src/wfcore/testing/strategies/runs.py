@@ -1,4 +1,4 @@
-"""Hypothesis strategies: executions, the facts that move them, definitions to walk through."""
+"""Hypothesis strategies: executions, facts about them, definitions to run."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,7 +10,10 @@ from wfcore.model.execution import (
     Awaits,
     Execution,
     ExecutionStatus,
+    PendingFailure,
+    ReasonCode,
     RefusedFile,
+    StatusReason,
     StepResult,
     StepStatus,
     TriggerSource,
@@ -62,7 +65,7 @@ _LIVELY: Mapping[ExecutionStatus, Mapping[str, StepResult]] = {
 
 @cache
 def executions(status: ExecutionStatus) -> st.SearchStrategy[Execution]:
-    """An execution in *status*, with step results that such a one can have."""
+    """An execution in *status*, with step results that are possible in that status."""
     results = _LIVELY.get(status, {WORK: builders.step_result()})
     ended = status in EXECUTION.final
     return st.builds(
@@ -79,7 +82,7 @@ def executions(status: ExecutionStatus) -> st.SearchStrategy[Execution]:
 
 @cache
 def before_it() -> st.SearchStrategy[Mapping[str, StepResult]]:
-    """Results of steps that ended before."""
+    """Results of earlier steps."""
     ended = st.sampled_from((StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED))
     results = st.builds(builders.step_result, ended, output=scalars())
     return st.dictionaries(st.sampled_from(("one", "two")), results)
@@ -89,8 +92,14 @@ def _refused() -> st.SearchStrategy[tuple[RefusedFile, ...]]:
     return st.lists(st.builds(RefusedFile, texts(), texts()), min_size=1, max_size=2).map(tuple)
 
 
+def pending_failures() -> st.SearchStrategy[PendingFailure]:
+    """The failure with which an execution is about to end, or none."""
+    reasons = st.builds(StatusReason, st.sampled_from(ReasonCode))
+    return st.builds(PendingFailure, texts(), reasons)
+
+
 def items() -> st.SearchStrategy[Json]:
-    """Items of a loop, or none for what is no loop."""
+    """The items of a loop; none for other steps."""
     return st.none() | st.lists(scalars(), max_size=3)
 
 
@@ -100,6 +109,7 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     facts.ContainerStarted: st.builds(
         facts.ContainerStarted, st.just("new"), st.none() | instants(NOW), items()
     ),
+    facts.DataGiven: st.builds(facts.DataGiven, st.just("new"), json_values()),
     facts.DelayBegun: st.builds(facts.DelayBegun, st.just("new"), instants(NOW)),
     facts.ChildStarted: st.builds(facts.ChildStarted, st.just("new"), st.just("exec_3")),
     facts.ChildCompleted: st.builds(
@@ -125,6 +135,10 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     facts.Failed: st.builds(
         facts.Failed, texts(), st.sampled_from((None, WORK, "new")), st.booleans()
     ),
+    facts.Failing: st.builds(
+        facts.Failing, texts(), st.sampled_from((None, WORK, "new")), st.booleans()
+    ),
+    facts.FailureHandled: st.builds(facts.FailureHandled, pending_failures()),
     facts.WakeAt: st.builds(facts.WakeAt, st.none() | instants(NOW)),
     facts.Suspended: st.builds(facts.Suspended, st.none() | instants(NOW)),
     facts.ApprovalOpened: st.builds(facts.ApprovalOpened, st.just("new"), st.just("appr_2")),
@@ -145,6 +159,7 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     facts.WorkerLost: st.builds(facts.WorkerLost, instants(NOW)),
     facts.Resumed: st.builds(facts.Resumed),
     facts.GraceOver: st.builds(facts.GraceOver),
+    facts.FailingAfterGrace: st.builds(facts.FailingAfterGrace),
 }
 """Of each type of fact, the ones that fit an execution from `executions`."""
 
@@ -155,7 +170,7 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
 @cache
 def retries() -> st.SearchStrategy[Retry]:
     """Up to three attempts."""
-    delays = st.integers(0, 100_000).map(DurationMs)
+    delays = st.integers(1, 100_000).map(DurationMs)
     return st.builds(Retry, st.integers(1, 3), delays, st.sampled_from((1.0, 2.0, 1.5)))
 
 
@@ -211,7 +226,7 @@ def ai_steps(name: str) -> st.SearchStrategy[Step]:
 
 @st.composite
 def sequences(draw: st.DrawFn) -> Definition:
-    """A definition of one to five steps of any kind, one after another, with a budget or not."""
+    """A sequence of one to five steps of any kind, with or without a budget."""
     length = draw(st.integers(1, 5))
     steps = [draw(any_step(f"s{number}")) for number in range(length)]
     return builders.definition(*steps, **draw(outputs()))
@@ -219,13 +234,13 @@ def sequences(draw: st.DrawFn) -> Definition:
 
 @cache
 def any_step(name: str) -> st.SearchStrategy[Step]:
-    """A step of any kind that holds no others."""
+    """A step of any kind that contains no other steps."""
     return code_steps(name) | ai_steps(name) | approval_steps(name)
 
 
 @cache
 def outputs() -> st.SearchStrategy[Mapping[str, Any]]:
-    """The definition's output (none, mostly fine, one that fails), and its budget or none."""
+    """The definition's output (none, valid, or failing) and its optional budget."""
     values = st.sampled_from((None, None, 7, 7, 7, BOOM))
     return st.tuples(values, st.none() | budgets(), st.sampled_from(OnInterrupt)).map(
         lambda drawn: {

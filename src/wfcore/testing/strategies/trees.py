@@ -1,4 +1,4 @@
-"""Hypothesis strategies: definitions whose steps hold others, to walk through."""
+"""Hypothesis strategies: definitions with nested steps."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -10,12 +10,15 @@ from wfcore.model.json import Json
 from wfcore.model.workflow import (
     ApprovalStep,
     Branch,
+    Case,
     ChildStep,
+    DataStep,
     Definition,
     DelayStep,
     LoopStep,
     ParallelStep,
     Step,
+    SwitchStep,
 )
 from wfcore.testing import builders
 from wfcore.testing.strategies.runs import BOOM, NO, YES, any_step, outputs, retries
@@ -33,18 +36,18 @@ def trees(draw: st.DrawFn, mild: bool = False) -> Definition:
     *mild*: nothing in it fails by itself or runs out of time.
     """
     names = (f"s{number}" for number in count())
-    steps = draw(lanes(names, 0, mild, most=3))
+    steps = draw(step_list(names, 0, mild, most=3))
     return builders.definition(*steps, **({} if mild else draw(outputs())))
 
 
 @st.composite
-def lanes(
+def step_list(
     draw: st.DrawFn, names: Iterator[str], depth: int, mild: bool, most: int = 2
 ) -> tuple[Step, ...]:
-    """Some steps, one after another."""
-    kinds = [_leaf] * (1 + 2 * depth) + [_delay, _child]
+    """One or more steps in sequence."""
+    kinds = [_leaf] * (1 + 2 * depth) + [_delay, _child, _data]
     if depth < DEEPEST:
-        kinds += [_parallel, _loop] * 2
+        kinds += [_parallel, _loop] * 2 + [_switch]
     return tuple(
         draw(draw(st.sampled_from(kinds))(names, depth, mild))
         for _ in range(draw(st.integers(1, most)))
@@ -69,6 +72,12 @@ def _delay(names: Iterator[str], depth: int, mild: bool) -> st.SearchStrategy[St
     return st.builds(DelayStep, st.just(next(names)), _durations(), **_common(mild))
 
 
+def _data(names: Iterator[str], depth: int, mild: bool) -> st.SearchStrategy[Step]:
+    values: tuple[Json, ...] = (None, {"a": [1, YES]})
+    given = st.sampled_from(values if mild else (*values * 3, BOOM))
+    return st.builds(DataStep, st.just(next(names)), given, **_common(mild))
+
+
 def _child(names: Iterator[str], depth: int, mild: bool) -> st.SearchStrategy[Step]:
     inputs = st.just({}) if mild else st.sampled_from(({}, {"a": 1}, {"a": BOOM}))
     return st.builds(
@@ -86,7 +95,7 @@ def _child(names: Iterator[str], depth: int, mild: bool) -> st.SearchStrategy[St
 def _parallel(draw: st.DrawFn, names: Iterator[str], depth: int, mild: bool) -> Step:
     name = next(names)
     branches = [
-        Branch(f"b{at}", draw(lanes(names, depth + 1, mild))) for at in range(draw(_numbers(3)))
+        Branch(f"b{at}", draw(step_list(names, depth + 1, mild))) for at in range(draw(_numbers(3)))
     ]
     most = draw(st.none() | _numbers(3))
     more = {field: draw(one) for field, one in _common(mild).items()}
@@ -94,11 +103,23 @@ def _parallel(draw: st.DrawFn, names: Iterator[str], depth: int, mild: bool) -> 
 
 
 @st.composite
+def _switch(draw: st.DrawFn, names: Iterator[str], depth: int, mild: bool) -> Step:
+    name = next(names)
+    whens = st.sampled_from((YES, NO, NO) if mild else (YES, NO, NO, BOOM))
+    cases = [
+        Case(draw(whens), draw(step_list(names, depth + 1, mild))) for _ in range(draw(_numbers(2)))
+    ]
+    otherwise = draw(step_list(names, depth + 1, mild)) if draw(st.booleans()) else ()
+    more = {field: draw(one) for field, one in _common(mild).items()}
+    return SwitchStep(name, tuple(cases), otherwise, draw(_timeouts(mild)), **more)
+
+
+@st.composite
 def _loop(draw: st.DrawFn, names: Iterator[str], depth: int, mild: bool) -> Step:
     name = next(names)
     lists: tuple[Json, ...] = ([], [1], ["a", "b"], [1, 2, 3])
     items = draw(st.sampled_from(lists if mild else (*lists * 3, BOOM, "no list")))
-    steps = draw(lanes(names, depth + 1, mild))
+    steps = draw(step_list(names, depth + 1, mild))
     more = {field: draw(one) for field, one in _common(mild).items()}
     return LoopStep(
         name, items, f"i{depth}", steps, draw(_numbers(3)), draw(_timeouts(mild)), **more

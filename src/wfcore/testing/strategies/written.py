@@ -1,9 +1,10 @@
-"""From a definition to the document that a person would have written for it."""
+"""The document that a person would write for a definition."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.trigger import Schedule, TriggerKind, TriggerSpec
 from wfcore.model.workflow import (
     AiStep,
     ApprovalStep,
@@ -11,6 +12,8 @@ from wfcore.model.workflow import (
     ChildStep,
     CodeStep,
     Column,
+    Concurrency,
+    DataStep,
     Definition,
     DelayStep,
     GroupSpec,
@@ -19,27 +22,29 @@ from wfcore.model.workflow import (
     ParallelStep,
     Retry,
     Step,
+    SwitchStep,
     Variable,
 )
 from wfcore.rules.definition.values import below
-from wfcore.testing.strategies.triggers import concurrency_written, trigger_written
 
 
 def written(definition: Definition) -> dict[str, Any]:
-    """The document that says *definition*, with every field written out."""
+    """The document for *definition*, with every field spelled out."""
     document: dict[str, Any] = {
         "name": definition.name,
         "description": definition.description,
         "variables": {name: _variable(one) for name, one in definition.variables.items()},
         "steps": [_step(step) for step in definition.steps],
-        "triggers": [trigger_written(spec) for spec in definition.triggers],
+        "triggers": [_trigger(spec) for spec in definition.triggers],
         "onInterrupt": definition.on_interrupt.value,
         "notifyOnFailure": [*definition.notify_on_failure],
     }
+    if definition.on_failure:
+        document["onFailure"] = [_step(step) for step in definition.on_failure]
     if definition.budget is not None:
         document["budget"] = _budget(definition.budget)
     if definition.concurrency is not None:
-        document["concurrency"] = concurrency_written(definition.concurrency)
+        document["concurrency"] = _concurrency(definition.concurrency)
     return document | ({"output": definition.output} if definition.has_output else {})
 
 
@@ -52,7 +57,7 @@ def _budget(budget: Budget) -> JsonObject:
 
 
 def _given(**fields: Json) -> dict[str, Json]:
-    """The fields that say something."""
+    """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -69,7 +74,7 @@ def _step(step: Step) -> JsonObject:
     document: dict[str, Json] = {"name": step.name, "continueOnError": step.continue_on_error}
     if step.when is not None:
         document["when"] = step.when
-    timeout = None if isinstance(step, DelayStep) else step.timeout_ms
+    timeout = None if isinstance(step, DelayStep | DataStep) else step.timeout_ms
     if timeout is not None:
         document["timeout"] = timeout
     if isinstance(step, CodeStep | AiStep) and step.on_interrupt is not None:
@@ -98,6 +103,10 @@ def _by_kind(step: Step) -> dict[str, Json]:
             return _parallel(step)
         case LoopStep():
             return _loop(step)
+        case DataStep():
+            return {"kind": "data", "value": step.value}
+        case SwitchStep():
+            return _switch(step)
 
 
 def _parallel(step: ParallelStep) -> dict[str, Json]:
@@ -110,6 +119,14 @@ def _parallel(step: ParallelStep) -> dict[str, Json]:
         ],
         **most,
     }
+
+
+def _switch(step: SwitchStep) -> dict[str, Json]:
+    cases: list[Json] = [
+        {"when": case.when, "steps": [_step(one) for one in case.steps]} for case in step.cases
+    ]
+    document: dict[str, Json] = {"kind": "switch", "cases": cases}
+    return document | ({"else": [_step(one) for one in step.otherwise]} if step.otherwise else {})
 
 
 def _loop(step: LoopStep) -> dict[str, Json]:
@@ -132,13 +149,16 @@ def _code(step: CodeStep) -> dict[str, Json]:
         "requirements": [*step.requirements],
         "packages": [*step.packages],
         "secrets": [*step.secrets],
+        "labels": [*step.labels],
         **({"command": [*step.command]} if is_command else {"source": step.source}),
+        **({"runtime": step.runtime.value} if step.runtime else {}),
     }
 
 
 def _ai(step: AiStep) -> dict[str, Json]:
     return _given(
         kind="ai",
+        labels=[*step.labels],
         model=step.model,
         system=step.system,
         prompt=step.prompt,
@@ -206,3 +226,24 @@ def leaves(document: Json, path: str = "") -> Iterator[tuple[str, tuple[str | in
     for key, part in parts.items():
         for where, keys in leaves(part, below(path, key)):
             yield where, (key, *keys)
+
+
+def _trigger(spec: TriggerSpec) -> JsonObject:
+    """A trigger as it is written in a definition."""
+    written: dict[str, Json]
+    if isinstance(spec, Schedule):
+        written = {"kind": "SCHEDULE", "cron": spec.cron, "timezone": spec.timezone}
+        written |= {} if spec.pause_after is None else {"pauseAfter": spec.pause_after}
+        return written if spec.missed is None else written | {"missed": spec.missed.value}
+    kind = TriggerKind.DELAYED_COMPLETION.value
+    written = {"kind": kind, "workflow": spec.workflow, "delaySeconds": spec.delay_seconds}
+    return written if spec.max_runs is None else written | {"maxRuns": spec.max_runs}
+
+
+def _concurrency(concurrency: Concurrency) -> JsonObject:
+    """A limit as it is written in a definition."""
+    written: dict[str, Json] = {
+        "limit": concurrency.limit,
+        "onLimit": concurrency.on_limit.value,
+    }
+    return written if concurrency.key is None else written | {"key": concurrency.key}

@@ -1,9 +1,9 @@
 """
-Test vectors: what goes in and what must come out, as JSON, for clients in other languages.
+Test vectors, as JSON: inputs and expected outputs, for clients in other languages.
 
 `load("signatures")` gives a document `{about, groups: {name: {about, cases}}}`; a case has a
-`name`, what is `given`, and what to `expect`. The files are made from the rules by
-`python -m wfcore.testing.vectors`, and a test holds that nothing else is in them. To copy them
+`name`, what is `given`, and what to `expect`. The files are generated from the rules by
+`python -m wfcore.testing.vectors`; a test checks that they are up to date. To copy them
 into a project of another language: `python -m wfcore.testing.vectors FOLDER`.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 from attrs import frozen
 
 NAMES = ("signatures", "keys", "mappings", "windows", "plans")
-"""The documents there are."""
+"""The names of all documents."""
 
 
 @frozen
 class Case:
-    """One vector: its place in words, what is given, and what must come of it."""
+    """One vector: what it is about, the input, and the expected output."""
 
     name: str
     given: Any

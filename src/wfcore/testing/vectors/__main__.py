@@ -1,15 +1,49 @@
 """
-`python -m wfcore.testing.vectors [--check | FOLDER]`: write the vectors afresh.
+`python -m wfcore.testing.vectors [--check | FOLDER]`: regenerate the vectors.
 
 Without FOLDER into the package itself; with --check nothing is written, and the exit status
-is 1 where a file says something else than the rules.
+is 1 if a file is out of date.
 """
 
+import json
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from wfcore.testing.vectors import NAMES
-from wfcore.testing.vectors.making import text
+from wfcore.testing.vectors import NAMES, keys, mappings, plans, signatures, windows
+
+Answer = Callable[..., Any]
+MAKERS = {
+    "signatures": signatures,
+    "keys": keys,
+    "mappings": mappings,
+    "windows": windows,
+    "plans": plans,
+}
+"""Each document's module: `ABOUT`, and `GROUPS`: description, inputs and function of each group."""
+
+
+def document(name: str) -> Mapping[str, Any]:
+    """The whole document, computed from the rules."""
+    maker = MAKERS[name]
+    return {
+        "about": maker.ABOUT,
+        "groups": {
+            group: {"about": about, "cases": _cases(given, answer)}
+            for group, (about, given, answer) in maker.GROUPS.items()
+        },
+    }
+
+
+def _cases(given: Mapping[str, Any], answer: Answer) -> Sequence[Mapping[str, Any]]:
+    return [{"name": name, "given": one, "expect": answer(one)} for name, one in given.items()]
+
+
+def text(name: str) -> str:
+    """The document as a file: ASCII, which every tool keeps as it is."""
+    return json.dumps(document(name), indent=1) + "\n"
+
 
 OWN = Path(__file__).parent / "data"
 

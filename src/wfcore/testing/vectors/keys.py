@@ -1,4 +1,4 @@
-"""Vectors of API keys: their form and checksum, and where a request carries them."""
+"""Vectors of API keys: format, checksum, and where a request carries them."""
 
 from typing import Any
 

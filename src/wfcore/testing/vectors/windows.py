@@ -1,4 +1,4 @@
-"""Vectors of quotas: which windows an instant lies in, what a count in them means, and plans."""
+"""Vectors of quotas: the windows of an instant, the verdict on a count, and plans."""
 
 from typing import Any
 

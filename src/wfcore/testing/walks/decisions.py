@@ -1,5 +1,5 @@
 """
-Walks over our approval and webhook machines. Inherit to hold more.
+Walks over the approval and webhook machines. Inherit to check more.
 
 The folds are `rules.approval.machine.decide` and `rules.webhooks.webhook.moved`.
 """
@@ -37,12 +37,11 @@ from wfcore.testing.walks.walking import Facts, TimedWalk
 
 class ApprovalWalk(TimedWalk):
     """
-    An approval from its opening on. `Assented` stands for a yes that is not the last one.
+    An approval, from when it was opened. `Assented` is an assent that is not the last one.
 
-    Beyond the table it holds: people decide before `expires_at` and not from it on, time
-    decides from it on and not before (AP-4); as many agree as are required, each once (AP-15,
-    AP-16); who decided, when and how is on record and in the history, which only grows
-    (AP-12); without edits the rows stay (AP-7).
+    Checked beyond the table: people decide before `expires_at`, the timer from then on (AP-4); as
+    many agree as are required, each once (AP-15, AP-16); who decided, when and how is on record
+    and in the history, which only grows (AP-12); without edits the rows stay (AP-7).
     """
 
     machine = APPROVAL
@@ -103,18 +102,18 @@ class ApprovalWalk(TimedWalk):
     @precondition(lambda self: hasattr(self, "record"))
     @rule(early=st.integers(0, 2))
     def the_end_is_near(self, early: int) -> None:
-        """The last moments are where a boundary breaks."""
+        """Jump close to the expiry, where boundary errors show."""
         self.at(self.record.expires_at - early)
 
     @precondition(lambda self: hasattr(self, "record") and self.now >= self.record.expires_at)
     @rule(decision=st.builds(Approve) | st.builds(Reject) | st.builds(Revise))
     def too_late(self, decision: Any) -> None:
-        """From the expiry on nobody decides any more, whether or not a timer has run. AP-4."""
+        """After the expiry nobody can decide, whether or not a timer has run. AP-4."""
         self.stranger(decision)
 
     @invariant()
     def it_expires_at_its_instant(self) -> None:
-        """Expired means: open, and `expires_at` has come. Not a millisecond earlier. AP-4."""
+        """An open approval expires exactly at `expires_at`, not a millisecond earlier. AP-4."""
         if hasattr(self, "record"):
             open = self.record.status is ApprovalStatus.PENDING
             over = open and self.now >= self.record.expires_at
@@ -122,7 +121,7 @@ class ApprovalWalk(TimedWalk):
 
 
 def voice_of(approval: Approval, decision: Any) -> Decider:
-    """Who speaks: the timer, the end of the execution, or the next person at the API."""
+    """Who decides: the timer, the end of the execution, or the next person at the API."""
     match decision:
         case Expire() | Escalate():
             return rules.BY_TIMEOUT
@@ -135,10 +134,10 @@ def voice_of(approval: Approval, decision: Any) -> Decider:
 
 class WebhookWalk(TimedWalk):
     """
-    A webhook as it is disabled and enabled.
+    A webhook that is disabled and enabled.
 
-    Beyond the table it holds: a disabled webhook has a reason, its first; an active one has
-    none (WH-15); whatever else the webhook is stays.
+    Checked beyond the table: a disabled webhook has a reason, the first one; an active one has
+    none (WH-15); everything else stays the same.
     """
 
     machine = WEBHOOK

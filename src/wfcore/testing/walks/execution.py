@@ -1,8 +1,8 @@
 """
-Walks over our execution and step machines: facts as they can happen to a record.
+Walks over the execution and step machines: every fact that is legal for a record.
 
-The fold is `rules.execution.fold.advance`. Which step may start next is the planner's business and
-not these walks': here everything happens that the record itself allows. Inherit to hold more.
+The fold is `rules.execution.fold.advance`. Which step may start next is
+decided by the planner; these walks do whatever the record itself allows. Inherit to check more.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ WAITING: Mapping[type, Mapping[str, StepResult]] = {
     facts.ChildCompleted: {"beside": _STARTED},
     facts.ChildFailed: {"beside": _STARTED},
 }
-"""What waited beside the step of which the worker died, for the facts that answer it."""
+"""What was waiting beside the interrupted step, by the facts that answer it."""
 OFTEN = {
     facts.Claimed: 6,
     facts.StepBegun: 6,
@@ -53,14 +53,14 @@ OFTEN = {
     facts.CancelAsked: 2,
     facts.WorkerLost: 2,
 }
-"""Most executions get on; else walks would only ever turn back."""
+"""Weights that let most walks make progress."""
 
 
 class ExecutionWalk(TimedWalk):
     """
-    An execution from its acceptance on.
+    An execution, from when it was accepted.
 
-    Beyond the table it holds: events are numbered without gaps and tell every change of
+    Checked beyond the table: events are numbered without gaps and tell every change of
     status, the terminal one last (EX-20); every step goes where `STEP` says, and what has ended
     never changes (EX-3); the end leaves nothing open, no worker, nothing due (EX-9), withdraws
     approvals, stops steps, and cancels children (FL-6).
@@ -118,6 +118,8 @@ class ExecutionWalk(TimedWalk):
         for name, result in before.step_results.items():
             if result.status in OVER:
                 assert after.step_results[name] == result, f"{name} had ended, and changed"
+        if isinstance(fact, facts.ExecutionAborted):
+            self._lets_go(before, fact)
         if after.status in EXECUTION.final:
             self._is_over(before, fact, after)
         else:
@@ -138,20 +140,23 @@ class ExecutionWalk(TimedWalk):
         assert (after.worker, after.due_at, after.in_flight) == (None, None, ())
         assert all(result.completed_at is not None for result in after.step_results.values())
         assert (after.error is not None) == (after.status is ExecutionStatus.FAILED)
+        if set(before.in_flight) - {getattr(fact, "step_name", None)}:
+            assert StopSteps(after.id) in self.outcome.effects, "a step runs on after the end"
+
+    def _lets_go(self, before: Execution, fact: Any) -> None:
+        assert self.outcome is not None
         asked = open_questions(before.step_results).keys() - {getattr(fact, "approval_id", None)}
         withdrawn = [one for one in self.outcome.effects if isinstance(one, WithdrawApprovals)]
         assert {id for one in withdrawn for id in one.approval_ids} == asked, (
             "a question stays open"
         )
-        if set(before.in_flight) - {getattr(fact, "step_name", None)}:
-            assert StopSteps(after.id) in self.outcome.effects, "a step runs on after the end"
         children = tuple(one.open_child for one in before.step_results.values() if one.open_child)
         if children:
             assert CancelChildren(children) in self.outcome.effects, "a child goes on alone"
 
 
 def step_target(run: Execution, name: str, fact: Any) -> StepState:
-    """Where a fact about *run* leads its step of that name: where `STEP` says, or nowhere."""
+    """The state to which a fact about *run* moves its step of that name, by `STEP`."""
     state = state_of(run.step_results.get(name))
     kind = _what_reaches(run, name, fact)
     row = None if kind is None else STEP.row(state, kind)
@@ -159,14 +164,14 @@ def step_target(run: Execution, name: str, fact: Any) -> StepState:
 
 
 def _what_reaches(run: Execution, name: str, fact: Any) -> type | None:
-    """The fact that it is for the step of that name; None: it does not concern it."""
+    """What the fact means for the step of that name; None if it does not concern it."""
     result = run.step_results.get(name)
     match fact:
         case facts.Rejected() | facts.BudgetExtended():
             if result is not None and result.approval_id == fact.approval_id:
                 return type(fact)
             return facts.ExecutionAborted if isinstance(fact, facts.Rejected) else None
-        case facts.Failed(step_name=named) if named == name:
+        case facts.Failed(step_name=named) | facts.Failing(step_name=named) if named == name:
             return facts.StepFailed
         case facts.StepsCancelled(step_names=names):
             return facts.StepsCancelled if name in names else None
@@ -179,8 +184,8 @@ _KEYS = {"step_name": WORK, "step_names": (WORK,), "child_id": "exec_2", "approv
 
 
 def _about_work(fact: Any) -> Any:
-    """The same fact about the step, the child and the approval of a `StepWalk`."""
-    if isinstance(fact, facts.Failed):
+    """The same fact, about the step, the child and the approval of a `StepWalk`."""
+    if isinstance(fact, facts.Failed | facts.Failing):
         return evolve(fact, step_name=None)
     return evolve(fact, **{name: key for name, key in _KEYS.items() if hasattr(fact, name)})
 
@@ -190,15 +195,15 @@ STEP_FACTS: Mapping[type, Facts] = {
     for kind, made in FACTS.items()
     if any(issubclass(kind, fact) for fact in STEP.facts)
 }
-"""Of each type of fact that `STEP` knows, those that are about that step."""
+"""For each type of fact in `STEP`, facts about that step."""
 
 
 class StepWalk(TimedWalk):
     """
-    One step of a running execution, from before its start on; the record is the execution.
+    One step of a running execution, from before it starts; the record is the execution.
 
-    Facts about the execution are part of it as far as they end the step, or interrupt it. A second
-    step asks people all the time, so a rejection may be about the one or the other.
+    Facts about the execution are included if they end or interrupt the step. A second step awaits
+    approval until the execution ends or fails, so a rejection may concern either of the two.
     """
 
     machine = STEP
@@ -218,19 +223,21 @@ class StepWalk(TimedWalk):
         return advance(record, fact, self.now).record
 
     def fitting(self, fact: type) -> Facts | None:
-        if not EXECUTION.allows(self.record.status, fact):
+        fails_again = self.record.failing and fact in (facts.Failing, facts.FailingAfterGrace)
+        if fails_again or not EXECUTION.allows(self.record.status, fact):
             return None
         if fact is facts.Rejected and self.state(self.record) is not StepState.AWAITING_APPROVAL:
-            return st.just(facts.Rejected("beside", "appr_9"))
+            asks = self.record.step_results["beside"] == _ASKS
+            return st.just(facts.Rejected("beside", "appr_9")) if asks else None
         return self.facts[fact]
 
     def strangers(self) -> list[type]:
-        """Facts about the execution reach a step that has no row for them, and leave it alone."""
+        """Facts about the execution are left out: a step without a row for one ignores it."""
         refused = (facts.StepFact, facts.StepsCancelled)
         return [fact for fact in super().strangers() if issubclass(fact, refused)]
 
     def prepare(self, fact: type) -> None:
-        if fact is facts.GraceOver:
+        if issubclass(fact, facts.GraceOver):
             self.record = evolve(self.record, status=ExecutionStatus.INTERRUPTED, worker=None)
         elif self.record.status is ExecutionStatus.INTERRUPTED:
             self.resumed()
@@ -238,12 +245,12 @@ class StepWalk(TimedWalk):
     @precondition(lambda self: self.record.status is ExecutionStatus.INTERRUPTED)
     @rule()
     def resumed(self) -> None:
-        """The service takes the execution up again, and a worker claims it."""
+        """The service resumes the execution, and a worker claims it."""
         run = self.fold(self.record, facts.Resumed())
         self.record = self.fold(evolve(run, worker="worker_1"), facts.Claimed())
 
     @precondition(lambda self: self.record.status is ExecutionStatus.RUNNING)
     @rule()
     def worker_lost(self) -> None:
-        """The worker dies with another step in flight."""
+        """The worker dies while another step is in flight."""
         self.record = evolve(self.record, status=ExecutionStatus.INTERRUPTED, worker=None)

@@ -1,5 +1,5 @@
 """
-Random walks over the table of a machine, checked at every step. For any machine with a fold.
+Random walks over the table of any machine with a fold, checked at every step.
 
     class OrderWalk(MachineWalk):
         machine = ORDER
@@ -11,11 +11,11 @@ Random walks over the table of a machine, checked at every step. For any machine
 
     TestOrder = OrderWalk.TestCase
 
-Wherever the table has a row for a fact, it may happen; where it has none, the fact must be
-refused. More promises: `check` sees every step, `@invariant()` (of `hypothesis.stateful`) every
-state, further `@rule()`s do what facts do not.
+A fact with a row in the current state may happen; one without must be refused. To check more:
+`check` is called after every step, `@invariant()` (of `hypothesis.stateful`) in every state, and
+additional `@rule()`s do what facts do not.
 
-`contracts.MachineContract` takes the same class and goes along every row once, not at random.
+`contracts.MachineContract` takes the same class and visits every row once instead of at random.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from wfcore.time import EpochMs, later
 
 Facts = st.SearchStrategy[Any]
 NAMED = ("machine", "first", "facts")
-"""What every walk must name."""
+"""Class attributes that every walk must define."""
 
 
 class MachineWalk(RuleBasedStateMachine):
@@ -41,8 +41,8 @@ class MachineWalk(RuleBasedStateMachine):
     Subclasses name `machine`, `first` (a strategy for the first record), `facts` (for each
     type of fact a strategy; of a base class that a row names, for its subclasses) and `fold`.
 
-    It holds of every step: the fold lands where the table says, gives the same for the same
-    arguments, and leaves what it was given as it was; a fact without a row is refused.
+    Checked at every step: the fold reaches the state that the table names, is deterministic, and
+    does not modify its arguments; a fact without a row is refused.
     """
 
     machine: ClassVar[Machine[Any]]
@@ -52,15 +52,15 @@ class MachineWalk(RuleBasedStateMachine):
     """What the fold may raise for a fact that has no row."""
 
     weights: ClassVar[Mapping[type, int]] = MappingProxyType({})
-    """How much more often than others a type of fact happens, where it may happen at all."""
+    """How often a type of fact is chosen where it is legal; default 1."""
 
     begin: ClassVar[Any]
     record: Any
     backoff = 0
-    """How many steps are taken before one that ends everything, where there is another."""
+    """How many steps to take before a final one, where there is a choice."""
     taken = 0
     over = False
-    """Whether the end has been seen to refuse everything."""
+    """Whether the final state was checked to refuse every fact."""
 
     def __init__(self) -> None:
         lacking = [name for name in NAMED if not hasattr(self, name)]
@@ -91,7 +91,7 @@ class MachineWalk(RuleBasedStateMachine):
 
     def fitting(self, fact: type) -> Facts | None:
         """
-        Facts of that type that can happen to `self.record` now; None: there is none.
+        Facts of that type that are legal for `self.record` now; None if there is none.
 
         Override it where more than the state decides: a step can only end that has begun.
         """
@@ -102,18 +102,18 @@ class MachineWalk(RuleBasedStateMachine):
 
     def prepare(self, fact: type) -> None:
         """
-        What must come before such a fact and is none itself: time passes, a store leases.
+        Whatever must precede such a fact without being one: time passes, a store grants a lease.
 
         For `MachineContract`, which goes its way without chance. Override it where needed.
         """
 
     def possible(self, fact: type) -> bool:
-        """Whether a fact of that type may be folded into the record as it is."""
+        """Whether a fact of that type is legal for the record now."""
         allowed = self.machine.allows(self.state(self.record), fact)
         return allowed and self.fitting(fact) is not None
 
     def welcome(self, fact: type) -> bool:
-        """Whether it is possible, and does not end the walk too early to be of interest."""
+        """Whether it is possible and does not end the walk too early."""
         if not self.possible(fact):
             return False
         return self.taken >= self.backoff or not self._ends(fact) or self._only_ends()
@@ -137,7 +137,7 @@ class MachineWalk(RuleBasedStateMachine):
         self.check(before, fact, after)
 
     def stranger(self, *facts: Any) -> None:
-        """Each of these facts, which have no row, must be refused and leave the record alone."""
+        """Each of these facts has no row: it must be refused and leave the record unchanged."""
         as_it_was = deepcopy(self.record)
         for fact in facts:
             try:
@@ -154,7 +154,7 @@ class MachineWalk(RuleBasedStateMachine):
         return [fact for fact in self.facts if not self.machine.allows(state, fact)]
 
     def next_facts(self) -> Facts:
-        """What may happen now, each type of fact as often as its weight says."""
+        """The facts that are legal now, each type as often as its weight says."""
         welcome = [fact for fact in self.facts if self.welcome(fact)]
         fitting = [self.fitting(fact) for fact in welcome for _ in range(self.weights.get(fact, 1))]
         return st.sampled_from([one for one in fitting if one is not None]).flatmap(_same)
@@ -162,19 +162,19 @@ class MachineWalk(RuleBasedStateMachine):
     @precondition(lambda self: self.goes_on())
     @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
     def happens(self, fact: Any) -> None:
-        """A fact that has a row here."""
+        """Fold a fact that has a row here."""
         self.follow(fact)
 
     @precondition(lambda self: self.goes_on())
     @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
     def then(self, fact: Any) -> None:
-        """The same once more: so it is chosen more often than anything else."""
+        """The same rule again, so that Hypothesis chooses it more often."""
         self.follow(fact)
 
     @precondition(lambda self: self.goes_on())
     @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
     def and_then(self, fact: Any) -> None:
-        """And once more."""
+        """And again."""
         self.follow(fact)
 
     def goes_on(self) -> bool:
@@ -184,12 +184,12 @@ class MachineWalk(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "record") and bool(self.strangers()))
     @rule(facts=st.runner().flatmap(lambda walk: walk.some_strangers()))
     def refused(self, facts: tuple[Any, ...]) -> None:
-        """A fact that has no row here; in a final state, once, one of every type."""
+        """Try a fact without a row here; once in a final state, one of every type."""
         self.over = self.state(self.record) in self.machine.final
         self.stranger(*facts)
 
     def some_strangers(self) -> st.SearchStrategy[tuple[Any, ...]]:
-        """What `refused` is to try."""
+        """The facts that `refused` tries."""
         kinds = self.strangers()
         if self.state(self.record) in self.machine.final and not self.over:
             return st.tuples(*(self.facts[kind] for kind in kinds))
@@ -208,7 +208,7 @@ class TimedWalk(MachineWalk):
         self.now = later(self.now, by)
 
     def at(self, instant: int) -> None:
-        """Let time pass until *instant*, where that is still to come."""
+        """Move the clock to *instant*, unless it is already past."""
         self.now = EpochMs(max(self.now, instant))
 
 

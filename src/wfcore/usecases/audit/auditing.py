@@ -21,22 +21,30 @@ from wfcore.model.approval import Approval
 from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
+from wfcore.model.trace import Trace
 from wfcore.ports.store import Unit
-from wfcore.rules.approval.machine import files_of, items_hash, rows_of
+from wfcore.rules.approval.edited_items import files_of, items_hash, rows_of
 from wfcore.rules.audit.chain import canonical, digest
 from wfcore.rules.auth.api_key import without_keys
 from wfcore.rules.masking import mask_text, secret_values
 from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import retried
 
 
 @frozen
 class Origin:
-    """Where a request came from, as far as is known. Never contains a query string."""
+    """
+    Where a request came from, as far as is known. Never contains a query string. `operator`: who
+    administers from elsewhere; what they do is noted as theirs, whoever's it is. AC-8. `trace`:
+    of the request. TR-1.
+    """
 
     path: str | None = None
     ip: str | None = None
     request_id: str | None = None
+    operator: Principal | None = None
+    trace: Trace | None = None
 
 
 UNKNOWN = Origin()
@@ -72,6 +80,7 @@ def note(
     Add an entry about something that *unit* does: both are stored or neither. *record*: data stored
     with it that is too large for a list. AL-3.
     """
+    who = origin.operator or who
     entry = evolve(
         _entry(services, event, origin, target),
         account_id=who.identity if who else None,
@@ -124,7 +133,8 @@ def note_decision(
 ) -> None:
     """Add an entry about a decision: on which rows, of which definition. AP-27."""
     if comment is not None:
-        comment = without_keys(mask_text(comment, secret_values(run)))
+        masked = mask_text(comment, secret_values(run)) if run.secrets else comment
+        comment = without_keys(masked)
     details: JsonObject = {
         "itemsHash": made.items_hash,
         "comment": comment,
@@ -156,6 +166,7 @@ async def note_refusal(
     refused. A refusal writes nothing else, so the entry is a unit of its own; a store that cannot
     be written does not change the answer.
     """
+    who = origin.operator or who
     reason = next(word for kind, word in _REFUSED.items() if isinstance(error, kind))
     entry = evolve(
         _entry(services, event, origin, without_keys(target)[:_TARGET_SHOWN], reason),
@@ -163,11 +174,7 @@ async def note_refusal(
         key_id=_key_id(who),
     )
     with suppress(StoreUnavailable):
-        async with services.store.unit() as unit:
-            approval = await unit.get(Approval, target)
-            about = approval.execution_id if approval else None
-            unit.append(evolve(entry, execution_id=about))
-            await unit.commit()
+        await _write(services, entry, target)
 
 
 _TARGET_SHOWN = 200
@@ -205,9 +212,16 @@ async def note_denial(
         key_id=getattr(error, "key_id", None),
     )
     with suppress(StoreUnavailable):
-        async with services.store.unit() as unit:
-            unit.append(entry)
-            await unit.commit()
+        await _write(services, entry)
+
+
+@retried
+async def _write(services: Services, entry: AuditEntry, approval_id: str | None = None) -> None:
+    """An entry by itself; one about an approval also names its execution."""
+    async with services.store.unit() as unit:
+        approval = await unit.get(Approval, approval_id) if approval_id is not None else None
+        unit.append(evolve(entry, execution_id=approval.execution_id) if approval else entry)
+        await unit.commit()
 
 
 def _entry(
@@ -238,6 +252,88 @@ async def read_audit(
     """Entries since *since* with an id above *after_id*, oldest first."""
     async with services.store.view() as view:
         return await view.audit.list(since, after_id, limit)
+
+
+@frozen
+class AuditFilter:
+    """Which entries somebody looks for; what is empty or None narrows nothing."""
+
+    event: str = ""
+    outcome: AuditOutcome | None = None
+    account_id: str = ""
+    key_id: str = ""
+    target: str = ""
+    since: EpochMs | None = None
+    until: EpochMs | None = None
+
+    def fits(self, entry: AuditEntry) -> bool:
+        """Whether *entry* is looked for; an event by its beginning, as in `approval`."""
+        late = self.since is None or entry.at >= self.since
+        return (
+            entry.event.startswith(self.event)
+            and self.outcome in (None, entry.outcome)
+            and self.account_id in ("", entry.account_id)
+            and self.key_id in ("", entry.key_id)
+            and self.target in ("", entry.target, entry.execution_id)
+            and late
+            and (self.until is None or entry.at < self.until)
+        )
+
+
+@frozen
+class Found:
+    """
+    Entries with their numbers, newest first. `next`: below which number to look on; None: nothing
+    is left. `looked_at`: how many were read for it.
+    """
+
+    entries: Sequence[tuple[int, AuditEntry]]
+    next: int | None
+    looked_at: int
+
+
+MOST_LOOKED_AT, _AT_ONCE = 5_000, 500
+
+
+async def search_audit(
+    services: Services, who: Principal, where: AuditFilter, before: int | None, size: int
+) -> Found:
+    """
+    What *who* did or was refused (an operator: anybody), newest first. At most `MOST_LOOKED_AT`
+    entries are read, so that a search for something rare takes no longer than one for much.
+    """
+    if not who.operator:
+        where = evolve(where, account_id=who.account.id)
+    entries: list[tuple[int, AuditEntry]] = []
+    looked_at = 0
+    async with services.store.view() as view:
+        while len(entries) < size and looked_at < MOST_LOOKED_AT:
+            rows = await view.audit.newest(before, _AT_ONCE)
+            for number, entry in rows:
+                before, looked_at = number, looked_at + 1
+                if where.fits(entry):
+                    entries.append((number, entry))
+                    if len(entries) == size:
+                        break
+            if len(rows) < _AT_ONCE or (where.since is not None and rows[-1][1].at < where.since):
+                if len(entries) < size:
+                    before = None
+                break
+    return Found(entries, before, looked_at)
+
+
+async def newest_audited(services: Services, who: Principal, since: int) -> int:
+    """
+    The number of the newest entry that *who* may read among those above *since*; *since* if there
+    is none. To be asked again and again: mostly nothing was added, and one entry is read. AL-1.
+    """
+    async with services.store.view() as view:
+        head = await view.audit.newest(None, 1)
+        if not head or head[0][0] <= since:
+            return since
+        rows = await view.audit.newest(None, min(head[0][0] - since, _AT_ONCE))
+    mine = AuditFilter(account_id="" if who.operator else who.account.id)
+    return next((number for number, entry in rows if number > since and mine.fits(entry)), since)
 
 
 def _reason(error: Unauthenticated | AccountBlocked | TooManyAttempts) -> str:

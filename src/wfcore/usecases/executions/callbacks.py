@@ -7,6 +7,7 @@ from attrs import field, frozen
 from wfcore.errors import Stale
 from wfcore.model.access import ApiKey
 from wfcore.model.execution import Callback, Execution
+from wfcore.model.trace import span_about
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import answered, attempted, body_of, put_off, signed
 from wfcore.time import EpochMs
@@ -67,7 +68,17 @@ async def _take(services: Services, callback: Callback) -> Call | None:
     if run is None or secret is None:
         return None
     body = body_of(run)
-    return Call(begun, signed(secret, run.id, services.clock.now(), body), body)
+    headers = signed(secret, run.id, services.clock.now(), body)
+    return Call(begun, {**headers, **_traced(run, begun)}, body)
+
+
+def _traced(run: Execution, callback: Callback) -> Mapping[str, str]:
+    """The headers by which what receives the call joins the trace, where spans are made. TR-2."""
+    if run.trace is None or not run.trace.recorded:
+        return {}
+    span = span_about(run.id, f"callback/{callback.attempts}")
+    state = {"tracestate": run.trace.state} if run.trace.state else {}
+    return {"traceparent": run.trace.traceparent(span), **state}
 
 
 @retried

@@ -12,6 +12,7 @@ from wfcore.effects import Effect, Outcome, StartChild
 from wfcore.errors import Conflict, Forbidden, InvalidInput, NotFound
 from wfcore.model.access import Permission, Share
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.trace import span_of_attempt
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.auth.access import require_permission
@@ -103,9 +104,15 @@ async def _child(
         parent_id=parent.id,
         parent_step=asked.step_name,
         root_source=parent.root_trigger,
+        request_id=parent.request_id,
+        trace=parent.trace and parent.trace.below(_span(parent, asked.step_name)),
     )
     about = {"parentExecutionId": parent.id, "parentStep": asked.step_name}
-    return await prepared(unit, render, workflow, start, asked.child_id, now, about)
+    return (await prepared(unit, render, workflow, start, asked.child_id, now, about))[0]
+
+
+def _span(parent: Execution, key: str) -> str:
+    return span_of_attempt(parent.id, key, parent.step_results[key].attempts)
 
 
 async def _workflow(unit: Unit, owner_id: str, named: str) -> Workflow:

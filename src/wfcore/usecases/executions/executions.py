@@ -15,6 +15,7 @@ from wfcore.ports.store import View
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION, CancelAsked
 from wfcore.rules.execution.redrive import FROM
+from wfcore.rules.named_secrets import kept_secret
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.expiry import expire_all_due, expire_due_of
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
@@ -89,10 +90,18 @@ async def redriven_as(services: Services, run: Execution) -> str | None:
 async def read_definition(
     services: Services, who: Principal | None, execution_id: str
 ) -> tuple[Execution, Definition]:
-    """An execution and the definition that it runs. Raises `NotFound`."""
+    """
+    An execution and the definition that it runs; what is secret now, is so in it. SC-9. Raises
+    `NotFound`.
+    """
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
-        return run, await definition_of(view, run.workflow_id, run.revision)
+        definition = await definition_of(view, run.workflow_id, run.revision)
+        workflow = await view.get(Workflow, run.workflow_id)
+        if workflow is None or workflow.revision == run.revision:
+            return run, definition
+        present = await definition_of(view, run.workflow_id, workflow.revision)
+    return run, kept_secret(definition, present.secrets)
 
 
 async def read_result(services: Services, who: Principal | None, execution_id: str) -> Execution:
@@ -142,10 +151,14 @@ async def read_logs(
     after: int = 0,
     step: str | None = None,
     limit: int = 100,
+    *,
+    stream: str | None = None,
+    search: str | None = None,
 ) -> tuple[Execution, Sequence[Event], int]:
     """
-    The execution, its output lines with numbers above *after* (of one *step*, by its key), whoever
-    started it, and the number to continue after. No lines: there are no more yet. EX-28.
+    The execution, its output lines with numbers above *after*, whoever started it, and the number
+    to continue after. No lines: there are no more yet. EX-28. Only those of one *step*, by its key;
+    of one *stream*; the lines that contain *search*, in whatever case.
 
     Raises `NotFound`.
     """
@@ -156,8 +169,17 @@ async def read_logs(
         while not found and (part := await log.of_execution(execution_id, after, limit)):
             after = part[-1].number
             lines = (one for one in part if one.kind is EventKind.STEP_LOG)
-            found += (line for line in lines if step in (None, line.data["step"]))
+            lines = (one for one in lines if step in (None, one.data["step"]))
+            lines = (one for one in lines if stream in (None, one.data["stream"]))
+            found += filter(None, (_with(search, one) for one in lines)) if search else lines
     return run, found, after
+
+
+def _with(search: str, event: Event) -> Event | None:
+    """Of output lines those that contain *search*; None: none does."""
+    wanted, lines = search.casefold(), str(event.data["text"]).splitlines(keepends=True)
+    text = "".join(line for line in lines if wanted in line.casefold())
+    return evolve(event, data={**event.data, "text": text}) if text else None
 
 
 def rests(run: Execution, now: EpochMs) -> bool:
@@ -182,9 +204,22 @@ async def wait_for_rest(
     The execution as soon as it rests, or as it is after *wait_ms* or when this process is
     *leaving*. Raises `NotFound`.
     """
+    return await wait_until(rests, services, who, execution_id, wait_ms, leaving=leaving)
+
+
+async def wait_until(
+    over: Callable[[Execution, EpochMs], bool],
+    services: Services,
+    who: Principal | None,
+    execution_id: str,
+    wait_ms: int,
+    *,
+    leaving: Callable[[], bool] = lambda: False,
+) -> Execution:
+    """As `wait_for_rest`, until *over* holds of the execution at an instant."""
     deadline = services.store.now() + wait_ms
     run = await read_execution(services, who, execution_id)
-    while (left := deadline - (now := services.store.now())) > 0 and not rests(run, now):
+    while (left := deadline - (now := services.store.now())) > 0 and not over(run, now):
         if leaving():
             break
         await services.wakeup.rest(execution_id, left)

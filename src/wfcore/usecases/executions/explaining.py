@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from wfcore.model.access import Principal
+from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.explanation import Line
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
-from wfcore.ports.records import ExecutionFilter
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import sees_execution
 from wfcore.rules.execution.machine import EXECUTION
@@ -51,15 +52,25 @@ async def explain_execution(
         asks = any(result.approval_id for result in run.step_results.values())
         around = Around(
             definition=snapshot.definition if snapshot else None,
-            approvals=await view.approvals.of_execution(run.id) if asks else (),
+            approvals=await _approvals(view, run) if asks else (),
             children=await _children(view, run, who),
-            queue=Queue(await _held(view), services.policy.places, who.account.id if who else None)
-            if is_due(run, now)
-            else None,
+            queue=await _queue(services, view, who) if is_due(run, now) else None,
             group=await _group(view, run, who),
             serving=serving,
         )
     return Explanation(run, now, explain(run, around, now), around.definition)
+
+
+async def _approvals(view: View, run: Execution) -> Sequence[Approval]:
+    """Those of *run*, without their rows."""
+    where = ApprovalFilter(execution_id=run.id)
+    return (await view.approvals.list(where, PageRequest(1, _MOST_HELD))).rows
+
+
+async def _queue(services: Services, view: View, who: Principal | None) -> Queue:
+    asker, now = who.account.id if who else None, services.store.now()
+    alive = [node for node in await view.nodes.list() if node.seen_until >= now]
+    return Queue(await _held(view), services.policy.places, asker, alive)
 
 
 async def _children(view: View, run: Execution, who: Principal | None) -> Sequence[Execution]:

@@ -7,10 +7,11 @@ from attrs import evolve, frozen
 from wfcore.effects import Effect, Outcome
 from wfcore.errors import Conflict, InvalidInput, KeyReused, NotFound
 from wfcore.model.access import Permission, Principal
-from wfcore.model.execution import Execution, ExecutionStatus, Replay, TriggerSource
+from wfcore.model.execution import Artifact, Execution, ExecutionStatus, Replay, TriggerSource
 from wfcore.model.json import JsonObject
+from wfcore.model.trace import span_of
 from wfcore.model.webhook import ACCEPTED, Delivery, DeliveryKind, Webhook
-from wfcore.model.workflow import Concurrency, OnLimit, Workflow
+from wfcore.model.workflow import Concurrency, Definition, OnLimit, Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.callback import FIELD, check_url
 from wfcore.rules.execution.concurrency import in_group, require_room
@@ -18,12 +19,14 @@ from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import GraceOver
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.redrive import kept_results
-from wfcore.rules.execution.start import NOTHING, Start, accept
+from wfcore.rules.execution.start import NOTHING, Start, accept, begun_alone, id_for
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.rules.variables import map_payload
 from wfcore.rules.webhooks.webhook import require_triggerable, utc_date
-from wfcore.time import EpochMs
+from wfcore.time import DurationMs, EpochMs
+from wfcore.usecases.approvals.opening import opened
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     definition_of,
@@ -76,7 +79,7 @@ async def start_execution(
     now = services.store.now()
     async with services.store.unit() as unit:
         workflow = await workflow_for(unit, who, workflow_id, Permission.EXECUTE)
-        asked = await _asked(unit, f"start:{caller}:{workflow_id}", idempotency)
+        asked = await answered(unit, f"start:{caller}:{workflow_id}", idempotency)
         first = asked.answer(now) if asked else None
         if first is not None:
             return Started(first.execution_id, workflow_id, first.created_at, replayed=True)
@@ -87,11 +90,13 @@ async def start_execution(
             monitored=monitored,
             key_id=who.key.id if who.key else None,
             callback_url=_callback(services, who, callback_url),
+            request_id=origin.request_id,
+            trace=origin.trace,
         )
         id = services.ids.new("exec", now)
         if source is not TriggerSource.OPEN_API:
             note(services, unit, "execution.start", who, workflow_id, origin, execution_id=id)
-        return await _accept(services, unit, workflow, start, now, asked, id=id)
+        return await accept_start(services, unit, workflow, start, now, asked, id=id)
 
 
 def _callback(services: Services, who: Principal, url: str | None) -> str | None:
@@ -112,6 +117,7 @@ async def trigger_webhook(
     idempotency: Idempotency | None = None,
     kind: DeliveryKind = DeliveryKind.SENDER,
     replay_of: Delivery | None = None,
+    origin: Origin = UNKNOWN,
 ) -> Started:
     """
     Accept an execution for an admitted trigger; it belongs to the webhook's owner. WH-20.
@@ -129,7 +135,7 @@ async def trigger_webhook(
         if webhook is None or workflow is None:
             raise NotFound("Webhook")
         require_triggerable(webhook)
-        asked = await _asked(unit, f"webhook:{webhook_id}", idempotency)
+        asked = await answered(unit, f"webhook:{webhook_id}", idempotency)
         first = asked.answer(now) if asked else None
         wall = services.clock.now()
         delivery = Delivery(
@@ -153,8 +159,10 @@ async def trigger_webhook(
             variables=await _inputs(unit, webhook, payload, replay_of),
             key_id=webhook.api_key_id,
             webhook_id=webhook.id,
+            request_id=origin.request_id,
+            trace=origin.trace,
         )
-        return await _accept(services, unit, workflow, start, now, asked, delivery=delivery)
+        return await accept_start(services, unit, workflow, start, now, asked, delivery=delivery)
 
 
 REPEATED = "repeats a delivery: the first answer was given again, nothing was started"
@@ -183,18 +191,23 @@ async def redrive(
     *,
     source: TriggerSource = TriggerSource.OPEN_API,
     origin: Origin = UNKNOWN,
+    once: bool = False,
 ) -> Started:
     """
-    A new execution that keeps the results of the finished steps of an old one. EX-17.
+    A new execution that keeps the results of the finished steps of an old one. EX-17. *once*: only
+    if nobody has redriven it, of several at one moment one.
 
     Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
-    `LimitReached` (nothing was changed).
+    `Conflict` (for *once*), `LimitReached` (nothing was changed).
     """
     now = services.store.now()
     async with services.store.unit() as unit:
         old = await execution_for(unit, who, execution_id)
         workflow = await workflow_for(unit, who, old.workflow_id, Permission.EXECUTE)
         definition = await definition_of(unit, old.workflow_id, old.revision)
+        before = await unit.executions.redriven_as(old.id)
+        if once and before is not None:
+            raise Conflict(f"{old.id} was redriven already, as {before}")
         start = Start(
             owner_id=who.account.id,
             trigger_source=source,
@@ -206,10 +219,15 @@ async def redrive(
             chain_depth=old.chain_depth,
             step_results=kept_results(old, definition, now),
             put_aside=old.put_aside,
+            request_id=origin.request_id,
+            trace=origin.trace,
         )
         note(services, unit, "execution.redrive", who, execution_id, origin, execution_id=old.id)
         given_up = await _given_up(unit, old, now)
-        started = await _accept(services, unit, workflow, start, now, None, old.revision)
+        id = id_for(f"redrive of {old.id}") if before is None else None
+        started = await accept_start(
+            services, unit, workflow, start, now, None, old.revision, id=id
+        )
     notify(services.wakeup, old.id, given_up)
     return started
 
@@ -225,7 +243,7 @@ async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect
 
 
 @frozen
-class _Asked:
+class Asked:
     """An idempotency key, and the record of it as this unit found it."""
 
     scope: str
@@ -247,23 +265,25 @@ class _Asked:
         return Replay(self.scope, key, print_, execution_id, now, version=version)
 
 
-async def _asked(unit: Unit, scope: str, idempotency: Idempotency | None) -> _Asked | None:
+async def answered(unit: Unit, scope: str, idempotency: Idempotency | None) -> Asked | None:
+    """The request's idempotency key as *unit* finds it; None: it has none."""
     if idempotency is None:
         return None
-    return _Asked(scope, idempotency, await unit.get(Replay, scope, idempotency.key))
+    return Asked(scope, idempotency, await unit.get(Replay, scope, idempotency.key))
 
 
-async def _accept(
+async def accept_start(
     services: Services,
     unit: Unit,
     workflow: Workflow,
     start: Start,
     now: EpochMs,
-    asked: _Asked | None,
+    asked: Asked | None,
     revision: int | None = None,
     delivery: Delivery | None = None,
     id: str | None = None,
 ) -> Started:
+    """Store a new execution with what stands for its request, and commit."""
     outcome = await enqueue(services, unit, workflow, start, now, revision=revision, id=id)
     run = outcome.record
     if asked is not None:
@@ -287,15 +307,59 @@ async def enqueue(
     id: str | None = None,
 ) -> Outcome[Execution]:
     """
-    Stage a new execution of the workflow into *unit*; notify after the commit.
+    Stage a new execution of the workflow into *unit*, as far as it goes without a worker; notify
+    after the commit. EX-34.
 
     *about*: what else its first event says; *revision*: another one than the workflow's; *id*: made
     before. Raises `InvalidInput` for inputs that break the declarations, `LimitReached` where the
     workflow says `onLimit: skip` and is full.
     """
     id, render = id or services.ids.new("exec", now), services.templates.render
-    started = await prepared(unit, render, workflow, start, id, now, about, revision=revision)
-    return await stage(unit, started, now)
+    start = await _in_its_trace(services, unit, start, id, about)
+    accepted, definition = await prepared(
+        unit, render, workflow, start, id, now, about, revision=revision
+    )
+    new_id = lambda prefix: services.ids.new(prefix, now)  # noqa: E731 - one line, one use
+    most = services.policy.facts_at_once
+    begun = begun_alone(accepted, definition, now, render, new_id, most)
+    if begun is accepted:
+        return await stage(unit, accepted, now)
+    return await stage_turn(services, unit, begun, now)
+
+
+async def _in_its_trace(
+    services: Services, unit: Unit, start: Start, id: str, about: JsonObject
+) -> Start:
+    """
+    *start* in the trace that its request brought along, or in one that begins here if such are
+    recorded; it says which execution of another trace it follows from. TR-2.
+    """
+    trace = start.get("trace") or (services.tracing(id) if services.tracing else None)
+    if trace is None:
+        return start
+    if trace.recorded and (old := start.get("redrive_of") or about.get("completedExecutionId")):
+        before = await unit.get(Execution, str(old))
+        if before is not None and before.trace is not None and before.trace.recorded:
+            trace = evolve(trace, cause=before.trace.traceparent(span_of(before.id)))
+    return {**start, "trace": trace}
+
+
+async def stage_turn(
+    services: Services,
+    unit: Unit,
+    outcome: Outcome[Execution],
+    now: EpochMs,
+    left: Sequence[Artifact] = (),
+) -> Outcome[Execution]:
+    """
+    Stage what a turn of an execution came to, with its approvals as they are stored, and its
+    notices. *left*: the artifacts that the same unit stores.
+
+    The outcome with the hints that follow.
+    """
+    ahead = services.clock.deadline_now() - now
+    outcome = await opened(services, unit, outcome, DurationMs(ahead), left)
+    return await tell_outcome(services, unit, await stage(unit, outcome, now))
 
 
 async def prepared(
@@ -308,9 +372,10 @@ async def prepared(
     about: JsonObject = NOTHING,
     *,
     revision: int | None = None,
-) -> Outcome[Execution]:
+) -> tuple[Outcome[Execution], Definition]:
     """
-    The execution as it is to be stored: in its concurrency group, with room claimed if it needs it.
+    The execution as it is accepted, in its concurrency group and with room claimed if it needs it;
+    and the definition that it is bound to.
 
     Whoever starts one because of another one takes that one's `chain_depth` along. The limit is
     that of the workflow's newest definition, whatever the revision. CC-5.
@@ -321,11 +386,11 @@ async def prepared(
         definition = await definition_of(unit, workflow.id, workflow.revision)
     started = accept(workflow, definition, start, id, now, about)
     if (limit := newest.concurrency) is None:
-        return started
+        return started, definition
     started = in_group(started, limit, render)
     if limit.on_limit is OnLimit.SKIP:
         await _claim_room(unit, started.record, limit)
-    return started
+    return started, definition
 
 
 async def _claim_room(unit: Unit, run: Execution, limit: Concurrency) -> None:

@@ -12,6 +12,7 @@ from wfcore.model.access import Account
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Artifact, Execution, RefusedFile
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.trace import span_of_attempt
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
 from wfcore.ports.runtime import AiJob, Job, LeftFile, StepEnd, StepJob
 from wfcore.ports.system import Templates
@@ -78,6 +79,7 @@ def job_for(
             allowance=allowance(definition.budget, run),
             log=run.monitored,
             postponed=begun.postponed,
+            traceparent=_traceparent(run, key) if run.trace and run.trace.recorded else None,
         )
     assert isinstance(step, CodeStep)
     return StepJob(
@@ -88,12 +90,31 @@ def job_for(
         fence=run.fence,
         step=step,
         argv=tuple(_rendered(templates, "command", part, names) for part in step.command),
-        environment={**environment(cast("JsonObject", names["variables"])), **secrets},
+        environment={**_environment(names, run.request_id), **_traced(run, key), **secrets},
         context=names,
         log=run.monitored,
         postponed=begun.postponed,
         hidden=secrets_of(secrets.values()) if secrets else NO_SECRETS,
     )
+
+
+def _environment(names: Mapping[str, Json], request_id: str | None) -> Mapping[str, str]:
+    given = environment(cast("JsonObject", names["variables"]), names.get("error"))
+    return {**given, **({"WF_REQUEST_ID": request_id} if request_id else {})}
+
+
+def _traceparent(run: Execution, key: str) -> str | None:
+    if run.trace is None:
+        return None
+    return run.trace.handed_on(span_of_attempt(run.id, key, run.step_results[key].attempts))
+
+
+def _traced(run: Execution, key: str) -> Mapping[str, str]:
+    """The variables by which what a step calls becomes a part of its trace. TR-2."""
+    parent = _traceparent(run, key)
+    if parent is None or run.trace is None:
+        return {}
+    return {"TRACEPARENT": parent, **({"TRACESTATE": run.trace.state} if run.trace.state else {})}
 
 
 MOST_LOGGED = 1_048_576

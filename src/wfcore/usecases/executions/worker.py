@@ -25,9 +25,9 @@ from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
 from wfcore.rules.masking import NO_SECRETS, Secrets, secret_values
 from wfcore.rules.named_secrets import SecretMissing
-from wfcore.time import DurationMs, EpochMs
-from wfcore.usecases.approvals.opening import opened
+from wfcore.time import EpochMs
 from wfcore.usecases.executions.children import interrupted_too_long, start_children
+from wfcore.usecases.executions.starting import stage_turn
 from wfcore.usecases.executions.step_jobs import (
     NotRendered,
     artifact_of,
@@ -85,12 +85,13 @@ async def claim(
     return [Lease(worker, run.id, run.fence) for run in taken]
 
 
-async def next_due(services: Services) -> EpochMs | None:
+async def next_due(services: Services, able: Collection[str] | None = None) -> EpochMs | None:
     """
-    Due time of the earliest unclaimed execution; already past if it only waits for a free slot.
+    Due time of the earliest unclaimed execution that a worker who is *able* (None: to do all) may
+    take; already past if it only waits for a free slot.
     """
     async with services.store.view() as view:
-        return await view.executions.next_due()
+        return await view.executions.next_due(able)
 
 
 async def heartbeat(
@@ -223,9 +224,7 @@ async def _collected(
     The outcome with the hints that follow, and the children that it starts. *left*: the artifacts
     that the same unit stores.
     """
-    ahead = services.clock.deadline_now() - now
-    outcome = await opened(services, unit, outcome, DurationMs(ahead), left)
-    outcome = await tell_outcome(services, unit, await stage(unit, outcome, now))
+    outcome = await stage_turn(services, unit, outcome, now, left)
     return await start_children(unit, services.templates.render, outcome, now)
 
 
@@ -333,7 +332,8 @@ async def _proceed(
         return services.ids.new(prefix, now)
 
     late = await interrupted_too_long(unit, run, now)
-    outcome = proceed(run, definition, now, services.templates.render, new_id, *first, *late)
+    render, most = services.templates.render, services.policy.facts_at_once
+    outcome = proceed(run, definition, now, render, new_id, *first, *late, most=most)
     if not late:
         return outcome
     cancelled = CancelChildren(tuple(one.child_id for one in late))

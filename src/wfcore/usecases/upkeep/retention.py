@@ -14,6 +14,7 @@ from attrs import frozen
 
 from wfcore.rules.limits import DELIVERIES_KEPT_FOR, REPLAY_WINDOW, SESSION_MAX
 from wfcore.time import DAY, later
+from wfcore.usecases.nodes import tell_of_waiting
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import Report, Unswept, at_once
 from wfcore.usecases.upkeep.sweeping import DUTY
@@ -123,12 +124,14 @@ async def _trim_some(services: Services) -> int:
 
 async def tidy(services: Services, report: Report = at_once) -> None:
     """
-    Now and then: old quota counters and packages that nothing needs any more go, and schedules
-    are planned anew. What fails is told to *report*. PK-6.
+    Now and then: old quota counters and packages that nothing needs any more go, schedules are
+    planned anew, and people are told of executions that nobody can run. What fails is told to
+    *report*. PK-6, NT-9.
     """
     await _tried("counters", _trim_counters(services), report)
     await _tried("packages", prune_packages(services), report)
     await _tried("schedules", plan_anew(services, report), report)
+    await _tried("waiting", tell_of_waiting(services, report), report)
 
 
 async def _trim_counters(services: Services) -> int:

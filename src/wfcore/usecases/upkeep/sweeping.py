@@ -9,9 +9,8 @@ from contextlib import suppress
 
 from wfcore.errors import IllegalMove, Stale
 from wfcore.model.execution import Execution
-from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
-from wfcore.rules.execution.interruption import loss, may_resume
+from wfcore.rules.execution.interruption import after_grace, loss
 from wfcore.time import DurationMs, EpochMs
 from wfcore.usecases.approvals.expiry import expire_due, remind_due
 from wfcore.usecases.notices.telling import tell_outcome
@@ -101,8 +100,7 @@ async def _end_grace(services: Services, execution_id: str) -> None:
             return
         try:
             definition = await definition_of(unit, run.workflow_id, run.revision)
-            resumes = may_resume(run, definition)
-            outcome = advance(run, facts.Resumed() if resumes else facts.GraceOver(), now)
+            outcome = advance(run, after_grace(run, definition), now)
         except IllegalMove:
             return
         outcome = await tell_outcome(services, unit, await stage(unit, outcome, now))

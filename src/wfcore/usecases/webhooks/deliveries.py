@@ -26,13 +26,14 @@ from wfcore.usecases.accounts.authenticate import (
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.executions.starting import GONE, Started, trigger_webhook
 from wfcore.usecases.services import Services
-from wfcore.usecases.unit_of_work import definition_of
+from wfcore.usecases.unit_of_work import definition_of, retried
 from wfcore.usecases.webhooks.webhooks import read_webhook
 
 SAMPLE: JsonObject = {"test": True}
 """What a test delivers where nothing else is said."""
 
 
+@retried
 async def note_refused_delivery(
     services: Services,
     webhook: Webhook,
@@ -142,6 +143,7 @@ async def deliver_test(
     return await trigger_webhook(services, webhook.id, sample, kind=DeliveryKind.TEST)
 
 
+@retried
 async def _note(
     services: Services, who: Principal | None, webhook: Webhook, event: str, origin: Origin
 ) -> None:

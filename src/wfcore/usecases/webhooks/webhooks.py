@@ -123,7 +123,7 @@ async def list_webhooks(
 
 
 async def read_webhook(services: Services, who: Principal | None, webhook_id: str) -> Webhook:
-    """One webhook; only its owner sees it. Raises `NotFound`."""
+    """One webhook; only its owner and operators see it. Raises `NotFound`."""
     async with services.store.view() as view:
         return _own(await view.get(Webhook, webhook_id), who)
 
@@ -218,6 +218,7 @@ async def last_triggered(services: Services, webhook_id: str) -> EpochMs | None:
 
 
 def _own(webhook: Webhook | None, who: Principal | None) -> Webhook:
-    if webhook is None or (who is not None and webhook.owner_id != who.account.id):
+    sees = who is None or who.operator or (webhook and webhook.owner_id == who.account.id)
+    if webhook is None or not sees:
         raise NotFound("Webhook")
     return webhook

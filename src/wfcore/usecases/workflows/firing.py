@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
+from wfcore.effects import Outcome
 from wfcore.errors import Conflict, InvalidInput
 from wfcore.model.access import Account
 from wfcore.model.execution import Execution, TriggerSource
@@ -18,7 +19,7 @@ from wfcore.model.trigger import Chain, Refusal, Schedule, Timer, Trigger
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.execution.start import Start
-from wfcore.rules.triggers.schedule import Due, due, planned_ahead, timer_at
+from wfcore.rules.triggers.schedule import Due, due, planned_ahead, start_id, timer_at
 from wfcore.rules.triggers.trigger import is_news, ran, refusal, refused
 from wfcore.time import MINUTE, EpochMs, later
 from wfcore.usecases.audit.auditing import note_skipped
@@ -97,32 +98,53 @@ async def _fire(
     workflow: Workflow,
     for_instant: EpochMs | None,
 ) -> Fired:
-    now = services.clock.now()
     owner = await unit.get(Account, trigger.owner_id)
     why = refusal(trigger, timer, owner, await _sees_cause(unit, timer, trigger, owner))
-    if why is None and for_instant is None:
-        why = Refusal.MISSED
-    if why is None:
-        chained = not isinstance(trigger.spec, Schedule)
-        start = Start(
-            owner_id=trigger.owner_id,
-            trigger_source=TriggerSource.DELAYED_COMPLETION if chained else TriggerSource.SCHEDULE,
-            chain_depth=timer.depth,
-            trigger_id=trigger.id,
-        )
-        try:
-            at, about = services.store.now(), _about(timer, trigger, for_instant)
-            outcome = await enqueue(services, unit, workflow, start, at, about)
-        except InvalidInput:
-            why = Refusal.INVALID_INPUT
-        except Conflict:
-            why = Refusal.LIMIT_REACHED
-    if why is not None:
-        return await _refused(services, unit, trigger, why)
-    unit.put(ran(trigger, now))
+    if why is not None or for_instant is None:
+        return await _refused(services, unit, trigger, why or Refusal.MISSED)
+    id = start_id(trigger, for_instant) if isinstance(trigger.spec, Schedule) else None
+    if id is not None and await unit.get(Execution, id) is not None:  # by a backfill, just before
+        await unit.commit()
+        return Fired(trigger.id, workflow.id, id)
+    about = _about(timer, trigger, for_instant)
+    started = await start_by(services, unit, trigger, workflow, about, id, timer.depth)
+    if isinstance(started, Refusal):
+        return await _refused(services, unit, trigger, started)
     await unit.commit()
-    notify(services.wakeup, outcome.record.id, outcome.effects)
-    return Fired(trigger.id, workflow.id, outcome.record.id)
+    notify(services.wakeup, started.record.id, started.effects)
+    return Fired(trigger.id, workflow.id, started.record.id)
+
+
+async def start_by(
+    services: Services,
+    unit: Unit,
+    trigger: Trigger,
+    workflow: Workflow,
+    about: JsonObject,
+    id: str | None,
+    depth: int = 0,
+) -> Outcome[Execution] | Refusal:
+    """
+    Stage the execution that *trigger* starts, and that it did; why there is none. *depth*: that of
+    its chain.
+    """
+    scheduled = isinstance(trigger.spec, Schedule)
+    start = Start(
+        owner_id=trigger.owner_id,
+        trigger_source=TriggerSource.SCHEDULE if scheduled else TriggerSource.DELAYED_COMPLETION,
+        chain_depth=depth,
+        trigger_id=trigger.id,
+    )
+    try:
+        now = services.store.now()
+        outcome = await enqueue(services, unit, workflow, start, now, about, id=id)
+    except InvalidInput:
+        return Refusal.INVALID_INPUT
+    except Conflict:
+        return Refusal.LIMIT_REACHED
+    after = await unit.get(Trigger, trigger.id)  # knows how it ended, if it has already: EX-34
+    unit.put(ran(after or trigger, services.clock.now()))
+    return outcome
 
 
 async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> Fired:

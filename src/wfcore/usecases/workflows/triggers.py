@@ -3,21 +3,33 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from heapq import heapify, heappop, heappush
 
-from wfcore.errors import InvalidDefinition, InvalidInput, Problem, Unreadable
+from attrs import evolve
+
+from wfcore.errors import InvalidInput, NotFound, Problem, Unreadable
 from wfcore.model.access import Account, Permission, Principal, Share
-from wfcore.model.page import Page, PageRequest
-from wfcore.model.trigger import Chain, Schedule, Shown, Trigger, TriggerSpec
-from wfcore.model.workflow import Definition, Workflow
+from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.model.trigger import (
+    Chain,
+    Pause,
+    Schedule,
+    Shown,
+    Trigger,
+    TriggerSpec,
+    TriggerState,
+)
+from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit, View
 from wfcore.rules.auth.access import permission_on
 from wfcore.rules.definition.values import below
 from wfcore.rules.triggers.chain import key_of_id, key_of_name
 from wfcore.rules.triggers.schedule import Following, following, timer_at
-from wfcore.rules.triggers.trigger import Wanted, applied, needs_plan, standing
+from wfcore.rules.triggers.trigger import Wanted, applied, resumed, standing
 from wfcore.time import EpochMs
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.services import Services
-from wfcore.usecases.unit_of_work import workflow_for
+from wfcore.usecases.unit_of_work import retried, workflow_for
 
 
 def following_of(services: Services, schedule: Schedule) -> Following:
@@ -31,21 +43,33 @@ def following_of(services: Services, schedule: Schedule) -> Following:
     return partial(following, partial(calendar.next_local, schedule.cron), zone)
 
 
-async def arrange(
-    services: Services,
-    unit: Unit,
-    owner: Account,
-    workflow: Workflow,
-    definition: Definition,
-    now: EpochMs,
-) -> bool:
-    """
-    Make the triggers of *workflow* those of *definition*; whether any timer was set.
+async def wanted_triggers(
+    unit: Unit, owner: Account, specs: Sequence[TriggerSpec]
+) -> tuple[Sequence[Wanted], Sequence[Problem]]:
+    """The triggers that *specs* ask for, and the chains behind what is not there. CH-2."""
+    problems: list[Problem] = []
+    wanted: list[Wanted] = []
+    behind: dict[str, str] = {}
+    for at, spec in enumerate(specs):
+        path = below("triggers", at)
+        if isinstance(spec, Schedule):
+            wanted.append(Wanted(spec))
+            continue
+        found = await _found(unit, owner, spec.workflow)
+        if found is None:
+            problems.append(Problem(below(path, "workflow"), _unknown(spec)))
+            continue
+        watched, key = found
+        wanted.append(Wanted(spec, key))
+        if behind.setdefault(watched.id, path) != path:
+            problems.append(Problem(path, f"repeats {behind[watched.id]}"))
+    return wanted, problems
 
-    Raises `InvalidDefinition`: a schedule on plan FREE, a chain behind a workflow that is not
-    there. SH-7, CH-2.
-    """
-    wanted = await _wanted(unit, owner, definition.triggers)
+
+async def arrange(
+    services: Services, unit: Unit, workflow: Workflow, wanted: Sequence[Wanted], now: EpochMs
+) -> bool:
+    """Make the triggers of *workflow* those that are *wanted*; whether any timer was set."""
     change = applied(
         workflow,
         wanted,
@@ -71,30 +95,6 @@ def _set_first(services: Services, unit: Unit, trigger: Trigger, now: EpochMs) -
     return at is not None
 
 
-async def _wanted(unit: Unit, owner: Account, specs: Sequence[TriggerSpec]) -> Sequence[Wanted]:
-    problems: list[Problem] = []
-    wanted: list[Wanted] = []
-    behind: dict[str, str] = {}
-    for at, spec in enumerate(specs):
-        path = below("triggers", at)
-        if needs_plan(spec, owner.plan):
-            problems.append(Problem(path, "schedules need the plan PRO or above"))
-        if isinstance(spec, Schedule):
-            wanted.append(Wanted(spec))
-            continue
-        found = await _named(unit, owner, spec.workflow)
-        if found is None:
-            problems.append(Problem(below(path, "workflow"), _unknown(spec)))
-            continue
-        watched, key = found
-        wanted.append(Wanted(spec, key))
-        if behind.setdefault(watched.id, path) != path:
-            problems.append(Problem(path, f"repeats {behind[watched.id]}"))
-    if problems:
-        raise InvalidDefinition(tuple(problems))
-    return wanted
-
-
 def _unknown(spec: Chain) -> str:
     return (
         f"{spec.workflow!r} is neither the name of a workflow of the same owner nor the id of one "
@@ -102,7 +102,7 @@ def _unknown(spec: Chain) -> str:
     )
 
 
-async def _named(view: View | Unit, owner: Account, name: str) -> tuple[Workflow, str] | None:
+async def _found(view: View | Unit, owner: Account, name: str) -> tuple[Workflow, str] | None:
     """The workflow that a chain of *owner* means, and the key to wait for it. CH-2."""
     by_name = await view.workflows.by_name(owner.id, name)
     if by_name is not None:
@@ -121,12 +121,12 @@ async def sees(view: View | Unit, account_id: str, workflow: Workflow) -> bool:
     return permission_on(workflow, account_id, share) is not None
 
 
-async def shown(view: View, trigger: Trigger) -> Shown:
+async def shown(view: View | Unit, trigger: Trigger) -> Shown:
     """A trigger with how it stands now."""
     owner = await view.get(Account, trigger.owner_id)
     watched = True
     if owner is not None and isinstance(trigger.spec, Chain):
-        found = await _named(view, owner, trigger.spec.workflow)
+        found = await _found(view, owner, trigger.spec.workflow)
         watched = found is not None
     next_at = await view.timers.next_of(trigger.id)
     return Shown(trigger, standing(trigger, owner, watched, next_at))
@@ -146,6 +146,48 @@ async def _shown(view: View, triggers: Sequence[Trigger]) -> tuple[Shown, ...]:
     return tuple(rows)
 
 
+MOST_TRIGGERS = 1_000
+"""Triggers that are looked at for what fires next."""
+
+
+async def triggers_seen(services: Services, who: Principal) -> Sequence[tuple[Shown, str]]:
+    """
+    The triggers of *who* (an operator: of all), newest first, each with its workflow's name; at
+    most `MOST_TRIGGERS`.
+    """
+    page = PageRequest(size=MOST_TRIGGERS, after=PageCursor(1 << 52, ""))
+    async with services.store.view() as view:
+        lists = view.triggers
+        found = await (lists.list(page) if who.operator else lists.of_owner(who.account.id, page))
+        rows = await _shown(view, found.rows)
+        flows = await view.some(Workflow, {one.trigger.workflow_id for one in rows})
+    names = {one.id: one.name for one in flows}
+    return [(one, names.get(one.trigger.workflow_id, "")) for one in rows]
+
+
+def next_fires(
+    services: Services, seen: Sequence[tuple[Shown, str]], most: int
+) -> Sequence[tuple[EpochMs, Shown, str]]:
+    """The next *most* instants at which schedules among *seen* fire, the earliest first."""
+    waiting = [
+        (one.standing.next_at, place)
+        for place, (one, _) in enumerate(seen)
+        if one.standing.state is TriggerState.ACTIVE and one.standing.next_at is not None
+        and isinstance(one.trigger.spec, Schedule)
+    ]  # fmt: skip
+    heapify(waiting)
+    found: list[tuple[EpochMs, Shown, str]] = []
+    while waiting and len(found) < most:
+        at, place = heappop(waiting)
+        shown, name = seen[place]
+        found.append((at, shown, name))
+        with suppress(InvalidInput):  # here nobody can read it; its standing says so
+            after = following_of(services, shown.trigger.spec)(at)  # type: ignore[arg-type]
+            if after is not None:
+                heappush(waiting, (after, place))
+    return found
+
+
 async def list_triggers(
     services: Services, who: Principal | None, page: PageRequest, workflow_id: str | None = None
 ) -> Page[Shown]:
@@ -161,3 +203,67 @@ async def list_triggers(
         await workflow_for(view, who, workflow_id, Permission.VIEW)
         every = await triggers_of(view, workflow_id)
     return Page(every[page.offset : page.offset + page.size], len(every), page.page, page.size)
+
+
+async def pause_trigger(
+    services: Services,
+    who: Principal | None,
+    trigger_id: str,
+    origin: Origin = UNKNOWN,
+    why: str | None = None,
+) -> Shown:
+    """
+    Until it is resumed it starts nothing. One that is paused stays as it is. SH-10.
+
+    Needs EDIT on its workflow, or an operator. Raises `NotFound`, `Forbidden`.
+    """
+    pause = Pause(services.clock.now(), who.account.id if who else None, why)
+    return await _set_pause(services, who, trigger_id, origin, pause)
+
+
+async def resume_trigger(
+    services: Services, who: Principal | None, trigger_id: str, origin: Origin = UNKNOWN
+) -> Shown:
+    """
+    It starts again from its next instant on, and its failures are counted anew. What it missed is
+    not made up for. SH-10. As `pause_trigger` otherwise.
+    """
+    return await _set_pause(services, who, trigger_id, origin, None)
+
+
+async def trigger_for(view: View | Unit, who: Principal | None, trigger_id: str) -> Trigger:
+    """
+    A trigger that *who* may change: with EDIT on its workflow, or as an operator; None: the host.
+
+    Raises `NotFound`, also where *who* may not see it, and `Forbidden`.
+    """
+    trigger = await view.get(Trigger, trigger_id)
+    if trigger is None:
+        raise NotFound("Trigger")
+    try:
+        asking = None if who and who.operator else who
+        await workflow_for(view, asking, trigger.workflow_id, Permission.EDIT)
+    except NotFound:
+        raise NotFound("Trigger") from None
+    return trigger
+
+
+@retried
+async def _set_pause(
+    services: Services,
+    who: Principal | None,
+    trigger_id: str,
+    origin: Origin,
+    pause: Pause | None,
+) -> Shown:
+    async with services.store.unit() as unit:
+        trigger = await trigger_for(unit, who, trigger_id)
+        if (trigger.pause is None) is (pause is None):
+            return await shown(unit, trigger)
+        trigger = evolve(trigger, pause=pause) if pause else resumed(trigger)
+        unit.put(trigger)
+        event = "trigger.pause" if pause else "trigger.resume"
+        note(services, unit, event, who, trigger.id, origin)
+        found = await shown(unit, trigger)
+        await unit.commit()
+    return found

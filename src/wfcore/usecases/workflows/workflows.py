@@ -7,6 +7,7 @@ from functools import partial
 from attrs import evolve, frozen
 
 from wfcore.errors import (
+    Conflict,
     InvalidDefinition,
     InvalidInput,
     NotFound,
@@ -25,13 +26,14 @@ from wfcore.rules.auth.access import includes
 from wfcore.rules.definition.packages import locked, needs_of, with_locks_of
 from wfcore.rules.definition.triggers import no_schedules
 from wfcore.rules.definition.written import check_built
-from wfcore.rules.named_secrets import missing_secrets
+from wfcore.rules.named_secrets import foreign_secrets, masked_defaults, missing_secrets
+from wfcore.rules.triggers.trigger import beyond_plan
 from wfcore.rules.webhooks.webhook import disabled
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_disabled
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, retried, workflow_for
-from wfcore.usecases.workflows.triggers import arrange, triggers_of
+from wfcore.usecases.workflows.triggers import arrange, triggers_of, wanted_triggers
 
 
 @frozen
@@ -72,63 +74,98 @@ async def _defined(view: View, workflow: Workflow) -> Defined:
 
 
 async def apply_workflow(
-    services: Services, owner_id: str, definition: Definition, origin: Origin = UNKNOWN
+    services: Services,
+    owner_id: str,
+    definition: Definition,
+    origin: Origin = UNKNOWN,
+    *,
+    source: str = "",
+    after: int | None = None,
+    who: Principal | None = None,
 ) -> Workflow:
     """
     Create a workflow, or give the owner's workflow of that name a new revision. DF-1.
 
     However *definition* was made, it is checked as its text would be, and stored as the checker
-    reads it. DF-12.
+    reads it. DF-12. *source*: the text that says it, kept with it. *after*: only as the version
+    after this one. *who*: who applies it, if not the owner.
 
     The same definition again changes nothing, but that packages which are no longer there, or
     damaged, are installed again, as their locks say. Running executions keep theirs. Its triggers
     are in force from then on.
 
-    Raises `NotFound` for the account, `InvalidDefinition` for every mistake, for triggers that the
-    account cannot have, for secrets that it does not have (SC-7), and for packages of a step that
+    Raises `NotFound` for the account, `Conflict` if *after* is not the present version,
+    `InvalidDefinition` for every mistake, for triggers that the
+    account cannot have, for secrets that it does not have (SC-7), for masks in the place of secrets
+    (SC-9), and for packages of a step that
     cannot be installed (PK-3); nothing is stored then.
     """
-    calendar = services.calendar
-    schedules = no_schedules if calendar is None else calendar.problems
-    definition = await services.offload(
-        partial(check_built, definition, services.templates.problems, schedules)
-    )
+    definition = await checked_definition(services, definition)
     if needs_of(definition):
         async with services.store.view() as view:
             old = await view.workflows.by_name(owner_id, definition.name)
             before = await definition_of(view, old.id, old.revision) if old else None
         definition = await prepare_packages(services, definition, before)
-    return await _apply(services, owner_id, definition, origin)
+    return await _apply(services, owner_id, definition, origin, source, after, who)
+
+
+async def checked_definition(services: Services, definition: Definition) -> Definition:
+    """
+    *definition* as the checker reads its text. Raises `InvalidDefinition` for every mistake (DF-12)
+    and for masks in the place of secrets (SC-9).
+    """
+    calendar = services.calendar
+    schedules = no_schedules if calendar is None else calendar.problems
+    check = partial(check_built, definition, services.templates.problems, schedules)
+    definition = await services.offload(check)
+    if masked := tuple(masked_defaults(definition)):
+        raise InvalidDefinition(masked)
+    return definition
+
+
+def beyond_owner(definition: Definition, owner: Account) -> tuple[Problem, ...]:
+    """What *owner* cannot have: steps with secrets that are not there, schedules. SC-7, SH-7."""
+    return (*missing_secrets(owner, definition), *beyond_plan(definition, owner.plan))
 
 
 @retried
 async def _apply(
-    services: Services, owner_id: str, definition: Definition, origin: Origin
+    services: Services,
+    owner_id: str,
+    definition: Definition,
+    origin: Origin,
+    source: str,
+    after: int | None,
+    who: Principal | None,
 ) -> Workflow:
     now = services.clock.now()
     async with services.store.unit() as unit:
         owner = await unit.get(Account, owner_id)
         if owner is None:
             raise NotFound("Account")
-        if missing := missing_secrets(owner, definition):
-            raise InvalidDefinition(tuple(missing))
+        lacking = beyond_owner(definition, owner)
         old = await unit.workflows.by_name(owner_id, definition.name)
         before = await definition_of(unit, old.id, old.revision) if old else None
+        if after is not None and (old is None or old.revision != after):
+            raise Conflict(f"The workflow is no longer at version {after}")
         if old is None:
             id = services.ids.new("wf", now)
             workflow = Workflow(id, definition.name, owner_id, 1, now, now)
-        elif before == definition:
+        elif before == definition and not lacking:
             return old
         else:
             workflow = evolve(old, revision=old.revision + 1, updated_at=now)
-        unit.put(workflow)
-        unit.put(DefinitionSnapshot(workflow.id, workflow.revision, definition))
-        due = await arrange(services, unit, owner, workflow, definition, now)
+        unit.put(workflow)  # first: a chain may be behind the workflow itself
+        wanted, unknown = await wanted_triggers(unit, owner, definition.triggers)
+        if problems := (*lacking, *unknown):
+            raise InvalidDefinition(problems)
+        unit.put(DefinitionSnapshot(workflow.id, workflow.revision, definition, source))
+        due = await arrange(services, unit, workflow, wanted, now)
         if (before.concurrency if before else None) != definition.concurrency:
             limit = definition.concurrency
             unit.limit_group(workflow.id, limit.limit if limit is not None else None)
         about: JsonObject = {"workflowVersion": workflow.revision}
-        note(services, unit, "workflow.apply", Principal(owner), workflow.id, origin, about)
+        note(services, unit, "workflow.apply", who or Principal(owner), workflow.id, origin, about)
         await unit.commit()
     if due:
         services.wakeup.timer()
@@ -239,3 +276,33 @@ async def prune_packages(services: Services) -> int:
         return {needs for one in snapshots for needs in needs_of(one.definition)}
 
     return await services.environments.prune(in_use)
+
+
+async def edit_workflow(
+    services: Services,
+    who: Principal,
+    workflow_id: str,
+    definition: Definition,
+    source: str,
+    version: int,
+    origin: Origin = UNKNOWN,
+) -> Workflow:
+    """
+    *definition*, with the text that says it, as the version after *version*.
+
+    Raises `NotFound`, `Forbidden` (no EDIT), `Conflict` where *version* is not the present one,
+    `InvalidInput` for another name, `InvalidDefinition` for secrets of the owner's that the present
+    version does not use (SC-8), and what `apply_workflow` raises. Nothing is stored then.
+    """
+    async with services.store.view() as view:
+        workflow = await workflow_for(view, who, workflow_id, Permission.EDIT)
+        present = await definition_of(view, workflow.id, workflow.revision)
+    if definition.name != workflow.name:
+        raise InvalidInput("name", f"must stay {workflow.name!r}")
+    if workflow.revision != version:
+        raise Conflict(f"The workflow is at version {workflow.revision} now, not {version}")
+    if who.account.id != workflow.owner_id and (added := foreign_secrets(present, definition)):
+        raise InvalidDefinition(tuple(added))
+    return await apply_workflow(
+        services, workflow.owner_id, definition, origin, source=source, after=version, who=who
+    )

@@ -1,0 +1,119 @@
+"""
+The post: takes the notices of every process, and judges what it is given and what never came.
+
+It refuses some attempts, by lots of the world's seed. Whatever it takes was told, whether or not
+the process lived to record that. NT-1, NT-4, NT-5.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from zlib import crc32
+
+from wfcore.memory.disk import Rows
+from wfcore.memory.tables import ACCOUNTS, APPROVALS, NOTICES
+from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
+from wfcore.ports.notices import Message, NotDelivered, NoticeRefused
+from wfcore.rules.auth.signature import read_personal_token
+from wfcore.rules.notices.delivery import DELAYS
+from wfcore.rules.notices.facts import OPEN_QUESTIONS
+from wfcore.testing.simulator.asks import DriverGate
+from wfcore.testing.simulator.judge import Tables
+from wfcore.testing.simulator.people import person, require, voices
+from wfcore.time import EpochMs
+from wfcore.usecases.notices.sending import Sending
+
+ASKS = frozenset({NoticeKind.APPROVAL_OPENED, NoticeKind.APPROVAL_VOIDED})
+TOLD = frozenset({NoticeStatus.SENT, NoticeStatus.DIGESTED, NoticeStatus.FAILED})
+MOST = len(DELAYS) + 1
+
+
+class Post:
+    """Where notices go. `closed`: when, in turns of the driver, each approval was decided."""
+
+    def __init__(self, seed: int, key: bytes, closed: Mapping[str, int]) -> None:
+        self.calm = False
+        self._seed = seed
+        self._key = key
+        self._closed = closed
+        self._taken: set[tuple[str, int]] = set()
+        self._refused: set[str] = set()
+        self._gate = DriverGate(store=False)
+
+    async def send(self, sending: Sending, begun: int) -> None:
+        """Deliver what was taken from the store in a turn after *begun*. Raises `NotDelivered`."""
+        id = sending.notice.id
+        await self._gate("post", id, lambda: self.take(sending, begun))
+
+    def take(self, sending: Sending, begun: int) -> None:
+        """Raises `Violation` for what nobody should be told, or not again."""
+        notice, message = sending.notice, sending.message
+        attempt = (notice.id, notice.attempts)
+        require(attempt not in self._taken, "told twice", f"{notice.id}.{notice.attempts}")
+        for id in self._asked(message):
+            require(self._closed.get(id, begun) >= begun, "told in vain", f"{id} by {notice.id}")
+        draw = crc32(f"{self._seed} {attempt}".encode())
+        if not self.calm and draw % 16 == 0:
+            self._refused.add(notice.id)
+            raise NoticeRefused("there is nobody of that name")
+        if not self.calm and draw % 4 == 0:
+            raise NotDelivered("the post is closed")
+        self._taken.add(attempt)
+
+    def _asked(self, message: Message) -> Iterator[str]:
+        """The approvals that *message* asks about."""
+        for line in message.lines:
+            if line.kind in OPEN_QUESTIONS:
+                way, _, end = line.path.removeprefix("/").partition("/")
+                token = way == "a"
+                yield read_personal_token(self._key, end, EpochMs(0)).approval_id if token else end
+
+    def wrong(self, tables: Tables, now: int) -> Iterator[str]:
+        """
+        What was not told although it should have been, once everything was sent. *now*: the latest
+        instant that a clock may have shown.
+        """
+        notices: Mapping[Any, Notice] = tables[NOTICES.name]
+        sent = {id for id, _ in self._taken}
+        for id, one in notices.items():
+            gave_up = id in self._refused or one.attempts >= MOST
+            if one.status is NoticeStatus.SENT and id not in sent:
+                yield f"never told: {id} is SENT"
+            if one.status is NoticeStatus.FAILED and not gave_up:
+                yield f"never told: {id} after {one.attempts} attempts"
+        asked = [one for one in notices.values() if one.kind in ASKS]
+        written = {(one.subject, one.to) for one in asked}
+        told = {(one.subject, one.to) for one in asked if one.status in TOLD}
+        facts = {n.subject for n in notices.values() if n.kind not in OPEN_QUESTIONS}
+        for approval in tables[APPROVALS.name].values():
+            if not approval.notify:
+                continue
+            if approval.status is ApprovalStatus.PENDING:
+                came = written if now >= approval.expires_at else told
+                for email in sorted(awaited(approval, tables[ACCOUNTS.name])):
+                    if (approval.id, email) not in came:
+                        yield f"never told: {email} of {approval.id}"
+            elif _by_others(approval, tables[ACCOUNTS.name]) and approval.id not in facts:
+                yield f"never told: the decision of {approval.id}"
+
+
+def awaited(approval: Approval, accounts: Rows) -> set[str]:
+    """The emails of the approvers of the first stage that lacks somebody, but for who agreed."""
+    agreed = {voice for one in approval.assents for voice in voices(one, accounts)}
+    names = {person(name, accounts) for name in approval.approvers}
+    if approval.stages:
+        names = set()
+        for at, stage in enumerate(approval.stages):
+            if sum(one.stage == at for one in approval.assents) < stage.required_approvals:
+                names = {person(name, accounts) for name in stage.approvers}
+                break
+    return names - agreed
+
+
+def _by_others(approval: Approval, accounts: Rows) -> bool:
+    """Whether it was decided, by somebody but who started the execution, or by time."""
+    if approval.status is ApprovalStatus.CANCELLED or approval.decision_source is None:
+        return False
+    if {one.is_rule for one in approval.assents} == {True}:
+        return False  # as it opened
+    return person(approval.decided_by or "", accounts) != person(approval.owner_id, accounts)
