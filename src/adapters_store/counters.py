@@ -34,7 +34,7 @@ from adapters_store.sqlite.connection import (
 from adapters_store.sqlite.statements import Batcher, Rows
 from wfcore.errors import StoreUnavailable
 from wfcore.ports.counters import Taken, Window
-from wfcore.rules.auth.rate_limit import Count, Ledger, full_of
+from wfcore.rules.auth.rate_limit import KEPT_LONGER, Count, Ledger, full_of
 from wfcore.time import SECOND, EpochMs
 
 TRIMMED_AT_ONCE = 1_000
@@ -55,7 +55,8 @@ BY_END = "CREATE INDEX IF NOT EXISTS counts_by_end ON counts (ends)"
 LAST_USED = "SELECT max(last_at) FROM counts WHERE subject = ?"
 LOOK = "SELECT admitted, ends FROM counts WHERE subject = ? AND kind = ? AND begins = ?"
 TRIM = """DELETE FROM counts WHERE (subject, kind, begins) IN
-    (SELECT subject, kind, begins FROM counts WHERE ends < ? LIMIT ?)"""
+    (SELECT subject, kind, begins FROM counts
+    WHERE ends < ? AND (kind <> 'day' OR ends < ?) LIMIT ?)"""
 ADD = """INSERT INTO counts (subject, kind, begins, ends, admitted, last_at)
     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (subject, kind, begins)
     DO UPDATE SET admitted = admitted + excluded.admitted,
@@ -107,7 +108,8 @@ class Counts:
 
     def trim(self, before: EpochMs, limit: int) -> int:
         """Delete up to *limit* windows that ended before *before*; returns how many."""
-        return self.connection.execute(TRIM, (before, limit)).rowcount
+        long_before = before - KEPT_LONGER["day"]
+        return self.connection.execute(TRIM, (before, long_before, limit)).rowcount
 
     def _ledger(self, asked: Sequence[Asked]) -> Ledger:
         """What the windows of *asked* have admitted so far."""
@@ -241,6 +243,15 @@ class SqliteCounters:
         self._gathering.add(((subject, windows, now), answer))
         return await answer
 
+    async def look(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
+        """What each window has admitted. Raises `StoreUnavailable`."""
+        try:
+            filed = self._counts.look(subject, windows)
+        except DriverError as error:
+            raise StoreUnavailable(detail=detail_of(error)) from error
+        aside = Ledger(self._aside).look(subject, windows)
+        return tuple(map(add, filed, aside))
+
     async def last_used(self, subject: str) -> EpochMs | None:
         """When *subject* was last admitted."""
         aside = self._used.get(subject)
@@ -253,8 +264,7 @@ class SqliteCounters:
     async def trim(self, before: EpochMs) -> None:
         """Delete windows that ended before *before*. Raises `StoreUnavailable`."""
         if self._thread is None:
-            for key in [key for key, count in self._aside.items() if count.end < before]:
-                del self._aside[key]
+            Ledger(self._aside).trim(before)
         try:
             await asyncio.to_thread(self._trim, before)
         except DriverError as error:

@@ -16,7 +16,8 @@ from typing import BinaryIO
 
 from adapters_store.private_folder import flush_folder, make_private
 from wfcore.errors import NotFound, StoreUnavailable
-from wfcore.ports.files import StoredFile
+from wfcore.ports.files import FoundFile, StoredFile
+from wfcore.time import EpochMs
 
 CHUNK = 64 * 1024
 
@@ -50,6 +51,16 @@ class LocalFiles:
     async def delete_executions(self, *execution_ids: str) -> None:
         """Delete every file of these executions, durably. Raises `StoreUnavailable`."""
         await asyncio.to_thread(self._delete, [self.root / _checked(id) for id in execution_ids])
+
+    async def find_all(self) -> AsyncIterator[FoundFile]:
+        """Every file, folder by folder. Raises `StoreUnavailable`."""
+        for folder in await asyncio.to_thread(_entries, self.root):
+            for found in await asyncio.to_thread(_files_in, folder):
+                yield found
+
+    async def direct_url(self, storage_key: str) -> str | None:
+        """None: a file has no URL."""
+        return None
 
     def _store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
         folder = self.root / _checked(execution_id)
@@ -93,6 +104,29 @@ def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise NotFound("artifact")
     return name
+
+
+def _entries(folder: Path) -> Sequence[Path]:
+    """What lies in *folder*, in order. Raises `StoreUnavailable`."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except OSError as error:
+        raise StoreUnavailable(detail=f"artifact: {error}") from error
+
+
+def _files_in(folder: Path) -> Sequence[FoundFile]:
+    """The files of one execution; a `.part` is none yet, and no execution has another name."""
+    if not _NAME.fullmatch(folder.name):
+        return ()
+    found = []
+    for path in _entries(folder):
+        with suppress(FileNotFoundError):  # retention is at it, too
+            if _NAME.fullmatch(path.name):
+                at = EpochMs(path.lstat().st_mtime_ns // 1_000_000)
+                found.append(FoundFile(f"{folder.name}/{path.name}", at))
+    return found
 
 
 def _copy(content: BinaryIO, path: Path) -> tuple[int, str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from adapters_store.sqlite.store import SqliteStore
-from postgres_server import Cluster, cluster, prepared
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -21,18 +20,6 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     store = await SqliteStore.open(tmp_path / "wfcore.db")
     yield store
     await store.close()
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[Cluster]:
-    """A PostgreSQL server for all tests of this session that leave it running."""
-    yield from cluster()
-
-
-@pytest.fixture(scope="session")
-def database(server: Cluster) -> str:
-    """The URL of a database with our schema; see `emptied`."""
-    return prepared(server)
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from adapters_store.sqlite.audit import Audit
 from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start, write_database
 from wfcore.errors import Stale
+from wfcore.model.event import AuditChain
 from wfcore.ports.store import Store
-from wfcore.rules.audit.chain import digest, read_entry
+from wfcore.rules.audit.chain import BEGINNING, digest, read_entry
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.fakes import ManualClock
@@ -122,6 +123,14 @@ async def test_any_change_of_the_table_is_found(store: SqliteStore, change: str)
         database.executescript(change)
         assert database.total_changes
     assert (await checked(store)).fault is not None
+
+
+async def test_a_chain_whose_head_was_deleted_is_no_chain(store: SqliteStore) -> None:
+    """It is shown as one without a name that never began, which no entry belongs to."""
+    await fill(store)
+    write_database(store.path, "DELETE FROM audit_chain")
+    async with store.view() as view:
+        assert await view.audit.chain() == AuditChain("", BEGINNING, BEGINNING)
 
 
 async def test_an_id_or_an_age_cannot_differ_from_what_was_hashed(store: SqliteStore) -> None:

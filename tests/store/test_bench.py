@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from bench import largest, writer
+from bench.profile import OTHER, phase_of
 
 
 @pytest.mark.parametrize("row", [writer.bare_group_commit, writer.transitions])
@@ -16,3 +17,11 @@ async def test_a_row_is_measured(row: Callable[[float, int], Awaitable[float]]) 
 def test_the_largest_decision_is_measured(tmp_path: Path) -> None:
     """All rows that an approval may have are proposed by a step, edited and approved."""
     assert largest.held_ms(tmp_path) > 0
+
+
+def test_a_sample_belongs_to_the_innermost_phase() -> None:
+    """Whoever called it; what no phase names is the rest."""
+    stack = "run (asyncio/base.py:1);start (wfcore/usecases/executions/starting.py:9)"
+    assert phase_of(f"{stack};proceed (wfcore/rules/execution/proceed.py:1);len") == "rules"
+    assert phase_of(stack) == "use cases"
+    assert phase_of("run (asyncio/base.py:1)") == OTHER

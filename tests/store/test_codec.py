@@ -37,6 +37,16 @@ def test_a_record_is_the_same_after_its_json(record: Any) -> None:
     assert isinstance(json.loads(text), dict)
 
 
+def test_what_is_none_by_default_takes_no_room() -> None:
+    """Not in what a record holds either: an execution has thousands of results."""
+    run = make.execution(step_results={"a": make.step_result(), "b": make.step_result(output=1)})
+    stored = json.loads(encode_record(run))
+    assert [{*one} & {"output", "retry_at"} for one in stored["step_results"].values()] == [
+        set(),
+        {"output"},
+    ]
+
+
 def test_what_was_stored_under_an_older_name_is_read() -> None:
     """The key of a concurrency group in stored bodies is as old as the first release."""
     assert write_head(samples.EXECUTION)["lane"] == samples.EXECUTION.concurrency_group

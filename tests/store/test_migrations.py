@@ -1,7 +1,11 @@
 """Published migrations are history: files of that schema exist, so their text never changes."""
 
 import hashlib
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from adapters_store.sqlite import migrate
 
@@ -25,10 +29,56 @@ PUBLISHED = {
     16: "d8d9c7c7a5d26b6d2e33fa3dcf4290f2475455d7b923cc5c6798e40eb7e918e7",
     18: "be43b7ce3cd5249c60224ab2cdc3d835933a3c95da4f2f1fb23162d3a2a85dd1",
     19: "e13dc8789ee2b7450bb5a8f66dccb933925439eecfcb930f59677f8b7cbd6577",
+    20: "e9d9e2e74aba847cb45fa0f7ebd47217fb2bbaa908c309259f6b2dfbfa389aa5",
+    21: "9953209d36dddfec11706a5d037158fad18e6bb21ae34da3253887d355de90fc",
+    22: "2d01e8d74b13c379a0f75a645aba9dcea0e304af647b4146f3fbaf36b7f7173f",
+    23: "bf57acb99c1914b5356d0c0216b11f64133abd2803253b5b2603668e91d10be5",
+    24: "7bf9c50923b1d09d0d87ce6c1bccf04ddb35f011f0417bc797dbc3afa673ab71",
+    25: "08d376431907b9a5dcf8e662c74f6cba4a7901cb86df05f327b5a20281b62a95",
+    26: "790cdd31b8701ff9c3ed973c2960fcdc60d067f8b2c49341cecda94c9cdcb1b9",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""
 
 FOLDER = Path(migrate.__file__).parent / "migrations"
+
+
+def test_executions_of_before_get_their_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Migration 25 adds up what steps say; an unknown price stays unknown, kept results are not."""
+    path, real = tmp_path / "wfcore.db", migrate.migrations
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "migrations", lambda: [one for one in real() if one[0] < 25])
+        migrate.prepare(path)
+    spent = {
+        "e_priced": ['"0.25"', '"0.000000000001"'],
+        "e_unknown": ['"1"', "null"],
+        "e_free": ['"0"'],
+        "e_none": [],
+    }
+    with closing(sqlite3.connect(path)) as database, database:
+        for id, costs in spent.items():
+            database.execute(
+                """INSERT INTO executions (id, version, status, accepted_at, owner_id, workflow_id,
+                masked, fence, body) VALUES (?, 1, 'FAILED', 7, 'acc_1', 'wf_1', 0, 0, '{}')""",
+                (id,),
+            )
+            usages = [f'{{"cost_usd":{cost}}}' for cost in costs]
+            bodies = [f'{{"started_at":7,"usage":{usage}}}' for usage in (*usages, "null")]
+            bodies.append('{"started_at":6,"usage":{"cost_usd":"9"}}')
+            database.executemany(
+                "INSERT INTO step_results VALUES (?, ?, ?, 'null', NULL)",
+                [(id, place, body) for place, body in enumerate(bodies)],
+            )
+    migrate.prepare(path)
+    with closing(sqlite3.connect(path)) as database:
+        found = dict(database.execute("SELECT id, cost FROM executions"))
+    assert found == {
+        "e_priced": 250_000_000_001,
+        "e_unknown": -1,
+        "e_free": None,
+        "e_none": None,
+    }
 
 
 def digests() -> dict[int, str]:

@@ -4,12 +4,16 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
+from adapters_store.postgres.clock import CLOCKS
 from adapters_store.postgres.counters import PostgresCounters
 from adapters_store.postgres.store import PostgresStore
 from adapters_store.sealing import AeadSealer, new_key
+from adapters_store.sqlite.kinds import SEALED
 from postgres_server import Cluster, emptied
+from store.test_sealing import fill, seen
 from store.wire import Wire
 from wfcore.ports.counters import Counters
 from wfcore.ports.store import Store
@@ -73,6 +77,40 @@ class TestSealedPostgresStore(Handles, UnitContract, AuditContract):
     @pytest.fixture
     def sealer(self) -> Sealer | None:
         return AeadSealer([new_key()])
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+async def test_nothing_of_anybody_is_in_the_database_in_clear(database: str, sealed: bool) -> None:
+    """Every cell that may be sealed is, where there is a key; all of it is read again."""
+    sealer = AeadSealer([new_key()]) if sealed else None
+    store = await PostgresStore.open(await emptied(database), sealer=sealer)
+    await fill(store)
+    assert repr(await seen(store)).count("c4nary") >= 9
+    await store.close()
+    connection = await asyncpg.connect(database)
+    try:
+        for table, about in SEALED.items():
+            for column in about.columns:
+                cell = f"{column}::text"
+                where = f"{cell} NOT IN ('null', '{{}}')"
+                found = await connection.fetch(f"SELECT {cell} FROM {table} WHERE {where}")
+                assert found, (table, column)
+                assert {cell.startswith("~") for (cell,) in found} == {sealed}, (table, column)
+    finally:
+        await connection.close()
+
+
+async def test_each_server_has_a_clock_of_its_own(database: str) -> None:
+    """Which all stores of a process that speak to it share."""
+    stores = [await PostgresStore.open(database) for _ in "12"]
+    connection = await asyncpg.connect(database)
+    try:
+        server = await connection.fetchval("SELECT system_identifier FROM pg_control_system()")
+        assert {id(one._clock) for one in stores} == {id(CLOCKS[str(server)])}
+    finally:
+        await connection.close()
+        for one in stores:
+            await one.close()
 
 
 class TestPostgresCounters(CountersContract):

@@ -182,3 +182,15 @@ def test_the_time_is_that_of_the_database() -> None:
     clock.learn(1_000_000, 1_000_010)
     assert [clock.now(), clock.now()] == [5_000, 5_000]
     assert clock.now() == 5_000
+
+
+async def test_two_answers_that_cannot_both_be_true_forget_the_first() -> None:
+    """An answer is in whole milliseconds, so it may be as old as the rest of one, and no older."""
+    steady = 0
+    clock = DatabaseClock(lambda: steady)
+    for told in (5, 6):
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_result(told)
+        await clock.measure(lambda answer=answer: answer)  # type: ignore[misc]
+    steady = 600
+    assert clock.now() == 7

@@ -5,14 +5,15 @@ Each proof shows that it bites: a store without the lock in question is found ou
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve
 
-from adapters_store.postgres import claims, committer, groups, statements
+from adapters_store.postgres import claims, committer, counters, groups, statements
 from adapters_store.postgres.audit import link
 from adapters_store.postgres.connection import lent, rows_of
 from adapters_store.postgres.counters import PostgresCounters
@@ -116,6 +117,23 @@ async def handles(database: str) -> AsyncIterator[list[PostgresStore]]:
         await store.close()
 
 
+@pytest.mark.parametrize("lost", [0, 1], ids=["none is lost", "one is lost"])
+async def test_who_was_too_late_for_what_it_chose_asks_again(
+    handles: list[PostgresStore], monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    """Until nobody took anything of it away; then it asks no more."""
+    real, chosen = claims.PostgresClaim._taken, list[Sequence[str]]()
+
+    async def late(claim: Any, connection: Any, ids: Sequence[str]) -> Any:
+        chosen.append(ids)
+        return await real(claim, connection, ids[lost:] if len(chosen) == 1 else ids)
+
+    monkeypatch.setattr(claims.PostgresClaim, "_taken", late)
+    await keep(handles[0], *(make.execution(f"e{n}", due_at=make.NOW) for n in range(3)))
+    assert len(await handles[0].claim("w1", HOUR, Slots(9), 3)) == 3
+    assert len(chosen) == 1 + lost
+
+
 async def most_at_once(handles: list[PostgresStore]) -> int:
     """What was seen by handles that accept and work at the same time."""
     seen = await asyncio.gather(*(work(one, f"w{n}", 8) for n, one in enumerate(handles)))
@@ -204,6 +222,23 @@ async def test_processes_that_race_admit_exactly_the_limit(database: str, start:
     running = [start(COUNT, database) for _ in range(4)]
     ends = [await asyncio.to_thread(process.communicate) for process in running]
     assert sum(int(said) for said, _ in ends) == 301
+
+
+async def test_subjects_are_counted_in_one_order(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked first: machines that count the same subjects never wait in a circle."""
+    real, asked = counters.rows_of, list[list[str]]()
+
+    async def noted(connection: Any, sql: str, *values: Any) -> Any:
+        asked.append([one["who"] for one in json.loads(values[0])])
+        return await real(connection, sql, *values)
+
+    monkeypatch.setattr(counters, "rows_of", noted)
+    counting = await PostgresCounters.open(await emptied(database))
+    await asyncio.gather(*(counting.take(who, (MINUTE,), EpochMs(1)) for who in "bca"))
+    await counting.close()
+    assert asked == [["a", "b", "c"]]
 
 
 async def test_one_handle_is_elected(handles: list[PostgresStore]) -> None:

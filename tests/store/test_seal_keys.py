@@ -1,5 +1,7 @@
 """Keys as people write them, and the sealer without a store."""
 
+from pathlib import Path
+
 import pytest
 
 from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
@@ -18,6 +20,52 @@ def test_keys_are_written_as_people_write_lists() -> None:
     one, two = new_key(), new_key()
     assert list(keys_in(f"# new\n{one}, {two} {one} # old\n")) == [one, two]
     assert len({id_of(new_key()) for _ in range(50)}) == 50
+
+
+def test_a_word_that_is_no_key_is_told_by_its_place() -> None:
+    """Among several, the message counts from one."""
+    with pytest.raises(ValueError, match=r"^key 2 is none"):
+        keys_in(f"{new_key()} wfs_short")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of the sealer, which stands still; a list of one."""
+    at = [1_000.0]
+    monkeypatch.setattr("adapters_store.sealing.monotonic", lambda: at[0])
+    return at
+
+
+def test_a_new_key_in_the_file_opens_at_once_and_seals_soon(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """What another process sealed with it is read; a second later it seals here, too."""
+    file, old, fresh = tmp_path / "seal.key", new_key(), new_key()
+    file.write_text(old)
+    server, late = AeadSealer(file=file), AeadSealer(file=file)
+    (tmp_path / "new").write_text(f"{fresh} {old}")
+    (tmp_path / "new").replace(file)
+    assert server.seal("text", "here").startswith(id_of(old))
+    assert server.open(AeadSealer([fresh]).seal("text", "here"), "here") == "text"
+    assert late.keys == (id_of(fresh), id_of(old))
+    clock[0] += 1.5
+    assert server.seal("text", "here").startswith(id_of(fresh))
+
+
+def test_a_file_that_is_broken_changes_nothing_and_is_looked_at_again(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """Somebody is in the middle of writing it."""
+    file, old, fresh = tmp_path / "seal.key", new_key(), new_key()
+    file.write_text(old)
+    sealer = AeadSealer(file=file)
+    file.write_text("wfs_half")
+    clock[0] += 1.5
+    assert sealer.seal("text", "here").startswith(id_of(old))
+    file.write_text(fresh)
+    assert sealer.seal("text", "here").startswith(id_of(old))
+    clock[0] += 1.5
+    assert sealer.seal("text", "here").startswith(id_of(fresh))
 
 
 def test_the_same_text_never_looks_the_same() -> None:

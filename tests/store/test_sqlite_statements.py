@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_store.sqlite import claims, execution_rows, kinds, records
+from adapters_store.sqlite import claims, execution_rows, kinds, records, runs
 from adapters_store.sqlite.connection import Connection, connect
 from adapters_store.sqlite.migrate import prepare
-from adapters_store.sqlite.runs import approval_page, execution_page
+from adapters_store.sqlite.runs import approval_page, counts_by_status, execution_page
 from adapters_store.sqlite.statements import Writes, insert, perform, perform_together, update
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageCursor, PageRequest
-from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.ports.records import WEEK, ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
-from wfcore.time import EpochMs
+from wfcore.time import HOUR, EpochMs
 
 MANY = 5_000
 PENDING = (ExecutionStatus.PENDING,)
@@ -181,9 +181,8 @@ def test_definitions_in_use_cost_what_has_not_ended(tmp_path: Path) -> None:
     taken = []
     with closing(connect(tmp_path / "wfcore.db")) as connection:
         for many in (10, MANY):
-            writes = [
-                kinds.DEFINITIONS.put(make.snapshot("wf_1", many + n), None) for n in range(many)
-            ]
+            snapshots = (make.snapshot("wf_1", many + n) for n in range(many))
+            writes = [write for one in snapshots for write in kinds.DEFINITIONS.put(one, None)]
             for number in range(many):
                 ended = ExecutionStatus.COMPLETED if number else ExecutionStatus.RUNNING
                 run = make.execution(f"e{many}_{number}", status=ended, revision=many)
@@ -228,6 +227,57 @@ def test_lists_are_narrowed_by_indexes(
     assert steps.taken <= most
 
 
+@pytest.mark.parametrize("of", [{"owner_id": "acc_1"}, {"workflow_id": "wf_1"}])
+@pytest.mark.parametrize("source", [TriggerSource.WEBHOOK, TriggerSource.OPEN_API])
+def test_what_a_source_started_is_read_without_the_rest(
+    database: Connection, source: TriggerSource, of: dict[str, str]
+) -> None:
+    """Of a source that started none, and of one that started all: nothing reads every row."""
+    database.execute("UPDATE executions SET status = 'COMPLETED'")
+    where = ExecutionFilter(**of, sources=(source,))
+    asked = counts_by_status(where, 10)
+    steps = Steps(database)
+    found = dict(database.execute(asked.sql, asked.values).fetchall())
+    assert found["COMPLETED"] == (10 if source is TriggerSource.OPEN_API else 0)
+    assert steps.taken <= 2_000
+    page = execution_page(where, PageRequest(size=5, after=PageCursor(NOW + 1, "")))
+    steps = Steps(database)
+    database.execute(page.sql, page.values).fetchall()
+    assert steps.taken <= 2_000
+
+
+def test_a_search_from_a_day_on_reads_no_further(
+    database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest so many are searched, and not more of them if a list begins at some day."""
+    monkeypatch.setattr(runs, "SEARCHED", 100)
+    database.execute("UPDATE executions SET accepted_at = ? + rowid - 1", (NOW,))
+    taken = []
+    for since in (None, EpochMs(NOW + 5), EpochMs(NOW + MANY - 50)):
+        where = ExecutionFilter("acc_1", since=since, id_end="zzzz")
+        page = execution_page(where, PageRequest(size=5, after=PageCursor(NOW + MANY, "")))
+        steps = Steps(database, each=10)
+        assert not database.execute(page.sql, page.values).fetchall()
+        taken.append(steps.taken)
+    assert max(taken) <= taken[0] + 100
+
+
+def test_costs_are_found_without_what_cost_nothing(database: Connection) -> None:
+    """Executions of a week that called no model are not looked at, nor those of other weeks."""
+    database.execute("INSERT INTO workflows VALUES ('wf_1', 'acc_1', 'a', 1, '{}')")
+    taken = []
+    for sql in ("status = 'FAILED'", "cost = 5 WHERE rowid = 1", f"accepted_at = {NOW - WEEK}"):
+        database.execute(f"UPDATE executions SET {sql}")
+        asked = records.activity_of(["wf_1"], "acc_1", EpochMs(NOW + HOUR))
+        steps = Steps(database, each=10)
+        found = [row for row in database.execute(asked.sql, asked.values) if row[1] == "cost"]
+        taken.append(steps.taken)
+    assert max(taken) <= min(taken) + 200
+    plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {asked.sql}", asked.values)]
+    assert any("COVERING INDEX executions_costs" in line for line in plan), plan
+    assert found
+
+
 @pytest.mark.parametrize(
     "where",
     [
@@ -257,7 +307,7 @@ def test_what_waits_for_somebody_is_found_among_what_is_open(database: Connectio
         open_ones = number % 500 == 0
         status = ApprovalStatus.PENDING if open_ones else ApprovalStatus.APPROVED
         made = make.approval(f"a{number}", execution_id=f"e{number}", status=status)
-        perform(database.cursor(), [kinds.APPROVALS.put(made, None)])
+        perform(database.cursor(), kinds.APPROVALS.put(made, None))
     database.execute("COMMIT")
     for where in (
         ApprovalFilter("acc_1", "a@example.org", waiting=True),

@@ -16,6 +16,7 @@ from wfcore.errors import Unreadable
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Artifact, Callback, Execution, Replay
+from wfcore.model.node import Node
 from wfcore.model.notice import Notice
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Timer, Trigger
@@ -54,6 +55,7 @@ GET: Mapping[str, Look] = {
     "artifacts": lambda view: view.get(Artifact, "one"),
     "callbacks": lambda view: view.get(Callback, "one"),
     "notices": lambda view: view.get(Notice, "one"),
+    "nodes": lambda view: view.get(Node, "one"),
     "webhooks": lambda view: view.get(Webhook, "one"),
     "triggers": lambda view: view.get(Trigger, "one"),
     "timers": lambda view: view.get(Timer, "one"),
@@ -75,6 +77,7 @@ LISTS: Mapping[str, tuple[Look, ...]] = {
     "artifacts": (lambda view: view.artifacts.of_execution("exec_1"),),
     "callbacks": (lambda view: view.callbacks.due(1),),
     "notices": (lambda view: view.notices.due(1), lambda view: view.notices.list((), PAGE)),
+    "nodes": (lambda view: view.nodes.list(),),
     "executions": (lambda view: view.executions.list(ExecutionFilter(), PAGE),),
     "timers": (lambda view: view.timers.due(LATE, 1),),
     "triggers": (
@@ -104,6 +107,7 @@ def records(name: str) -> list[Any]:
         make.artifact(name),
         make.callback(name),
         make.notice(name),
+        make.node(name),
         make.webhook(name),
         make.trigger(name),
         Timer(name, "trg_1", NOW),

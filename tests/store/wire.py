@@ -12,13 +12,14 @@ SOCKET = ".s.PGSQL.5432"
 class Wire:
     """
     Forwards a Unix socket in *folder* to the server's. `loses`: an answer that contains it is cut
-    off, with its connection.
+    off, with its connection, when `spares` such answers have come through.
     """
 
     server: Path
     folder: Path
     loses: bytes | None = None
     lost: int = 0
+    spares: int = 0
     _listener: asyncio.Server | None = None
     _writers: set[asyncio.StreamWriter] = field(factory=set)
     _tasks: set["asyncio.Task[None]"] = field(factory=set)
@@ -57,8 +58,10 @@ class Wire:
         try:
             while data := await source.read(1 << 16):
                 if answers and self.loses is not None and self.loses in data:
-                    self.lost += 1
-                    break
+                    if not self.spares:
+                        self.lost += 1
+                        break
+                    self.spares -= 1
                 target.write(data)
                 await target.drain()
         except OSError:

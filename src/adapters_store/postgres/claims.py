@@ -21,6 +21,7 @@ from attrs import frozen
 
 from adapters_store.postgres.connection import Connection, Pool, lent, rows_of
 from adapters_store.postgres.groups import admit_waiting
+from adapters_store.postgres.queries import DOABLE
 from adapters_store.sqlite.execution_rows import COLUMNS, WHOLE
 from adapters_store.sqlite.kinds import Row
 from adapters_store.sqlite.runs import CLAIMABLE
@@ -29,12 +30,12 @@ from wfcore.time import DurationMs, EpochMs
 
 TRIES = 5
 GROUPS_IN_A_CLAIM = 200
-DOABLE = "capabilities::jsonb <@ to_jsonb(?5::text[])"
 
 
 @cache
 def _question(named: bool, narrowed: bool) -> str:
-    wanted = f"{CLAIMABLE} AND {DOABLE}" if narrowed else f"{CLAIMABLE} AND ?5::text[] IS NULL"
+    doable = DOABLE.replace("?", "?5")
+    wanted = f"{CLAIMABLE} AND {doable}" if narrowed else f"{CLAIMABLE} AND ?5::text[] IS NULL"
     first, table = "", "executions"
     if named:
         first = f"""named AS MATERIALIZED (SELECT id, owner_id, due_at FROM executions

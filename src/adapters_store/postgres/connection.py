@@ -121,20 +121,21 @@ def location_of(url: str) -> str:
     return re.sub(r"(?<=[?&])(password|sslpassword)=[^&]*", r"\1=***", _PASSWORD.sub("//\\1@", url))
 
 
-_PASSWORD = re.compile(r"//([^:@/]*):[^@/]*@")
+_PASSWORD = re.compile(r"//([^:@/]*):[^/?#]*@")
 
 
 @cache
 def numbered(sql: str) -> str:
     """
     A statement that SQLite takes as well, in the form that the server knows: `$1`, `$2`, … for its
-    question marks, and the name of the one function that has another.
+    question marks, the name of the one function that has another, and no hint at an index.
     """
     marks = count(1)
-    text = _MARK.sub(lambda found: f"${found[1] or next(marks)}", sql)
+    text = _HINT.sub("", _MARK.sub(lambda found: f"${found[1] or next(marks)}", sql))
     return text.replace("group_concat(", "string_agg(").replace(" IN ()", " IN (NULL)")
 
 
+_HINT = re.compile(r" INDEXED BY \w+")
 _MARK = re.compile(r"\?(\d*)")
 
 

@@ -16,7 +16,7 @@ from attrs import define, field
 from adapters_store.postgres.connection import Pool, close_pool, lent, open_pool, rows_of
 from wfcore.errors import StoreClosed
 from wfcore.ports.counters import Taken, Window
-from wfcore.rules.auth.rate_limit import full_of
+from wfcore.rules.auth.rate_limit import KEPT_LONGER, full_of
 from wfcore.time import EpochMs
 
 CONNECTIONS = 2
@@ -27,9 +27,12 @@ TAKE = """SELECT t.taken, t.counts FROM json_to_recordset(?::json) AS a (
         wanted bigint, used_at bigint, place bigint),
     LATERAL wfcore_take(a.who, a.kinds, a.starts, a.stops, a.limits, a.wanted, a.used_at) t
     ORDER BY a.place"""
+LOOK = """SELECT kind, begins, sum(admitted)::bigint FROM quotas
+    WHERE subject = ? AND begins = ANY(?::bigint[]) GROUP BY kind, begins"""
 LAST_USED = "SELECT max(last_at) FROM quotas WHERE subject = ? AND last_at > 0"
 TRIM = """DELETE FROM quotas WHERE (subject, kind, begins) IN (
-    SELECT subject, kind, begins FROM quotas WHERE ends < ? LIMIT ? FOR UPDATE SKIP LOCKED)
+    SELECT subject, kind, begins FROM quotas
+    WHERE ends < ? AND (kind <> 'day' OR ends < ?) LIMIT ? FOR UPDATE SKIP LOCKED)
     RETURNING 1"""
 
 Group = tuple[str, tuple[Window, ...]]
@@ -96,6 +99,13 @@ class PostgresCounters:
                 else:
                     answer.set_result(Taken(full_of(windows, counts), tuple(counts)))
 
+    async def look(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
+        """What each window has admitted. Raises `StoreUnavailable`."""
+        async with lent(self.pool) as connection:
+            found = await rows_of(connection, LOOK, subject, [one.start for one in windows])
+        counts = {(kind, begins): admitted for kind, begins, admitted in found}
+        return tuple(counts.get((one.kind, one.start), 0) for one in windows)
+
     async def last_used(self, subject: str) -> EpochMs | None:
         """When *subject* was last admitted."""
         async with lent(self.pool) as connection:
@@ -103,10 +113,10 @@ class PostgresCounters:
 
     async def trim(self, before: EpochMs) -> None:
         """Delete windows that ended before *before*. Raises `StoreUnavailable`."""
-        gone = TRIMMED_AT_ONCE
+        gone, long_before = TRIMMED_AT_ONCE, before - KEPT_LONGER["day"]
         while gone == TRIMMED_AT_ONCE:
             async with lent(self.pool) as connection:
-                gone = len(await rows_of(connection, TRIM, before, TRIMMED_AT_ONCE))
+                gone = len(await rows_of(connection, TRIM, before, long_before, TRIMMED_AT_ONCE))
 
     async def close(self) -> None:
         """Count what was requested, then close the connections."""

@@ -6,7 +6,7 @@ Everything else is one story: kinds, lists and look-ups are those of `adapters_s
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
@@ -22,6 +22,8 @@ from wfcore.model.webhook import Delivery, Tally
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.rules.limits import DELIVERIES_KEPT
 
+DOABLE = "capabilities::jsonb <@ to_jsonb(?::text[])"
+"""Whether a worker with these words is able to run it."""
 OPEN = "status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 
 OWN: Mapping[type[Any], Kind[Any]] = {
@@ -31,11 +33,11 @@ OWN: Mapping[type[Any], Kind[Any]] = {
 }
 """How each kind of record is stored here: what SQLite finds in a body is a column."""
 
-BORN = insert("executions", (*SHAPES[INSERT].columns, "revision", "capabilities"))
+BORN = insert("executions", (*SHAPES[INSERT].columns, "revision"))
 """A new execution."""
 
 
-def _fetch(fetch: Fetch[Any]) -> Fetch[Any]:
+def _fetch(fetch: Fetch[Any], whole: str = "body") -> Fetch[Any]:
     """With a *probe*, another value is the version that is known; if it is, nothing else comes."""
     if fetch.probe is None:
         return fetch
@@ -44,14 +46,14 @@ def _fetch(fetch: Fetch[Any]) -> Fetch[Any]:
         text = f"""SELECT r.version, x.* FROM executions r
             LEFT JOIN LATERAL (SELECT {rest}) x ON r.version <> ?2 WHERE r.id = ?1"""
     else:
-        text = f"""SELECT version, CASE WHEN version <> ?2 THEN body END
+        text = f"""SELECT version, CASE WHEN version <> ?2 THEN {whole} END
             FROM {fetch.table} WHERE id = ?1"""
     return evolve(fetch, fetch=text)
 
 
 FETCHES: Mapping[type[Any], Fetch[Any]] = {
     Execution: _fetch(FETCH),
-    **{type: _fetch(kind.one) for type, kind in OWN.items()},
+    **{type: _fetch(kind.one, kind.whole) for type, kind in OWN.items()},
 }
 
 IN_USE = f"""
@@ -101,3 +103,6 @@ class PostgresExecutions(runs.Executions):
         where = f"""r.worker IS NOT NULL AND r.{OPEN}
             AND coalesce(r.lease_until, 0) < wfcore_now() ORDER BY r.id"""
         return await self._some(where, limit)
+
+    def _doable(self, able: Collection[str]) -> tuple[str, Any]:
+        return DOABLE, list(able)

@@ -13,33 +13,26 @@ Nothing is kept of rows that a unit reads behind its own writes: they may be rol
 """
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from attrs import define, field
 
 from adapters_store.postgres.connection import Pool, lent, rows_of
-from adapters_store.sqlite.kinds import Cells, Decode, Fetch, Key, Row, cost_of
+from adapters_store.sqlite.kinds import Fetch, Key, Row
 from adapters_store.sqlite.queries import Query
-from adapters_store.sqlite.read_cache import ENTRY_BYTES, Cache, Known
-from wfcore.errors import Unreadable
-from wfcore.ports.system import Sealer
+from adapters_store.sqlite.read_cache import Decoder, Known
 
 R = TypeVar("R")
-log = logging.getLogger("wfcore.store")
 
 CHANGES = "SELECT number FROM changes"
 
 
 @define(eq=False)
-class PostgresReads:
-    """All reads of one store. `unreadable`: what could not be read, and the type of the error."""
+class PostgresReads(Decoder):
+    """All reads of one store."""
 
-    pool: Pool
-    cache: Cache
-    sealer: Sealer | None = None
-    unreadable: dict[tuple[str, str], str] = field(factory=dict)
+    pool: Pool = field(kw_only=True)
     _asking: "asyncio.Task[int] | None" = None
 
     async def rows(self, query: Query) -> list[Row]:
@@ -85,31 +78,6 @@ class PostgresReads:
         await asyncio.sleep(0)  # who asks in this turn of the loop is answered together
         self._asking = None
         return int((await self._fetch(CHANGES))[0][0])
-
-    def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
-        """The record in *row*, remembered under *key*."""
-        cells = Cells(self.sealer, fetch.table, key)
-        record = self.read(fetch.table, fetch.decode, row, key, cells)
-        texts = [text for text in row if isinstance(text, str)]
-        compared = None if fetch.probe else row
-        size = ENTRY_BYTES + cells.cost + sum(map(cost_of, texts))
-        size += sum(map(len, texts)) if compared else 0
-        self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
-        return record
-
-    def read(
-        self, table: str, decode: Decode[R], row: Row, key: Key, cells: Cells | None = None
-    ) -> R:
-        """The record in *row*. Raises `Unreadable`, and names the record in the log."""
-        try:
-            return decode(row, cells or Cells(self.sealer, table, key))
-        except Exception as error:  # whatever a broken record raises
-            id, kind = "/".join(map(str, key)), type(error).__name__
-            if cells or (table, id) not in self.unreadable:
-                about = {"kind": table, "id": id, "error": kind}
-                log.error("a record cannot be read", extra=about)
-            self.unreadable[table, id] = kind
-            raise Unreadable(table, id) from None
 
     def stored(self, kept: Mapping[tuple[str, Key], Any]) -> None:
         """A unit has stored these: the next read compares their versions with what is known."""

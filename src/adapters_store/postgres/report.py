@@ -24,8 +24,11 @@ class Report:
     cure: str | None
 
 
-async def report(store: PostgresStore, wall: EpochMs) -> Report:
-    """*wall*: what the clock of this machine says. Raises `StoreUnavailable`."""
+async def report(store: PostgresStore, wall: EpochMs, direct: bool = False) -> Report:
+    """
+    *wall*: what the clock of this machine says. *direct*: hints are listened to at a URL of their
+    own. Raises `StoreUnavailable`.
+    """
     await store.ping()
     async with lent(store.pool) as connection:
         version, number, sync, fsync, pid = (await rows_of(connection, ABOUT))[0]
@@ -36,7 +39,10 @@ async def report(store: PostgresStore, wall: EpochMs) -> Report:
         f"{'behind a pooler' if pooled else 'connected directly'}; "
         f"this machine's clock is {ahead / 1_000:+.1f} s from its"
     )
-    return Report(detail, _cure(number, sync, fsync, ahead))
+    cure = _cure(number, sync, fsync, ahead)
+    if cure is None and pooled and not direct:
+        cure = "set WFCORE_STORE_DIRECT to a URL past the pooler: hints of others may not come"
+    return Report(detail, cure)
 
 
 def _cure(number: int, sync: str, fsync: str, ahead: int) -> str | None:

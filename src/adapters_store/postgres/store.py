@@ -25,11 +25,11 @@ from adapters_store.postgres.connection import (
     rows_of,
 )
 from adapters_store.postgres.migrate import prepare, require_keys
+from adapters_store.postgres.moving import require_here
 from adapters_store.postgres.queries import FETCHES
 from adapters_store.postgres.reads import PostgresReads
 from adapters_store.postgres.statements import Statements
-from adapters_store.postgres.unit import PostgresUnit
-from adapters_store.postgres.unit_of_work import PostgresUnitOfWork
+from adapters_store.postgres.unit_of_work import PostgresUnit, PostgresUnitOfWork
 from adapters_store.sqlite.claims import OLD
 from adapters_store.sqlite.read_cache import Cache
 from wfcore.errors import StoreUnavailable, Unreadable
@@ -72,7 +72,7 @@ class PostgresStore:
     ) -> None:
         self.pool, self.location, self.sealer = pool, location, sealer
         self._clock, self._name = clock, uuid4().hex
-        self._reads = PostgresReads(pool, Cache(cache_bytes), sealer)
+        self._reads = PostgresReads(Cache(cache_bytes), sealer, pool=pool)
         self._writer = Committer(pool, statements, self._reads.stored)
 
     @classmethod
@@ -90,6 +90,7 @@ class PostgresStore:
         try:
             await prepare(pool, location)
             async with lent(pool) as connection:
+                await require_here(connection, location)
                 await require_keys(connection, location, sealer)
                 statements = await Statements.of(connection)
                 server = str(
@@ -183,6 +184,12 @@ class PostgresStore:
             for sql, at in zip(OLD, before, strict=True):
                 gone += len(await rows_of(connection, f"{sql} RETURNING 1", at, limit - gone))
         return gone
+
+    async def gauges(self) -> Mapping[str, float]:
+        """For metrics: the size of the database, and what the cache holds."""
+        async with lent(self.pool) as connection:
+            size = await connection.fetchval("SELECT pg_database_size(current_database())")
+        return {"wfcore_store_size_bytes": float(size), **self._reads.cache.gauges()}
 
     async def release(self, limit: int) -> int:
         """The server's own vacuum does that."""

@@ -1,19 +1,42 @@
 """
-Where a unit reads and collects its writes, before `Committer.commit` carries them to the server.
+The unit of work: what this database reads and writes in other words than SQLite.
 
-A record that the unit has put is read from here. A list over tables that the unit has changed is
-read in a transaction that carries out the unit's writes, and is rolled back.
+Writes are collected until `Committer.commit` carries them to the server. A record that the unit has
+put is read from here. A list over tables that the unit has changed is read in a transaction that
+carries out the unit's writes, and is rolled back.
 """
+
+from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
-from adapters_store.postgres.audit import link
+from adapters_store.postgres import groups, queries
+from adapters_store.postgres.audit import PostgresAudit, link
 from adapters_store.postgres.committer import Committer
 from adapters_store.postgres.connection import lent, rows_of
+from adapters_store.postgres.queries import BORN, FETCHES, OWN
 from adapters_store.postgres.statements import Lock, UnitWrites, perform
-from adapters_store.sqlite import unit_of_work
-from adapters_store.sqlite.kinds import Row
+from adapters_store.sqlite import execution_rows, unit_of_work
+from adapters_store.sqlite.concurrency import HAS_ROOM
+from adapters_store.sqlite.kinds import REPLAYS, TABLE_OF, Fetch, Row, sealed
 from adapters_store.sqlite.queries import Query
+from adapters_store.sqlite.records import REPLACE_REPLAY
+from adapters_store.sqlite.runs import FORGET_APPROVERS
+from adapters_store.sqlite.statements import Write, insert
+from adapters_store.sqlite.store import SqliteUnit
+from wfcore.model.approval import Approval
+from wfcore.model.event import AuditEntry, Event
+from wfcore.model.execution import Execution, Replay
+from wfcore.ports.records import KIND_OF
+from wfcore.ports.store import queries as asked
+from wfcore.rules.audit.chain import entry_text
+from wfcore.rules.auth.access import named
+
+R = TypeVar("R")
+
+ADD_APPROVER = insert("approval_approvers", ("approver", "approval_id"))
+REQUIRE_ABANDONED = """SELECT 1 FROM executions
+    WHERE id = ? AND worker = ? AND coalesce(lease_until, 0) < wfcore_now() FOR UPDATE"""
 
 
 @define(eq=False)
@@ -56,3 +79,88 @@ class PostgresUnitOfWork(unit_of_work.UnitOfWork):
         self.writes, self.pending = [], {}
         self.locks, self.audit = set(), []
         self.changed.clear()
+
+
+class PostgresUnit(SqliteUnit):
+    """One unit of work; also serves as a view if nobody commits it."""
+
+    __slots__ = ()
+    _unit: PostgresUnitOfWork
+
+    definitions = asked(queries.PostgresDefinitions)
+    sessions = asked(queries.PostgresSessions)
+    webhooks = asked(queries.PostgresWebhooks)
+    executions = asked(queries.PostgresExecutions)
+    audit = asked(PostgresAudit)
+
+    async def get(self, kind: type[R], *key: str | int) -> R | None:
+        return await self._unit.one(cast("Fetch[R]", FETCHES[kind]), key)
+
+    def put(self, record: Any) -> None:
+        """Compare the version and set."""
+        unit = self._unit
+        if isinstance(record, Execution):
+            _put_execution(unit, record)
+            return
+        unit.put(OWN[type(record)], record)
+        if isinstance(record, Approval):
+            _name_approvers(unit, record)
+        if isinstance(record, Replay) and not record.version:
+            [(_, values, stale)] = REPLAYS.put(record, unit.sealer)
+            unit.writes[-1] = (REPLACE_REPLAY, values, stale)
+
+    def delete(self, record: Any) -> None:
+        """Compare the version and delete, with what it owns."""
+        unit = self._unit
+        kind = OWN[type(record)]
+        sql, values, stale = kind.drop(record)
+        unit.delete(kind, kind.key_of(record), (f"{sql} RETURNING 1", values, stale))
+        for owned, owner in KIND_OF[type(record)].owns:
+            table = TABLE_OF[owned]
+            unit.write(table, (f"DELETE FROM {table} WHERE {owner} = ?", (record.id,), None))  # noqa: S608
+
+    def append(self, entry: Event | AuditEntry, record: str | None = None) -> None:
+        """Add an entry to its log; the audit log comes last, whatever else is collected."""
+        unit = self._unit
+        if not isinstance(entry, AuditEntry):
+            super().append(entry)
+            return
+        if record is not None:
+            record = sealed(unit.sealer, record, "audit", "record", entry.id)
+        unit.audit.append((entry_text(entry), record))
+        unit.changed.add("audit")
+
+    def require_abandoned(self, record: Execution) -> None:
+        values = (record.id, record.worker)
+        self._unit.write("executions", (REQUIRE_ABANDONED, values, ("executions", record.id)))
+
+    def limit_group(self, workflow_id: str, at_once: int | None) -> None:
+        self._unit.locks.add(groups.limit_lock(workflow_id, shared=False))
+        super().limit_group(workflow_id, at_once)
+
+    def require_room(self, group: str, at_once: int) -> None:
+        self._unit.locks.add(groups.lock(group))
+        write = (HAS_ROOM, (group, at_once), ("concurrency group", group))
+        self._unit.write("executions", write)
+
+
+def _put_execution(unit: PostgresUnitOfWork, record: Execution) -> None:
+    first = len(unit.writes)
+    execution_rows.put(unit, record)
+    if unit.writes[-1][0] == execution_rows.MARK_BUSY_GROUP:
+        unit.locks |= groups.locks(record)
+    unit.writes[first:] = [_translated(write, record) for write in unit.writes[first:]]
+
+
+def _translated(write: Write, record: Execution) -> Write:
+    sql, values, stale = write
+    if sql == execution_rows.INSERT:
+        return BORN, (*values, record.revision), stale
+    return groups.TRANSLATED.get(sql, sql), values, stale
+
+
+def _name_approvers(unit: PostgresUnitOfWork, record: Approval) -> None:
+    if record.version:
+        unit.write("approval_approvers", (FORGET_APPROVERS, (record.id,), None))
+    for name in named(record):
+        unit.write("approval_approvers", (ADD_APPROVER, (name, record.id), None))

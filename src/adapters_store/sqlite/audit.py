@@ -6,6 +6,7 @@ order of the chain. The table contains the texts as they were hashed; SQLite com
 columns from them, so these cannot differ.
 """
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import takewhile
@@ -32,6 +33,7 @@ START = "UPDATE audit_chain SET start_number = ?, start_hash = ?"
 OLDEST = "SELECT number, hash, at FROM audit ORDER BY number LIMIT ?"
 DELETE = "DELETE FROM audit WHERE number <= ?"
 
+NEWEST = "SELECT number, body, id FROM audit WHERE number < ? ORDER BY number DESC LIMIT ?"
 CHAINED = "SELECT number, previous, hash, body, record, id FROM audit"
 
 
@@ -105,6 +107,11 @@ class Audit:
             rows = query(NEXT, since, after_id, limit, tables="audit")
         found = await self.unit.rows(rows)
         return self.unit.readable("audit", lambda row, _: read(row[1:]), found)
+
+    async def newest(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
+        above = sys.maxsize if before is None else before
+        found = await self.unit.rows(query(NEWEST, above, limit, tables="audit"))
+        return self.unit.readable("audit", lambda row, _: (row[0], read_entry(row[1])), found)
 
     async def chain(self) -> AuditChain:
         found = await self.unit.rows(query(CHAIN, tables="audit audit_chain"))

@@ -37,15 +37,12 @@ from adapters_store.sqlite.concurrency import admit_waiting
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text, text_or_bytes
 from adapters_store.sqlite.execution_rows import SELECT
 from adapters_store.sqlite.kinds import Row, text_of
-from adapters_store.sqlite.runs import CLAIMABLE
+from adapters_store.sqlite.runs import CLAIMABLE, DOABLE
 from wfcore.ports.store import Slots
 from wfcore.time import EpochMs
 
 HELD = "SELECT owner_id, count(*) FROM executions WHERE worker = ? GROUP BY owner_id"
 
-DOABLE = """NOT EXISTS (SELECT 1
-    FROM json_each(CASE WHEN json_valid(body) THEN body END, '$.capabilities')
-    WHERE value NOT IN (SELECT value FROM json_each(:able)))"""
 NAMED = """named AS MATERIALIZED (SELECT id, owner_id, due_at FROM executions
     WHERE id IN (SELECT value FROM json_each(:ids)) AND +({wanted}))"""
 """The sign keeps it to the index of ids: it looks at as many rows as there are ids."""
@@ -62,7 +59,8 @@ def _questions(named: bool, narrowed: bool) -> tuple[str, str]:
     can be claimed, among *named* ones, among what a worker is able to do (*narrowed*). The first
     takes one index step per account, however many executions of one account wait.
     """
-    wanted = f"{CLAIMABLE} AND {DOABLE}" if narrowed else CLAIMABLE
+    doable = DOABLE.replace("?", ":able")
+    wanted = f"{CLAIMABLE} AND {doable}" if narrowed else CLAIMABLE
     first, table = (NAMED.format(wanted=wanted), "named") if named else ("", "executions")
     wanted = "1 = 1" if named else wanted
     waiting = f"""

@@ -16,6 +16,7 @@ without a flush: a database that knows less than the note has lost commits;
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from wfcore.errors import StoreRefused
@@ -89,3 +90,12 @@ def _state(path: Path) -> str:
 
 def beside(path: Path, tail: str) -> Path:
     return path.with_name(path.name + tail)
+
+
+def size_of(path: Path) -> int:
+    """Bytes of the database and of its log, if there is one."""
+    size = 0
+    for file in (path, beside(path, "-wal")):
+        with suppress(FileNotFoundError):
+            size += file.stat().st_size
+    return size

@@ -27,6 +27,7 @@ from adapters_store.sqlite.statements import Size, Write, insert, update
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolve
 from wfcore.ports.system import Sealer
+from wfcore.rules.execution.budget import ended_cost
 from wfcore.wire.records import reader_of, writer_of
 
 _steps = """(SELECT group_concat('[' || s.position || ',' || {cells} || ']', ',')
@@ -56,11 +57,11 @@ SELECT += " FROM executions r WHERE "
 
 _PLACE = ("status", "completed_at", "due_at", "worker", "owner_id", "workflow_id", "accepted_at")
 _HEAD = ("fence", "version", "body", "callback_url", "output")
-_BORN = ("lane", "trigger_source", "redrive_of")
-INSERT = insert("executions", (*_PLACE, "masked", *_HEAD, "id", *_BORN))
+_BORN = ("lane", "trigger_source", "redrive_of", "capabilities")
+INSERT = insert("executions", (*_PLACE, "masked", "cost", *_HEAD, "id", *_BORN))
 MOVE = update(
     "executions",
-    (*_PLACE, "masked", *_HEAD),
+    (*_PLACE, "masked", "cost", *_HEAD),
     ("id", "version"),
     lease_until="CASE WHEN executions.worker = {worker} THEN lease_until END",
 )
@@ -215,13 +216,16 @@ def _head(
     )
     last = (run.fence, run.version + 1, body, *cells, run.id)
     stale = ("executions", run.id)
-    if run.version and base is not None and _place(base) == _place(run):
+    ended = run.status in _ENDED  # what is recorded later changes the cost
+    if run.version and base is not None and not ended and _place(base) == _place(run):
         return STAY, (*last, run.version), stale
     status, *place, secrets = _place(run)
-    values = (status.value, *place, 1 if secrets else 0, *last)
+    cost = ended_cost(run) if ended else None
+    values = (status.value, *place, 1 if secrets else 0, cost, *last)
     if run.version:
         return MOVE, (*values, run.version), stale
-    return INSERT, (*values, run.concurrency_group, run.trigger_source.value, run.redrive_of), stale
+    born = run.concurrency_group, run.trigger_source.value, run.redrive_of
+    return INSERT, (*values, *born, text_of(list(run.capabilities))), stale
 
 
 def _group_writes(run: Execution) -> Iterator[Write]:

@@ -43,6 +43,7 @@ BELONGS = (
     ("callbacks", "id", "executions"),
     ("notices", "execution_id", "executions"),
     ("approval_approvers", "approval_id", "approvals"),
+    ("approval_details", "id", "approvals"),
     ("api_keys", "account_id", "accounts"),
     ("workflows", "owner_id", "accounts"),
     ("shares", "workflow_id", "workflows"),
@@ -81,7 +82,7 @@ class Table:
 
 def _of_kind(kind: Kind[Any]) -> Table:
     key = ", ".join(kind.key)
-    sql = f"SELECT {key}, version, body FROM {kind.table} WHERE {{}} ORDER BY {key} LIMIT ?"
+    sql = f"SELECT {key}, version, {kind.whole} FROM {kind.table} WHERE {{}} ORDER BY {key} LIMIT ?"
     return Table(kind.table, kind.key, sql, kind.decode)
 
 
@@ -116,10 +117,10 @@ TABLES = (
 )
 
 
-def check(path: Path, artifacts: Path, sealer: Sealer | None = None) -> Iterator[Told]:
+def check(path: Path, artifacts: Path | None, sealer: Sealer | None = None) -> Iterator[Told]:
     """
-    Check the database *path* and the folder of *artifacts*; yields findings as they are found.
-    *sealer* opens sealed cells.
+    Check the database *path* and the folder of *artifacts*, if they are in one; yields findings as
+    they are found. *sealer* opens sealed cells.
 
     Raises `StoreRefused` if the file cannot be read as a database of this schema at all,
     `StoreUnavailable`.
@@ -131,7 +132,8 @@ def check(path: Path, artifacts: Path, sealer: Sealer | None = None) -> Iterator
             raise StoreRefused(f"{path} has schema {schema}, not {newest}; start the server once")
         for parts in (_pages, _foreign_rows, partial(_records, sealer=sealer)):
             yield from _guarded(parts(connection))
-        yield from _guarded(_artifacts(connection, artifacts))
+        if artifacts is not None:
+            yield from _guarded(_artifacts(connection, artifacts))
 
 
 def check_counters(path: Path) -> Iterator[Told]:

@@ -21,17 +21,19 @@ from attrs import define, evolve, frozen
 from adapters_store.sqlite.connection import Cursor
 from adapters_store.sqlite.statements import Values, Write, insert, update
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
-from wfcore.model.approval import Approval
+from wfcore.model.approval import Approval, ApprovalHead
 from wfcore.model.event import AuditChain, ChainPoint
 from wfcore.model.execution import Artifact, Callback, Replay
+from wfcore.model.node import Node
 from wfcore.model.notice import Notice
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import KIND_OF
 from wfcore.ports.system import Sealer
-from wfcore.rules.approval.machine import next_reminder
+from wfcore.rules.approval.machine import accounts_of, next_reminder
 from wfcore.rules.audit.chain import extended
+from wfcore.rules.auth.access import idle
 from wfcore.wire.records import reader_of, writer_of
 
 
@@ -93,6 +95,7 @@ SEALED: Mapping[str, SealedTable] = {
     "accounts": SealedTable(),
     "api_keys": SealedTable(),
     "approvals": SealedTable(),
+    "approval_details": SealedTable(),
     "audit": SealedTable(("record",)),
     "callbacks": SealedTable(),
     "definitions": SealedTable(key=("workflow_id", "revision")),
@@ -179,6 +182,11 @@ class Kind(Generic[R]):
     that are not fields. *probed*, *watched* and *immutable*: see `Fetch`.
     """
 
+    whole = "body"
+    """What is selected for `decode`, beside the version."""
+    apart: tuple[str, ...] = ()
+    """Other tables that this is taken from."""
+
     def __init__(
         self,
         table: str,
@@ -191,6 +199,7 @@ class Kind(Generic[R]):
     ) -> None:
         key = KIND_OF[type].key
         self.table, self.type, self.key, self.columns = table, type, key, columns
+        self.tables = " ".join((table, *self.apart))
         self._values = values or {}
         self._encode = writer_of(type, ["version"])
         self._structure = reader_of(type)
@@ -199,7 +208,7 @@ class Kind(Generic[R]):
         self.insert = insert(table, names)
         self.update = update(table, names[len(key) :], (*key, "version"))
         self.delete = f"DELETE FROM {table} WHERE {found}"
-        fetch = f"SELECT version, body FROM {table} WHERE {found}"
+        fetch = f"SELECT version, {self.whole} FROM {table} WHERE {found}"
         probe = f"SELECT version FROM {table} WHERE {found}" if probed else None
         self.one = Fetch(table, fetch, self.decode, probe, watched, immutable)
 
@@ -212,17 +221,21 @@ class Kind(Generic[R]):
         return cast("R", evolve(cast("Any", record), version=cast("Any", record).version + 1))
 
     def decode(self, row: Row, cells: Cells) -> R:
-        """A record from `version, body`."""
-        data = value_of(cells.opened(row[1], "body"))
-        data["version"] = row[0]
-        return self._structure(data)
+        """A record from `version` and `whole`."""
+        return self._made(row, value_of(cells.opened(row[1], "body")))
 
-    def put(self, record: R, sealer: Sealer | None) -> Write:
-        """The write that compares the version and sets."""
+    def _made(self, row: Row, data: dict[str, Any]) -> R:
+        return self._structure({**data, "version": row[0]})
+
+    def put(self, record: R, sealer: Sealer | None) -> list[Write]:
+        """The writes that compare the version and set, of which the first does so."""
+        return [self._put(record, self._encode(record), sealer)]
+
+    def _put(self, record: R, data: Mapping[str, Any], sealer: Sealer | None) -> Write:
         key = self.key_of(record)
         version = cast("Any", record).version
         values = tuple(self._value(record, name) for name in self.columns)
-        body = sealed(sealer, text_of(self._encode(record)), self.table, "body", *key)
+        body = sealed(sealer, text_of(data), self.table, "body", *key)
         values = (*values, version + 1, body)
         stale = (self.table, str(key[-1]))
         if version == 0:
@@ -241,6 +254,51 @@ class Kind(Generic[R]):
         return sql, (*key, cast("Any", record).version), (self.table, str(key[-1]))
 
 
+class ApprovalKind(Kind[Approval]):
+    """
+    Approvals: the body is that of the head, so that lists read no rows, and what the head is
+    without is a row of `approval_details`. Decision 195. An approval that was stored before there
+    were details has a body of all of it until its next change.
+    """
+
+    whole = """body || coalesce('\n' ||
+        (SELECT d.body FROM approval_details d WHERE d.id = approvals.id), '')"""
+    """No cell has a line break: what is sealed is base64, and what is not is compact JSON."""
+    apart = ("approval_details",)
+    _DETAILS = ("groups", "history", "attachments", "fields", "answers")
+    _PUT = insert(
+        "approval_details", ("id", "body"), " ON CONFLICT (id) DO UPDATE SET body = excluded.body"
+    )
+
+    def decode(self, row: Row, cells: Cells) -> Approval:
+        head, _, details = row[1].partition("\n")
+        data = value_of(cells.opened(head, "body"))
+        if details:
+            data |= value_of(cells.opened(details, "body", "approval_details"))
+        found = self._made(row, data)
+        if any(group.left_out for group in found.groups):
+            raise ValueError("its rows are missing")
+        return found
+
+    def decode_head(self, row: Row, cells: Cells) -> ApprovalHead:
+        """The head, from `version, body`."""
+        return self._made(row, value_of(cells.opened(row[1], "body"))).head
+
+    def put(self, record: Approval, sealer: Sealer | None) -> list[Write]:
+        data = self._encode(record)
+        details = {name: data[name] for name in self._DETAILS}
+        head = {name: type(value)() for name, value in details.items()}  # as `Approval.head`
+        head["groups"] = [
+            {**group, "columns": [], "items": [], "left_out": len(group["items"])}
+            for group in data["groups"]
+        ]
+        writes = [self._put(record, {**data, **head}, sealer)]
+        if record.version or any(details.values()):
+            cell = sealed(sealer, text_of(details), "approval_details", "body", record.id)
+            writes.append((self._PUT, (record.id, cell), None))
+        return writes
+
+
 ACCOUNTS = Kind("accounts", Account, columns=("email", "created_at"), watched=True)
 KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"), watched=True)
 SESSIONS = Kind("sessions", Session, columns=("created_at",))
@@ -249,7 +307,7 @@ LOGIN_LINKS = Kind("login_links", LoginLink, columns=("created_at",))
 WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"), watched=True)
 DEFINITIONS = Kind("definitions", DefinitionSnapshot, immutable=True)
 SHARES = Kind("shares", Share, columns=("permission",))
-APPROVALS = Kind(
+APPROVALS = ApprovalKind(
     "approvals",
     Approval,
     columns=(
@@ -264,12 +322,16 @@ APPROVALS = Kind(
         "remind_at",
         "allow_self_approval",
         "assented",
+        "idle",
     ),
     probed=True,
     values={
         "remind_at": next_reminder,
         "named": lambda approval: 1 if approval.approvers else 0,
-        "assented": lambda approval: text_of([one.account for one in approval.assents]),
+        "assented": lambda approval: text_of(
+            [account for one in approval.assents for account in accounts_of(one)]
+        ),
+        "idle": lambda approval: text_of(sorted(idle(approval))),
     },
 )
 ARTIFACTS = Kind("artifacts", Artifact, columns=("execution_id", "created_at"))
@@ -293,13 +355,14 @@ NOTICES = Kind(
     ),
     values={"recipient": lambda notice: notice.to},
 )
+NODES = Kind("nodes", Node)
 REPLAYS = Kind("replays", Replay, columns=("created_at",))
 
 KINDS: Mapping[type[Any], Kind[Any]] = {
     kind.type: kind
     for kind in (
         *(ACCOUNTS, KEYS, SESSIONS, LOGINS, LOGIN_LINKS, WORKFLOWS, DEFINITIONS, SHARES),
-        *(APPROVALS, ARTIFACTS, CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, NOTICES, REPLAYS),
+        *(APPROVALS, ARTIFACTS, CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, NOTICES, NODES, REPLAYS),
     )
 }
 """How each kind of record is stored; of executions see `execution_rows`."""

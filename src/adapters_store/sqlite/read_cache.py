@@ -88,15 +88,26 @@ class Cache:
     Decoded records by table and key, limited by their approximate size in bytes.
 
     A record of more than half of `limit` is not stored: each change then writes all its steps
-    again.
+    again. `lookups`: reads by key that asked it; `decoded`: those that had to decode their row.
     """
 
     limit: int
     entries: dict[tuple[str, Key], Known] = field(factory=dict)
     filled: int = 0
+    lookups: int = 0
+    decoded: int = 0
+
+    def gauges(self) -> dict[str, float]:
+        """For metrics."""
+        return {
+            "wfcore_cache_bytes": self.filled,
+            "wfcore_cache_lookups_total": self.lookups,
+            "wfcore_cache_decoded_total": self.decoded,
+        }
 
     def get(self, table: str, key: Key) -> Known | None:
         """The record known under that key; the caller compares versions."""
+        self.lookups += 1
         return self.entries.get((table, key))
 
     def keep(self, table: str, key: Key, known: Known) -> None:
@@ -116,12 +127,54 @@ class Cache:
             self.filled -= old.size
 
 
-class Reads:
+@define(eq=False)
+class Decoder:
+    """
+    Makes records of rows, and remembers them. `unreadable`: by table and id the records that could
+    not be read, and the type of the error.
+    """
+
+    cache: Cache
+    sealer: Sealer | None = None
+    unreadable: dict[tuple[str, str], str] = field(factory=dict)
+
+    def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
+        """The record in *row*, remembered under *key*."""
+        self.cache.decoded += 1
+        cells = Cells(self.sealer, fetch.table, key)
+        record = self.read(fetch.table, fetch.decode, row, key, cells)
+        texts = [text for text in row if isinstance(text, str)]
+        compared = None if fetch.probe else row
+        size = ENTRY_BYTES + cells.cost + sum(map(cost_of, texts))
+        size += sum(map(len, texts)) if compared else 0
+        self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
+        return record
+
+    def read(
+        self, table: str, decode: Decode[R], row: Row, key: Key, cells: Cells | None = None
+    ) -> R:
+        """
+        The record in *row*. Raises `Unreadable`, and names the record in the log: the first time,
+        and again if somebody asks for just this one (with *cells* of their own). Its content is
+        never logged.
+        """
+        try:
+            return decode(row, cells or Cells(self.sealer, table, key))
+        except Exception as error:  # whatever a broken record raises
+            id, kind = "/".join(map(str, key)), type(error).__name__
+            if cells or (table, id) not in self.unreadable:
+                about = {"kind": table, "id": id, "error": kind}
+                log.error("a record cannot be read", extra=about)
+            self.unreadable[table, id] = kind
+            raise Unreadable(table, id) from None
+
+
+class Reads(Decoder):
     """All reading connections of one store."""
 
     def __init__(self, file: DatabaseFile, cache_bytes: int, sealer: Sealer | None = None) -> None:
+        super().__init__(Cache(cache_bytes), sealer)
         self._file = file
-        self.sealer = sealer
         self._inline: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
         self._idle: asyncio.LifoQueue[asyncio.Task[AsyncConnection] | None] = asyncio.LifoQueue()
@@ -131,10 +184,7 @@ class Reads:
         self._state = (0, 0)
         self._beat = -1
         self._in_turn = False
-        self.cache = Cache(cache_bytes)
         self._text: Callable[[bytes], str | bytes] = str
-        self.unreadable: dict[tuple[str, str], str] = {}
-        """By table and id: records that could not be read, and the type of the error."""
 
     async def one(self, fetch: Fetch[R], key: Key) -> R | None:
         """The record under *key*. Raises `StoreUnavailable`."""
@@ -194,35 +244,6 @@ class Reads:
             known.seen = state
             return cast("R", known.record)
         return self.decoded(fetch, key, row, state)
-
-    def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
-        """The record in *row*, remembered under *key*."""
-        cells = Cells(self.sealer, fetch.table, key)
-        record = self.read(fetch.table, fetch.decode, row, key, cells)
-        texts = [text for text in row if isinstance(text, str)]
-        compared = None if fetch.probe else row
-        size = ENTRY_BYTES + cells.cost + sum(map(cost_of, texts))
-        size += sum(map(len, texts)) if compared else 0
-        self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
-        return record
-
-    def read(
-        self, table: str, decode: Decode[R], row: Row, key: Key, cells: Cells | None = None
-    ) -> R:
-        """
-        The record in *row*. Raises `Unreadable`, and names the record in the log: the first time,
-        and again if somebody asks for just this one (with *cells* of their own). Its content is
-        never logged.
-        """
-        try:
-            return decode(row, cells or Cells(self.sealer, table, key))
-        except Exception as error:  # whatever a broken record raises
-            id, kind = "/".join(map(str, key)), type(error).__name__
-            if cells or (table, id) not in self.unreadable:
-                about = {"kind": table, "id": id, "error": kind}
-                log.error("a record cannot be read", extra=about)
-            self.unreadable[table, id] = kind
-            raise Unreadable(table, id) from None
 
     def state(self) -> tuple[int, int]:
         """

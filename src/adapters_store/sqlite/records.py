@@ -1,7 +1,8 @@
 """What accounts own: keys, sessions, workflows, shares and webhooks."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from attrs import define
@@ -10,6 +11,7 @@ from adapters_store.sqlite.kinds import (
     ACCOUNTS,
     DEFINITIONS,
     KEYS,
+    NODES,
     SESSIONS,
     SHARES,
     TIMERS,
@@ -18,17 +20,22 @@ from adapters_store.sqlite.kinds import (
     WORKFLOWS,
     Cells,
     Row,
+    text_of,
     value_of,
 )
-from adapters_store.sqlite.queries import Listing, query
+from adapters_store.sqlite.queries import Listing, Query, query
 from adapters_store.sqlite.statements import insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.execution import ExecutionStatus
+from wfcore.model.node import Node
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
-from wfcore.time import DAY, EpochMs
+from wfcore.ports.records import HOURS, WEEK, Activity
+from wfcore.rules.execution.budget import UNPRICED, in_usd
+from wfcore.time import DAY, HOUR, EpochMs
 from wfcore.wire.records import reader_of, writer_of
 
 R = TypeVar("R")
@@ -125,6 +132,90 @@ class Workflows:
         found = WORKFLOW_PAGES.page("1 = 1", (), page, "workflows")
         return await self.unit.page(WORKFLOWS.table, WORKFLOWS.decode, found, page)
 
+    async def activity(
+        self, ids: Collection[str], account_id: str | None, since: EpochMs
+    ) -> Mapping[str, Activity]:
+        found = defaultdict(list)
+        for row in await self.unit.rows(activity_of(ids, account_id, since)):
+            found[row[0]].append(row)
+        return {id: _activity(rows) for id, rows in found.items()}
+
+
+def activity_of(ids: Collection[str], me: str | None, since: EpochMs) -> Query:
+    """
+    Rows `(workflow, what, text, status, number)`: one for each workflow, for its last execution,
+    for each hour and kind of end, for its open approvals, for its next timer, and for its
+    costs. All of it is found in indexes. Each count is a span of one: grouping a day would sort it.
+    Decisions 162, 196.
+    """
+    own = "1 = 1" if me is None else "(w.owner_id = ? OR {0}.owner_id = ?)"
+    who = () if me is None else (me, me)
+    hour = f"CAST(? AS BIGINT) + h.n * {HOUR}"
+    counts = " ".join(
+        f"""UNION ALL SELECT w.id, 'hour', CAST(h.n AS TEXT), '{end}', (SELECT count(*)
+            FROM executions r WHERE r.workflow_id = w.id AND {within} AND {own.format("r")}
+            AND r.accepted_at >= {hour} AND r.accepted_at < {hour} + {HOUR}) FROM w CROSS JOIN h"""
+        for end, within in _ENDS.items()
+    )
+    sql = f"""WITH w AS (SELECT id, owner_id FROM workflows
+            WHERE id IN (SELECT value FROM json_each(?))),
+            h (n) AS (VALUES {", ".join(f"({n})" for n in range(HOURS))})
+        SELECT w.id, 'workflow', '', '', 0 FROM w
+        UNION ALL SELECT w.id, 'last', r.id, r.status, r.accepted_at FROM w
+            JOIN executions r ON r.id = (SELECT e.id FROM executions e
+                WHERE e.workflow_id = w.id AND {own.format("e")}
+                ORDER BY e.accepted_at DESC, e.id DESC LIMIT 1)
+        {counts}
+        UNION ALL SELECT w.id, 'waiting', '', '', (SELECT count(*) FROM approvals a
+            WHERE a.workflow_id = w.id AND a.status = 'PENDING' AND {own.format("a")}) FROM w
+        UNION ALL SELECT w.id, 'next', '', '', min(m.due_at) FROM w
+            JOIN triggers t ON t.workflow_id = w.id JOIN timers m ON m.trigger_id = t.id
+            GROUP BY w.id
+        UNION ALL SELECT w.id, 'cost', (SELECT {_COSTS} FROM executions r
+            WHERE r.workflow_id = w.id AND r.cost IS NOT NULL AND {own.format("r")}
+            AND r.accepted_at >= ? AND r.accepted_at < ?), '', 0 FROM w"""
+    counted = (*who, since, since) * len(_ENDS)
+    until = since + HOURS * HOUR
+    tables = "workflows executions approvals triggers timers"
+    values = (*who, *counted, *who, *who, until - WEEK, until)
+    return query(sql, text_of(list(ids)), *values, tables=tables)
+
+
+_ENDS = {
+    "ended": "r.status IN ('COMPLETED', 'CANCELLED')",
+    "failed": "r.status = 'FAILED' AND r.status IN ('FAILED', 'CANCELLED')",
+}
+"""How an execution ends; the second in the words of its index (decision 147)."""
+
+
+_SPLIT = 1_000_000
+_COSTS = " || ' ' || ".join(
+    f"coalesce(sum(CASE WHEN r.cost {holds} THEN {part} END), 0)"
+    for holds, part in (
+        ("> 0", f"r.cost / {_SPLIT}"),
+        ("> 0", f"r.cost % {_SPLIT}"),
+        (f"= {UNPRICED}", "1"),
+    )
+)
+"""Two parts of a sum, neither of which grows beyond 64 bits, and a count: one reading of it all."""
+
+
+def _activity(rows: Sequence[Row]) -> Activity:
+    counts = {(int(text), end): n for _, what, text, end, n in rows if what == "hour"}
+    found = {what: row for _, what, *row in rows if what != "hour"}
+    last, status, at = found.get("last", (None, None, None))
+    high, low, unpriced = map(int, found["cost"][0].split())
+    return Activity(
+        last,
+        ExecutionStatus(status) if status else None,
+        at,
+        tuple((counts[hour, "ended"], counts[hour, "failed"]) for hour in range(HOURS)),
+        found["waiting"][-1],
+        found["next"][-1] if "next" in found else None,
+        in_usd(high * _SPLIT + low),
+        unpriced,
+    )
+
 
 @define(eq=False)
 class Definitions:
@@ -190,6 +281,11 @@ class Triggers:
         found = TRIGGER_PAGES.page("1 = 1", (), page, "triggers")
         return await self.unit.page(TRIGGERS.table, TRIGGERS.decode, found, page)
 
+    async def of_owner(self, owner_id: str, page: PageRequest) -> Page[Trigger]:
+        where = "r.workflow_id IN (SELECT id FROM workflows WHERE owner_id = ?)"
+        found = TRIGGER_PAGES.page(where, (owner_id,), page, "triggers workflows")
+        return await self.unit.page(TRIGGERS.table, TRIGGERS.decode, found, page)
+
     async def of_workflow(self, workflow_id: str) -> Sequence[Trigger]:
         sql = "SELECT version, body, id FROM triggers WHERE workflow_id = ? ORDER BY created_at, id"
         return await self.unit.few(TRIGGERS, query(sql, workflow_id, tables="triggers"))
@@ -221,3 +317,12 @@ class Timers:
     async def _earliest(self, sql: str, *values: str) -> EpochMs | None:
         found = (await self.unit.few_rows(query(sql, *values, tables="timers")))[0][0]
         return None if found is None else EpochMs(found)
+
+
+@define(eq=False)
+class Nodes:
+    unit: UnitOfWork
+
+    async def list(self) -> Sequence[Node]:
+        found = query("SELECT version, body, id FROM nodes ORDER BY id", tables="nodes")
+        return await self.unit.few(NODES, found)

@@ -1,8 +1,8 @@
 """Executions and what belongs to them: approvals, artifacts, events."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from attrs import define, evolve
 
@@ -13,13 +13,15 @@ from adapters_store.sqlite.kinds import (
     CALLBACKS,
     NOTICES,
     Cells,
+    Kind,
     Row,
+    text_of,
     value_of,
 )
 from adapters_store.sqlite.queries import Listing, Query, Where, query
 from adapters_store.sqlite.statements import insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
-from wfcore.model.approval import Approval
+from wfcore.model.approval import Approval, ApprovalHead
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus
 from wfcore.model.notice import Notice, NoticeStatus
@@ -31,6 +33,9 @@ from wfcore.time import EpochMs
 RUN_TABLES = "executions execution_variables step_results"
 CLAIMABLE = """worker IS NULL AND due_at IS NOT NULL
     AND status IN ('PENDING', 'RUNNING', 'AWAITING_APPROVAL') AND queued = 0"""
+DOABLE = """NOT EXISTS (SELECT 1 FROM json_each(capabilities)
+    WHERE value NOT IN (SELECT value FROM json_each(?)))"""
+"""Whether a worker with these words is able to run it."""
 
 FAILED_OR_CANCELLED = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
 EXECUTION_PAGES = Listing("executions", COLUMNS, ("accepted_at", "id"), computed=LISTED)
@@ -57,7 +62,7 @@ MAY_DECIDE = """CASE WHEN r.named = 1
 """The same asked of each row: for filters that leave few of them. Without seeing as an owner."""
 ASSENTED = "EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value IN (?, ?))"
 UNDECIDED = f"""(r.allow_self_approval = 1 OR r.owner_id <> ?)
-    AND NOT {ASSENTED}"""
+    AND NOT {ASSENTED} AND NOT EXISTS (SELECT 1 FROM json_each(r.idle) WHERE value IN (?, ?))"""
 
 
 def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
@@ -68,7 +73,9 @@ def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
     if where.id_end is not None:
         floor = f"""SELECT r.accepted_at FROM executions r WHERE {wanted.text}
             ORDER BY r.accepted_at DESC LIMIT 1 OFFSET {SEARCHED - 1}"""
-        wanted.add(f"r.accepted_at >= coalesce(({floor}), 0)", *wanted.values)
+        asked = wanted.values  # with one lower bound: a second one would be compared row by row
+        wanted = _wanted(evolve(where, since=None), where.statuses)
+        wanted.add(f"r.accepted_at >= coalesce(({floor}), ?)", *asked, where.since or 0)
         length = len(where.id_end) - 1
         wanted.add("substr(r.id, length(r.id) - ?) = ?", length, where.id_end)
     pages = evolve(EXECUTION_PAGES, descending=not where.oldest_first)
@@ -98,10 +105,22 @@ def counts_by_status(where: ExecutionFilter, most: int) -> Query:
     each, values = [], list[Any]()
     for status in ExecutionStatus:
         wanted = _wanted(where, (status,))
-        rows = f"SELECT 1 FROM executions r WHERE {wanted.text} LIMIT ?"
+        rows = f"SELECT 1 FROM executions r{_index(where, status)} WHERE {wanted.text} LIMIT ?"
         each.append(f"SELECT '{status}', (SELECT count(*) FROM ({rows}) found)")
         values += (*wanted.values, most)
     return query(" UNION ALL ".join(each), *values, tables="executions")
+
+
+def _index(where: ExecutionFilter, status: ExecutionStatus) -> str:
+    """
+    COMPLETED ones of a source that starts few: the planner takes the index of all executions of the
+    owner or workflow, which covers the query, and reads them all. Decision 147.
+    """
+    if status is not ExecutionStatus.COMPLETED or not where.sources:
+        return ""
+    if where.workflow_id is not None:
+        return " INDEXED BY executions_of_workflow_by_source"
+    return " INDEXED BY executions_by_source" if where.owner_id is not None else ""
 
 
 _PURGED = "(SELECT value FROM json_each(?))"
@@ -151,9 +170,16 @@ class Executions:
             ORDER BY +r.id"""  # the sign keeps it to the index of what is held, which is short
         return await self._some(where, limit, self.unit.now(), *ended)
 
-    async def next_due(self) -> EpochMs | None:
+    async def next_due(self, able: Collection[str] | None = None) -> EpochMs | None:
         sql = f"SELECT min(due_at) FROM executions WHERE {CLAIMABLE}"
-        return await _instant(self.unit, sql, "executions")
+        if able is None:
+            return await _instant(self.unit, sql, "executions")
+        doable, value = self._doable(able)
+        return await _instant(self.unit, f"{sql} AND {doable}", "executions", value)
+
+    def _doable(self, able: Collection[str]) -> tuple[str, Any]:
+        """A condition, and its value."""
+        return DOABLE, text_of(list(able))
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
         sql = "SELECT id FROM executions WHERE completed_at < ? ORDER BY completed_at, id LIMIT ?"
@@ -171,8 +197,8 @@ class Executions:
         return await self.unit.some("executions", decode, found, limit)
 
 
-async def _instant(unit: UnitOfWork, sql: str, tables: str) -> EpochMs | None:
-    found = (await unit.rows(query(sql, tables=tables)))[0][0]
+async def _instant(unit: UnitOfWork, sql: str, tables: str, *values: Any) -> EpochMs | None:
+    found = (await unit.rows(query(sql, *values, tables=tables)))[0][0]
     return None if found is None else EpochMs(found)
 
 
@@ -204,7 +230,7 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
     deciding = (me.lower(), email, me, me)
     if where.waiting:
         wanted.add(f"({MAY_DECIDE})", *deciding)
-        wanted.add(UNDECIDED, me, *where.identities)
+        wanted.add(UNDECIDED, me, *where.identities, me.lower(), email)
     elif where.execution_id is not None or where.workflow_id is not None:
         owners = "? IN (r.owner_id, r.workflow_owner_id)"
         wanted.add(f"({owners} OR {MAY_DECIDE})", me, *deciding)
@@ -212,30 +238,40 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
         wanted.add(MAY_SEE, me, me, me.lower(), email, me)
 
 
+OPEN = """SELECT count(*), min(created_at) FROM (
+    SELECT created_at FROM approvals INDEXED BY approvals_waiting
+    WHERE status = 'PENDING' ORDER BY created_at, id LIMIT ?) o"""
+"""The planner would rather read the index of all approvals, because that covers the query."""
+
+
 @define(eq=False)
 class Approvals:
     unit: UnitOfWork
 
-    async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
+    async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[ApprovalHead]:
         found = approval_page(where, page)
-        return await self.unit.page(APPROVALS.table, APPROVALS.decode, found, page)
+        return await self.unit.page(APPROVALS.table, APPROVALS.decode_head, found, page)
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
-        sql = """SELECT version, body, id FROM approvals WHERE execution_id = ?
+        sql = f"""SELECT version, {APPROVALS.whole}, id FROM approvals WHERE execution_id = ?
             ORDER BY created_at DESC, id DESC"""
-        return await self.unit.records(APPROVALS, query(sql, execution_id, tables="approvals"))
+        return await self.unit.records(APPROVALS, query(sql, execution_id, tables=APPROVALS.tables))
 
-    async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+    async def due(self, now: EpochMs, limit: int) -> Sequence[ApprovalHead]:
         sql = """SELECT version, body, id FROM approvals
             WHERE status = 'PENDING' AND expires_at <= ? ORDER BY expires_at, id"""
         found = query(sql, now, tables="approvals")
-        return await self.unit.some("approvals", APPROVALS.decode, found, limit)
+        return await self.unit.some(APPROVALS.table, APPROVALS.decode_head, found, limit)
 
-    async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+    async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[ApprovalHead]:
         sql = """SELECT version, body, id FROM approvals
             WHERE remind_at <= ? ORDER BY remind_at, id"""
         found = query(sql, now, tables="approvals")
-        return await self.unit.some("approvals", APPROVALS.decode, found, limit)
+        return await self.unit.some(APPROVALS.table, APPROVALS.decode_head, found, limit)
+
+    async def open(self, most: int) -> tuple[int, EpochMs | None]:
+        ((count, oldest),) = await self.unit.rows(query(OPEN, most, tables="approvals"))
+        return count, oldest
 
     async def next_deadline(self) -> EpochMs | None:
         sql = """SELECT min(at) FROM (
@@ -254,19 +290,29 @@ class Artifacts:
         return await self.unit.records(ARTIFACTS, query(sql, execution_id, tables="artifacts"))
 
 
+D = TypeVar("D", Callback, Notice)
+
+
+async def _due(unit: UnitOfWork, kind: Kind[D], limit: int) -> Sequence[D]:
+    sql = f"SELECT version, body, id FROM {kind.table} WHERE due_at <= ? ORDER BY due_at, id"
+    found = query(sql, unit.now(), tables=kind.table)
+    return await unit.some(kind.table, kind.decode, found, limit)
+
+
+async def _next_due(unit: UnitOfWork, table: str) -> EpochMs | None:
+    sql = f"SELECT min(due_at) FROM {table} WHERE due_at IS NOT NULL"
+    return await _instant(unit, sql, table)
+
+
 @define(eq=False)
 class Callbacks:
     unit: UnitOfWork
 
     async def due(self, limit: int) -> Sequence[Callback]:
-        sql = """SELECT version, body, id FROM callbacks
-            WHERE due_at <= ? ORDER BY due_at, id"""
-        found = query(sql, self.unit.now(), tables="callbacks")
-        return await self.unit.some("callbacks", CALLBACKS.decode, found, limit)
+        return await _due(self.unit, CALLBACKS, limit)
 
     async def next_due(self) -> EpochMs | None:
-        sql = "SELECT min(due_at) FROM callbacks WHERE due_at IS NOT NULL"
-        return await _instant(self.unit, sql, "callbacks")
+        return await _next_due(self.unit, CALLBACKS.table)
 
 
 @define(eq=False)
@@ -274,14 +320,10 @@ class Notices:
     unit: UnitOfWork
 
     async def due(self, limit: int) -> Sequence[Notice]:
-        sql = """SELECT version, body, id FROM notices
-            WHERE due_at <= ? ORDER BY due_at, id"""
-        found = query(sql, self.unit.now(), tables="notices")
-        return await self.unit.some("notices", NOTICES.decode, found, limit)
+        return await _due(self.unit, NOTICES, limit)
 
     async def next_due(self) -> EpochMs | None:
-        sql = "SELECT min(due_at) FROM notices WHERE due_at IS NOT NULL"
-        return await _instant(self.unit, sql, "notices")
+        return await _next_due(self.unit, NOTICES.table)
 
     async def at_address(
         self, channel: str, to: str, since: EpochMs, limit: int

@@ -17,6 +17,7 @@ from adapters_store import CACHE_BYTES, wall_clock
 from adapters_store.private_folder import alone
 from adapters_store.sqlite import audit, claims, concurrency, execution_rows, records, runs, vacuum
 from adapters_store.sqlite.connection import copy_database
+from adapters_store.sqlite.database_file import size_of
 from adapters_store.sqlite.execution_rows import FETCH
 from adapters_store.sqlite.kinds import (
     ADD_AUDIT,
@@ -29,6 +30,7 @@ from adapters_store.sqlite.kinds import (
     text_of,
 )
 from adapters_store.sqlite.migrate import prepare
+from adapters_store.sqlite.moving import require_here
 from adapters_store.sqlite.read_cache import Reads
 from adapters_store.sqlite.sealing_keys import (
     Resealing,
@@ -49,6 +51,7 @@ from wfcore.ports.records import KIND_OF
 from wfcore.ports.store import Slots, queries
 from wfcore.ports.system import Sealer
 from wfcore.rules.audit.chain import entry_text
+from wfcore.rules.auth.access import named
 from wfcore.time import DurationMs, EpochMs, Now, later
 
 R = TypeVar("R")
@@ -79,6 +82,7 @@ class SqliteUnit:
     artifacts = queries(runs.Artifacts)
     callbacks = queries(runs.Callbacks)
     notices = queries(runs.Notices)
+    nodes = queries(records.Nodes)
     webhooks = queries(records.Webhooks)
     groups = queries(concurrency.Groups)
     triggers = queries(records.Triggers)
@@ -105,7 +109,7 @@ class SqliteUnit:
         if isinstance(record, Approval):
             _name_approvers(unit, record)
         if isinstance(record, Replay) and not record.version:
-            _, values, stale = REPLAYS.put(record, unit.sealer)
+            [(_, values, stale)] = REPLAYS.put(record, unit.sealer)
             unit.writes[-1] = (records.REPLACE_REPLAY, values, stale)
 
     def delete(self, record: Any) -> None:
@@ -185,7 +189,7 @@ class SqliteUnit:
 def _name_approvers(unit: UnitOfWork, record: Approval) -> None:
     if record.version:
         unit.write("approval_approvers", (runs.FORGET_APPROVERS, (record.id,), None))
-    for name in {name.strip().lower() for name in record.approvers if name.strip()}:
+    for name in named(record):
         unit.write("approval_approvers", (runs.ADD_APPROVER, (name, record.id), None))
 
 
@@ -330,6 +334,11 @@ class SqliteStore:
             await asyncio.to_thread(vacuum.shrink, self.path, size)
         return gone
 
+    async def gauges(self) -> Mapping[str, float]:
+        """For metrics: the size of the file with its log, and what the cache holds."""
+        size = await asyncio.to_thread(size_of, self.path)
+        return {"wfcore_store_size_bytes": float(size), **self._reads.cache.gauges()}
+
     async def reseal(self, sealer: Sealer) -> int:
         """
         Seal with the first key of *sealer* what is in clear or sealed with another key, in batches,
@@ -377,6 +386,7 @@ def _prepare_alone(path: Path, data: Path | None, sealer: Sealer | None) -> None
     try:
         with alone(path.parent):
             prepare(path, data)
+            require_here(path)
             require_keys(path, sealer)
     except OSError as error:
         raise StoreUnavailable(detail=str(error)) from error

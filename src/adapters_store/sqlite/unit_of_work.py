@@ -122,9 +122,9 @@ class UnitOfWork:
                 record: R | None = await self.one(kind.one, (id,))
                 alone += [] if record is None else [record]
             return alone
-        sql = f"""SELECT version, body, id FROM {kind.table}
+        sql = f"""SELECT version, {kind.whole}, id FROM {kind.table}
             WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
-        return await self.few(kind, query(sql, text_of(list(ids)), tables=kind.table))
+        return await self.few(kind, query(sql, text_of(list(ids)), tables=kind.tables))
 
     async def some(self, table: str, decode: Decode[R], query: Query, limit: int) -> list[R]:
         """
@@ -160,7 +160,7 @@ class UnitOfWork:
 
     def put(self, kind: Kind[R], record: R) -> None:
         """Collect the compare-and-set of a record that is one row."""
-        self.write(kind.table, kind.put(record, self.sealer))
+        self.write(kind.table, *kind.put(record, self.sealer))
         self.pend(kind.table, kind.key_of(record), kind.bumped(record))
 
     def delete(self, kind: Kind[R], key: Key, write: Write) -> None:
