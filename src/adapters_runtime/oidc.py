@@ -27,6 +27,8 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 SCOPE = "openid email"
 _ANSWERS_S = 10.0
 _LEEWAY_S = 30
+_NONSENSE = (ValueError, KeyError, TypeError)
+"""What it raises to look for something in JSON that is not what it should be, or none."""
 _NOT_OURS = "The provider's answer does not belong to this sign-in; begin again"
 
 
@@ -34,7 +36,8 @@ _NOT_OURS = "The provider's answer does not belong to this sign-in; begin again"
 class _Facts:
     """What the provider says of itself, and since when that is known here."""
 
-    said: dict[str, Any]
+    authorization: str
+    token: str
     keys: Any
     at: EpochMs
 
@@ -53,13 +56,14 @@ class OidcProvider:
         self._secret = secret
         self._now = now
         self._facts: _Facts | None = None
+        self._asking: asyncio.Task[_Facts] | None = None
         self._context: ssl.SSLContext | None = None
 
     async def address(self, attempt: Attempt, redirect_uri: str) -> str:
         facts = await self._known()
         async with self._client(redirect_uri) as client:
             url, _ = client.create_authorization_url(
-                facts.said["authorization_endpoint"],
+                facts.authorization,
                 state=attempt.state,
                 nonce=attempt.nonce,
                 code_verifier=attempt.verifier,
@@ -78,12 +82,12 @@ class OidcProvider:
     ) -> dict[str, Any]:
         from authlib.common.errors import AuthlibBaseError
 
-        endpoint = facts.said["token_endpoint"]
         try:
-            token = await client.fetch_token(endpoint, code=code, code_verifier=attempt.verifier)
-        except (AuthlibBaseError, ValueError):
+            said = await client.fetch_token(facts.token, code=code, code_verifier=attempt.verifier)
+            token: dict[str, Any] = dict(said)
+        except (AuthlibBaseError, *_NONSENSE):
             raise Unvouched(_NOT_OURS) from None
-        return dict(token)
+        return token
 
     async def _claims(self, facts: _Facts, token: dict[str, Any], nonce: str) -> dict[str, Any]:
         from joserfc.errors import InvalidKeyIdError, JoseError
@@ -92,8 +96,8 @@ class OidcProvider:
             try:
                 return self._checked(facts, token, nonce)
             except InvalidKeyIdError:  # the provider has new keys
-                return self._checked(await self._ask(), token, nonce)
-        except (JoseError, ValueError, KeyError):
+                return self._checked(await self._asked(), token, nonce)
+        except (JoseError, *_NONSENSE):
             raise Unvouched(_NOT_OURS) from None
 
     def _checked(self, facts: _Facts, token: dict[str, Any], nonce: str) -> dict[str, Any]:
@@ -116,19 +120,33 @@ class OidcProvider:
 
     async def _known(self) -> _Facts:
         if self._facts is None or self._now() - self._facts.at >= HOUR:
-            return await self._ask()
+            return await self._asked()
         return self._facts
 
+    async def _asked(self) -> _Facts:
+        """Those who ask at the same time ask together."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._ask())
+        return await asyncio.shield(self._asking)
+
     async def _ask(self) -> _Facts:
-        """Raises `NotReady` if the provider does not answer, or is another than was asked."""
+        """
+        Raises `NotReady` if the provider does not answer, makes no sense, or is another than was
+        asked.
+        """
+        from joserfc.errors import JoseError
         from joserfc.jwk import KeySet
 
-        async with self._client(None) as client:
-            said = await self._json(client, f"{self._issuer.rstrip('/')}{_DISCOVERY}")
-            if said.get("issuer") != self._issuer:
-                raise NotReady("The sign-in provider is not the issuer that the settings name")
-            keys = await self._json(client, said["jwks_uri"])
-        self._facts = _Facts(said, KeySet.import_key_set(keys), self._now())  # type: ignore[arg-type]
+        try:
+            async with self._client(None) as client:
+                said = await self._json(client, f"{self._issuer.rstrip('/')}{_DISCOVERY}")
+                if said.get("issuer") != self._issuer:
+                    raise NotReady("The sign-in provider is not the issuer that the settings name")
+                keys: Any = await self._json(client, _url(said, "jwks_uri"))
+            ends = _url(said, "authorization_endpoint"), _url(said, "token_endpoint")
+            self._facts = _Facts(*ends, KeySet.import_key_set(keys), self._now())
+        except (JoseError, *_NONSENSE) as error:
+            raise NotReady(_SILENT) from error
         return self._facts
 
     async def _json(self, client: Any, url: str) -> dict[str, Any]:
@@ -163,6 +181,13 @@ class OidcProvider:
 
 _DISCOVERY = "/.well-known/openid-configuration"
 _SILENT = "The sign-in provider does not answer; try again, or sign in another way"
+
+
+def _url(said: dict[str, Any], name: str) -> str:
+    url = said[name]
+    if not isinstance(url, str) or not url.startswith(("https://", "http://")):
+        raise ValueError(name)
+    return url
 
 
 def _load() -> ssl.SSLContext:

@@ -11,7 +11,7 @@ from adapters_runtime.code.languages import Interpreters
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox.isolation.config import PROCESS
 from adapters_runtime.sandbox.isolation_level import Isolation
-from wfcore.model.workflow import Language
+from wfcore.model.workflow import Language, Runtime
 from wfcore.testing.fakes_running import DictFiles
 
 
@@ -48,12 +48,12 @@ async def loose_runner(
 
 
 @pytest.fixture(scope="session")
-def able() -> Callable[[Language], None]:
+def able() -> Callable[..., None]:
     """Skips the test where a language cannot run here; in CI that is a failure."""
     interpreters = Interpreters(os.environ["PATH"])
 
-    def check(language: Language) -> None:
-        state = interpreters.find(language)
+    def check(language: Language, runtime: Runtime | None = None) -> None:
+        state = interpreters.find(language, runtime)
         if not state.available and os.environ.get("CI") == "true":
             pytest.fail(f"{language} is missing: {state.cure}")
         if not state.available:

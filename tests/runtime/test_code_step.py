@@ -71,7 +71,7 @@ class TestCodeStepRunner(RunnerContract):
 @pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize("language", HELLO)
 async def test_hello(runner: CodeStepRunner, able: Any, language: Language, log: bool) -> None:
-    """Every language reads its variables, and what it prints is the output and nothing else."""
+    """Every language reads its variables; what it prints is the output, and told once."""
     able(language)
     said: list[tuple[str, str]] = []
 
@@ -82,6 +82,7 @@ async def test_hello(runner: CodeStepRunner, able: Any, language: Language, log:
     end = await runner.run(asked, say)
     assert (end.output, end.error) == (["you"], None)
     assert {stream for stream, _ in said} == ({"stdout"} if log else set())
+    assert {stream for stream, _ in end.lines} == (set() if log else {"stdout"})
 
 
 @pytest.mark.parametrize("language", FAIL)

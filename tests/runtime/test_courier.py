@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from adapters_runtime.engine.callbacks import HttpCallbackClient
+from adapters_runtime.pinned_http import PinnedHttp, Reply
 from receiver import Receiver, a_receiver
 from wfcore.ports.callbacks import CallbackAnswer
 
@@ -59,13 +60,26 @@ async def test_private_addresses_are_not_called(receiver: Receiver) -> None:
 
 
 async def test_nobody_there(callback_client: HttpCallbackClient) -> None:
-    """A refused connection is an answer without a status, in words without the address."""
+    """A refused connection is an answer without a status, which names it without the address."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         answer = await callback_client.post(f"http://127.0.0.1:{port}/secret", HEADERS, b"{}")
     assert answer.status is None
-    assert "secret" not in str(answer.error)
+    assert answer.error == "could not be reached: NotConnected"
+
+
+async def test_nothing_of_an_answer_is_read_but_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a receiver goes on to say, it costs nothing."""
+    limits: list[object] = []
+
+    async def exchange(_: PinnedHttp, *asked: object) -> Reply:
+        limits.append(asked[-1])
+        return Reply(204, {}, b"")
+
+    monkeypatch.setattr(PinnedHttp, "exchange", exchange)
+    assert await HttpCallbackClient().post("https://example.org", {}, b"{}") == CallbackAnswer(204)
+    assert limits == [0]
 
 
 async def test_no_answer(receiver: Receiver) -> None:

@@ -83,6 +83,14 @@ def test_private(tmp_path: Path) -> None:
     folders.close()
 
 
+def test_other_users_may_pass_to_what_they_know(tmp_path: Path) -> None:
+    """Where steps are other users they come to their folder, and list nothing on the way."""
+    for passable, mode in ((False, 0o700), (True, 0o711)):
+        folders = Folders(tmp_path / "not" / "there", passable)
+        assert folders.own.stat().st_mode & 0o777 == mode
+        folders.close()
+
+
 def test_neighbours(tmp_path: Path) -> None:
     """A second process on the same root leaves the first one's folders alone."""
     first = Folders(tmp_path)

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from adapters_runtime.code import runner as runners
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox import isolation_level
 from adapters_runtime.sandbox.isolation import landlock
 from adapters_runtime.sandbox.isolation.config import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
-from adapters_runtime.sandbox.isolation_level import Isolation, find_level
+from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import job, silent
 
@@ -139,3 +140,30 @@ def test_who_forces_a_level_accepts_it() -> None:
     assert Isolation(forced=PROCESS).least == PROCESS
     assert Isolation(forced=NAMESPACE).least == Isolation().least
     assert Isolation(forced=PROCESS, minimum=UID).least == UID
+
+
+@pytest.fixture
+def private_ruby(tmp_path: Path) -> str:
+    """The path of an interpreter in a folder that nobody else may enter."""
+    ruby = tmp_path / "ruby"
+    ruby.write_text(f"#!/bin/sh\nprintf '3.1.2\t{ruby}'\n")
+    ruby.chmod(0o755)
+    tmp_path.chmod(0o700)
+    return str(ruby)
+
+
+async def test_another_user_gets_only_interpreters_that_all_may_run(
+    tmp_path: Path, private_ruby: str, files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where steps have a user id of their own, what lies in a private folder is not there. CS-8."""
+    for level, available in ((PROCESS, True), (UID, False)):
+
+        async def found(*_: object, level: str = level) -> Level:
+            return Level(level, {})
+
+        monkeypatch.setattr(runners, "find_level", found)
+        path = {"PATH": os.path.dirname(private_ruby)}
+        runner = CodeStepRunner(tmp_path / level, files, lambda: "art", environment=path)
+        await runner.level()
+        assert runner.languages()[Language.RUBY].available is available
+        await runner.close()

@@ -1,6 +1,9 @@
 """Interpreters are found once, for real, and what is missing says what to install."""
 
 import os
+import platform
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -8,7 +11,8 @@ import pytest
 
 from adapters_runtime.code import languages
 from adapters_runtime.code.languages import LANGUAGES, Interpreters
-from wfcore.model.workflow import Language
+from wfcore.model.work import SCRIPTS
+from wfcore.model.workflow import Language, Runtime
 from wfcore.testing.contracts.steps import alive
 
 
@@ -45,6 +49,48 @@ def test_nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "22.18" in (states[Language.TYPESCRIPT].cure or "")
     for language in (Language.JAVASCRIPT, Language.TYPESCRIPT):
         assert 'pip install "wfcore[node]"' in (states[language].cure or "")
+
+
+def test_the_newest_node_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever on PATH it stands; of two that are equal, the first."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    folders = [tmp_path / name for name in ("old", "new", "same")]
+    for folder, version in zip(folders, ("20.20.2", "24.9.0", "24.9.0"), strict=True):
+        folder.mkdir()
+        _script(folder / "node", f"printf '{version}\t{folder}/node'")
+    found = Interpreters(":".join(map(str, folders)))
+    for language in SCRIPTS:
+        state = found.find(language)
+        assert (state.version, state.path) == ("24.9.0", str(tmp_path / "new" / "node"))
+
+
+def test_a_program_with_two_names_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where /bin is a link to /usr/bin, and `nodejs` one to `node`."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    _script(tmp_path / "node", f"echo >>{tmp_path}/asked; printf '24.1.0\t{tmp_path}/node'")
+    (tmp_path / "nodejs").symlink_to("node")
+    assert Interpreters(str(tmp_path)).find(Language.JAVASCRIPT).available
+    assert (tmp_path / "asked").read_text() == "\n"
+
+
+def test_runtimes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a step does not name is decided by the setting; each state tells what may be named."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    _script(tmp_path / "bun", f"printf '1.4.4\t{tmp_path}/bun'")
+    on_node = Interpreters(str(tmp_path))
+    on_bun = Interpreters(str(tmp_path), javascript=Runtime.BUN)
+    for language in SCRIPTS:
+        for found in (on_node, on_bun):
+            assert found.find(language, Runtime.BUN).version == "1.4.4"
+            assert not found.find(language, Runtime.NODE).available
+            assert found.states()[language].runtimes == (Runtime.BUN,)
+        assert not on_node.find(language).available
+        assert on_bun.find(language).available
+    assert on_node.runtimes()[Runtime.BUN].available
+    (tmp_path / "bun").unlink()
+    assert "npm install -g bun" in (on_bun.find(Language.JAVASCRIPT).cure or "")
 
 
 def test_shims(tmp_path: Path) -> None:
@@ -108,3 +154,18 @@ def test_typescript_versions(version: str, fits: bool) -> None:
 def test_versions(version: str, numbers: tuple[int, ...]) -> None:
     """Of a version the leading numbers count."""
     assert languages._numbers(version) == numbers
+
+
+def test_only_a_step_with_packages_sees_them(tmp_path: Path) -> None:
+    """Python looks into the folders that it is told in its environment only for such a step."""
+    (tmp_path / "brought.py").touch()
+    (tmp_path / "step").mkdir()
+    recipe = LANGUAGES[Language.PYTHON]
+    (tmp_path / "step" / recipe.file).write_text("import brought")
+    for modules in (True, False):
+        step = recipe.arguments(str(tmp_path / "step"), platform.python_version(), False, modules)
+        brought = {"PYTHONPATH": str(tmp_path)}
+        ran = subprocess.run(
+            [sys.executable, *step], env=brought, stderr=subprocess.DEVNULL, check=False
+        )
+        assert (ran.returncode == 0) is modules

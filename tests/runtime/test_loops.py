@@ -1,15 +1,33 @@
 """Loops: they go on whatever their rounds do, end when they are told to, and say how they are."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from attrs import evolve
 
+import wfcore
 from adapters_runtime.engine import loops
+from adapters_runtime.engine import presence as presence_loop
+from adapters_runtime.engine import worker as engine
+from adapters_runtime.engine.engine import Engine
 from adapters_runtime.engine.loops import FailureLog, Loop, wait_for
+from adapters_runtime.engine.presence import Presence
+from adapters_runtime.engine.wakeups import SharedWakeups, Wakeups
+from adapters_runtime.engine.worker import Worker
+from adapters_store.memory import MemoryStore
+from runtime.test_worker import a_scene
+from wfcore import FunctionRunner
 from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.model.node import Node
+from wfcore.ports.dispatch import Hint, HintKind
 from wfcore.rules.backoff import Backoff
+from wfcore.testing.fakes import ManualClock
+from wfcore.time import EpochMs, later
+from wfcore.usecases.nodes import drain_node, list_nodes
 from wfcore.usecases.unit_of_work import Unswept
 
 LONG_S = 30
@@ -184,3 +202,134 @@ def test_what_was_left_out_is_told_once_while_it_lasts(caplog: pytest.LogCapture
         defect,
     ]
     assert [bool(line.exc_info) for line in caplog.records] == [False, True, True]
+
+
+async def test_what_falls_due_between_two_looks_waits_for_no_poll(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was not there to be claimed, and is past when the next instant is asked for. EX-2."""
+    async with a_scene(tmp_path) as scene:
+        clock = ManualClock()
+        services = evolve(
+            scene.services,
+            clock=clock,
+            store=MemoryStore(now=clock.service_now),
+            wakeup=Wakeups(),
+        )
+        worker, due = Worker(services, scene.runner, "w2"), later(clock.service_now(), 1)
+
+        async def next_due(*_: object) -> EpochMs:
+            clock.advance(2)
+            return due
+
+        monkeypatch.setattr(engine.running, "next_due", next_due)
+        assert await worker._round() == 0
+        assert await worker._round() == services.policy.poll_ms / 1_000
+
+
+async def test_a_worker_that_may_take_executions_again_looks_at_once(tmp_path: Path) -> None:
+    """It waits for no poll; and draining, told once more, is no news."""
+    async with a_scene(tmp_path) as scene:
+        worker, woken = Worker(scene.services, scene.runner, "w2"), []
+        for draining in (True, True, False, False):
+            worker.loop.due.clear()
+            worker.set_draining(draining)
+            woken.append(worker.loop.due.is_set())
+    assert woken == [False, False, True, False]
+
+
+async def test_of_kept_leases_what_is_due_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither what is due later nor what waits for nothing; what was taken away is stopped."""
+
+    async def kept(*_: object) -> dict[str, EpochMs | None]:
+        return {"idle": None, "due": now, "later": EpochMs(now + 60_000)}
+
+    async with a_scene(tmp_path) as scene:
+        worker, now = Worker(scene.services, scene.runner, "w2"), scene.services.store.now()
+        looked, stopped = list[str](), list[str]()
+        monkeypatch.setattr(engine.running, "heartbeat", kept)
+        monkeypatch.setattr(worker, "_look", looked.append)
+        monkeypatch.setattr(worker, "_stop_steps", stopped.append)
+        leases = [SimpleNamespace(execution_id=id) for id in ("idle", "due", "later", "lost")]
+        monkeypatch.setattr(worker, "_held", leases)
+        await worker.keep_leases()
+    assert (looked, stopped) == (["due"], ["lost"])
+
+
+async def test_a_node_announces_itself_and_hears_of_its_draining(tmp_path: Path) -> None:
+    """In each round, and a round begins as soon as somebody says something to this node."""
+    async with a_scene(tmp_path) as scene:
+        services, heard = scene.services, list[bool]()
+        presence = Presence(services, Node("w9", "here", 1, EpochMs(0)), heard.append)
+        await presence._round()
+        services.wakeup.look("exec_1")
+        assert not presence.loop.due.is_set()
+        await drain_node(services, None, "w9")
+        assert presence.loop.due.is_set()
+        await presence._round()
+        assert heard == [False, True]
+        assert [one.id for one in await list_nodes(services)] == ["w9"]
+        await presence.withdraw()
+        assert not await list_nodes(services)
+
+
+class NoOthers:
+    """`Hints` of a process that is alone: what it tells is kept."""
+
+    def __init__(self) -> None:
+        self.told: list[Hint] = []
+
+    async def tell(self, hints: Collection[Hint]) -> None:
+        self.told += hints
+
+    async def hear(self, heard: Callable[[Hint], None]) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_whatever_is_told_here_is_passed_on() -> None:
+    """Each of what a process may be told reaches the others, with the execution it is about."""
+    hints = NoOthers()
+    wakeups = SharedWakeups(hints)
+    wakeups.runner()
+    wakeups.timer()
+    wakeups.stop("exec_1")
+    wakeups.events("exec_2")
+    async with asyncio.timeout(LONG_S):
+        await until(lambda: len(hints.told) == 4)
+    await wakeups.close()
+    assert {(one.kind, one.execution_id) for one in hints.told} == {
+        (HintKind.DUE, ""),
+        (HintKind.TIMER, ""),
+        (HintKind.LOOK, "exec_1"),
+        (HintKind.EVENTS, "exec_2"),
+    }
+
+
+async def test_who_waits_here_is_released_and_nobody_else_told() -> None:
+    """A process that ends wakes those who wait in it, whatever they wait for."""
+    hints = NoOthers()
+    wakeups = SharedWakeups(hints)
+    waiting = [asyncio.create_task(wakeups.rest(id, LONG_S * 1_000)) for id in ("exec_1", "exec_2")]
+    async with asyncio.timeout(LONG_S):
+        await until(lambda: len(wakeups._followers) == 2)
+        wakeups.release()
+        assert not wakeups._followers
+        await asyncio.gather(*waiting)
+        await wakeups.close()
+    assert not hints.told
+
+
+async def test_an_engine_ends_though_its_store_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Others learn from the lease that it is gone; nothing is raised where it was left."""
+
+    async def unavailable(*_: object) -> None:
+        raise StoreUnavailable("disk full")
+
+    monkeypatch.setattr(presence_loop, "withdraw_node", unavailable)
+    async with Engine(wfcore.in_memory(), FunctionRunner(named={})) as engine:
+        pass
+    assert not any(part.loop.running for part in engine._parts)

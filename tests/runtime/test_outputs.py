@@ -1,13 +1,17 @@
-"""Strict JSON: what a step may say, and what counts as text."""
+"""What a step is given, and strict JSON: what it may say, and what counts as text."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters_runtime.code.environment import CannotRun, command, passed_on, variables
 from adapters_runtime.code.outputs import MOST_LEVELS, parse
+from wfcore.testing.contracts.steps import job
 
 values = st.recursive(
     st.none()
@@ -51,3 +55,39 @@ def test_no_json(text: bytes) -> None:
     """What only looks like JSON is none."""
     with pytest.raises(ValueError):
         parse(text)
+
+
+def test_of_the_server_s_environment_a_step_sees_three_variables() -> None:
+    """Where programs are, the language and the time zone, each with a default but the last. CS-4"""
+    usual = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+    for empty in ({}, {"PATH": "", "LANG": "", "TZ": "", "WFCORE_SEAL_KEY": "k", "HOME": "/root"}):
+        assert passed_on(empty) == usual
+    own = {"PATH": "/opt/bin", "LANG": "de_DE.UTF-8", "TZ": "Europe/Berlin"}
+    assert passed_on({**own, "AWS_SECRET_ACCESS_KEY": "k"}) == own
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [("a\0b", "contains a NUL character"), ("ä" * 65_534, "is too long for an environment")],
+)
+def test_a_variable_that_no_process_could_have_is_named(value: str, says: str) -> None:
+    """The step fails with its name, and not with what the kernel says; its value is not shown."""
+    folder: Any = SimpleNamespace(**dict.fromkeys(("home", "tmp", "context", "output"), "/x"))
+    folder.artifacts = "/x"
+    asked = job(":")
+    fits = {"WF_VAR_A": "ä" * 65_531}  # with the name and the sign the longest that there is
+    assert variables(folder, evolve(asked, environment=fits), {})["WF_VAR_A"] == fits["WF_VAR_A"]
+    with pytest.raises(CannotRun, match=f"^the value of WF_VAR_A {says}"):
+        variables(folder, evolve(asked, environment={"WF_VAR_A": value}), {})
+
+
+def test_a_command_is_looked_up_where_the_step_looks() -> None:
+    """On the step's path alone; what cannot be run says why."""
+    assert command(("sh", "-c", ":"), "/bin")[1:] == ["-c", ":"]
+    for argv, says in (
+        ((), "the command is empty"),
+        (("sh", "a\0"), "an argument of the command contains a NUL character"),
+        (("sh",), "the command 'sh' was not found on PATH"),
+    ):
+        with pytest.raises(CannotRun, match=f"^{says}$"):
+            command(argv, "/nowhere")

@@ -3,7 +3,10 @@
 import asyncio
 import os
 import secrets
+import select
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -15,6 +18,7 @@ import pytest
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox import client
 from adapters_runtime.sandbox.isolation.config import PROCESS, SandboxConfig
+from adapters_runtime.sandbox.process_tree import descendants_of, kill_families, memory_held
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import Lines, alive, job, silent, until
 
@@ -281,3 +285,33 @@ def _is_gone(parent: int, child: int) -> bool:
 
 def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+HELD = 32 << 20
+FAMILY = f"""
+import os, signal
+held = bytearray(b"x") * {HELD}
+if os.fork() == 0:
+    signal.pause()
+print(flush=True)
+signal.pause()
+"""
+
+
+def test_what_a_family_shares_counts_once() -> None:
+    """All below a process are found; what they share counts for each only at a rough look."""
+    argv = [sys.executable, "-I", "-c", FAMILY]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as parent:
+        try:
+            assert parent.stdout is not None
+            parent.stdout.readline()
+            (child,) = descendants_of(parent.pid)
+            family = (parent.pid, child)
+            assert descendants_of(os.getpid()) >= {*family}
+            assert memory_held(family, limit=sys.maxsize) > 2 * HELD > memory_held(family, 0) > HELD
+            end_of_child = os.pidfd_open(child)
+        finally:
+            kill_families([parent.pid])
+    select.select([end_of_child], [], [])  # nobody here is its parent, so it cannot be waited for
+    os.close(end_of_child)
+    assert not memory_held(family, 0)

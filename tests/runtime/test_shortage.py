@@ -130,6 +130,7 @@ def test_a_shortage_is_seen_until_something_begins_or_nobody_asks() -> None:
     shortages.note("code", None)
     assert (shortages.now, shortages.total) == (None, 1)
     shortages.note("code", "no room")
+    assert shortages.total == 2
     now[0] = SEEN_FOR_S
     assert shortages.now is None
 

@@ -199,11 +199,15 @@ async def test_what_could_not_begin_begins_beside_what_runs(tmp_path: Path) -> N
 async def test_a_lost_answer_starts_nothing_twice_and_forgets_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
-    """What was stored although the store seemed to fail is found again. EX-23."""
-    real, answers = getattr(running, lost), []
+    """
+    What was stored although the store seemed to fail is found again: each end says of what attempt
+    it is. EX-23.
+    """
+    real, answers, attempts = getattr(running, lost), [], set[object]()
 
     async def deaf(*args: object, **more: object) -> object:
         answer = await real(*args, **more)
+        attempts.add(more.get("attempt"))
         answers.append(answer)
         if len(answers) % 2:
             raise StoreUnavailable("the answer got lost")
@@ -217,6 +221,7 @@ async def test_a_lost_answer_starts_nothing_twice_and_forgets_nothing(
             scene.runner.let_go(run_id)
         await scene.until_status(run_id, S.COMPLETED)
         assert [job.step_name for job in scene.runner.started] == ["s0", "s1", "s2"]
+    assert attempts == {1 if lost == "complete_step" else None}
 
 
 async def test_output_lines_wait_for_the_store(
@@ -343,9 +348,9 @@ async def test_a_worker_is_enlisted_before_its_first_claim_and_once(
         said.append(worker)
         await enlist(store, worker)
 
-    async def noted_claim(*args: object) -> object:
+    async def noted_claim(*args: object, **which: object) -> object:
         said.append("claim")
-        return await claim(*args)  # type: ignore[arg-type]
+        return await claim(*args, **which)  # type: ignore[arg-type]
 
     monkeypatch.setattr(MemoryStore, "enlist", noted_enlist)
     monkeypatch.setattr(running, "claim", noted_claim)
@@ -366,17 +371,9 @@ async def test_due_work_that_is_left_is_told_unless_places_are_used(
     async with a_scene(tmp_path) as scene:
         clock = ManualClock()
         store = MemoryStore(now=clock.service_now)
-        idle = Worker(
-            evolve(
-                scene.services,
-                clock=clock,
-                store=store,
-                policy=Policy(places=4),
-                wakeup=Wakeups(),
-            ),
-            scene.runner,
-            "w2",
-        )
+        parts = {"policy": Policy(places=4), "wakeup": Wakeups()}
+        services = evolve(scene.services, clock=clock, store=store, **parts)
+        idle = Worker(services, scene.runner, "w2")
         assert idle.trouble(5) == "the worker does not run"
         idle.loop.running = True
         assert idle.trouble(5) is None

@@ -82,7 +82,7 @@ def shows(key: str, text: str) -> bool:
     return any(key[at : at + _WINDOW] in text for at in range(len(key) - _WINDOW + 1))
 
 
-def retry_after(reply: Reply, now: datetime | None = None) -> float | None:
+def retry_after(reply: Reply) -> float | None:
     """The seconds in `Retry-After`, given as a number or as a date."""
     text = reply.headers.get("retry-after", "").strip()
     if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
@@ -93,4 +93,4 @@ def retry_after(reply: Reply, now: datetime | None = None) -> float | None:
         return None
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
-    return max(0.0, (at - (now or datetime.now(UTC))).total_seconds())
+    return max(0.0, (at - datetime.now(UTC)).total_seconds())

@@ -103,6 +103,8 @@ class WireModels:
         dialect = DIALECTS[provider.kind]
         body = json_bytes(dialect.body(question, name, manner))
         headers = {"content-type": "application/json", **dialect.headers(provider)}
+        if question.traceparent is not None:
+            headers["traceparent"] = question.traceparent
         url = provider.base_url + dialect.path(provider)
         return await self._exchange("POST", url, headers, body)
 

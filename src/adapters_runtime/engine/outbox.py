@@ -6,6 +6,7 @@ An attempt is on record before it is made (CB-3, NT-4), so that ending in the mi
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -29,7 +30,7 @@ LEFT_OVER_S = 1.0
 A = TypeVar("A")
 
 
-class Outbox(Generic[A]):
+class Outbox(ABC, Generic[A]):
     """
     Makes the attempts that fall due, a few at once, until cancelled. Subclasses say what is due
     (`take`, `next_due`), and make one attempt (`make`).
@@ -47,21 +48,21 @@ class Outbox(Generic[A]):
         services.wakeup.listen(timer=due.set)
         self._attempts: set[asyncio.Task[None]] = set()
 
+    @abstractmethod
     async def take(self, limit: int, report: Report) -> Sequence[A]:
         """Up to *limit* attempts that are due now, each on record."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def next_due(self) -> EpochMs | None:
         """When the next attempt is due."""
-        raise NotImplementedError
 
+    @abstractmethod
     def about(self, attempt: A) -> Mapping[str, object]:
         """What the log says of an attempt."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def make(self, attempt: A) -> None:
         """Make an attempt, and record what came of it."""
-        raise NotImplementedError
 
     async def run(self) -> None:
         """
@@ -134,15 +135,13 @@ class CallbackLoop(Outbox[Call]):
 
 
 class NoticeLoop(Outbox[Sending]):
-    """Tells people. `sent`, `given_up`: how many since it began. NT-4."""
+    """Tells people. NT-4."""
 
     name, noun = "notices", "notice"
 
     def __init__(self, services: Services, notifier: Notifier) -> None:
         super().__init__(services)
         self._notifier = notifier
-        self.sent = 0
-        self.given_up = 0
 
     async def take(self, limit: int, report: Report) -> Sequence[Sending]:
         return await take_notices(self.services, limit, report)
@@ -164,10 +163,6 @@ class NoticeLoop(Outbox[Sending]):
             self.log.exception("a notifier broke down", extra=dict(self.about(attempt)))
             failure = NotDelivered(f"the notifier broke down: {type(defect).__name__}")
         settled = await settle_notice(self.services, attempt, failure)
-        if settled is None:
-            return
-        self.sent += settled.status is NoticeStatus.SENT
-        if settled.status is NoticeStatus.FAILED:
-            self.given_up += 1
+        if settled is not None and settled.status is NoticeStatus.FAILED:
             about = {**self.about(attempt), "error": settled.last_error}
             self.log.warning("a notice was given up", extra=about)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from adapters_runtime.engine.loops import FailureLog, Loop
+from wfcore.model.trigger import Refusal
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.sweeping import DUTY, next_deadline, sweep
 from wfcore.usecases.workflows.firing import Fired
@@ -67,4 +68,5 @@ def _tell(fired: Iterable[Fired]) -> None:
                 "workflow_id": one.workflow_id,
                 "reason": one.refusal.value,
             }
-            log.warning("a trigger started nothing", extra=about)
+            level = logging.INFO if one.refusal is Refusal.PAUSED else logging.WARNING
+            log.log(level, "a trigger started nothing", extra=about)

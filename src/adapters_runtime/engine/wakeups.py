@@ -1,10 +1,23 @@
-"""Hints between the parts of one process: who sleeps on what, and who wakes them."""
+"""
+Hints between the parts of one process, and between processes: who sleeps on what, and who wakes
+them.
+
+Between processes a hint takes a moment and may arrive late or twice. By then another worker, or
+another lease, may run the execution, so `stop` is passed on as `look`: whoever runs steps for the
+execution loads it, and finds its lease lost or a step no longer in flight. Decision 172.
+"""
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+
+from wfcore.ports.dispatch import Hint, HintKind, Hints
 
 POLL_MS = 500
-"""Followers look again at least this often: other processes do not wake them."""
+"""Followers look again at least this often: a hint may be lost, or there is nobody to send it."""
+COALESCE_S = 0.01
+"""Hints that come within so long after others were told are told together."""
+CLOSING_S = 2.0
 
 
 class Wakeups:
@@ -67,3 +80,98 @@ class Wakeups:
                 waiting.discard(follower)
                 if not waiting:
                     del self._followers[execution_id]
+
+    async def close(self) -> None:
+        """Nothing is left to be told."""
+
+
+class SharedWakeups(Wakeups):
+    """
+    The `Wakeup` port of one of several processes: what is told here is heard here at once and
+    passed on by *hints*; what others pass on is heard from the first `listen` or `rest` on, so
+    that a process which only tells opens no connection to listen.
+    """
+
+    def __init__(self, hints: Hints) -> None:
+        super().__init__()
+        self.hints = hints
+        self._untold: set[Hint] = set()
+        self._telling: asyncio.Task[None] | None = None
+        self._hearing: asyncio.Task[None] | None = None
+
+    def listen(
+        self,
+        *,
+        runner: Callable[[], None] | None = None,
+        timer: Callable[[], None] | None = None,
+        stop: Callable[[str], None] | None = None,
+        look: Callable[[str], None] | None = None,
+    ) -> None:
+        super().listen(runner=runner, timer=timer, stop=stop, look=look)
+        self._hear()
+
+    async def rest(self, execution_id: str, timeout_ms: int) -> None:
+        self._hear()
+        await super().rest(execution_id, timeout_ms)
+
+    def runner(self) -> None:
+        super().runner()
+        self._pass_on(Hint(HintKind.DUE))
+
+    def timer(self) -> None:
+        super().timer()
+        self._pass_on(Hint(HintKind.TIMER))
+
+    def stop(self, execution_id: str) -> None:
+        super().stop(execution_id)
+        self._pass_on(Hint(HintKind.LOOK, execution_id))
+
+    def look(self, execution_id: str) -> None:
+        super().look(execution_id)
+        self._pass_on(Hint(HintKind.LOOK, execution_id))
+
+    def events(self, execution_id: str) -> None:
+        super().events(execution_id)
+        self._pass_on(Hint(HintKind.EVENTS, execution_id))
+
+    def release(self) -> None:
+        """Wake the followers of this process alone."""
+        for execution_id in list(self._followers):
+            super().events(execution_id)
+
+    def _hear(self) -> None:
+        if self._hearing is None:
+            self._hearing = asyncio.create_task(self.hints.hear(self._heard), name="hints")
+
+    def _heard(self, hint: Hint) -> None:
+        match hint.kind:
+            case HintKind.DUE:
+                super().runner()
+            case HintKind.TIMER:
+                super().timer()
+            case HintKind.LOOK:
+                super().look(hint.execution_id)
+            case HintKind.EVENTS:
+                super().events(hint.execution_id)
+
+    def _pass_on(self, hint: Hint) -> None:
+        self._untold.add(hint)
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        """The first hints after a silence at once, what follows gathered."""
+        while self._untold:
+            told, self._untold = self._untold, set()
+            await self.hints.tell(told)
+            await asyncio.sleep(COALESCE_S)
+
+    async def close(self) -> None:
+        """Tell what is untold, for a moment; then hear nothing more."""
+        if self._hearing is not None:
+            self._hearing.cancel()
+            await asyncio.wait((self._hearing,))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSING_S):
+                if self._telling is not None:
+                    await self._telling

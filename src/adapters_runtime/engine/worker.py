@@ -37,15 +37,17 @@ alive. Decisions 41, 58 and 70.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from attrs import define, field
 
+from adapters_runtime.engine.dispatching import Looking
 from adapters_runtime.engine.loops import Loop
 from adapters_runtime.sandbox.shortage import Shortages
 from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable
+from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
 from wfcore.rules.backoff import Backoff
 from wfcore.usecases.executions import worker as running
@@ -97,10 +99,24 @@ class Worker:
     Runs steps for one process. `worker` must be unique for each start of a process.
 
     It listens to the `wakeup` of *services*; how often it polls and extends leases is policy.
+    `able`: the capabilities of what it takes, see `Store.claim`. While *dispatch* is up, it
+    delivers to `take_named`, and `let_go` is told of what is no longer worked on.
     """
 
-    def __init__(self, services: Services, runner: JobRunner, worker: str) -> None:
+    def __init__(
+        self,
+        services: Services,
+        runner: JobRunner,
+        worker: str,
+        able: Collection[str] | None = None,
+        dispatch: Dispatch | None = None,
+    ) -> None:
         self.worker = worker
+        self.able = able
+        self._looking = Looking(services.policy, dispatch)
+        self.let_go: Callable[[str], None] | None = None
+        self._claiming = asyncio.Lock()
+        self._draining = False
         self._services = services
         self._runner = runner
         self._held: dict[Lease, _Held] = {}
@@ -111,7 +127,7 @@ class Worker:
         self._heart: asyncio.Task[None] | None = None
         self.shortages = Shortages()
         services.wakeup.listen(
-            runner=due.set, timer=due.set, stop=self._stop_steps, look=self._look
+            runner=due.set, timer=self._on_timer, stop=self._stop_steps, look=self._look
         )
 
     @property
@@ -119,12 +135,24 @@ class Worker:
         """How many executions are being worked on."""
         return len(self._held)
 
+    @property
+    def free(self) -> int:
+        """How many more executions it takes now."""
+        places = 0 if self._draining or self.loop.stopping else self._services.policy.places
+        return max(places - len(self._held), 0)
+
     async def run(self) -> None:
         """Claim and run until `stop`, which must be called in the end."""
         self._last_taken = asyncio.get_running_loop().time()
         if not self.loop.stopping:
             self._heart = asyncio.create_task(self._heartbeats())
         await self.loop.run()
+
+    def set_draining(self, draining: bool) -> None:
+        """Take nothing new, or some again."""
+        if self._draining and not draining:
+            self.loop.due.set()
+        self._draining = draining
 
     async def stop(self, drain_s: float) -> None:
         """
@@ -135,7 +163,8 @@ class Worker:
         """
         self.loop.stop()
         await self.loop.at_rest.wait()
-        drivers = [held.driver for held in self._held.values() if held.driver]
+        async with self._claiming:  # what was delivered last is claimed, or was not
+            drivers = [held.driver for held in self._held.values() if held.driver]
         if drivers:
             await asyncio.wait(drivers, timeout=drain_s)
         for held in list(self._held.values()):
@@ -181,20 +210,48 @@ class Worker:
                     self._look(execution_id)
 
     async def _round(self) -> float:
-        """Fill the free places; how long to sleep afterwards, in seconds."""
+        """
+        Fill the free places; how long to sleep afterwards, in seconds. What fell due after the
+        last claim was not refused by it, and is claimed at once.
+        """
         if not self._enlisted:
             await self._services.store.enlist(self.worker)
             self._enlisted = True
-        while (free := self._services.policy.places - len(self._held)) > 0:
-            leases = await running.claim(self._services, self.worker, free)
+        if self._draining:
+            self.loop.oldest_due = None
+            return self._services.policy.poll_ms / 1_000
+        asked = self._services.store.now()
+        while self.free:
+            asked = self._services.store.now()
+            if not await self._claimed():
+                break
+        self.loop.oldest_due = due = await running.next_due(self._services, self.able)
+        return self._looking.pause_ms(due, asked, self._services.store.now()) / 1_000
+
+    def _on_timer(self) -> None:
+        if not self._looking.is_told:
+            self.loop.due.set()
+
+    async def take_named(self, ids: Collection[str]) -> Collection[str]:
+        """Claim these and no others, as far as there is room; which of them were claimed."""
+        return [lease.execution_id for lease in await self._claimed(ids)]
+
+    async def _claimed(self, ids: Collection[str] | None = None) -> Sequence[Lease]:
+        async with self._claiming:
+            if not (free := self.free):
+                return ()
+            which = {"ids": ids, "able": self.able}
+            leases = await running.claim(self._services, self.worker, free, **which)
             for lease in leases:
                 self._take(lease)
-            if not leases:
-                break
-        self.loop.oldest_due = due = await running.next_due(self._services)
-        poll_ms = self._services.policy.poll_ms
-        left_ms = due - self._services.store.now() if due is not None else poll_ms
-        return (left_ms if 0 < left_ms < poll_ms else poll_ms) / 1_000
+            return leases
+
+    def _forget(self, lease: Lease) -> None:
+        del self._held[lease]
+        if self.let_go is not None:
+            self.let_go(lease.execution_id)
+        if self._looking.has_more(self.loop.oldest_due, self._services.store.now()):
+            self.loop.due.set()
 
     def _take(self, lease: Lease) -> None:
         self._stop_steps(lease.execution_id)  # what runs for it here has an older lease
@@ -222,8 +279,7 @@ class Worker:
         finally:
             if held.alarm is not None:
                 held.alarm.cancel()
-            del self._held[lease]
-            self._services.wakeup.runner()
+            self._forget(lease)
 
     async def _run_all(self, held: _Held) -> None:
         """Until nothing of it runs here any more. Raises what the first of its tasks raised."""

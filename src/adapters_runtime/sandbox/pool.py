@@ -7,6 +7,8 @@ interpreter to start), and steps of one profile can share spare supervisors.
 
 - Every profile in use has one spare. If a step finds its pool empty shortly after another step,
   the pool grows by one, up to `MOST_EACH`.
+- A spare that holds a started interpreter costs more than all else of a step, so the first step of
+  such a profile asks for none: steps that come one by one start what they use and no more.
 - A pool that was quiet for `QUIET_S` shrinks to one spare, and after `IDLE_S` it is given up;
   sooner if its spares hold a started interpreter, because that is memory.
 - Only the `MOST_PROFILES` profiles used last are kept. The usual one is never given up.
@@ -32,9 +34,9 @@ LARGE_IDLE_S = 30.0
 
 
 class _Pool(Generic[S]):
-    def __init__(self, now: float, idle_s: float) -> None:
+    def __init__(self, now: float, idle_s: float, wanted: int = 1) -> None:
         self.spares: list[S] = []
-        self.wanted = 1
+        self.wanted = wanted
         self.used_at = now
         self.idle_s = idle_s
 
@@ -53,16 +55,14 @@ class Pools(Generic[K, S]):
     def take(self, profile: K, now: float) -> S | None:
         """A spare of *profile*; None where there is none, which asks for more of them."""
         known = self._pools.pop(profile, None)
-        pool = self._pools[profile] = known or self._new_pool(
-            profile, now
-        )  # the latest used is last
+        pool = self._pools[profile] = known or self._new(profile, now)  # the latest used is last
         if known and not pool.spares and now - pool.used_at < QUIET_S:
             pool.wanted = min(pool.wanted + 1, MOST_EACH)
         pool.used_at = now
         return pool.spares.pop(0) if pool.spares else None  # the first made is ready the soonest
 
-    def _new_pool(self, profile: K, now: float) -> _Pool[S]:
-        return _Pool(now, LARGE_IDLE_S if self._is_large(profile) else IDLE_S)
+    def _new(self, profile: K, now: float) -> _Pool[S]:
+        return _Pool(now, LARGE_IDLE_S, wanted=0) if self._is_large(profile) else _Pool(now, IDLE_S)
 
     def add(self, profile: K, spare: S) -> None:
         """Hold *spare* ready."""
@@ -87,7 +87,7 @@ class Pools(Generic[K, S]):
         for profile, pool in list(self._pools.items()):
             quiet = now - pool.used_at
             if quiet >= QUIET_S:
-                pool.wanted = 1
+                pool.wanted = min(pool.wanted, 1)
             is_old = len(self._pools) > MOST_PROFILES or quiet >= pool.idle_s
             if is_old and profile != self._always:
                 del self._pools[profile]

@@ -91,9 +91,9 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
     _checked(_libc.mount(*words, ctypes.c_ulong(flags), data), f"mount {kind or source} {target}")
 
 
-def umount(target: str, flags: int = MNT_DETACH) -> None:
-    """Unmount *target*."""
-    _checked(_libc.umount2(os.fsencode(target), flags), f"umount {target}")
+def umount(target: str) -> None:
+    """Unmount *target*, now or as soon as nobody uses it."""
+    _checked(_libc.umount2(os.fsencode(target), MNT_DETACH), f"umount {target}")
 
 
 def pivot_root(new: str, old: str) -> None:
