@@ -111,7 +111,8 @@ def _docstring(kind: type[Any]) -> list[str]:
 
 
 def _default(one: "attrs.Attribute[Any]") -> str:
-    return "" if one.default is attrs.NOTHING else " = None"
+    """What a field has that is left out of a response: what the server's shape has, or None."""
+    return {attrs.NOTHING: "", (): " = ()"}.get(one.default, " = None")
 
 
 def _annotation(kind: Any, found: dict[str, str]) -> str:

@@ -83,7 +83,7 @@ class World:
 
     async def new_key(self, account: Account | None = None, *scopes: Scope) -> IssuedKey:
         owner = account or self.ann
-        return await keys.create_key(self.services, owner.id, "key", scopes or tuple(Scope))
+        return await keys.create_key(self.services, owner.id, "key", scopes or Scope.ordinary())
 
     async def workflow(
         self, *steps: Step, name: str = "flow", owner: Account | None = None, **more: Any
@@ -100,8 +100,14 @@ class World:
         return str(answer.json()["executionId"])
 
     async def run(self, *ends: StepEnd) -> None:
-        """Be the worker: claim the one due execution, and end its steps like this."""
-        (lease,) = await worker.claim(self.services, "w1", 1)
+        """
+        Be the worker: claim the one due execution, and end its steps like this. One that only asks
+        has done so already. EX-34.
+        """
+        leases = await worker.claim(self.services, "w1", 1)
+        if not (leases or ends):
+            return
+        (lease,) = leases
         jobs = list((await worker.begin(self.services, lease)).jobs)
         for end in ends:
             (job,) = jobs
@@ -121,8 +127,18 @@ class World:
         answer = await self.get(f"/api/v1/approvals/execution/{execution_id}")
         return execution_id, str(answer.json()["approvals"][0]["id"])
 
+    async def waiting(self, count: int, **step: Any) -> list[str]:
+        """So many approvals of one workflow that are open."""
+        workflow = await self.workflow(review(**step), name="Payout run")
+        started = [await self.start(workflow) for _ in range(count)]
+        while leases := await worker.claim(self.services, "w1", count):
+            for lease in leases:
+                await worker.begin(self.services, lease)
+        found = [await self.get(f"/api/v1/approvals/execution/{id}") for id in started]
+        return [str(answer.json()["approvals"][0]["id"]) for answer in found]
+
     async def with_artifact(
-        self, name: str = "report.txt", content: bytes = b"hello"
+        self, name: str = "report.txt", content: bytes = b"hello", previewable: bool = False
     ) -> tuple[str, str]:
         """An execution that left one file, and the artifact's id."""
 
@@ -130,7 +146,7 @@ class World:
         id = self.services.ids.new("art", self.services.clock.now())
         stored = await self.services.files.store(execution_id, id, BytesIO(content))
         file = LeftFile(
-            id, name, stored.storage_key, stored.size, "text/plain", stored.sha256, False
+            id, name, stored.storage_key, stored.size, "text/plain", stored.sha256, previewable
         )
         await self.run(StepEnd(None, files=(file,)))
         return execution_id, id
@@ -227,5 +243,5 @@ async def a_world(
         httpx.AsyncClient(base_url=url, timeout=20) as http,
     ):
         ann = await accounts.create_account(services, "ann@example.org", plan, PASSWORD)
-        key = await keys.create_key(services, ann.id, "key", tuple(Scope))
+        key = await keys.create_key(services, ann.id, "key", Scope.ordinary())
         yield World(services, clock, url, http, ann, key)

@@ -1,12 +1,15 @@
 """The ASGI application: the table of routes behind one pipeline. Can be mounted anywhere."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
+from adapters_http.agents.serving import AGENTS
 from adapters_http.config import HttpConfig
 from adapters_http.console.routes import PAGES
 from adapters_http.dispatch import Lookup, Pipeline
@@ -18,9 +21,14 @@ from wfcore.usecases.services import Services
 
 __all__ = ["HttpConfig", "create_app"]
 
-_LOOKUP = Lookup(ROUTES)
-_LOOKUP_WITH_PAGES = Lookup((*ROUTES, *PAGES))
+PROBES = ("/healthz", "/readyz", "/metrics")
+_LOOKUP_OF_PROBES = Lookup([route for route in ROUTES if route.path in PROBES])
 _MOST_MOUNTS = 16
+_ASKED = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "X-API-Key")
+_ANSWERED = (
+    *("ETag", "Link", "Location", "Retry-After", "X-Request-Id"),
+    *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Window"),
+)
 
 
 class _Application(Starlette):
@@ -32,11 +40,35 @@ class _Application(Starlette):
     context: Context
 
     def build_middleware_stack(self) -> ASGIApp:
-        lookup = _LOOKUP_WITH_PAGES if self.context.config.console else _LOOKUP
+        lookup = _lookup(self.context.config)
         app: ASGIApp = Pipeline(self.router, lookup, self.context)
         for factory, args, options in reversed(self.user_middleware):
             app = factory(app, *args, **options)
         return app
+
+
+def _lookup(config: HttpConfig) -> Lookup:
+    return _LOOKUP_OF_PROBES if config.probes_only else _lookup_with(config.console, config.agents)
+
+
+@cache
+def _lookup_with(console: bool, agents: bool) -> Lookup:
+    return Lookup((*ROUTES, *(PAGES if console else ()), *(AGENTS if agents else ())))
+
+
+def _sharing(origins: Sequence[str]) -> Sequence[Middleware]:
+    """Browsers may call from pages of *origins*, with a key; they send no cookies then."""
+    if not origins:
+        return ()
+    return (
+        Middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
+            allow_headers=_ASKED,
+            expose_headers=_ANSWERED,
+        ),
+    )
 
 
 def create_app(services: Services, config: HttpConfig | None = None) -> Starlette:
@@ -56,7 +88,7 @@ def create_app(services: Services, config: HttpConfig | None = None) -> Starlett
         async with chosen.lifespan():
             yield
 
-    app = _Application(lifespan=lifespan)
+    app = _Application(lifespan=lifespan, middleware=_sharing(chosen.cors_origins))
     describing = lru_cache(2 * _MOST_MOUNTS)(partial(describe, chosen))
     app.context = Context(services, chosen, Metrics(), describing)
     return app

@@ -5,7 +5,7 @@ The functions differ in what they check first, never in the rules, which are the
 authentication, ways to carry the key; contract §6, §7. AU-8 to AU-10.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
@@ -20,6 +20,7 @@ from wfcore.errors import AccountBlocked, Forbidden, InvalidInput, Unauthenticat
 from wfcore.model.access import Principal, Scope, Visitor
 from wfcore.model.json import JsonObject
 from wfcore.model.webhook import AuthMode, Scheme, Webhook
+from wfcore.rules.gate import require_asker
 from wfcore.rules.limits import SESSION_MAX, SIGN_ON
 from wfcore.time import DurationMs
 from wfcore.usecases.accounts import authenticate
@@ -122,20 +123,34 @@ async def _by_webhook(request: Request, route: Route, receive: Receive) -> None:
     request.json = payload_of(request, webhook)
 
 
+async def _by_agent(request: Request, route: Route, receive: Receive) -> None:
+    """As by key, but in a header, and no key that could decide what its agent asks. MC-4."""
+    assert route.scope is not None
+    allowed = request.context.config.cors_origins
+    if "*" not in allowed and not set(request.header_values(b"origin")) & set(allowed):
+        refuse_cross_site(request)
+    keys = header_credentials(request)
+    admitted = await authenticate.admit(request.services, keys, route.scope, request.origin)
+    request.who, request.quota = admitted.who, admitted.quota
+    require_asker(request.who)
+
+
 async def _by_session(request: Request, route: Route, receive: Receive) -> None:
     refuse_cross_site(request)
     try:
-        request.who = await _signed_in(request)
+        request.who = await _signed_in(request, route.visitor_scopes)
     except (Unauthenticated, AccountBlocked) as refusal:
         await note_denial(request.services, "console.request", refusal, request.origin)
         raise
     await _read_and_understand(request, route, receive)
 
 
-async def _signed_in(request: Request) -> Principal:
+async def _signed_in(request: Request, scopes: Collection[Scope]) -> Principal:
+    """*scopes*: what a visitor needs here; who signed in with us may do all that is theirs."""
     visitor = await _visitor(request, credentials_of(request))
     if visitor is not None:
-        return await authenticate.recognise(request.services, visitor, None)
+        request.visiting = True
+        return await authenticate.recognise(request.services, visitor, scopes)
     return await session_of(request.services, session_token(request))
 
 
@@ -150,11 +165,7 @@ async def _to_page(request: Request, route: Route, receive: Receive) -> None:
     """As with a session; but who merely opens a page signed out is no matter for the audit log."""
     refuse_cross_site(request)
     refuse_silent_browser(request)
-    visitor = await _visitor(request, credentials_of(request))
-    if visitor is not None:
-        request.who = await authenticate.recognise(request.services, visitor, route.scope)
-    else:
-        request.who = await session_of(request.services, session_token(request))
+    request.who = await _signed_in(request, route.visitor_scopes)
     await _read_and_understand(request, route, receive)
 
 
@@ -165,6 +176,13 @@ async def _by_personal_link(request: Request, route: Route, receive: Receive) ->
     request.guest = await authenticate.admit_guest(request.services, request.params["token"])
     request.params["id"] = request.guest.approval_id
     await _read_and_understand(request, route, receive)
+
+
+async def _by_admin(request: Request, route: Route, receive: Receive) -> None:
+    keys = header_credentials(request)
+    request.who = await authenticate.admit_operator(request.services, keys, request.origin)
+    await _read(request, route, receive)
+    request.json = await request.services.offload(partial(parse_object, request.raw))
 
 
 async def _to_download(request: Request, route: Route, receive: Receive) -> None:
@@ -179,7 +197,7 @@ async def _reader(request: Request) -> Principal:
     try:
         visitor = await _visitor(request, by_header)
         if visitor is not None:
-            return await authenticate.recognise(request.services, visitor, Scope.ARTIFACT_READ)
+            return await authenticate.recognise(request.services, visitor, {Scope.ARTIFACT_READ})
         if token and not (by_header.authorization or by_header.x_api_key):
             return await session_of(request.services, token)
         return await authenticate.authenticate(request.services, by_header, Scope.ARTIFACT_READ)
@@ -210,7 +228,7 @@ def credentials_of(request: Request) -> Credentials:
 
 
 def header_credentials(request: Request) -> Credentials:
-    """The two places that a download without a signature accepts."""
+    """Headers alone, for what is opened by people or must not stand in logs of addresses."""
     return Credentials(request.header_values(b"authorization"), request.header_values(b"x-api-key"))
 
 
@@ -354,9 +372,11 @@ AUTHENTICATORS: Mapping[Auth, Authenticator] = {
     Auth.KEY: _by_key,
     Auth.KEY_AFTER_BODY: _by_key_after_body,
     Auth.TRIGGER: _by_webhook,
+    Auth.AGENT: _by_agent,
     Auth.SESSION: _by_session,
     Auth.PAGE: _to_page,
     Auth.PERSONAL: _by_personal_link,
     Auth.LOGIN: _to_login,
+    Auth.ADMIN: _by_admin,
     Auth.DOWNLOAD: _to_download,
 }

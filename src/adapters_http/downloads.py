@@ -20,6 +20,9 @@ from wfcore.model.json import Json
 Read: TypeAlias = Callable[[int, int], AsyncIterator[bytes]]
 """The bytes [start, end) of the content; raises `NotFound` before the first one."""
 
+SHOWN = 8 << 20
+"""Bytes of a file that a browser may be shown; a larger one is saved."""
+
 _ONE_RANGE = re.compile(r"bytes[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.I)
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?[\w-]+=[\w.-]+)?", re.ASCII)
 OUTPUT_MEDIA = "application/vnd.wfcore.output+json"
@@ -104,6 +107,17 @@ async def download_response(
     if head:
         return Response(None, status, headers)
     return StreamingResponse(await _begun(read(part.start, part.end)), status, headers)
+
+
+def is_shown(artifact: Artifact) -> bool:
+    """Whether browsers show it; it then needs our headers, which a bucket does not send."""
+    return artifact.previewable and artifact.size <= SHOWN
+
+
+def led_to(url: str) -> Response:
+    """A redirect to where the content is, for this moment only."""
+    headers = {"Location": url, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    return Response(None, 302, headers)
 
 
 def output_response(key: str, output: Json) -> Response:

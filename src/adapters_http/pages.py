@@ -20,7 +20,7 @@ from adapters_http.body import dump_json
 from wfcore.model.approval import Approval, DecisionSource, Group, Verdict
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.machine import items_hash
+from wfcore.rules.approval.edited_items import items_hash
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
+from time import perf_counter
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -18,6 +19,7 @@ from starlette.types import Scope
 from adapters_http.body import Answers, Pace
 from adapters_http.config import HttpConfig, Network, Stage
 from adapters_http.metrics import Metrics
+from adapters_http.tracing import RequestTrace
 from adapters_http.transport.connections import Address, address_of, is_host
 from wfcore.errors import InvalidInput, NotReady
 from wfcore.model.access import Caller, Guest, Principal
@@ -27,6 +29,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.webhook import Webhook
 from wfcore.rules.auth.rate_limit import Quota
 from wfcore.rules.paging import page_request
+from wfcore.rules.variables import NO_NUL
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin
 from wfcore.usecases.executions.executions import wait_for_rest
@@ -93,6 +96,8 @@ class Request:
 
     who: Principal
     """Set before the handler runs, on every route that asks for somebody."""
+    visiting: bool = False
+    """Whether the surrounding application vouched for `who`."""
     guest: Guest | None = None
     """Who came by a personal link; there is no `who` then."""
     quota: Quota | None = None
@@ -102,6 +107,7 @@ class Request:
     raw: bytes = b""
     json: JsonObject
     body: Any = None
+    traced: RequestTrace | None = None
     _fields: list[tuple[str, str]] | None = None
 
     def __init__(self, context: Context, scope: Scope, id: str) -> None:
@@ -111,6 +117,7 @@ class Request:
         self.request_id = id
         self.params: dict[str, str] = {}
         self.headers: list[tuple[bytes, bytes]] = []
+        self.began = perf_counter()
 
     @property
     def method(self) -> str:
@@ -133,7 +140,8 @@ class Request:
         path: str = self.scope["path"]
         if "token" in self.params:
             path = path.partition(f"/{self.params['token']}")[0]
-        return Origin(path, client[0] if client else None, self.request_id)
+        trace = self.traced.trace if self.traced else None
+        return Origin(path, client[0] if client else None, self.request_id, trace=trace)
 
     def header_values(self, name: bytes) -> list[str]:
         """Every value of one header; *name* in lower case."""
@@ -170,9 +178,9 @@ class Request:
         return [name for name, _ in self._fields or ()]
 
     def query(self, name: str) -> str | None:
-        """The first value of one query parameter."""
+        """The first value of one query parameter. Raises `InvalidInput` for one with NUL."""
         values = self.query_values(name)
-        return values[0] if values else None
+        return without_nul(name, values[0]) if values else None
 
     @property
     def base_path(self) -> str:
@@ -193,6 +201,13 @@ class Request:
             server = scope.get("server") or ("127.0.0.1", 80)
             host = f"{server[0]}:{server[1]}"
         return f"{scope['scheme']}://{host}{self.base_path}"
+
+
+def without_nul(name: str, text: str) -> str:
+    """*text*. Raises `InvalidInput` if it has NUL characters, which some stores cannot read."""
+    if "\0" in text:
+        raise InvalidInput(name, NO_NUL)
+    return text
 
 
 def _parsed(query: bytes) -> list[tuple[str, str]]:
@@ -298,13 +313,17 @@ def idempotency(request: Request) -> Idempotency | None:
     found = request.header_values(b"idempotency-key")
     if not found:
         return None
-    key = found[0]
-    printable = key.isascii() and key.isprintable()
-    if len(found) > 1 or not printable or not 1 <= len(key) <= LONGEST_IDEMPOTENCY_KEY:
-        raise InvalidInput(
-            "Idempotency-Key", f"must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable ASCII characters"
-        )
+    key = found[0] if len(found) == 1 else ""
+    check_idempotency_key("Idempotency-Key", key)
     return Idempotency(key, sha256(request.raw).hexdigest())
+
+
+def check_idempotency_key(field: str, key: str) -> None:
+    """Raises `InvalidInput` for what is no such key, in a header or a form. IK-1."""
+    printable = key.isascii() and key.isprintable()
+    if not printable or not 1 <= len(key) <= LONGEST_IDEMPOTENCY_KEY:
+        fix = f"must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable ASCII characters"
+        raise InvalidInput(field, fix)
 
 
 def last_event_id(request: Request) -> int:

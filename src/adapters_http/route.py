@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from attrs import Factory, field, frozen
 
 from adapters_http.request import Request
-from wfcore.model.access import Scope
+from wfcore.model.access import Scope, Visitor
 from wfcore.rules.limits import TRIGGER_BODY
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Any]]
@@ -29,6 +29,8 @@ class Auth(StrEnum):
     """The body's size first, then as `KEY`. Contract §6: approval POST."""
     TRIGGER = "trigger"
     """Webhook, size, its own credentials, rate, active, JSON object. Contract §6."""
+    AGENT = "agent"
+    """A key in a header that cannot decide approvals, and no foreign page; then the rate. MC-4."""
     SESSION = "session"
     """A console session; changes only from the console's own pages."""
     PAGE = "page"
@@ -37,14 +39,19 @@ class Auth(StrEnum):
     """A page of one approval, by the signed link that one of its approvers was sent."""
     LOGIN = "login"
     """The door to a session: nobody yet, but no cross-site request."""
+    ADMIN = "admin"
+    """An operator's key of scope ADMIN, in a header; then an object of JSON. No rate. AC-8."""
     DOWNLOAD = "download"
     """A signed link, else a key, else a session. No rate."""
 
 
+EVERY_SCOPE = Visitor("").scopes
+"""What a visitor holds who may do all that the account may."""
+
 _TOLERANT = frozenset(
     {Auth.OPEN, Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.DOWNLOAD, Auth.PAGE, Auth.PERSONAL}
 )
-_WITH_KEY = frozenset({Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.DOWNLOAD})
+_WITH_KEY = frozenset({Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.AGENT, Auth.DOWNLOAD})
 
 
 @frozen
@@ -64,8 +71,9 @@ class Query:
 @frozen
 class Route:
     """
-    `scope`: what the key must hold (exactly the routes that take a key have one); of a page, what
-    a visitor must hold, as sessions have no scopes.
+    `scope`: what the key must hold (every route that takes a key has one); of a page or a route by
+    session, what a visitor must hold, as sessions have no scopes. Without one a visitor must hold
+    every scope, unless `visitors` says why none is needed. AU-11.
     `body`: the shape of the body; None: no body is read. `keys_once`: an object in it that has
     a key twice is refused. `returns`: the shape of a success.
     `also`: errors that this row answers with another status than the rest.
@@ -91,17 +99,28 @@ class Route:
     also: Mapping[type[Exception], int] = Factory(dict)
     refuses: tuple[int, ...] = ()
     starts: bool = False
+    visitors: str | None = None
     names: tuple[str, ...] = field(init=False)
     html: bool = field(init=False)
     """Whether people look at it: errors are pages, too."""
 
     def __attrs_post_init__(self) -> None:
-        if self.auth is not Auth.PAGE and (self.scope is not None) != (self.auth in _WITH_KEY):
+        may = self.auth in (Auth.PAGE, Auth.SESSION)
+        if self.visitors is not None and not (may and self.scope is None):
+            raise ValueError(f"{self.method} {self.path}: visitors need its scope, or a reason")
+        if not may and (self.scope is not None) != (self.auth in _WITH_KEY):
             raise ValueError(f"{self.method} {self.path}: {self.auth} and scope do not fit")
         parts = self.path.split("/")
         names = tuple(part[1:-1] for part in parts if part.startswith("{"))
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "html", self.media == "text/html")
+
+    @property
+    def visitor_scopes(self) -> frozenset[Scope]:
+        """What a visitor must hold here, whom an application around this one vouches for. AU-11."""
+        if self.visitors is not None:
+            return frozenset()
+        return EVERY_SCOPE if self.scope is None else frozenset({self.scope})
 
     @property
     def tolerant(self) -> bool:
@@ -114,4 +133,4 @@ class Route:
     @property
     def limited(self) -> bool:
         """Whether admitted requests count against a quota. RL-5."""
-        return self.auth in (Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER)
+        return self.auth in (Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.AGENT)

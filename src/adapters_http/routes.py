@@ -6,12 +6,14 @@ EX-21, AP-14.
 
 from adapters_http.downloads import OUTPUT_MEDIA
 from adapters_http.handlers import (
+    accounts,
     approvals,
     artifacts,
     events,
     executions,
     links,
     notices,
+    operating,
     operations,
     sessions,
     webhooks,
@@ -22,15 +24,17 @@ from adapters_http.route import Auth, Query, Route
 from wfcore.errors import AlreadyDecided, AlreadyFinished
 from wfcore.model.access import Scope
 from wfcore.model.approval import ApprovalStatus
+from wfcore.model.event import AuditOutcome
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.notice import NoticeStatus
 from wfcore.ports.records import SEARCHED
-from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY
+from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY, SOURCE_BYTES
 from wfcore.usecases.executions.browsing import SHORTEST_END
 from wfcore.wire import requests
 from wfcore.wire import webhooks as hooks
-from wfcore.wire.approvals import ApprovalDetail, ApprovalPage, DecisionView, ExecutionApprovals
+from wfcore.wire.approvals import ApprovalDetail, ApprovalPage, ExecutionApprovals
 from wfcore.wire.common import DoneView, HealthView, SessionView
+from wfcore.wire.decisions import DecisionResults, DecisionView, GateView
 from wfcore.wire.events import ArtifactList, ArtifactView, ExplanationView, LogPage
 from wfcore.wire.executions import (
     ExecutionCounts,
@@ -40,10 +44,31 @@ from wfcore.wire.executions import (
     StatusView,
     StepView,
 )
-from wfcore.wire.notices import NoticePage, NoticeView
+from wfcore.wire.operating import (
+    AccountUsageView,
+    AuditPage,
+    KeyList,
+    KeyView,
+    LoginLinkView,
+    NoticePage,
+    NoticeView,
+    OperatorHealthView,
+    PersonDetail,
+    PersonPage,
+    PersonView,
+    SecretList,
+    TriggerList,
+    VersionView,
+    WorkflowSummaryPage,
+)
 from wfcore.wire.schema import Schemas
 from wfcore.wire.webhooks import TriggerView
-from wfcore.wire.workflows import DefinitionView, WorkflowPage, WorkflowView
+from wfcore.wire.workflows import (
+    DefinitionView,
+    WorkflowPage,
+    WorkflowTriggerView,
+    WorkflowView,
+)
 
 
 def _one_of(*words: str) -> dict[str, object]:
@@ -73,7 +98,11 @@ ID_END = Query(
 SORT = Query("sort", "Oldest or newest first", _one_of("startedAt", "-startedAt"))
 APPROVAL_STATUS = Query("status", "Only these statuses", Schemas().of(ApprovalStatus), repeats=True)
 NOTICE_STATUS = Query("status", "Only these statuses", Schemas().of(NoticeStatus), repeats=True)
-APPROVAL_SORT = Query("sort", "Oldest or newest first", _one_of("createdAt", "-createdAt"))
+APPROVAL_SORT = Query(
+    "sort",
+    "Oldest or newest first, or the first to expire first",
+    _one_of("createdAt", "-createdAt", "expiresAt"),
+)
 APPROVALS_OF = Query("workflowId", "Only approvals of this workflow")
 EXECUTION_ID = Query("executionId", "Only approvals of this execution")
 WAITING = Query(
@@ -82,31 +111,47 @@ WAITING = Query(
     {"type": "boolean"},
 )
 STEP = Query("step", "Only lines of the step with this key")
+STREAM = Query("stream", "Only lines of this stream", _one_of("stdout", "stderr"))
+SEARCH = Query("search", "Only lines that contain this text, in upper or lower case")
 AFTER_LINE = Query("after", "`next` of the answer before", {"type": "integer", "minimum": 0})
 WAIT = Query(
     "wait",
     "Answer as soon as the execution rests, at the latest after this many seconds",
     {"type": "integer", "minimum": 1, "maximum": 60},
 )
+WAIT_DECIDED = Query(
+    "wait", "Answer as soon as people have decided, at the latest after so many seconds",
+    WAIT.schema,
+)  # fmt: skip
 OUTPUTS = Query("outputs", "none: steps are shown without their output", _one_of("none"))
 DOWNLOAD = Query("download", "The output itself, as a file: text, or JSON")
 ONCE = Query(
     "Idempotency-Key",
     "The same key within 24 h returns the first answer and starts nothing",
-    {"type": "string", "minLength": 1, "maxLength": 255},
+    {"type": "string", "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
 )
 WEBHOOKS = Query(
     "webhooks",
     "true: what this server sends is under `webhooks`, not with the operations that ask for it",
     {"type": "boolean"},
 )
-LAST_EVENT = Query("Last-Event-ID", "The number of the last event seen", {"type": "integer"})
+LAST_EVENT = Query(
+    "Last-Event-ID", "The number of the last event seen", {"type": "integer", "minimum": 0}
+)
 CONFIRM = Query("confirm", "1: decide now; else the confirmation page", _one_of("1"))
 COMMENT = Query("comment", "Words for the history", {"type": "string", "maxLength": 4000})
 SEEN = Query("expectedItemsHash", "The itemsHash of the rows that the reviewer saw")
+EVENT = Query("event", "Only events whose name begins with this, like `approval`")
+OUTCOME = Query("outcome", "Only this outcome", Schemas().of(AuditOutcome))
+ACCOUNT_ID = Query("accountId", "Only of this account; owners read their own whatever it says")
+KEY_ID = Query("keyId", "Only by this key")
+TARGET = Query("target", "Only entries about this, an execution for example")
+BEFORE = Query("before", "`next` of the page before", {"type": "integer", "minimum": 0})
 EVERYWHERE = Query("everywhere", "1: end every session of the account", _one_of("1"))
 EXPIRES = Query("expires", "Until when the signature is good", {"type": "integer"})
 SIGNATURE = Query("signature", "Of a signed link")
+
+OWN_KEYS = "a visitor sees and handles the keys that may do no more than they may themselves"
 
 # fmt: off
 ROUTES: tuple[Route, ...] = (
@@ -144,7 +189,7 @@ ROUTES: tuple[Route, ...] = (
           query=(DOWNLOAD,), files=("text/plain", OUTPUT_MEDIA), returns=StepView, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/logs", Auth.KEY, executions.logs,
           "Read the output lines of an execution's steps", Scope.EXECUTION_READ,
-          query=(STEP, AFTER_LINE), returns=LogPage, refuses=(404,)),
+          query=(STEP, STREAM, SEARCH, AFTER_LINE), returns=LogPage, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/explain", Auth.KEY, executions.explain,
           "Explain where an execution is", Scope.EXECUTION_READ,
           returns=ExplanationView, refuses=(404,)),
@@ -183,6 +228,18 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/api/v1/approvals/{id}/delegate", Auth.KEY, approvals.delegate,
           "Let somebody else decide", Scope.APPROVAL_RESPOND, requests.DelegateBody,
           returns=ApprovalDetail, also={AlreadyDecided: 404}),
+    Route("POST", "/api/v1/approvals/decisions", Auth.KEY, approvals.decide_several,
+          "Decide several approvals", Scope.APPROVAL_RESPOND, requests.DecisionsBody,
+          keys_once=True, returns=DecisionResults),
+
+    # Gates: approvals of programs, without a workflow
+    Route("POST", "/api/v1/gates", Auth.KEY, workflows.open_gate,
+          "Ask people", Scope.WORKFLOW_EXECUTE, requests.GateBody, EDITED_ROWS_BODY,
+          keys_once=True, query=(WAIT_DECIDED,), headers=(ONCE,), returns=GateView,
+          refuses=(409,), starts=True),
+    Route("GET", "/api/v1/gates/{id}", Auth.KEY, workflows.read_gate,
+          "Read what people decided", Scope.EXECUTION_READ,
+          query=(WAIT_DECIDED,), returns=GateView, refuses=(404,)),
 
     # Artifacts
     Route("GET", "/api/v1/executions/{id}/artifacts", Auth.KEY, artifacts.list_all,
@@ -194,7 +251,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/executions/{id}/artifacts/{aid}/download", Auth.DOWNLOAD, artifacts.download,
           "Download an artifact", Scope.ARTIFACT_READ,
           query=(EXPIRES, SIGNATURE), media="application/octet-stream", files=("*/*",),
-          refuses=(206, 404, 416)),
+          refuses=(206, 302, 404, 416)),
 
     # Webhook triggers: the canonical and the retained path
     Route("POST", "/api/webhooks/{id}/trigger", Auth.TRIGGER, triggers.trigger,
@@ -216,30 +273,32 @@ ROUTES: tuple[Route, ...] = (
 
     # Webhook management and sessions: the console's
     Route("POST", "/api/webhooks", Auth.SESSION, webhooks.create,
-          "Create a webhook", body=requests.WebhookBody,
+          "Create a webhook", Scope.WORKFLOW_EXECUTE, body=requests.WebhookBody,
           returns=hooks.WebhookView, refuses=(404, 409)),
     Route("GET", "/api/webhooks", Auth.SESSION, webhooks.list_all,
-          "List webhooks", query=(PAGE, SIZE, AFTER), returns=hooks.WebhookPage),
+          "List webhooks", Scope.WORKFLOW_READ, query=(PAGE, SIZE, AFTER),
+          returns=hooks.WebhookPage),
     Route("PUT", "/api/webhooks/{id}", Auth.SESSION, webhooks.update,
-          "Change a webhook", body=requests.WebhookChangeBody,
+          "Change a webhook", Scope.WORKFLOW_EXECUTE, body=requests.WebhookChangeBody,
           returns=hooks.WebhookView, refuses=(404, 409)),
     Route("DELETE", "/api/webhooks/{id}", Auth.SESSION, webhooks.delete,
-          "Delete a webhook", returns=hooks.WebhookDeleted, refuses=(404,)),
+          "Delete a webhook", Scope.WORKFLOW_EXECUTE, returns=hooks.WebhookDeleted, refuses=(404,)),
     Route("GET", "/api/webhooks/{id}/stats", Auth.SESSION, webhooks.stats,
-          "Read a webhook's statistics", returns=hooks.StatsView, refuses=(404,)),
+          "Read a webhook's statistics", Scope.WORKFLOW_READ, returns=hooks.StatsView,
+          refuses=(404,)),
     Route("GET", "/api/webhooks/{id}/deliveries", Auth.SESSION, webhooks.list_deliveries,
-          "List a webhook's last deliveries",
+          "List a webhook's last deliveries", Scope.WORKFLOW_READ,
           query=(PAGE, SIZE), returns=hooks.DeliveryPage, refuses=(404,)),
     Route("POST", "/api/webhooks/{id}/deliveries/{deliveryId}/replay", Auth.SESSION,
-          webhooks.replay, "Replay a delivery", body=requests.NoBody,
+          webhooks.replay, "Replay a delivery", Scope.WORKFLOW_EXECUTE, body=requests.NoBody,
           status=202, returns=TriggerView, refuses=(404, 409), starts=True),
     Route("POST", "/api/webhooks/{id}/test", Auth.SESSION, webhooks.test,
-          "Deliver a signed sample", body=requests.TestBody,
+          "Deliver a signed sample", Scope.WORKFLOW_EXECUTE, body=requests.TestBody,
           status=202, returns=TriggerView, refuses=(404, 409, 429), starts=True),
     Route("POST", "/api/session", Auth.LOGIN, sessions.create,
           "Sign in", body=requests.LoginBody, returns=SessionView),
     Route("GET", "/api/session", Auth.SESSION, sessions.read,
-          "Read who is signed in", returns=SessionView),
+          "Read who is signed in", visitors="it says who they are", returns=SessionView),
     Route("DELETE", "/api/session", Auth.SESSION, sessions.delete,
           "Sign out", query=(EVERYWHERE,), returns=DoneView),
 
@@ -251,6 +310,62 @@ ROUTES: tuple[Route, ...] = (
           "Try a notice again", body=requests.NoBody, returns=NoticeView, refuses=(404, 409)),
     Route("POST", "/api/notices/test", Auth.SESSION, notices.test,
           "Send a test", body=requests.NoticeTestBody, returns=NoticeView, refuses=(404,)),
+
+    # People: for operators
+    Route("GET", "/api/accounts", Auth.SESSION, accounts.list_all,
+          "List accounts", query=(PAGE, SIZE, AFTER), returns=PersonPage, refuses=(404,)),
+    Route("GET", "/api/accounts/{id}", Auth.SESSION, accounts.read,
+          "Read an account, by id or email", returns=PersonDetail, refuses=(404,)),
+    Route("PUT", "/api/accounts/{id}", Auth.SESSION, accounts.change,
+          "Change an account", body=requests.AccountBody, returns=PersonView, refuses=(404, 409)),
+    Route("DELETE", "/api/accounts/{id}/sessions", Auth.SESSION, accounts.end_sessions,
+          "Sign an account out everywhere", returns=DoneView, refuses=(404,)),
+    Route("POST", "/api/accounts/{id}/link", Auth.SESSION, accounts.make_link,
+          "Create a link to sign in", body=requests.NoBody, returns=LoginLinkView,
+          refuses=(404, 409)),
+
+    # What owners look after, and operators: by session
+    Route("GET", "/api/workflows", Auth.SESSION, operating.list_summaries,
+          "List what workflows do, without their definitions", Scope.WORKFLOW_READ,
+          query=(PAGE, SIZE, AFTER), returns=WorkflowSummaryPage),
+    Route("GET", "/api/workflows/{id}/versions/{number}", Auth.SESSION, operating.read_version,
+          "Read the text of a version", Scope.WORKFLOW_READ, returns=VersionView, refuses=(404,)),
+    # Changing what runs is more than running it: no scope, so visitors need all. Decision 205.
+    Route("PUT", "/api/workflows/{id}/definition", Auth.SESSION, operating.change_definition,
+          "Change a workflow", body=requests.DefinitionBody, body_limit=4 * SOURCE_BYTES,
+          returns=VersionView, refuses=(404, 409)),
+    Route("GET", "/api/keys", Auth.SESSION, operating.list_keys,
+          "List keys", visitors=OWN_KEYS, returns=KeyList),
+    Route("POST", "/api/keys", Auth.SESSION, operating.create_key,
+          "Create a key", visitors=OWN_KEYS, body=requests.KeyBody,
+          returns=KeyView, refuses=(409,)),
+    Route("POST", "/api/keys/{id}/rotate", Auth.SESSION, operating.rotate_key,
+          "Rotate a key", visitors=OWN_KEYS, body=requests.RotateBody, returns=KeyView,
+          refuses=(404, 409)),
+    Route("DELETE", "/api/keys/{id}", Auth.SESSION, operating.revoke_key,
+          "Revoke a key", visitors=OWN_KEYS, returns=KeyView, refuses=(404,)),
+    Route("GET", "/api/secrets", Auth.SESSION, operating.list_secrets,
+          "List the names of secrets", returns=SecretList),
+    Route("GET", "/api/health", Auth.SESSION, operating.read_health,
+          "Read the server's health, as an operator", returns=OperatorHealthView, refuses=(404,)),
+    Route("GET", "/api/usage", Auth.SESSION, operating.read_usage,
+          "Read what is used of quotas and models", returns=AccountUsageView),
+    Route("GET", "/api/triggers", Auth.SESSION, operating.list_triggers,
+          "List triggers and what fires next", Scope.WORKFLOW_READ, returns=TriggerList),
+    Route("POST", "/api/triggers/{id}/pause", Auth.SESSION, operating.pause_trigger,
+          "Pause a trigger", Scope.WORKFLOW_EXECUTE, body=requests.NoBody,
+          returns=WorkflowTriggerView, refuses=(404,)),
+    Route("POST", "/api/triggers/{id}/resume", Auth.SESSION, operating.resume_trigger,
+          "Resume a trigger", Scope.WORKFLOW_EXECUTE, body=requests.NoBody,
+          returns=WorkflowTriggerView, refuses=(404,)),
+    Route("GET", "/api/audit", Auth.SESSION, operating.list_audit,
+          "Read the audit log",
+          query=(EVENT, OUTCOME, ACCOUNT_ID, KEY_ID, TARGET, FROM, TO, SIZE, BEFORE),
+          returns=AuditPage),
+
+    # What the command line does, for operators elsewhere
+    Route("POST", "/api/admin/{operation}", Auth.ADMIN, operating.perform,
+          "Administer", body_limit=4 * EDITED_ROWS_BODY, refuses=(404, 409)),
 
     # Operations
     Route("GET", "/healthz", Auth.OPEN, operations.healthz,

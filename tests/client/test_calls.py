@@ -1,12 +1,14 @@
 """The client's calls against the server's own table of routes."""
 
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 
 from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
-from wfcore_client import AsyncClient, Client, calls
+from wfcore_client import AsyncClient, Client, calls, errors
 from wfcore_client.calls import Call
 from wfcore_client.shapes import Verdict
 
@@ -24,6 +26,8 @@ MADE: tuple[Call, ...] = (
     calls.explain("e"),
     calls.cancel("e"),
     calls.redrive("e"),
+    calls.open_gate("Sure?"),
+    calls.gate("e"),
     calls.list_approvals(),
     calls.approval("a"),
     calls.approvals_of("e"),
@@ -31,6 +35,7 @@ MADE: tuple[Call, ...] = (
     calls.reject("a"),
     calls.revise("a", "Please"),
     calls.delegate("a", "ann@example.org"),
+    calls.decide_several([]),
     calls.list_artifacts("e"),
     calls.artifact("e", "a"),
     calls.trigger("h"),
@@ -74,3 +79,15 @@ def test_both_clients_make_the_same_calls() -> None:
 def test_places_are_quoted() -> None:
     """An id cannot lead to another path."""
     assert calls.execution("../x?y=1").address == "/api/v1/executions/..%2Fx%3Fy%3D1"
+
+
+def test_the_documentation_lists_every_call() -> None:
+    """The page about the API names each method of the clients, and each error that they raise."""
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    _, _, about = page.partition("## From Python")
+    listed = set(re.findall(r"`(\w+)`", about.partition("\n## ")[0]))
+    methods = {name for name in vars(Client) if name[0] != "_"} - {"close", "send"}
+    raised = {name for name in dir(errors) if isinstance(getattr(errors, name), type)}
+    assert (
+        methods | {name for name in raised if issubclass(vars(errors)[name], Exception)} <= listed
+    )

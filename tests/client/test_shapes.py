@@ -1,6 +1,9 @@
 """The client's shapes beside the server's: made from them, and as tolerant as they must be."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import attrs
 import pytest
@@ -14,6 +17,7 @@ from wfcore_client.calls import start
 from wfcore_client.errors import NotFound, RateLimited, ServerTrouble
 from wfcore_client.shapes import ExecutionStatus, StartView
 
+ROOT = Path(__file__).parents[2]
 SHARED = [view for view in VIEWS.values() if hasattr(shapes, type(view).__name__)]
 
 
@@ -71,3 +75,10 @@ def test_errors_say_what_the_server_said() -> None:
 def test_the_example_of_a_callback_is_one() -> None:
     """What OpenAPI shows of a callback is what the client reads."""
     assert shaped(shapes.CallbackView, CALLBACK).data.status is ExecutionStatus.COMPLETED
+
+
+def test_what_is_made_is_current() -> None:
+    """`shapes`, `backoff` and `synchronous` are what `make client` makes now."""
+    words = [sys.executable, ROOT / "client" / "generate.py", "--check"]
+    run = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    assert (run.stdout, run.returncode) == ("", 0), run.stderr

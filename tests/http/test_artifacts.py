@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from adapters_http import downloads
 from http_world import World, bearer
 from wfcore.model.access import Scope
 from wfcore.model.execution import RefusedFile
@@ -145,6 +146,8 @@ async def test_ranges_and_heads_work(world: World):
     part = await world.http.get(url, headers={"Range": "bytes=2-4"})
     assert (part.status_code, part.content) == (206, b"234")
     assert part.headers["content-range"] == "bytes 2-4/10"
+    other = {"Range": "bytes=2-4", "If-Range": '"of another version"'}
+    assert (await world.http.get(url, headers=other)).content == b"0123456789"
     beyond = await world.http.get(url, headers={"Range": "bytes=10-"})
     assert (beyond.status_code, beyond.headers["content-range"]) == (416, "bytes */10")
     head = await world.http.head(url)
@@ -167,3 +170,54 @@ async def test_what_was_refused_is_in_the_step_result(world: World):
     (step,) = view["stepResults"].values()
     assert step["refusedArtifacts"] == [{"name": "door", "reason": "a link"}]
     assert step["status"] == "COMPLETED"
+
+
+@pytest.fixture
+def led(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contents are in a bucket to which links lead."""
+
+    async def direct_url(key: str) -> str:
+        return f"https://bucket.example/{key}?for=a-minute"
+
+    monkeypatch.setattr(world.services.files, "direct_url", direct_url)
+
+
+@pytest.mark.usefixtures("led")
+async def test_a_link_leads_to_the_bucket(world: World):
+    """Past us, once it is verified, for whoever opens it without a key; nobody may keep that."""
+    url = await link_of(world)
+    answer = await world.http.get(url)
+    assert answer.status_code == 302
+    assert answer.headers["location"].startswith("https://bucket.example/exec")
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert (await world.http.get(url + "0")).status_code == 401
+    world.clock.advance(15 * MINUTE)
+    assert (await world.http.get(url)).status_code == 401
+
+
+@pytest.mark.usefixtures("led")
+async def test_a_key_is_not_led_away_to_a_bucket(world: World):
+    """Whoever sends a key is given the content by us: clients pass headers on to wherever."""
+    url = await link_of(world)
+    for headers in (world.bearer, {"X-API-Key": world.key.text}):
+        answer = await world.http.get(url, headers=headers)
+        assert (answer.status_code, answer.content) == (200, b"hello")
+    bare = url.partition("?")[0]
+    assert (await world.get(bare)).content == b"hello"
+    assert (await world.http.get(bare, headers=await world.sign_in())).content == b"hello"
+    assert (await world.http.head(url)).status_code == 200
+
+
+@pytest.mark.usefixtures("led")
+@pytest.mark.parametrize(("shown", "status"), [(5, 200), (4, 302)])
+async def test_what_a_browser_shows_goes_through_us(
+    world: World, monkeypatch: pytest.MonkeyPatch, shown: int, status: int
+):
+    """With the sandbox that a bucket does not give; what is too large to look at is saved."""
+    monkeypatch.setattr(downloads, "SHOWN", shown)
+    execution, id = await world.with_artifact("a.txt", previewable=True)
+    url = (await world.get(f"/api/v1/executions/{execution}/artifacts/{id}")).json()["downloadUrl"]
+    answer = await world.http.get(url)
+    assert answer.status_code == status
+    assert ("sandbox" in answer.headers.get("content-security-policy", "")) == (status == 200)

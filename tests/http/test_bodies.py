@@ -3,14 +3,21 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from attrs import field, frozen
 from httpx import Response
 
+from adapters_http.app import HttpConfig
 from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
-from http_world import World
+from http_world import World, a_world
+from wfcore.errors import InvalidInput
 from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY, KIB, MIB
+from wfcore.wire.converter import structured
+from wfcore.wire.requests import NOT_NULL, ApproveBody
 
 READING = [route for route in ROUTES if route.body is not None or route.auth is Auth.TRIGGER]
 SHAPED = [route for route in READING if route.body is not None]
@@ -74,11 +81,17 @@ async def test_unknown_fields_are_refused_by_name(world: World, route: Route):
     assert answer.json()["error"].startswith("editedltems: unknown field; the known ones are: ")
 
 
+LIMITS = {
+    "/api/webhook-trigger/approval": APPROVAL_BODY,
+    "/api/v1/approvals/{id}/approve": EDITED_ROWS_BODY,
+    "/api/v1/gates": EDITED_ROWS_BODY,
+}
+
+
 @pytest.mark.parametrize("route", READING, ids=name_of)
 async def test_bodies_over_their_limit_are_413(world: World, route: Route):
     """One byte over the limit is too much, with a Content-Length and without. LM-1, LM-2, LM-10."""
-    others = {"/api/webhook-trigger/approval": APPROVAL_BODY}
-    limit = (others | {"/api/v1/approvals/{id}/approve": EDITED_ROWS_BODY}).get(route.path, MIB)
+    limit = LIMITS.get(route.path, MIB)
     assert route.body_limit == limit
     send = await sender(world, route)
     at_limit = b'{"a":"' + b"x" * (limit - 8) + b'"}'
@@ -141,6 +154,38 @@ async def test_nothing_is_coerced(world: World, body, error):
     assert (answer.status_code, answer.json()) == (400, {"error": error})
 
 
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"editedItems": None}, "editedItems: must be an object"),
+        ({"expectedItemsHash": None}, "expectedItemsHash: must be a string"),
+        ({"answers": None}, "answers: must be an object"),
+        ({"comment": 1}, "comment: must be a string of at most 4000 characters"),
+    ],
+)
+def test_null_is_no_way_to_leave_a_field_out(body: dict[str, Any], error: str):
+    """Where it would say neither yes nor no; null is fine where it means nothing."""
+    with pytest.raises(InvalidInput) as refused:
+        structured(ApproveBody, body)
+    assert str(refused.value) == error
+    given = {"comment": None, "editedItems": {"rows": [{"a": 1}]}, "answers": {"b": 2}}
+    assert structured(ApproveBody, given) == ApproveBody(None, {"rows": [{"a": 1}]}, None, {"b": 2})
+
+
+def test_whoever_declares_that_null_is_no_value_is_held_to_it():
+    """Field by field; what is left out is not null."""
+
+    @frozen
+    class Body:
+        one_thing: int | None = field(default=None, metadata=NOT_NULL)
+        other: int | None = None
+
+    assert structured(Body, {}) == Body()
+    assert structured(Body, {"oneThing": 1, "other": None}) == Body(1)
+    with pytest.raises(InvalidInput, match="oneThing: must be a whole number"):
+        structured(Body, {"oneThing": None})
+
+
 async def test_an_empty_body_counts_as_an_empty_object(world: World):
     """No body, blanks and `{}` mean the same."""
     url = f"/api/v1/workflows/{await world.workflow()}/executions"
@@ -180,3 +225,24 @@ async def test_text_with_a_nul_is_refused_by_its_name(world: World):
     for change in ({"name": "\0"}, {"variableMapping": {"a\0": "b"}}):
         url = f"/api/webhooks/{hook}"
         assert (await world.http.put(url, json=change, **session)).status_code == 400
+
+
+async def test_a_nul_in_a_query_is_400(world: World, tmp_path: Path) -> None:
+    """As in a body: there are databases that keep no such text, and would seem to be away."""
+    for path, name in (
+        ("/api/v1/executions?workflowId=%00", "workflowId"),
+        ("/api/v1/executions/counts?workflowId=a%00", "workflowId"),
+        ("/api/v1/approvals?executionId=%00", "executionId"),
+    ):
+        answer = await world.get(path)
+        assert (answer.status_code, f"{name}: must not have NUL" in answer.text) == (400, True)
+    async with a_world(tmp_path / "console", HttpConfig(console=True)) as console:
+        session = await console.sign_in()
+        for path in (
+            "/inbox?workflow=%00",
+            "/executions?q=%00",
+            "/executions/cancel?id=x&id=%00",
+            "/inbox/decide?id=x&id=%00",
+        ):
+            answer = await console.http.get(path, headers=session)
+            assert (answer.status_code, "must not have NUL" in answer.text) == (400, True), path

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -195,6 +196,36 @@ async def test_a_defect_is_500_and_says_nothing(tmp_path: Path, caplog: pytest.L
     assert GOOD_FORM not in str(line)
 
 
+async def test_a_defect_is_a_page_where_people_look(tmp_path: Path):
+    """With its status and no more than that. SC-4."""
+    path = "/api/webhook-trigger/approval/appr_0/approve"
+    answer = await broken(tmp_path, RuntimeError("secret-in-message"), path)
+    assert (answer.status_code, "Internal error" in answer.text) == (500, True)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "secret-in-message" not in answer.text
+
+
+async def test_middleware_of_the_host_is_around_everything(tmp_path: Path):
+    """In the order in which Starlette has it: what was added last comes first."""
+
+    def noting(app: Any, name: str) -> Any:
+        async def noted(scope: Any, receive: Any, send: Any) -> None:
+            seen.append(name)
+            await app(scope, receive, send)
+
+        return noted
+
+    seen: list[str] = []
+    async with services_over(tmp_path, ManualClock()) as services:
+        app = create_app(services)
+        app.add_middleware(noting, name="inner")
+        app.add_middleware(noting, name="outer")
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
+            assert (await http.get("/healthz")).status_code == 200
+    assert seen == ["outer", "inner"]
+
+
 async def test_the_application_can_be_mounted(tmp_path: Path):
     """Below a path of another application everything works, URLs included."""
     async with services_over(tmp_path, ManualClock()) as services:
@@ -208,7 +239,11 @@ async def test_the_application_can_be_mounted(tmp_path: Path):
 
 async def test_metrics_count_by_route_and_not_by_path(tmp_path: Path):
     """Prometheus text with the gauges of the composition; ids never become labels."""
-    config = HttpConfig(gauges=lambda: {"wfcore_places": 8.0})
+
+    async def gauges() -> dict[str, float]:
+        return {"wfcore_places": 8.0}
+
+    config = HttpConfig(gauges=gauges)
     async with a_world(tmp_path, config) as world:
         await world.get("/api/v1/executions/exec_secret")
         await world.get("/nope/exec_secret")

@@ -118,6 +118,29 @@ async def test_errors_are_pages_with_their_status(world: World):
     assert await status_of(world, id) == "PENDING"
 
 
+async def test_who_may_not_approve_is_asked_to_reject_only(world: World):
+    """Who started it, where others must approve: 403 instead of a question. AP-10, AP-18."""
+    _, id = await world.paused(allow_self_approval=False)
+    for confirm in ({}, {"confirm": "1"}):
+        assert (await opened(world, id, **confirm)).status_code == 403
+    assert (await opened(world, id, "reject")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("decision", "says"),
+    [
+        ("maybe", "decision: must be approve or reject"),
+        ("revise", "decision: must be approve or reject; revise where you can comment"),
+    ],
+)
+async def test_a_link_that_is_no_decision_says_which_there_are(
+    world: World, decision: str, says: str
+):
+    """In words, with the field. AP-11."""
+    page = await opened(world, "appr_0", decision)
+    assert (page.status_code, f">{says}<" in page.text) == (400, True)
+
+
 async def test_pages_are_sealed(world: World):
     """No store, no referrer, no frame, nothing from elsewhere; the key only in its form. SC-4."""
     _, id = await world.paused()

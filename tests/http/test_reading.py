@@ -101,6 +101,11 @@ async def test_output_lines_are_read_whoever_started_it(world: World):
     first = found["items"][0]["number"]
     assert (await world.get(f"{url}?after={first}")).json()["items"] == found["items"][1:]
     assert "step.log" not in (await world.get(f"/api/v1/executions/{id}/events")).text
+    assert [row["text"] for row in (await world.get(f"{url}?search=B")).json()["items"]] == ["b\n"]
+    (row,) = (await world.get(f"{url}?stream=stderr")).json()["items"]
+    assert row["text"] == "c\n"
+    refused = await world.get(f"{url}?stream=out")
+    assert (refused.status_code, "stdout, stderr" in refused.text) == (400, True)
     for query in ("after=x", "after=-1", "after=" + "9" * 19):
         refused = await world.get(f"{url}?{query}")
         assert (refused.status_code, "after: must be" in refused.text) == (400, True)

@@ -12,10 +12,10 @@ from http_world import PASSWORD, World, a_world, serving
 from wfcore.errors import NotFound
 from wfcore.model.access import AccountStatus, Session
 from wfcore.rules.limits import LOGINS_EACH
-from wfcore.time import HOUR, MINUTE
+from wfcore.time import HOUR, MINUTE, EpochMs
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.accounts.sessions import end_session, list_sessions, sign_in
-from wfcore.usecases.audit.auditing import UNKNOWN, Origin
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, read_audit
 
 LOGIN = {"email": "ann@example.org", "password": PASSWORD}
 
@@ -191,8 +191,16 @@ async def test_signing_out_everywhere_ends_every_session(world: World):
     for wrong in ("2", "yes", ""):
         answer = await world.http.delete(f"/api/session?everywhere={wrong}", headers=sessions[0])
         assert answer.status_code == 400
+        assert answer.json()["error"] == "everywhere: must be 1, or left out"
     answer = await world.http.delete("/api/session?everywhere=1", headers=sessions[0])
-    assert (answer.status_code, "Max-Age=0" in answer.headers["set-cookie"]) == (200, True)
+    cookie = answer.headers["set-cookie"]
+    assert (answer.status_code, "=;" in cookie, "Max-Age=0" in cookie) == (200, True, True)
+    (ended,) = [
+        one
+        for one in await read_audit(world.services, EpochMs(0), None, 99)
+        if one.event == "session.end_all"
+    ]
+    assert ended.account_id == world.ann.id
     assert [await signed_in(world.url, one) for one in (*sessions, bobs)] == [401, 401, 401, 200]
     assert await signed_in(world.url, await world.sign_in()) == 200
 

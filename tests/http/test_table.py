@@ -59,6 +59,30 @@ def test_a_row_without_authentication_cannot_be_built():
         Route("GET", "/x", Auth.OPEN, operations.healthz, "x", Scope.WORKFLOW_READ)
 
 
+def test_what_a_row_says_without_saying_so():
+    """The names in its path, and that people look at it; who does is asked for no exact query."""
+    row = Route("GET", "/{a}/b/{c}", Auth.SESSION, operations.healthz, "x", media="text/html")
+    assert (row.names, row.html, row.tolerant, row.limited) == (("a", "c"), True, True, False)
+    row = Route("GET", "/a", Auth.KEY, operations.healthz, "x", Scope.WORKFLOW_READ)
+    assert (row.names, row.html, row.tolerant, row.limited) == ((), False, False, True)
+
+
+def test_visitors_need_a_scope_or_a_reason():
+    """A row that no visitor opens gives none, and one has no two. AU-11."""
+    reason = {"visitors": "it shows nothing"}
+    with pytest.raises(ValueError, match="GET /a: visitors need its scope, or a reason"):
+        Route("GET", "/a", Auth.OPEN, operations.healthz, "x", **reason)
+    with pytest.raises(ValueError, match="GET /a: visitors need its scope, or a reason"):
+        Route("GET", "/a", Auth.PAGE, operations.healthz, "x", Scope.WORKFLOW_READ, **reason)
+    for scope, more, wanted in (
+        (None, reason, frozenset()),
+        (None, {}, frozenset(Scope.ordinary())),
+        (Scope.WORKFLOW_READ, {}, {Scope.WORKFLOW_READ}),
+    ):
+        row = Route("GET", "/a", Auth.PAGE, operations.healthz, "x", scope, **more)
+        assert row.visitor_scopes == wanted
+
+
 def test_two_rows_for_one_door_are_refused():
     """A path and method stand once in the table."""
     row = Route("GET", "/x/{id}", Auth.OPEN, operations.healthz, "x")
@@ -141,7 +165,7 @@ async def test_the_schema_of_definitions_is_served(world: World):
 STRICT = [
     route
     for route in ROUTES
-    if route.path.startswith("/api/v1/") or route.auth in (Auth.SESSION, Auth.LOGIN)
+    if route.path.startswith("/api/v1/") or route.auth in (Auth.SESSION, Auth.LOGIN, Auth.ADMIN)
 ]
 
 
@@ -150,7 +174,11 @@ def test_strict_rows_are_those_of_v1_and_the_console():
     assert [route for route in ROUTES if not route.tolerant] == STRICT
 
 
-@pytest.mark.parametrize("route", STRICT, ids=lambda route: f"{route.method} {route.path}")
+OPENED = [route for route in STRICT if route.auth is not Auth.ADMIN]
+"""By what every account may have."""
+
+
+@pytest.mark.parametrize("route", OPENED, ids=lambda route: f"{route.method} {route.path}")
 async def test_unknown_query_parameters_are_400(world: World, route: Route):
     """PG-3: after the credentials and before anything is looked for, on every strict row."""
     path = re.sub("{.*?}", "x", route.path)
@@ -162,8 +190,16 @@ async def test_unknown_query_parameters_are_400(world: World, route: Route):
         body = {"channel": "mail"}
     if route.body is requests.ReviseBody:
         body = {"comment": "shorter"}
+    if route.body is requests.DefinitionBody:
+        body = {"text": "", "version": 1}
+    if route.body is requests.KeyBody:
+        body = {"name": "x", "scopes": []}
+    if route.body is requests.GateBody:
+        body = {"message": "x"}
     if route.body is requests.DelegateBody:
         body = {"to": "x"}
+    if route.body is requests.DecisionsBody:
+        body = {"decisions": []}
     content = None if route.body is None else json.dumps(body)
     send = {"content": content, "headers": session or world.bearer}
     answer = await world.http.request(route.method, f"{path}?sizes=1", **send)

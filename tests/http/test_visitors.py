@@ -11,23 +11,30 @@ from starlette.routing import Mount
 from starlette.types import Scope as AsgiScope
 
 from adapters_http.app import HttpConfig, create_app
+from adapters_http.console.routes import PAGES
+from adapters_http.route import Auth
+from adapters_http.routes import ROUTES
 from http_world import World, a_world, bearer, serving
+from wfcore.errors import Unauthenticated
 from wfcore.model.access import AccountStatus, Plan, Scope, Visitor
 from wfcore.rules.auth.api_key import compose
 from wfcore.usecases.accounts import accounts
+from wfcore.usecases.accounts.authenticate import recognise
 
-GRANTED = frozenset(Scope) - {Scope.EXECUTION_READ}
+GRANTED = frozenset(Scope.ordinary()) - {Scope.EXECUTION_READ}
 
 
 async def by_header(scope: AsgiScope) -> Visitor | None:
     """A host that believes a header; real ones look at a session of theirs."""
-    name = Headers(scope=scope).get("x-user")
-    return Visitor(name, GRANTED) if name else None
+    headers = Headers(scope=scope)
+    name, scopes = headers.get("x-user"), headers.get("x-scopes")
+    granted = GRANTED if scopes is None else frozenset(map(Scope, scopes.split()))
+    return Visitor(name, granted) if name else None
 
 
 @pytest.fixture
 def config() -> HttpConfig:
-    return HttpConfig(login=by_header)
+    return HttpConfig(login=by_header, console=True)
 
 
 ANN = {"X-User": "Ann@example.org"}
@@ -74,6 +81,15 @@ async def test_an_account_that_is_not_there_is_401(world: World) -> None:
     async with world.services.store.view() as view:
         entries = await view.audit.list(0, None, 100)  # type: ignore[arg-type]
     assert entries[-1].reason == "session_invalid"
+
+
+async def test_a_look_alike_is_another_person(world: World) -> None:
+    """A Kelvin sign is a k in lower case: the host names somebody without account here. AU-10."""
+    await world.account("kim")
+    kim, look_alike = Visitor("Kim@example.org"), Visitor("\N{KELVIN SIGN}im@example.org")
+    assert (await recognise(world.services, kim, ())).email == "kim@example.org"
+    with pytest.raises(Unauthenticated):
+        await recognise(world.services, look_alike, ())
 
 
 async def test_changes_from_other_sites_are_refused(world: World) -> None:
@@ -165,3 +181,60 @@ async def test_a_public_url_with_a_path_goes_into_links(tmp_path: Path) -> None:
         link = (await world.get(path)).json()["downloadUrl"]
         assert link.startswith(f"/wf/api/executions/{execution}/artifacts/{artifact}/download?")
         assert (await world.http.get(link.removeprefix("/wf"))).content == b"hello"
+
+
+LED_IN = [route for route in (*ROUTES, *PAGES) if route.auth in (Auth.SESSION, Auth.PAGE)]
+
+
+def test_every_route_by_session_says_what_a_visitor_needs() -> None:
+    """A scope, or every scope; or it says in words why none is needed. AU-11."""
+    without = {f"{one.method} {one.path}" for one in LED_IN if not one.visitor_scopes}
+    assert without == {
+        "GET /api/session",
+        "GET /api/keys",
+        "POST /api/keys",
+        "POST /api/keys/{id}/rotate",
+        "DELETE /api/keys/{id}",
+        "GET /",
+        "GET /operate",
+        "GET /operate/keys",
+        "POST /operate/keys",
+        "GET /operate/keys/{id}",
+        "POST /operate/keys/{id}/rotate",
+        "POST /operate/keys/{id}/revoke",
+    }
+    assert all(one.visitors for one in LED_IN if not one.visitor_scopes)
+    for one in LED_IN:
+        if one.scope is None and one.visitors is None:
+            assert one.visitor_scopes == Visitor("").scopes
+
+
+async def test_a_visitor_without_the_scope_gets_in_nowhere(world: World) -> None:
+    """Pages and sessions too: whoever lacks one of the scopes that a row needs is 401. AU-11."""
+    for route in LED_IN:
+        path = route.path
+        for name in route.names:
+            path = path.replace(f"{{{name}}}", "x_1")
+        for scope in route.visitor_scopes:
+            visitor = {**ANN, "X-Scopes": " ".join(Visitor("").scopes - {scope})}
+            asked = {"json": {}} if route.method in ("POST", "PUT") else {}
+            answer = await world.http.request(
+                route.method, path, headers=visitor, follow_redirects=False, **asked
+            )
+            turned = answer.status_code == 401 or answer.headers.get("location", "").startswith(
+                "/sign-in"
+            )
+            assert turned, (route.method, path, scope, answer.status_code)
+
+
+async def test_a_visitor_handles_keys_that_do_no_more_than_they(world: World) -> None:
+    """Listing, rotating and revoking are for keys within their scopes. AU-11."""
+    small = await world.new_key(None, Scope.WORKFLOW_READ)
+    visitor = {**ANN, "X-Scopes": Scope.WORKFLOW_READ.value}
+    listed = (await world.get("/api/keys", headers=visitor)).json()["keys"]
+    assert [one["id"] for one in listed] == [small.key.id]
+    for key, status in ((world.key.key.id, 403), (small.key.id, 200)):
+        for method, path in (("POST", f"/api/keys/{key}/rotate"), ("DELETE", f"/api/keys/{key}")):
+            asked = {"json": {}} if method == "POST" else {}
+            answer = await world.http.request(method, path, headers=visitor, **asked)
+            assert answer.status_code == status, (method, status)

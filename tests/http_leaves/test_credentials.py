@@ -8,13 +8,17 @@ from adapters_http.auth import (
     credentials_of,
     header_credentials,
     refuse_cross_site,
+    refuse_silent_browser,
+    scheme_of,
     session_cookie,
     session_token,
 )
 from adapters_http.config import HttpConfig
 from adapters_http.metrics import Metrics
-from adapters_http.request import Context, Request
-from wfcore.errors import Forbidden
+from adapters_http.request import Context, Request, span
+from wfcore.errors import Forbidden, InvalidInput
+from wfcore.model.webhook import Scheme
+from wfcore.testing import builders as make
 
 URL = "https://flows.example.org"
 """How clients reach the application."""
@@ -88,6 +92,7 @@ def test_a_session_is_kept_where_only_this_application_gets_it(
         [(b"origin", b"http://HERE:80")],
         [(b"origin", b"https://flows.example.org")],
         [(b"origin", b"https://FLOWS.example.org")],
+        [(b"origin", b"null"), (b"sec-fetch-site", b"same-origin")],  # without a referrer
     ],
 )
 def test_a_change_from_an_own_page_or_no_page_passes(headers: list[tuple[bytes, bytes]]) -> None:
@@ -104,6 +109,7 @@ def test_a_change_from_an_own_page_or_no_page_passes(headers: list[tuple[bytes, 
         [(b"origin", b"https://evil.example.org")],
         [(b"origin", b"http://here:81")],
         [(b"origin", b"null")],
+        [(b"origin", b"null"), (b"sec-fetch-site", b"same-site")],
         [(b"origin", b"http://[")],
         [(b"origin", b"")],
         [(b"origin", b"http://here:80"), (b"origin", b"https://evil.example.org")],
@@ -117,3 +123,34 @@ def test_a_change_from_somebody_else_s_page_is_refused(headers: list[tuple[bytes
         refuse_cross_site(asked((b"host", b"Here:80"), *headers, url=URL, method=method))
     with pytest.raises(Forbidden):
         refuse_cross_site(asked(*headers, url=URL))
+
+
+PAGE = ((b"cookie", b"a=1"), (b"accept", b"text/html,*/*"))
+"""What a browser sends that changes something by a form."""
+
+
+@pytest.mark.parametrize("told", [(b"origin", b"http://here"), (b"sec-fetch-site", b"same-origin")])
+def test_a_browser_says_where_a_change_comes_from(told: tuple[bytes, bytes]) -> None:
+    """One of the two headers is enough; without both only what is no browser's passes. SE-8."""
+    refuse_silent_browser(asked(*PAGE, told))
+    for header in PAGE:
+        refuse_silent_browser(asked(header))
+    refuse_silent_browser(asked(*PAGE, method="GET"))
+    with pytest.raises(Forbidden, match=r"^A browser that says neither Origin nor Sec-Fetch-Site"):
+        refuse_silent_browser(asked(*PAGE))
+
+
+def test_only_a_signature_is_of_somebody_else_s_scheme() -> None:
+    """A webhook that a key was bound to afterwards is asked in our own words. WH-7."""
+    for key, scheme in ((None, Scheme.SLACK), ("key_1", Scheme.WFCORE)):
+        hook = make.webhook(api_key_id=key, secret_key="s" * 40, scheme=Scheme.SLACK)
+        assert scheme_of(hook) is scheme
+
+
+def test_a_span_may_be_open_at_each_end() -> None:
+    """And be empty, but never end before it begins. PG-4."""
+    for query, found in ((b"", (None, None)), (b"from=5", (5, None)), (b"to=5", (None, 5))):
+        assert span(asked(query_string=query)) == found
+    assert span(asked(query_string=b"from=5&to=5")) == (5, 5)
+    with pytest.raises(InvalidInput, match=r"^to: must not lie before from$"):
+        span(asked(query_string=b"from=5&to=4"))

@@ -15,6 +15,7 @@ from adapters_http.downloads import (
     Unsatisfiable,
     disposition,
     download_response,
+    output_response,
     parse_range,
 )
 from wfcore.errors import NotFound
@@ -192,6 +193,25 @@ async def test_a_type_that_is_none_is_not_sent(kind):
     """A media type that is malformed becomes application/octet-stream."""
     odd = make.artifact(content_type=kind, size=SIZE)
     assert (await ask(odd)).headers["content-type"] == "application/octet-stream"
+
+
+@pytest.mark.parametrize(
+    ("output", "content", "kind", "name"),
+    [
+        ("a\ud800é", b"a\xed\xa0\x80\xc3\xa9", "text/plain; charset=utf-8", "step.txt"),
+        ({"a": 1}, b'{"a":1}', "application/vnd.wfcore.output+json", "step.json"),
+        (None, b"null", "application/vnd.wfcore.output+json", "step.json"),
+    ],
+)
+def test_an_output_is_sent_as_a_harmless_attachment(output, content, kind, name):
+    """Text as it is, even where it is no Unicode; all else as JSON. No ranges are promised."""
+    answer = output_response("step", output)
+    assert (answer.status_code, answer.body) == (200, content)
+    assert answer.headers["content-type"] == kind
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "accept-ranges" not in answer.headers
 
 
 @given(name=st.text())

@@ -58,7 +58,7 @@ class World:
             signing_key=b"k" * 32,
         )
         owner = await create_account(services, "ann@example.org", Plan.ENTERPRISE)
-        self.key = (await create_key(services, owner.id, "all", tuple(Scope))).text
+        self.key = (await create_key(services, owner.id, "all", Scope.ordinary())).text
         self.app = create_app(services)
 
 

@@ -2,20 +2,18 @@
 
 import asyncio
 import hashlib
-import subprocess
-import sys
+import re
 import zipfile
-from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
+from packaging.metadata import Metadata
 
 from adapters_http.config import HttpConfig
 from http_world import a_world
+from wheels import PROJECT, ROOT, install, metadata, required
 
-ROOT = Path(__file__).parents[2]
 OURS = ROOT / "src" / "wfcore_client"
 PROGRAM = """
 import sys
@@ -28,44 +26,29 @@ print(*sorted({"wfcore", "attr", "attrs", "cattrs"} & set(sys.modules)), "nothin
 """
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("client")
-    command = (sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder)
-    subprocess.run((*command, ROOT / "client"), check=True, capture_output=True)
-    (built,) = folder.iterdir()
-    return built
+@pytest.fixture
+def python(client_wheel: Path, tmp_path: Path) -> Path:
+    """An environment with the wheel, httpx2 and what that needs: nothing else."""
+    needed = required(client_wheel)
+    assert "httpx2" in needed
+    assert not needed & {"attrs", "cattrs", "wfcore"}
+    return install(tmp_path / "venv", [client_wheel], needed)
 
 
-def needed(name: str) -> Iterator[str]:
-    """A distribution that is installed here, and all that it needs."""
-    yield name
-    for text in distribution(name).requires or ():
-        one = Requirement(text)
-        if one.marker is None or one.marker.evaluate({"extra": ""}):
-            yield from needed(one.name)
+def test_no_package_is_in_both_distributions(client_wheel: Path) -> None:
+    """Removing one of `wfcore` and `wfcore-client` takes nothing that the other one needs."""
+    others = {
+        Path(one).name for one in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    }
+    with zipfile.ZipFile(client_wheel) as built:
+        packages = {name.partition("/")[0] for name in built.namelist()}
+    assert packages & others == set()
+    assert "wfcore_client" in packages
 
 
-@pytest.fixture(scope="module")
-def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel, httpx2 and what that needs: nothing else, and no download."""
-    venv = tmp_path_factory.mktemp("fresh") / "venv"
-    subprocess.run((sys.executable, "-m", "venv", "--without-pip", venv), check=True)
-    found = venv / "bin" / "python"
-    install = (sys.executable, "-m", "pip", "--python", found, "install", "--quiet")
-    subprocess.run((*install, "--no-index", "--no-deps", wheel), check=True, capture_output=True)
-    (site,) = venv.glob("lib/python*/site-packages")
-    for name in set(needed("httpx2")):
-        for file in distribution(name).files or ():
-            top = site / file.parts[0]
-            if file.parts[0] != ".." and not top.exists():
-                top.symlink_to(Path(str(distribution(name).locate_file(file.parts[0]))))
-    return found
-
-
-def test_it_is_the_package_of_this_tree(wheel: Path) -> None:
-    """The same files as in `wfcore`, byte for byte: either may be installed over the other."""
-    with zipfile.ZipFile(wheel) as built:
+def test_it_is_the_package_of_this_tree(client_wheel: Path) -> None:
+    """Every file of `src/wfcore_client`, byte for byte, and no other."""
+    with zipfile.ZipFile(client_wheel) as built:
         found = {
             name: hashlib.sha256(built.read(name)).hexdigest()
             for name in built.namelist()
@@ -78,15 +61,25 @@ def test_it_is_the_package_of_this_tree(wheel: Path) -> None:
     }
 
 
-def test_it_says_what_it_needs(wheel: Path) -> None:
+def test_it_says_what_it_needs(client_wheel: Path) -> None:
     """httpx2 alone, and the version of the server that it was built with."""
-    with zipfile.ZipFile(wheel) as built:
-        (name,) = (one for one in built.namelist() if one.endswith("METADATA"))
-        lines = built.read(name).decode().splitlines()
+    lines = metadata(client_wheel).decode().splitlines()
     assert [line for line in lines if line.startswith("Requires-Dist")] == [
         "Requires-Dist: httpx2<3,>=2.0"
     ]
     assert f"Version: {distribution('wfcore').version}" in lines
+
+
+def test_its_metadata_is_complete(client_wheel: Path) -> None:
+    """An index shows for whom it is, which Pythons, how mature, which license; no link is dead."""
+    found = Metadata.from_email(metadata(client_wheel), validate=True)
+    tellings = {one.partition(" :: ")[0] for one in found.classifiers or ()}
+    assert tellings >= {"Development Status", "Intended Audience", "Topic", "Typing"}
+    pythons = {f"Programming Language :: Python :: 3.{minor}" for minor in range(11, 15)}
+    assert pythons <= set(found.classifiers or ())
+    assert {"workflow", "approval"} <= set(found.keywords or ())
+    assert found.license_expression == "MIT"
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", found.description or "") == []
 
 
 async def test_it_decides_an_approval_from_a_fresh_environment(
@@ -99,10 +92,3 @@ async def test_it_decides_an_approval_from_a_fresh_environment(
         run = await asyncio.create_subprocess_exec(*command, stdout=-1, stderr=-1)
         out, err = await run.communicate()
     assert out.decode().splitlines() == ["APPROVED RUNNING", "nothing else"], err.decode()
-
-
-def test_what_is_made_is_current() -> None:
-    """`shapes`, `backoff` and `synchronous` are what client/generate.py makes now."""
-    words = [sys.executable, ROOT / "client" / "generate.py", "--check"]
-    run = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
-    assert (run.stdout, run.returncode) == ("", 0), run.stderr

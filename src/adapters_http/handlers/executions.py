@@ -135,11 +135,22 @@ async def step(request: Request) -> StepView | Response:
     return output_response(request.params["key"], found.output)
 
 
+STREAMS = ("stdout", "stderr")
+
+
 async def logs(request: Request) -> LogPage:
     """Output lines of an execution, however it was started."""
-    id, step = request.params["id"], request.query("step") or None
+    stream = request.query("stream") or None
+    if stream not in (None, *STREAMS):
+        raise InvalidInput("stream", f"must be one of {', '.join(STREAMS)}")
     _, found, next = await executions.read_logs(
-        request.services, request.who, id, event_number("after", request.query("after")), step
+        request.services,
+        request.who,
+        request.params["id"],
+        event_number("after", request.query("after")),
+        request.query("step") or None,
+        stream=stream,
+        search=request.query("search") or None,
     )
     return LogPage([log_view(event) for event in found], next)
 

@@ -13,10 +13,10 @@ from adapters_http.pages import PAGE_HEADERS, Page, confirm_page, decided_page, 
 from adapters_http.request import Request
 from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
-from wfcore.rules.approval.machine import command, has_assented
+from wfcore.rules.approval.machine import has_assented
 from wfcore.rules.limits import MAX_COMMENT
-from wfcore.rules.variables import NO_NUL
 from wfcore.usecases.approvals.approvals import Decide, Question, decide_approval, question_for
+from wfcore.wire.decisions import command
 
 
 async def decide(request: Request) -> Response:
@@ -92,8 +92,6 @@ def _comment(request: Request) -> str | None:
     comment = request.query("comment")
     if comment is not None and len(comment) > MAX_COMMENT:
         raise InvalidInput("comment", f"must have at most {MAX_COMMENT} characters")
-    if comment is not None and "\0" in comment:
-        raise InvalidInput("comment", NO_NUL)
     return comment or None
 
 

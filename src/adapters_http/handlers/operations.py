@@ -25,8 +25,10 @@ async def readyz(request: Request) -> HealthView:
 
 async def metrics(request: Request) -> Response:
     """Prometheus text."""
-    gauges = request.context.config.gauges() if request.context.config.gauges is not None else {}
-    return Response(request.context.metrics.render(gauges), media_type=CONTENT_TYPE)
+    config = request.context.config
+    gauges = await config.gauges() if config.gauges is not None else {}
+    text = request.context.metrics.render(gauges, config.gauge_help, config.counted)
+    return Response(text, media_type=CONTENT_TYPE)
 
 
 async def openapi(request: Request) -> Response:

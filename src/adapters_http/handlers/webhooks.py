@@ -127,7 +127,11 @@ async def trigger(request: Request) -> TriggerView | Response:
     if challenge is not None:
         return JSONResponse({"challenge": challenge})
     started = await trigger_webhook(
-        request.services, webhook.id, request.json, idempotency=_idempotency(request, webhook)
+        request.services,
+        webhook.id,
+        request.json,
+        idempotency=_idempotency(request, webhook),
+        origin=request.origin,
     )
     if started.replayed:
         request.headers.append(REPLAYED)

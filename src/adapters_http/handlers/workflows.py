@@ -1,13 +1,17 @@
 """Workflows, and starting them. Spec: v1 endpoints, workflows."""
 
+from adapters_http.body import dump_json
 from adapters_http.request import Request, idempotency, page, rested, wait_ms
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
-from wfcore.usecases.executions import starting
+from wfcore.usecases.approvals.approvals import has_many_rows
+from wfcore.usecases.executions import gates, starting
 from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.workflows import workflows
 from wfcore.usecases.workflows.workflows import Defined
 from wfcore.wire.common import WORKFLOWS, shown_of
+from wfcore.wire.converter import plain
+from wfcore.wire.decisions import GateView, gate_view
 from wfcore.wire.executions import StartView
 from wfcore.wire.workflows import WorkflowPage, WorkflowView, workflow_view
 
@@ -47,6 +51,38 @@ async def start(request: Request) -> StartView:
     if started.replayed:
         request.headers.append(REPLAYED)
     return await _started(request, started, wait)
+
+
+async def open_gate(request: Request) -> GateView | bytes:
+    """Ask people; with `wait`, answer when they have decided."""
+    wait = wait_ms(request)
+    started = await gates.open_gate(
+        request.services,
+        request.who,
+        request.json,
+        idempotency=idempotency(request),
+        origin=request.origin,
+    )
+    if started.replayed:
+        request.headers.append(REPLAYED)
+    return await _gate(request, started.execution_id, wait)
+
+
+async def read_gate(request: Request) -> GateView | bytes:
+    """What people have said so far; with `wait`, as soon as they have decided."""
+    return await _gate(request, request.params["id"], wait_ms(request))
+
+
+async def _gate(request: Request, id: str, wait: int | None) -> GateView | bytes:
+    """The gate; with many rows it is encoded outside of the event loop."""
+    config = request.context.config
+    found = await gates.read_gate(
+        request.services, request.who, id, wait or 0, leaving=lambda: config.ending
+    )
+    url = f"{request.base_url}/approvals/{found.approval.id}" if config.console else None
+    if not has_many_rows(found.approval):
+        return gate_view(found.approval, url)
+    return await request.services.offload(lambda: dump_json(plain(gate_view(found.approval, url))))
 
 
 async def redrive(request: Request) -> StartView:

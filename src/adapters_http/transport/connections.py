@@ -109,8 +109,8 @@ class Connections:
         """For the metrics."""
         return {
             "wfcore_connections": len(self._all),
-            "wfcore_connections_refused": self.refused,
-            "wfcore_connections_dropped": self.dropped,
+            "wfcore_connections_refused_total": self.refused,
+            "wfcore_connections_dropped_total": self.dropped,
             "wfcore_unsent_bytes": self.unsent,
         }
 
