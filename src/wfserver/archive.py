@@ -40,17 +40,23 @@ _MEMBER = re.compile(
 
 
 async def back_up(
-    store: Store, data: Path, file: Path, keys: Path | None = None, location: str = "memory"
+    store: Store,
+    data: Path,
+    file: Path,
+    keys: Path | None = None,
+    location: str = "memory",
+    artifacts: str | None = None,
 ) -> int:
     """
     Write the archive *file* (mode 600), complete or not at all; its size in bytes. *keys*: the file
-    of the keys that seal the database, if they and the signing key are to be in it.
+    of the keys that seal the database, if they and the signing key are to be in it. *artifacts*:
+    the URL where artifacts are kept, which then are not in it; None: they are in *data*.
 
     Raises `Failed` where *file* is there already or the store is no file, `StoreUnavailable`,
     `OSError`.
     """
     if not isinstance(store, SqliteStore):
-        raise Failed(_instead(location, data))
+        raise Failed(_instead(location, data, artifacts))
     _require_new(file)
     with tempfile.TemporaryDirectory(prefix=".wfcore-backup-", dir=file.parent) as folder:
         copy = Path(folder) / DATABASE
@@ -58,14 +64,18 @@ async def back_up(
         return _write(Path(folder) / "part.tar", copy, data, file, keys)
 
 
-def _instead(location: str, data: Path) -> str:
+def _instead(location: str, data: Path, artifacts: str | None) -> str:
     """What backs up a store that is no file."""
     if not location.startswith(POSTGRES):
         return "a backup copies a database file, and this store has none"
+    dump = f"  pg_dump --format=custom --file=wfcore.dump '{location}'\n"
+    if artifacts is None:
+        files = f"  tar -C '{data}' -cf wfcore-data.tar {ARTIFACTS} {SIGNING_KEY_FILE}\n"
+    else:
+        files = f"  a copy, or the bucket's versions, of {artifacts}\n"
     return (
         "a database server has its own tools; run these, in this order, and keep both results:\n"
-        f"  pg_dump --format=custom --file=wfcore.dump '{location}'\n"
-        f"  tar -C '{data}' -cf wfcore-data.tar {ARTIFACTS} {SIGNING_KEY_FILE}\n"
+        f"{dump}{files}"
         f"and keep {SEAL_KEY_FILE} apart. For every moment instead of one, archive the server's "
         "write-ahead log (pg_basebackup, archive_command)"
     )

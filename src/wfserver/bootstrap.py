@@ -12,12 +12,13 @@ from wfcore.model.workflow import Workflow
 from wfcore.rules.auth import api_key
 from wfcore.usecases.accounts.accounts import create_account, list_accounts
 from wfcore.usecases.accounts.keys import create_key, find_key, list_keys
+from wfcore.usecases.administration.lookup import workflows_named
+from wfcore.usecases.administration.operator import AT_THE_COMMAND_LINE
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow, list_workflows
 from wfserver import sample
 from wfserver.data_folder import write_key
 from wfserver.definition import checked
-from wfserver.terminal.lookup import AT_THE_COMMAND_LINE, workflows_named
 
 KEY_FILE = "first.key"
 EMAIL = "you@example.org"
@@ -50,7 +51,7 @@ async def first_things(services: Services, data: Path) -> First:
         if any(key.revoked_at is None for key in await list_keys(services, account.id)):
             return First(account, None, None, await _sample(services, account))
         issued = await create_key(
-            services, account.id, "first", tuple(Scope), origin=AT_THE_COMMAND_LINE
+            services, account.id, "first", Scope.ordinary(), origin=AT_THE_COMMAND_LINE
         )
         new_key = issued.text
         write_key(file, f"{new_key}\n".encode(), replace=True)

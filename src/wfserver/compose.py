@@ -6,18 +6,20 @@ The composition root: the one place where core and adapters meet.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Unpack
 
 from attrs import frozen
 
 from adapters_http.config import Login
-from adapters_runtime.engine.wakeups import Wakeups
+from adapters_runtime.engine.wakeups import SharedWakeups, Wakeups
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
 from adapters_store import Opened, open_store, storage_around
+from adapters_store.files import LocalFiles
+from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import StepRunner
 from wfcore.time import Now
@@ -26,6 +28,8 @@ from wfserver.data_folder import SIGNING_KEY_BYTES, make_data_folder, signing_ke
 from wfserver.packages import Environments
 from wfserver.seal_keys import sealer_of
 from wfserver.settings import Settings
+from wfserver.sharing import ARTIFACTS
+from wfserver.terminal.failures import Failed
 
 CLOCK_FILE = "clock.json"
 """What is known of the clocks, see `SystemClock`."""
@@ -68,24 +72,28 @@ async def open_system(
     """
     make_data_folder(settings.data)
     clock = parts.get("clock") or SystemClock(settings.data / CLOCK_FILE)
-    async with _storage(settings, parts, clock.service_now) as opened:
+    async with (
+        _storage(settings, parts, clock.service_now) as opened,
+        _wakeups(opened) as wakeup,
+    ):
         defaults: dict[str, Any] = {
             "store": opened.store,
             "counters": opened.counters,
-            "files": opened.files,
+            "files": _files(settings, opened),
             "clock": clock,
             "ids": SystemIds(),
             "tokens": SystemTokens(),
             "passwords": Argon2Passwords(),
             "offload": asyncio.to_thread,
             "templates": MiniJinjaTemplates(),
-            "wakeup": Wakeups(),
+            "wakeup": wakeup,
             "policy": settings.policy,
             "calendar": CronCalendar(),
             "environments": Environments(settings),
         }
         if "signing_key" not in parts:
-            defaults["signing_key"] = _signing_key(settings)
+            defaults["signing_key"], *older = _signing_keys(settings)
+            defaults["older_signing_keys"] = tuple(older)
         services = Services(**{**defaults, **parts})
         yield System(settings, services, opened.location, runner, login, notifier)
 
@@ -98,7 +106,9 @@ async def _storage(settings: Settings, parts: Parts, now: Now) -> AsyncIterator[
         opened = await storage_around(given, settings.data)
     else:
         sealer = sealer_of(settings)
-        opened = await open_store(settings.store, settings.data, settings.cache, sealer, now)
+        opened = await open_store(
+            settings.store, settings.data, settings.cache, sealer, now, settings.direct
+        )
     try:
         yield opened
     finally:
@@ -107,8 +117,54 @@ async def _storage(settings: Settings, parts: Parts, now: Now) -> AsyncIterator[
             await opened.store.close()
 
 
-def _signing_key(settings: Settings) -> bytes:
+def _files(settings: Settings, opened: Opened) -> ArtifactFiles:
+    return opened.files if settings.artifacts is None else files_at(settings)
+
+
+def files_at(settings: Settings) -> ArtifactFiles:
+    """
+    The artifacts where the settings say. Raises `Failed` for a shared folder that is not there
+    (what is mounted late would hide it), and for a bucket that cannot be used as it is set up.
+    """
+    folder = settings.artifacts_folder
+    if folder is None:
+        return bucket_at(str(settings.artifacts), settings.direct_downloads)
+    if settings.artifacts is not None and not folder.is_dir():
+        what = f"{folder} of {ARTIFACTS} is not a folder here"
+        raise Failed(f"{what}; mount it, or create it where no other server has")
+    return LocalFiles(folder)
+
+
+def bucket_at(url: str, direct: bool = False) -> ArtifactFiles:
+    """The bucket at *url*, which nobody is asked for yet. Raises `Failed`."""
+    try:
+        from adapters_store.objects import ObjectFiles
+
+        return ObjectFiles(url, direct)
+    except ModuleNotFoundError as error:
+        if error.name != "obstore":
+            raise
+        raise Failed(
+            "artifacts in a bucket need a library: pip install 'wfcore[objects]'"
+        ) from None
+    except ValueError as error:
+        raise Failed(f"{ARTIFACTS}: {error}") from None
+
+
+@asynccontextmanager
+async def _wakeups(opened: Opened) -> AsyncIterator[Wakeups]:
+    """Hints within this process, and to others where the store knows a way."""
+    made = Wakeups() if opened.hints is None else SharedWakeups(opened.hints)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def _signing_keys(settings: Settings) -> Sequence[bytes]:
     """A store in memory takes its links with it, and leaves no key that tells of a service."""
+    if settings.signing_keys:
+        return [key for _, key in settings.signing_keys]
     if settings.store == "memory:":
-        return os.urandom(SIGNING_KEY_BYTES)
-    return signing_key(settings.data)
+        return [os.urandom(SIGNING_KEY_BYTES)]
+    return [signing_key(settings.data)]

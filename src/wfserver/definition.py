@@ -15,7 +15,7 @@ from adapters_runtime.definition_yaml import load_definition_text, with_lines
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition, Problem
-from wfcore.model.workflow import AiStep, CodeStep, Definition, Language, walk
+from wfcore.model.workflow import AiStep, CodeStep, Definition, Language, Runtime
 from wfcore.rules.definition.check import check_definition, language_problems
 from wfcore.rules.definition.packages import needs_of, replaced
 from wfcore.rules.definition.values import below
@@ -31,9 +31,11 @@ class Text:
     content: bytes
     source: str
 
-    def definition(self, *, runs_here: bool = True) -> Definition:
+    def definition(
+        self, *, runs_here: bool = True, javascript: Runtime = Runtime.NODE
+    ) -> Definition:
         """What it says. Raises `InvalidDefinition` with every mistake and its line."""
-        return checked(self.content, self.source, runs_here=runs_here)
+        return checked(self.content, self.source, runs_here=runs_here, javascript=javascript)
 
     def located(self, error: InvalidDefinition) -> InvalidDefinition:
         """Mistakes that only the store could tell, with their lines."""
@@ -55,9 +57,12 @@ def read_definition(file: str, *, runs_here: bool = True) -> Definition:
     return read_text(file).definition(runs_here=runs_here)
 
 
-def checked(text: bytes, source: str, *, runs_here: bool = True) -> Definition:
+def checked(
+    text: bytes, source: str, *, runs_here: bool = True, javascript: Runtime = Runtime.NODE
+) -> Definition:
     """
     The definition that *text* holds, with *runs_here* only if its languages can run here.
+    *javascript*: what runs JavaScript and TypeScript where the step does not say it.
 
     Raises `InvalidDefinition` with lines of *source*.
     """
@@ -68,18 +73,19 @@ def checked(text: bytes, source: str, *, runs_here: bool = True) -> Definition:
             document, templates.problems, calendar.problems, schemas.problems
         )
         if runs_here:
-            _require_runnable(definition)
-            definition = _as_javascript(definition)
+            here = interpreters(javascript)
+            _require_runnable(definition, here)
+            definition = _as_javascript(definition, here)
     except InvalidDefinition as error:
         raise with_lines(error, lines, source) from None
     return definition
 
 
-def _require_runnable(definition: Definition) -> None:
+def _require_runnable(definition: Definition, here: Interpreters) -> None:
     """Raises `InvalidDefinition` for steps that need what is not installed here."""
-    found = language_problems(definition, cures(definition))
+    found = language_problems(definition, _cures(definition, here))
     if not is_available():
-        asking = (path for path, step in walk(definition.steps) if isinstance(step, AiStep))
+        asking = (path for path, step in definition.located() if isinstance(step, AiStep))
         found += tuple(Problem(path, UNAVAILABLE) for path in asking)
     if found:
         raise InvalidDefinition(found)
@@ -91,18 +97,20 @@ def announce_packages(definition: Definition, *, quiet: bool) -> None:
         click.echo("installing the packages of its steps, unless they are here", err=True)
 
 
-def _as_javascript(definition: Definition) -> Definition:
+def _as_javascript(definition: Definition, here: Interpreters) -> Definition:
     """
-    The definition with its TypeScript as JavaScript beside it.
+    The definition with its TypeScript for Node as JavaScript beside it. Bun needs no help.
 
     Raises `InvalidDefinition` for TypeScript that is more than types.
     """
     typed = {
         path: step.source
-        for path, step in walk(definition.steps)
-        if isinstance(step, CodeStep) and step.language is Language.TYPESCRIPT
+        for path, step in definition.located()
+        if isinstance(step, CodeStep)
+        and step.language is Language.TYPESCRIPT
+        and here.runtime_of(step.language, step.runtime) is Runtime.NODE
     }
-    node = interpreters().find(Language.TYPESCRIPT).path if typed else None
+    node = here.find(Language.TYPESCRIPT, Runtime.NODE).path if typed else None
     if node is None:
         return definition
     found = dict(zip(typed, without_types(tuple(typed.values()), node), strict=True))
@@ -115,20 +123,23 @@ def _as_javascript(definition: Definition) -> Definition:
     def change(path: str, step: CodeStep) -> CodeStep:
         return evolve(step, javascript=found[path].text) if path in found else step
 
-    return evolve(definition, steps=replaced(definition.steps, change))
+    return replaced(definition, change)
 
 
-def interpreters() -> Interpreters:
+def interpreters(javascript: Runtime = Runtime.NODE) -> Interpreters:
     """The interpreters on this process's PATH."""
-    return Interpreters(os.environ.get("PATH") or os.defpath)
+    return Interpreters(os.environ.get("PATH") or os.defpath, javascript=javascript)
 
 
-def cures(definition: Definition) -> Mapping[Language, str]:
+def _cures(
+    definition: Definition, here: Interpreters
+) -> Mapping[tuple[Language, Runtime | None], str]:
     """What to install, for each language that *definition* uses and that cannot run here."""
-    used = {step.language for step in definition.walk() if isinstance(step, CodeStep)}
-    here = interpreters()
-    states = [here.find(language) for language in sorted(used)]
-    return {state.language: state.cure or "" for state in states if not state.available}
+    code = [step for step in definition.walk() if isinstance(step, CodeStep)]
+    states = {
+        (step.language, step.runtime): here.find(step.language, step.runtime) for step in code
+    }
+    return {used: state.cure or "" for used, state in states.items() if not state.available}
 
 
 def _bytes_of(file: str) -> bytes:

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,11 +13,12 @@ from attrs import frozen
 
 from adapters_runtime.ai import CURE, is_available
 from adapters_runtime.ai.providers import Provider, setting_of
-from adapters_runtime.notices.channels import setting_of as setting_of_channel
+from adapters_runtime.engine.dispatching import seen
 from adapters_store import POSTGRES
+from adapters_store.moving import Elsewhere
 from adapters_store.sealing import id_of
 from adapters_store.sqlite.migrate import migrations
-from wfcore.errors import InvalidInput, WfError
+from wfcore.errors import InvalidInput, StoreUnavailable, WfError
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
@@ -24,14 +26,17 @@ from wfcore.ports.system import Clock
 from wfcore.time import SECOND
 from wfcore.usecases.notices.managing import list_notices
 from wfcore.usecases.services import Services
+from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
 from wfcore.usecases.webhooks.webhooks import list_webhooks
 from wfserver import ai
 from wfserver.compose import System
 from wfserver.data_folder import SIGNING_KEY_FILE, trouble_with
-from wfserver.notices import SMTP_URL, try_channel
+from wfserver.notices import SMTP_URL, setting_of_channel, try_channel
 from wfserver.packages import Environments
 from wfserver.seal_keys import file_of, read_keys
 from wfserver.settings import SEAL_KEY, Settings
+from wfserver.sharing import ENGINE, SIGNING_KEY
+from wfserver.terminal.bulk import agreed
 from wfserver.terminal.failures import Failed, explain
 from wfserver.terminal.invocation import Session
 
@@ -39,6 +44,7 @@ _LITTLE_DISK = 1 << 30
 _NO_DISK = 64 << 20
 _PAGE = 200
 _FEW = 3
+_PROBE = "doctor"
 
 
 @frozen
@@ -58,11 +64,29 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
     found = [_program(), _folder(data), _disk(data)]
     found += _store(session, data) if found[1].ok else []
     if not found[1].essential:
-        found += [_keys(session.settings()), _packages(session.settings())]
+        settings = session.settings()
+        found += [_keys(settings), *_signing(settings), _packages(settings)]
+    if (engine := session.settings().engine) is not None:
+        found.append(_dispatch(engine))
     providers = session.settings().providers
     found.append(_providers(session, data, providers))
     found.append(_notices(session, data))
     return [*found, *(_asked(one) for one in providers.values() if online)]
+
+
+def of_the_machine(settings: Settings) -> Sequence[Check]:
+    """What a running server looks at again: its folder, the disk, the keys, what steps bring."""
+    return [_program(), _folder(settings.data), _disk(settings.data), _keys(settings),
+            _packages(settings)]  # fmt: skip
+
+
+def _dispatch(url: str) -> Check:
+    """Whether what dispatches executions answers. Without it everything ends, but later."""
+    try:
+        return Check("engine", True, asyncio.run(seen(ENGINE, url)))
+    except (InvalidInput, ConnectionError) as error:
+        cure = f"start it, or correct {ENGINE}; meanwhile what is due is found by looking"
+        return Check("engine", False, str(error), cure)
 
 
 def _notices(session: Session, data: Path) -> Check:
@@ -185,6 +209,15 @@ def _keys(settings: Settings) -> Check:
     return Check("keys", True, f"{first} in {sealing} seals what is stored{kept}")
 
 
+def _signing(settings: Settings) -> list[Check]:
+    """Which keys sign and verify links, by name, so that servers can be compared."""
+    if not settings.signing_keys:
+        return []
+    first, *older = (name for name, _ in settings.signing_keys)
+    kept = f", {', '.join(older)} still verify older ones" if older else ""
+    return [Check("signing", True, f"{first} of {SIGNING_KEY} signs links{kept}")]
+
+
 def _packages(settings: Settings) -> Check:
     """What steps may bring along, and what is kept of it."""
     kept = Environments(settings).here
@@ -215,6 +248,8 @@ def _store(session: Session, data: Path) -> list[Check]:
 def _cure(error: Exception) -> str:
     if isinstance(error, InvalidInput):
         return "correct the URL"
+    if isinstance(error, Elsewhere):
+        return "work with the other one; what a backup restores would be a second service"
     return "wfcore restore fills an empty data folder from a backup"
 
 
@@ -224,6 +259,7 @@ async def _open_store(system: System) -> list[Check]:
     records = await _records(system)
     return [
         await _kept(system),
+        await _artifacts(system),
         _clock(system.services.clock),
         await _webhooks(system.services),
         records,
@@ -239,8 +275,53 @@ async def _kept(system: System) -> Check:
         return Check("store", True, f"{system.location}: {kind}")
     from adapters_store.postgres.report import report  # its driver is of an extra
 
-    told = await report(cast("Any", store), system.services.clock.now())
+    direct = system.settings.direct is not None
+    told = await report(cast("Any", store), system.services.clock.now(), direct)
     return Check("store", told.cure is None, f"{system.location}: {told.detail}", told.cure)
+
+
+async def _artifacts(system: System) -> Check:
+    """Whether a file can be stored, read and deleted where artifacts are kept."""
+    files, where = system.services.files, system.settings.artifacts or "in the data folder"
+    try:
+        kept = await files.store(_PROBE, f"{_PROBE}-{os.getpid()}", BytesIO(b"ok"))
+        got = b"".join([part async for part in files.read(kept.storage_key, 0, kept.size)])
+        await files.delete_executions(_PROBE)
+    except StoreUnavailable as error:
+        cure = "check the folder, or the bucket's name, region, endpoint and credentials"
+        return Check("artifacts", False, f"{where}: {error.detail}", cure)
+    if got != b"ok":
+        return Check("artifacts", False, f"{where}: gives back what was not stored", "replace it")
+    direct = "; links lead there" if system.settings.direct_downloads else ""
+    return Check("artifacts", True, f"{where}, writable{direct}")
+
+
+def compared(session: Session, mend: bool, yes: bool) -> Check:
+    """Files and records of artifacts; with *mend* files of executions that are gone are deleted."""
+    found = session.work_in(lambda system: compare_files(system.services))
+    if mend and found.strange:
+        agreed("Files of these executions, which are not in the store, go", found.strange, yes)
+        session.work_in(lambda system: delete_strange(system.services, found))
+        found.strange.clear()
+    faults = [
+        f"{len(keys)} {what}: {', '.join(keys[:_FEW])}{'…' if len(keys) > _FEW else ''}"
+        for keys, what in (
+            (found.missing, "records without a file"),
+            (found.strange, "executions with files that are not in the store"),
+            (found.unrecorded, "files without a record, which go with their executions"),
+        )
+        if keys
+    ]
+    if found.beyond:
+        faults.append(f"{found.beyond} more")
+    counts = f"{found.files:,} files, {found.records:,} records"
+    cure = None
+    if found.strange:
+        cure = "wfcore doctor --artifacts --mend deletes files of executions that are gone"
+    elif found.missing:
+        cure = "restore the files from a copy or an older version of the bucket"
+    ok = not (found.strange or found.missing or found.beyond)
+    return Check("files", ok, "; ".join([counts, *faults]), cure)
 
 
 def _clock(clock: Clock) -> Check:

@@ -9,8 +9,10 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
+from adapters_runtime.engine.dispatching import NATS_PORT
 from adapters_runtime.sandbox.isolation.config import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
 from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level_now
+from adapters_store import POSTGRES, servers_of
 from wfserver.settings import Settings
 
 HOLDS: Mapping[str, tuple[str, ...]] = {
@@ -47,10 +49,15 @@ _SWITCHES = {
     "/proc/sys/kernel/unprivileged_userns_clone": ("0", "1"),
     "/proc/sys/user/max_user_namespaces": ("0", "10000"),
 }
+_FLAGS = (
+    "--security-opt seccomp=deploy/container/seccomp.json --security-opt systempaths=unconfined"
+)
+_FLAGS_AS_ROOT = "--cap-add SYS_ADMIN --cap-add NET_ADMIN"
 COUNTING = "start the server as a systemd unit with Delegate=yes, or with /sys/fs/cgroup writable"
 """How to get control groups for steps."""
-_POSTGRES = 5432
 _CONTAINERS = ("/.dockerenv", "/run/.containerenv")
+_MARK = "container"
+"""The variable by which systemd, Podman and our image say that a process is in a container."""
 
 
 Ports = tuple[tuple[str, int], ...]
@@ -95,24 +102,45 @@ def step_isolation(settings: Settings, port: int | None = None) -> Isolation:
     """What the settings say of isolation, for a server that listens on *port*."""
     steps = settings.steps
     own: Ports = () if port is None else (("", port),)
+    private = (settings.data, settings.artifacts_folder, settings.seal_key_file, settings.file)
     return Isolation(
         forced=steps.isolation,
         minimum=steps.minimum,
         reads=steps.reads,
         writes=steps.writes,
-        hidden=(os.path.realpath(settings.data),),
-        closed=(*own, *_store_ports(settings.store)),
+        hidden=tuple(map(os.path.realpath, filter(None, private))),
+        closed=(
+            *own,
+            *_store_ports(settings.store, settings.direct),
+            *_engine_ports(settings.engine),
+        ),
     )
 
 
-def _store_ports(url: str | None) -> Ports:
-    """Where the store listens, if it is a server: by every address that its name has now."""
-    parts = urlsplit(url or "")
-    if not parts.scheme.startswith("postgres") or not parts.hostname:
-        return ()
-    port = parts.port or _POSTGRES
+def _store_ports(*urls: str | None) -> Ports:
+    """Where the store listens, if it is a server: by every address that its names have now."""
+    servers = [
+        one for url in urls if (url or "").startswith(POSTGRES) for one in servers_of(url or "")
+    ]
+    return tuple(dict.fromkeys(place for server in servers for place in _places(*server)))
+
+
+def _engine_ports(url: str | None) -> Ports:
+    """Where the dispatch listens: whoever reaches it may take what is due from its queue."""
+    hosts = urlsplit(url or "").netloc.rpartition("@")[2]
     try:
-        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        named = [urlsplit(f"//{one}") for one in hosts.split(",") if one]
+        servers = [(one.hostname or "", one.port or NATS_PORT) for one in named]
+    except ValueError:
+        return ()  # it is refused when it is opened
+    return tuple(dict.fromkeys(place for server in servers for place in _places(*server)))
+
+
+def _places(host: str, port: int) -> Ports:
+    if not host:
+        return (("", port),)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:  # a name that means nothing to us means nothing to a step
         return ()
     addresses = sorted({str(address[0]).partition("%")[0] for *_, address in found})
@@ -153,11 +181,9 @@ def _cure(level: Level, isolation: Isolation) -> str:
         if _read(switch) == bad:
             name = switch.removeprefix("/proc/sys/").replace("/", ".")
             return f"let programs make namespaces: sysctl {name}={good}"
-    if any(os.path.exists(path) for path in _CONTAINERS):
-        return (
-            "let the container make namespaces: --security-opt seccomp=unconfined "
-            "--security-opt systempaths=unconfined, or --cap-add SYS_ADMIN"
-        )
+    if os.environ.get(_MARK) or any(os.path.exists(path) for path in _CONTAINERS):
+        flags = _FLAGS_AS_ROOT if os.geteuid() == 0 else _FLAGS
+        return f"let the container make namespaces: {flags}"
     return "a kernel with user namespaces: Linux 5.12 or newer"
 
 

@@ -10,21 +10,27 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any
 
+from wfcore.errors import InvalidInput
+
 OWN = "wfcore"
 """The logger above all of ours."""
 
+_COUNTS = frozenset({"input_tokens", "output_tokens"})
+"""Names that speak of other tokens than those of `_SECRET`."""
 _SECRET = ("authorization", "api_key", "apikey", "password", "secret", "token", "cookie")
 
 
-def set_up(level: str = "info") -> None:
+def set_up(level: str = "info", form: str | None = None) -> None:
     """
-    Console lines on a terminal, JSON lines elsewhere.
+    *form* `text` or `json`; else console lines on a terminal, JSON lines elsewhere.
 
-    Ours from *level* on; of libraries what is at least a warning.
+    Ours from *level* on; of libraries what is at least a warning. Raises `InvalidInput`.
     """
+    if form not in (None, "", "text", "json"):
+        raise InvalidInput("WFCORE_LOG_FORMAT", f"must be text or json, not {form!r}")
     root = logging.getLogger()
     if not root.handlers:
-        root.addHandler(_Lines(sys.stderr))
+        root.addHandler(_Lines(sys.stderr, form))
         root.setLevel(logging.WARNING)
     own = logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
     logging.getLogger(OWN).setLevel(own)
@@ -33,17 +39,24 @@ def set_up(level: str = "info") -> None:
 class _Lines(logging.StreamHandler[Any]):
     """Writes lines that structlog draws."""
 
+    def __init__(self, stream: Any, form: str | None) -> None:
+        super().__init__(stream)
+        self._form = form
+
     def format(self, record: logging.LogRecord) -> str:
         if self.formatter is None:
-            self.setFormatter(_structured(self.stream.isatty()))
+            as_text = self._form == "text" if self._form else self.stream.isatty()
+            self.setFormatter(_structured(as_text, self.stream.isatty()))
         return super().format(record)
 
 
-def _structured(on_terminal: bool) -> logging.Formatter:
+def _structured(as_text: bool, colours: bool) -> logging.Formatter:
     import structlog
 
     draw: Any = (
-        structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(colors=colours)
+        if as_text
+        else structlog.processors.JSONRenderer()
     )
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[
@@ -65,6 +78,6 @@ def redact(
 ) -> MutableMapping[str, Any]:
     """Values under names that speak of secrets never reach a sink."""
     for name in event:
-        if any(word in name.lower() for word in _SECRET):
+        if name not in _COUNTS and any(word in name.lower() for word in _SECRET):
             event[name] = "***"
     return event

@@ -54,6 +54,13 @@ def add_key(file: Path) -> None:
         _write(file, [new_key(), *read_keys(file)])
 
 
+def put_before(file: Path, keys: Collection[str]) -> None:
+    """Put *keys* before those in *file*, which need not be there."""
+    with alone(file.parent):
+        own = read_keys(file) if file.exists() else []
+        _write(file, tuple(dict.fromkeys([*keys, *own])))
+
+
 def remove_keys(file: Path, ids: Collection[str]) -> None:
     """Take keys out of *file*; the first one stays."""
     with alone(file.parent):

@@ -6,7 +6,8 @@ Every setting has a default that suits one machine. Names of environment variabl
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Mapping
 from difflib import get_close_matches
 from ipaddress import ip_network
 from pathlib import Path
@@ -32,15 +33,30 @@ from wfcore.rules.notices.facts import MAIL
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
 from wfserver.notices import NoticeSettings, forget_channels, is_of_a_channel, notice_settings
+from wfserver.setting_table import KNOWN
+from wfserver.settings_file import FILE, with_file
+from wfserver.sharing import (
+    DIRECT,
+    ENGINE,
+    SIGNING_KEY,
+    Role,
+    artifacts_url,
+    direct_downloads,
+    direct_url,
+    engine_url,
+    is_shared,
+    labels,
+    role_of,
+    signing_keys,
+)
 from wfserver.sign_on import SECRET, SignOnSettings, sign_on_settings
 from wfserver.step_settings import StepSettings, size, step_settings, switch
 
 PRICES = "WFCORE_AI_PRICES"
 SEAL_KEY = "WFCORE_SEAL_KEY"
 STORE = "WFCORE_STORE"
+TRACES = "WFCORE_TRACES"
 _OURS = "WFCORE_"
-_OPTIONS = ("DATA", "STORE", "HOST", "PORT", "PUBLIC_URL", "LOG")
-"""Settings that are not always asked for: an option wins over them, or they are read earlier."""
 
 
 @define
@@ -52,31 +68,14 @@ class UnknownSetting(InvalidInput):
     exit_status: ClassVar[int] = 2
 
 
-class _Noting(Mapping[str, str]):
-    """An environment that records what is read from it: these are the known settings."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-        self.asked = {f"{_OURS}{name}" for name in _OPTIONS}
-
-    def __getitem__(self, name: str) -> str:
-        self.asked.add(name)
-        return self._environment[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._environment)
-
-    def __len__(self) -> int:
-        return len(self._environment)
-
-    def require_known(self) -> None:
-        """Raises `UnknownSetting` for the first variable of ours that nothing has read."""
-        for name in sorted(self):
-            known = name in self.asked or is_of_a_provider(name) or is_of_a_channel(name)
-            if name.startswith(_OURS) and not known:
-                close = get_close_matches(name, [*self.asked, *settings_like(name)], n=1)
-                meant = f"; did you mean {close[0]}?" if close else ""
-                raise UnknownSetting(name, f"there is no such setting{meant}")
+def _require_known(environment: Mapping[str, str]) -> None:
+    """Raises `UnknownSetting` for the first variable of ours that there is no setting for."""
+    for name in sorted(environment):
+        known = name in KNOWN or is_of_a_provider(name) or is_of_a_channel(name)
+        if name.startswith(_OURS) and not known:
+            close = get_close_matches(name, [*KNOWN, *settings_like(name)], n=1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            raise UnknownSetting(name, f"there is no such setting{meant}")
 
 
 @frozen
@@ -84,7 +83,9 @@ class Settings:
     """
     What the server and the commands need to know. Lengths of time are milliseconds.
 
-    `store` None: SQLite in the data folder. `places`: executions worked on at once.
+    `store` None: SQLite in the data folder. `direct`: the URL of a PostgreSQL store past a pooler,
+    for listening; None: `store`. `engine`: the URL of what dispatches executions beside a store
+    that is shared. `places`: executions worked on at once.
     `cache`: bytes that decoded records may take up.
     `drain_ms`: how long running steps may go on after SIGTERM. `stalled_ms`: how long due work may
     be left, or one round of a loop take, before the server is not ready.
@@ -94,16 +95,25 @@ class Settings:
     `allowed_hosts`: the names that are answered to, by default the public one; None: any.
     `seal_key`: the keys that seal what is stored; None: they are in `seal_key_file`, by default in
     the data folder.
+    `artifacts`: where artifacts are kept, if not in the data folder: a URL of a folder or a bucket.
+    `direct_downloads`: whether links lead to the bucket itself.
+    `signing_keys`: names and keys, of which the first signs links and all verify them; none: the
+    one in the data folder.
     `packages`: the folder of steps' packages, by default in
     the data folder; `build_packages`: whether those without a wheel may be built;
     `prune_packages`: whether unused ones go. `console`: whether there are pages for people.
+    `agents`: whether agents are offered workflows at `/mcp`.
     `sign_on`: an identity provider that they may sign in with.
     `runner`: which installed package runs code steps; None: the bundled runner. `notices`: by
-    which channels people are told.
+    which channels people are told. `role`: what this server does. `labels`: what steps may ask of
+    the worker that runs them. `cors_origins`: whose pages may call the API.
+    `file`: where settings were read from. `traces`: whether spans are sent to a collector.
     """
 
     data: Path
     store: str | None = field(default=None, repr=False)
+    direct: str | None = field(default=None, repr=False)
+    engine: str | None = field(default=None, repr=False)
     host: str = "127.0.0.1"
     port: int = 8000
     public_url: str | None = None
@@ -125,9 +135,33 @@ class Settings:
     build_packages: bool = False
     prune_packages: bool = True
     console: bool = True
+    agents: bool = False
     sign_on: SignOnSettings | None = None
     runner: str | None = None
     notices: NoticeSettings = NoticeSettings()
+    artifacts: str | None = None
+    direct_downloads: bool = False
+    signing_keys: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
+    role: Role = Role.ALL
+    labels: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    log: str = "info"
+    log_format: str | None = None
+    traces: bool = False
+    file: Path | None = None
+
+    @property
+    def shared(self) -> bool:
+        """Whether servers on other machines may work on the same store."""
+        return (self.store or "").startswith(POSTGRES)
+
+    @property
+    def artifacts_folder(self) -> Path | None:
+        """The folder of artifacts; None: they are in a bucket."""
+        if self.artifacts is None:
+            return self.data / "artifacts"
+        file = self.artifacts.startswith("file://")
+        return Path(self.artifacts.removeprefix("file://")) if file else None
 
     @property
     def mails_links(self) -> bool:
@@ -140,8 +174,11 @@ class Settings:
         return self.packages or self.data / "packages"
 
 
-SHARED_POLL_MS, SHARED_SWEEP_MS = DurationMs(1_000), DurationMs(2_000)
-"""How long a machine may leave unseen what another one stored: each look is a transaction."""
+SHARED_POLL_MS, SHARED_SWEEP_MS = DurationMs(2_000), DurationMs(5_000)
+"""
+How long a machine may leave unseen what another one stored if a hint is lost: each look is a
+transaction.
+"""
 
 
 def settings_from(
@@ -152,18 +189,19 @@ def settings_from(
     host: str | None = None,
     port: int | None = None,
     public_url: str | None = None,
+    role: str | None = None,
 ) -> Settings:
     """
     The settings in the environment and the arguments.
 
     Raises `InvalidInput` naming the variable that cannot be read, and `UnknownSetting`.
     """
-    raw = os.environ if environment is None else environment
-    env = _Noting(raw)
-    default, notices = Policy(), notice_settings(env, raw)
+    env = with_file(os.environ if environment is None else environment)
+    _require_known(env)
+    default, notices = Policy(), notice_settings(env)
     lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
     url = store or env.get(STORE) or None
-    shared = (url or "").startswith(POSTGRES)
+    shared = is_shared("--store", url)
     policy = Policy(
         lease_ms=lease_ms,
         poll_ms=SHARED_POLL_MS if shared else default.poll_ms,
@@ -178,20 +216,23 @@ def settings_from(
         missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
         operators=_emails(env, "WFCORE_OPERATORS"),
         channels=notices.channels,
+        failure_channels=notices.failure_channels,
         language=notices.language,
         notice_rows=notices.rows,
     )
     public = _url(public_url or env.get("WFCORE_PUBLIC_URL") or None)
-    settings = Settings(
+    return Settings(
         data=Path(data or env.get("WFCORE_DATA") or "wfcore-data").absolute(),
         store=url,
+        direct=direct_url(env, shared),
+        engine=engine_url(env, shared),
         host=host or env.get("WFCORE_HOST") or "127.0.0.1",
         port=port if port is not None else _count(env, "WFCORE_PORT", 8000),
         public_url=public,
         drain_ms=_duration(env, "WFCORE_DRAIN", DurationMs(25_000), zero=True),
         stalled_ms=_duration(env, "WFCORE_STALLED_AFTER", DurationMs(MINUTE)),
         policy=policy,
-        providers=providers_from(raw),
+        providers=providers_from(env),
         prices=Path(prices).absolute() if (prices := env.get(PRICES)) else None,
         ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),
         connections=_count_or_none(env, "WFCORE_CONNECTIONS"),
@@ -203,27 +244,39 @@ def settings_from(
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
         seal_key=env.get(SEAL_KEY) or None,
         runner=env.get("WFCORE_RUNNER") or None,
+        artifacts=(artifacts := artifacts_url(env, url, shared)),
+        direct_downloads=direct_downloads(env, artifacts),
+        signing_keys=signing_keys(env),
+        role=role_of(env, role, shared),
+        cors_origins=_origins(env, "WFCORE_CORS_ORIGINS"),
+        log=env.get("WFCORE_LOG") or "info",
+        log_format=env.get("WFCORE_LOG_FORMAT") or None,
+        traces=switch(env, TRACES, False),
+        file=Path(file) if (file := env.get(FILE)) else None,
+        labels=labels(env),
         notices=notices,
         seal_key_file=Path(keys).absolute() if (keys := env.get("WFCORE_SEAL_KEY_FILE")) else None,
         console=switch(env, "WFCORE_CONSOLE", True),
+        agents=switch(env, "WFCORE_MCP", False),
         sign_on=sign_on_settings(env),
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
     )
-    env.require_known()
-    return settings
 
 
-def take_environment() -> Mapping[str, str]:
+def take_environment(file: str | None = None) -> ChainMap[str, str]:
     """
-    The environment as it is now. Keys are removed from the process's own, so that no later process
-    inherits them. AI-6.
+    The environment as it is now, and below it what the file of settings says: *file*, or the one
+    that the environment names. Keys are removed from the process's own environment, so that no
+    later process inherits them. AI-6.
+
+    Raises `InvalidInput` for a file that cannot be read.
     """
     taken = dict(os.environ)
     forget_keys(os.environ)
-    for name in (SEAL_KEY, SECRET, STORE):
+    for name in (SEAL_KEY, SECRET, STORE, DIRECT, ENGINE, SIGNING_KEY, f"{_OURS}KEY"):
         os.environ.pop(name, None)
     forget_channels(os.environ)
-    return taken
+    return with_file(taken, file)
 
 
 def _duration(
@@ -280,6 +333,17 @@ def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
             fix = f"{part} is no address or network; write 127.0.0.1, 10.0.0.0/8 or ::1"
             raise InvalidInput(name, fix) from None
     return tuple(found)
+
+
+def _origins(env: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Origins, separated by commas or spaces; `*`: any."""
+    found = tuple(env.get(name, "").replace(",", " ").split())
+    for one in found:
+        parts = urlsplit(one)
+        if one != "*" and (not parts.netloc or one != f"{parts.scheme}://{parts.netloc}".lower()):
+            fix = f"{one} is no origin; write https://app.example.org, without a path"
+            raise InvalidInput(name, fix)
+    return found
 
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")

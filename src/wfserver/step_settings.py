@@ -8,6 +8,7 @@ from attrs import frozen
 
 from adapters_runtime.sandbox.isolation.config import LADDER
 from wfcore.errors import InvalidInput
+from wfcore.model.workflow import Runtime
 
 _SIZE = re.compile(r"(\d{1,9})(B|KB|MB|GB)?", re.IGNORECASE)
 _UNITS = {"B": 0, "KB": 10, "MB": 20, "GB": 30}
@@ -19,7 +20,8 @@ _MOST_COUNT = 1_000_000
 class StepSettings:
     """
     `isolation` None: the strongest available level. `minimum` None: `landlock`, or what `isolation`
-    says. Sizes are bytes. `warm`: interpreters are started in advance.
+    says. Sizes are bytes. `warm`: interpreters are started in advance. `javascript`: what runs
+    JavaScript and TypeScript where the step does not say it.
     """
 
     isolation: str | None = None
@@ -31,6 +33,7 @@ class StepSettings:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     warm: bool = True
+    javascript: Runtime = Runtime.NODE
 
 
 def step_settings(env: Mapping[str, str]) -> StepSettings:
@@ -46,7 +49,15 @@ def step_settings(env: Mapping[str, str]) -> StepSettings:
         reads=_paths(env, "WFCORE_STEP_READS"),
         writes=_paths(env, "WFCORE_STEP_WRITES"),
         warm=switch(env, "WFCORE_WARM", default.warm),
+        javascript=_runtime(env, "WFCORE_JAVASCRIPT", default.javascript),
     )
+
+
+def _runtime(env: Mapping[str, str], name: str, default: Runtime) -> Runtime:
+    text = env.get(name, "").strip().lower()
+    if text not in ("", *Runtime):
+        raise InvalidInput(name, f"must be one of {', '.join(Runtime)}")
+    return Runtime(text) if text else default
 
 
 def _level(env: Mapping[str, str], name: str) -> str | None:

@@ -59,7 +59,9 @@ async def furnish(services: Services, ledger: Path) -> World:
     """Make the world."""
     services = evolve(services, calendar=Often())
     account = await create_account(services, "ann@example.org", Plan.ENTERPRISE)
-    keys = [await create_key(services, account.id, "key", tuple(Scope)) for _ in range(CLIENTS + 1)]
+    keys = [
+        await create_key(services, account.id, "key", Scope.ordinary()) for _ in range(CLIENTS + 1)
+    ]
     workflows, webhooks, triggers = {}, {}, {}
     for name in (*FLOWS, *BY_THEMSELVES):
         definition = checked(flow(name, ledger), name)

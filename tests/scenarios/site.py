@@ -32,13 +32,15 @@ PASSWORD = "correct horse battery staple"
 class Site:
     """A data folder, the server on it, and what its operator does beside the server."""
 
-    def __init__(self, data: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, data: Path, settings: Mapping[str, str] | None = None, store: str | None = None
+    ) -> None:
         self.data = data
-        self.settings = settings
+        self.settings = {**(settings or {}), **({"WFCORE_STORE": store} if store else {})}
         self._stack = AsyncExitStack()
         self._thread = ThreadPoolExecutor(1)  # a test's own thread may have a loop already
         self._loop = asyncio.Runner()
-        system = self._stack.enter_async_context(open_system(Settings(data)))
+        system = self._stack.enter_async_context(open_system(Settings(data, store=store)))
         self._services = self._awaited(system).services
         self._count = 0
         self.serve()
@@ -84,7 +86,7 @@ class Site:
         return self.do(lambda services: accounts.create_account(services, email, plan))
 
     def key(self, account: Account, *scopes: Scope) -> IssuedKey:
-        wanted = scopes or tuple(Scope)
+        wanted = scopes or Scope.ordinary()
         return self.do(lambda services: keys.create_key(services, account.id, "key", wanted))
 
     def caller(self, plan: Plan = Plan.ENTERPRISE) -> "CallbackLoop":
@@ -125,9 +127,9 @@ class CallbackLoop:
         headers = {**self.bearer, **more.pop("headers", {})}
         return self.site.http.post(path, json=body, headers=headers, **more)
 
-    def workflow(self, text: str) -> str:
-        """Apply a definition under a name of its own; its id."""
-        named = f"name: {self.site.fresh('flow')}\n{text}".encode()
+    def workflow(self, text: str, name: str = "") -> str:
+        """Apply a definition under that name, or one of its own; its id."""
+        named = f"name: {name or self.site.fresh('flow')}\n{text}".encode()
         definition = checked(named, "test.yaml")
         applied = self.site.do(
             lambda services: workflows.apply_workflow(services, self.account.id, definition)

@@ -161,6 +161,26 @@ def test_refunds_with_edited_rows(ann: CallbackLoop) -> None:
     ]
 
 
+def test_a_payment_run_in_stages(ann: CallbackLoop) -> None:
+    """Changes are asked for, and the statement says which; finance agrees, the board is asked."""
+    people = {"ann@example.org": ann.account.email}
+    _, first = ann.paused(applied(ann, "payment-run.yaml", **people))
+    wanted = {"comment": "Leave P-2 out"}
+    answer = ann.post(f"/api/v1/approvals/{first}/revise", wanted)
+    assert answer.status_code == 200, answer.text
+    path = "/api/v1/approvals?waitingForMe=true"
+    until(lambda: ann.get(path).json()["approvals"], 20)
+    (row,) = ann.get(path).json()["approvals"]
+    detail = ann.get(f"/api/v1/approvals/{row['id']}").json()
+    assert (detail["round"], detail["revisionsLeft"]) == (2, 1)
+    (file,) = detail["attachments"]
+    assert "Changed as asked: Leave P-2 out" in ann.site.http.get(file["downloadUrl"]).text
+    yes = {"answers": {"account": "main"}, "expectedItemsHash": detail["itemsHash"]}
+    agreed = ann.post(f"/api/v1/approvals/{row['id']}/approve", yes).json()
+    assert [one["state"] for one in agreed["stages"]] == ["done", "present"]
+    assert ann.get(path).json()["approvals"] == []
+
+
 def test_refunds_are_the_sample() -> None:
     """The example is the text that `wfcore up` installs, and cannot become another one."""
     assert (WORKFLOWS / "refunds.yaml").resolve() == Path(sample.__file__).with_name("refunds.yaml")
@@ -286,6 +306,17 @@ def test_addresses_beside_one_another(ann: CallbackLoop, provider: ModelServer) 
     assert [step["status"] for step in asked] == ["COMPLETED", "FAILED", "FAILED"]
     assert [step["attempts"] for step in asked] == [1, 2, 2]
     assert asked[0]["output"]["status"] == 200
+
+
+def test_an_invoice_takes_the_case_of_its_amount(ann: CallbackLoop) -> None:
+    """A small one is booked; one that cannot be is reported, with the first error. FL-13, EX-31."""
+    flow = applied(ann, "route-invoice.yaml")
+    small, wrong = ann.start(flow, amount=40), ann.start(flow, amount=-4)
+    agreed = {"supplier": "ACME", "amount": 40, "agreed": "by rule"}
+    assert completed(ann, small)["output"] == agreed
+    failed = ann.rested(wrong)["error"]
+    assert failed.startswith("Step 'book' failed")
+    assert artifacts(ann, wrong)["problem.txt"].decode().strip() == failed
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ import sys
 from adapters_store.sqlite.store import SqliteStore
 from wfserver.cli import main
 
-async def claim(self, *_):
+async def claim(self, *_, **__):
     return []
 
 SqliteStore.claim = claim

@@ -22,14 +22,15 @@ def test_the_document_says_everything(wfcore: Call) -> None:
     """`doctor --json` has the checks, each language and the isolation level."""
     said = wfcore("doctor", "--json")
     assert (said.status, said.json["ok"]) == (0, True)
-    assert set(said.json) == {"ok", "checks", "languages", "isolation"}
-    names = ["wfcore", "data", "disk", "store", "clock", "webhooks", "records", "keys"]
-    names += ["packages", "providers", "notices"]
+    assert set(said.json) == {"ok", "checks", "languages", "runtimes", "isolation"}
+    names = ["wfcore", "data", "disk", "store", "artifacts", "clock", "webhooks", "records"]
+    names += ["keys", "packages", "providers", "notices"]
     assert [check["name"] for check in said.json["checks"]] == names
     assert all({"name", "ok", "detail", "cure"} <= set(check) for check in said.json["checks"])
     assert set(said.json["languages"]) == {
         *("python", "javascript", "typescript", "bash", "ruby", "lua", "command")
     }
+    assert set(said.json["runtimes"]) == {"node", "bun"}
     python = said.json["languages"]["python"]
     assert python["available"] is True
     assert python["version"].startswith(f"{sys.version_info[0]}.")

@@ -1,5 +1,6 @@
 """`wfcore run`: one workflow here and now."""
 
+import io
 import os
 import pty
 import signal
@@ -7,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+from rich.console import Console
 
 from wfserver import sample
+from wfserver.terminal import review
 
 from .conftest import Call, environment
 
@@ -99,7 +103,7 @@ def test_a_mistaken_definition_runs_nothing(call: Call) -> None:
 def _on_terminal(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
     """Somebody sits at the terminal and types *answers*."""
     waiting = iter(answers)
-    monkeypatch.setattr("wfserver.terminal.review.click.prompt", lambda *_, **__: next(waiting))
+    monkeypatch.setattr("wfserver.terminal.review._prompt", lambda *_: next(waiting))
     monkeypatch.setattr("wfserver.commands.run.sys", _Terminal)
 
 
@@ -208,3 +212,16 @@ def test_one_ctrl_c_ends_a_question() -> None:
     assert (status, b"Traceback" in said) == (1, False), said.decode()
     assert b"aborted" in said
     assert b"paying" not in said
+
+
+def test_a_ctrl_c_is_heard_while_the_question_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Just before somebody can type, too, where `input` would forget it."""
+
+    class Interrupted(io.StringIO):
+        def flush(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.stderr", Interrupted())
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with pytest.raises(click.Abort):
+        review._prompt("Go on? ", Console(stderr=True))

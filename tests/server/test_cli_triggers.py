@@ -78,8 +78,8 @@ def test_what_only_the_store_can_tell_is_told_with_its_line(wfcore: Call) -> Non
     said = wfcore("workflow", "apply", "-", "--owner", "ann@example.org", stdin=BEHIND)
     assert said.status == 1
     first, second = said.err.splitlines()
-    assert first.startswith("error: stdin:4: triggers[0].workflow: 'Greet' is neither the name")
-    assert second == "error: stdin:5: triggers[1]: schedules need the plan PRO or above"
+    assert first == "error: stdin:5: triggers[1]: schedules need the plan PRO or above"
+    assert second.startswith("error: stdin:4: triggers[0].workflow: 'Greet' is neither the name")
     assert wfcore("workflow", "list", "--json").json["total"] == 0
 
 

@@ -96,7 +96,7 @@ def test_try_asks_and_sends_edited_rows(
 ) -> None:
     """Rows that the API refuses are asked for again; what was left is what is paid."""
     answers = iter(["e", "A-1003 amount 1", "drop A-1009", "", "y"])
-    monkeypatch.setattr("wfserver.terminal.review.click.prompt", lambda *_, **__: next(answers))
+    monkeypatch.setattr("wfserver.terminal.review._prompt", lambda *_: next(answers))
     said = beside("try")
     assert said.status == 0, said.err
     assert 'COMPLETED {"paid": 4, "total": "184.45"}' in said.out
@@ -104,7 +104,7 @@ def test_try_asks_and_sends_edited_rows(
 
 def test_try_may_be_rejected(up: Running, beside: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answering no ends it CANCELLED, which is what was asked for: exit status 0."""
-    monkeypatch.setattr("wfserver.terminal.review.click.prompt", lambda *_, **__: "n")
+    monkeypatch.setattr("wfserver.terminal.review._prompt", lambda *_: "n")
     said = beside("try")
     assert said.status == 0, said.err
     assert "CANCELLED" in said.out

@@ -16,7 +16,7 @@ def test_the_data_folder_is_hidden_and_the_own_port_closed(tmp_path: Path) -> No
     (tmp_path / "data").mkdir()
     (tmp_path / "link").symlink_to("data")
     said = step_isolation(Settings(tmp_path / "link"), 8000)
-    assert said.hidden == (f"{tmp_path}/data",)
+    assert said.hidden == (f"{tmp_path}/data", f"{tmp_path}/data/artifacts")
     assert said.closed == (("", 8000),)
 
 
@@ -30,13 +30,32 @@ def test_the_data_folder_is_hidden_and_the_own_port_closed(tmp_path: Path) -> No
         ("postgresql://192.0.2.7/wf", (("192.0.2.7", 5432),)),
         ("postgresql://[2001:db8::1]/wf", (("2001:db8::1", 5432),)),
         ("postgresql://127.0.0.1/wf", (("127.0.0.1", 5432), ("", 5432))),
-        ("postgresql:///wf", ()),
+        ("postgresql:///wf", (("", 5432),)),
+        ("postgresql:///wf?host=/run/pg", ()),
+        ("postgresql:///wf?host=192.0.2.7&port=6000", (("192.0.2.7", 6000),)),
+        (
+            "postgresql://u:p@192.0.2.7,192.0.2.8:6000/wf",
+            (("192.0.2.7", 5432), ("192.0.2.8", 6000)),
+        ),
+        (
+            "postgres:///wf?host=192.0.2.7,192.0.2.8&port=1,2",
+            (("192.0.2.7", 1), ("192.0.2.8", 2)),
+        ),
         ("postgresql://name.invalid/wf", ()),
     ],
 )
 def test_the_store_is_closed_too(url: str | None, closed: object) -> None:
     """A store on the network is closed to steps; one on this machine by every address of it."""
     assert step_isolation(Settings(Path("/d"), url)).closed == closed
+
+
+def test_the_way_past_a_pooler_is_closed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both servers are the store; one that the URL leaves out is where the environment says."""
+    monkeypatch.setenv("PGHOST", "192.0.2.7")
+    monkeypatch.setenv("PGPORT", "6000")
+    store, direct = "postgresql:///wf", "postgresql://192.0.2.8/wf"
+    said = step_isolation(Settings(Path("/d"), store, direct=direct))
+    assert said.closed == (("192.0.2.7", 6000), ("192.0.2.8", 6000))
 
 
 @pytest.mark.parametrize("level", LADDER)

@@ -1,6 +1,7 @@
 """The bundled server with parts of one's own: by keyword, and by installed packages."""
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -27,28 +28,41 @@ from wfserver.compose import open_system
 from wfserver.serving.engine import engine, runner_of
 from wfserver.settings import Settings, settings_from
 
+EMBEDDING = Path(__file__).parents[2] / "docs" / "embedding.md"
 HELLO = Definition("Hello", (CodeStep("greet", Language.COMMAND, command=("greet", "you")),))
 
-PLUGIN = """
+CALLED = dict(
+    re.findall(
+        r"^\| `wfcore\.(\w+)` \|.*?\| `[\w ]+\((.*?)\)` \|", EMBEDDING.read_text(), re.MULTILINE
+    )
+)
+"""The parameters of each entry point, as the documentation says."""
+PLUGIN = f"""
 from adapters_runtime.functions import FunctionRunner
 from adapters_store import Opened, open_store
+from adapters_store.sqlite.store import SqliteStore
 
 
-async def open(url, data, sealer, now):
-    own = await open_store("sqlite:///" + url.partition("://")[2], data, sealer=sealer, now=now)
-    return Opened(own.store, own.counters, own.files, f"mine at {url}")
+async def open({CALLED["stores"]}):
+    own = await open_store("sqlite:///" + url.partition("://")[2], data_folder, now=now)
+    return Opened(own.store, own.counters, own.files, "mine at " + url)
+
+
+async def open_plain({CALLED["stores"]}):
+    return await SqliteStore.open(data_folder / url.partition("://")[2], now=now)
 
 
 def greet(who):
-    return f"Hello {who}"
+    return "Hello " + who
 
 
-def runner(services):
+def runner({CALLED["runners"]}):
     return FunctionRunner(greet)
 """
 ENTRY_POINTS = """
 [wfcore.stores]
 mine = own_parts:open
+plain = own_parts:open_plain
 
 [wfcore.runners]
 mine = own_parts:runner
@@ -162,6 +176,19 @@ def test_an_installed_store_is_found_by_its_scheme(
     assert (tmp_path / "own.db").exists()
     refused = command(tmp_path, installed, *store, "check")
     assert (refused.returncode, "Traceback" in refused.stderr) == (1, False), refused.stderr
+
+
+def test_an_installed_package_may_bring_a_store_alone(
+    tmp_path: Path, installed: Mapping[str, str]
+) -> None:
+    """Counters and artifacts are then in the data folder, as those of the bundled store are."""
+    plain = ("--data", "data", "--store", "plain://own.db", "--json")
+    made = command(tmp_path, installed, *plain, "account", "create", "ann@example.org")
+    assert made.returncode == 0, made.stderr
+    listed = command(tmp_path, installed, *plain, "account", "list")
+    assert [one["email"] for one in json.loads(listed.stdout)["items"]] == ["ann@example.org"]
+    assert (tmp_path / "data" / "own.db").exists()
+    assert (tmp_path / "data" / "counters.db").exists()
 
 
 def test_an_installed_runner_is_found_by_its_name(

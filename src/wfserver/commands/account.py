@@ -1,21 +1,19 @@
 """`wfcore account`: who may own workflows and keys."""
 
+from typing import Any
+
 import click
 
-from wfcore.model.access import Account, AccountStatus, Plan
-from wfcore.model.page import PageRequest
-from wfcore.usecases.accounts import accounts
-from wfcore.usecases.services import Services
-from wfcore.wire.common import account_view
-from wfcore.wire.converter import plain
+from wfcore.model.access import AccountStatus, Plan
+from wfcore.usecases.administration import accounts
 from wfcore.wire.languages import LANGUAGES
-from wfserver.terminal import lookup
+from wfserver.notices import names_in
+from wfserver.terminal.bulk import agreed
 from wfserver.terminal.invocation import Session
-from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import Group, Member, limit, pass_session, password, read_line
-from wfserver.terminal.output import instant, put_fields, put_json, put_list, put_table
+from wfserver.terminal.output import instant, put_answer, put_fields, put_table
 
-_OPERATOR = "It sees the pages for operators, with what belongs to everybody."
+_OPERATOR = "It sees the pages for operators, with what belongs to all accounts."
 
 
 @click.group("account", cls=Group)
@@ -32,13 +30,11 @@ def account_command() -> None:
 def create(session: Session, email: str, plan: Plan, operator: bool, password_stdin: bool) -> None:
     """A new active account. With a password it may use the console."""
     password = read_line(password_stdin)
-
-    async def job(services: Services) -> Account:
-        return await accounts.create_account(
-            services, email, plan, password, origin=AT_THE_COMMAND_LINE, operator=operator
+    with session.operations(fresh=True) as perform:
+        made = perform(
+            accounts.create_account, email=email, plan=plan, password=password, operator=operator
         )
-
-    _show(session, session.work(job, fresh=True))
+    put_answer(session.json, made, put_fields)
 
 
 @account_command.command("set")
@@ -46,7 +42,12 @@ def create(session: Session, email: str, plan: Plan, operator: bool, password_st
 @click.option("--plan", type=Member(Plan), help="A downgrade disables webhooks over its number.")
 @click.option("--status", type=Member(AccountStatus), help="Only ACTIVE may use its keys.")
 @click.option("--operator/--no-operator", default=None, help=_OPERATOR)
-@click.option("--language", type=click.Choice(LANGUAGES), help="Of what is sent to it.")
+@click.option("--language", type=click.Choice(LANGUAGES), help="The language of its mail.")
+@click.option(
+    "--failure-channels",
+    metavar="NAMES",
+    help="Where every failure of its workflows is told, like mail,ops; '' for nowhere.",
+)
 @password
 @pass_session
 def set_(
@@ -56,29 +57,46 @@ def set_(
     status: AccountStatus | None,
     operator: bool | None,
     language: str | None,
+    failure_channels: str | None,
     password_stdin: bool,
 ) -> None:
-    """Change plan, status, password or language, or make it an operator."""
-    given = [one for one in (plan, status, operator, language) if one is not None]
-    if not given and not password_stdin:
-        options = "--plan, --status, --operator, --language or --password-stdin"
+    """Change plan, status, password, language or channels, or make it an operator."""
+    changes = (plan, status, operator, language, failure_channels)
+    if all(one is None for one in changes) and not password_stdin:
+        options = "--plan, --status, --operator, --language, --failure-channels or --password-stdin"
         raise click.UsageError(f"Nothing to change: give {options}")
-    password = read_line(password_stdin)
+    changed = session.perform(
+        accounts.set_account,
+        account=account,
+        plan=plan,
+        status=status,
+        password=read_line(password_stdin),
+        operator=operator,
+        language=language,
+        failure_channels=None if failure_channels is None else names_in(failure_channels),
+    )
+    put_answer(session.json, changed, put_fields)
 
-    async def job(services: Services) -> Account:
-        found = await lookup.account(services, account, "account")
-        return await accounts.set_account(
-            services,
-            found.id,
-            plan=plan,
-            status=status,
-            password=password,
-            operator=operator,
-            language=language,
-            origin=AT_THE_COMMAND_LINE,
-        )
 
-    _show(session, session.work(job))
+@account_command.command("delete")
+@click.argument("account", metavar="ID-or-EMAIL")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--cancel", is_flag=True, help="Cancel executions that have not ended.")
+@click.option("--yes", is_flag=True, help="Without asking.")
+@pass_session
+def delete(session: Session, account: str, dry_run: bool, cancel: bool, yes: bool) -> None:
+    """
+    Delete an account with its workflows, executions, artifacts, keys, webhooks and shares.
+
+    Shown first. The audit log stays. If it is interrupted, the account is disabled; call it again.
+    """
+    with session.operations() as perform:
+        found = perform(accounts.preview_deletion, account=account)
+        if not dry_run:
+            lines = (f"{name}: {count}" for name, count in found.items())
+            agreed("This would be deleted", lines, yes)
+            found = perform(accounts.delete_account, account=account, cancel=cancel)
+    put_answer(session.json, found, put_fields)
 
 
 @account_command.command("list")
@@ -86,19 +104,12 @@ def set_(
 @pass_session
 def list_(session: Session, limit: int) -> None:
     """All accounts, newest first."""
-    found = session.work(lambda services: accounts.list_accounts(services, PageRequest(1, limit)))
-    if session.json:
-        put_list([plain(account_view(one)) for one in found.rows], found.total)
-    else:
-        rows = [
-            (one.id, one.email, one.plan, one.status, instant(one.created_at)) for one in found.rows
-        ]
-        put_table(("id", "email", "plan", "status", "created"), rows, found.total)
+    put_answer(session.json, session.perform(accounts.list_accounts, limit=limit), _table)
 
 
-def _show(session: Session, account: Account) -> None:
-    document = {**plain(account_view(account)), "operator": account.operator}
-    if session.json:
-        put_json(document)
-    else:
-        put_fields(document)
+def _table(found: Any) -> None:
+    rows = [
+        (one["id"], one["email"], one["plan"], one["status"], instant(one["createdAt"]))
+        for one in found["items"]
+    ]
+    put_table(("id", "email", "plan", "status", "created"), rows, found["total"])

@@ -36,7 +36,8 @@ def backup_command(session: Session, file: Path, with_key: bool) -> None:
     async def job(system: System) -> tuple[int, str]:
         keys = _keys(system.settings) if with_key else None
         data, store = system.settings.data, system.services.store
-        size = await back_up(store, data, target, keys, system.location)
+        kept = system.settings.artifacts
+        size = await back_up(store, data, target, keys, system.location, kept)
         sealer = sealer_of(system.settings)
         return size, sealer.where if sealer else ""
 
@@ -49,6 +50,8 @@ def backup_command(session: Session, file: Path, with_key: bool) -> None:
         )
     else:
         click.echo(f"{target}: {size:,} bytes, without keys: keep {where} apart, and safe.")
+    if (bucket := session.settings().artifacts) and not session.json:
+        click.echo(f"Artifacts are not in it: {bucket} keeps them, and its versions back them up.")
 
 
 def _keys(settings: Settings) -> Path:

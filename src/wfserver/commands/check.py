@@ -8,7 +8,6 @@ import click
 
 from adapters_store import database_of
 from adapters_store.sqlite.full_check import Stage, Told, check, check_counters
-from wfserver.archive import ARTIFACTS
 from wfserver.seal_keys import sealer_of
 from wfserver.settings import Settings
 from wfserver.terminal.failures import FAILED, Failed
@@ -23,7 +22,8 @@ def check_command(session: Session) -> int:
     """
     Read all of the database: pages, indexes, what belongs together, every record, artifacts.
 
-    Writes nothing, and a server may run beside it. Exit status 1: something is damaged.
+    Writes nothing, and a server may run beside it. Exit status 1: something is damaged. Artifacts
+    in a bucket are compared by wfcore doctor --artifacts.
     """
     began = time.monotonic()
     found = []
@@ -51,5 +51,5 @@ def _told(settings: Settings) -> Iterator[Told]:
         )
     if not path.exists():
         raise Failed(f"there is no {path}; wfcore up makes it")
-    yield from check(path, settings.data / ARTIFACTS, sealer_of(settings))
+    yield from check(path, settings.artifacts_folder, sealer_of(settings))
     yield from check_counters(settings.data / "counters.db")

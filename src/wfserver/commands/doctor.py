@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import attrs
 import click
 
-from wfcore.model.workflow import Language
+from wfcore.model.workflow import Language, Runtime
 from wfcore.ports.runtime import LanguageState
 from wfserver.definition import interpreters
-from wfserver.health import checks, tried
+from wfserver.health import checks, compared, tried
 from wfserver.isolation import COUNTING, isolation_here
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
@@ -18,12 +18,23 @@ from wfserver.terminal.output import clean, console, put_json
 @click.command("doctor", cls=Command)
 @click.option("--online", is_flag=True, help="Ask the providers of models whether they answer.")
 @click.option("--tell", metavar="EMAIL", help="Send a test over every channel, mail to EMAIL.")
+@click.option("--artifacts", is_flag=True, help="Compare files and records of artifacts.")
+@click.option("--mend", is_flag=True, help="With it, delete files of executions that are gone.")
+@click.option("--yes", is_flag=True, help="Without asking.")
 @pass_session
-def doctor_command(session: Session, online: bool, tell: str | None) -> int:
+def doctor_command(
+    session: Session, online: bool, tell: str | None, artifacts: bool, mend: bool, yes: bool
+) -> int:
     """Check store, languages, isolation, providers. Exit status 1: something essential fails."""
+    if mend and not artifacts:
+        raise click.UsageError("--mend goes with --artifacts")
     found = [*checks(session, online=online), *(tried(session, tell) if tell else ())]
-    languages = interpreters().states()
-    level = isolation_here(session.settings())
+    if artifacts:
+        found.append(compared(session, mend, yes))
+    settings = session.settings()
+    here = interpreters(settings.steps.javascript)
+    languages, runtimes = here.states(), here.runtimes()
+    level = isolation_here(settings)
     ok = all(check.ok or not check.essential for check in found)
     if session.json:
         put_json(
@@ -31,6 +42,7 @@ def doctor_command(session: Session, online: bool, tell: str | None) -> int:
                 "ok": ok,
                 "checks": [attrs.asdict(check) for check in found],
                 "languages": {name.value: _state(state) for name, state in languages.items()},
+                "runtimes": {name.value: _state(state) for name, state in runtimes.items()},
                 "isolation": attrs.asdict(level),
             }
         )
@@ -43,7 +55,8 @@ def doctor_command(session: Session, online: bool, tell: str | None) -> int:
     _line(counted, "yellow", "memory", f"of steps: {level.memory}", None if counted else COUNTING)
     for stronger, trouble in level.missed.items():
         _line(False, "yellow", "", f"not {stronger}: {trouble}", None)
-    _put_languages(languages)
+    _put_interpreters(languages)
+    _put_interpreters(runtimes)
     return 0 if ok else 1
 
 
@@ -56,11 +69,13 @@ def _state(state: LanguageState) -> dict[str, object]:
     }
 
 
-def _put_languages(languages: Mapping[Language, LanguageState]) -> None:
+def _put_interpreters(
+    found: Mapping[Language, LanguageState] | Mapping[Runtime, LanguageState],
+) -> None:
     click.echo()
-    for name, state in languages.items():
-        found = "  ".join(filter(None, (state.version, state.path))) or "what is on PATH"
-        _line(state.available, "yellow", name, found if state.available else "missing", state.cure)
+    for name, state in found.items():
+        about = "  ".join(filter(None, (state.version, state.path))) or "what is on PATH"
+        _line(state.available, "yellow", name, about if state.available else "missing", state.cure)
 
 
 def _line(ok: bool, bad: str, name: str, detail: str, cure: str | None) -> None:

@@ -1,19 +1,16 @@
 """`wfcore key`: credentials for programs. A key's text is shown once and kept nowhere."""
 
+from typing import Any
+
 import click
 
-from wfcore.model.access import Account, ApiKey, Scope
+from wfcore.model.access import Scope
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.time import DurationMs
-from wfcore.usecases.accounts import keys
-from wfcore.usecases.accounts.keys import IssuedKey
-from wfcore.usecases.services import Services
-from wfserver.terminal import lookup
+from wfcore.usecases.administration import accounts
 from wfserver.terminal.invocation import Session
-from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import Duration, Group, Member, pass_session
-from wfserver.terminal.output import instant, put_fields, put_json, put_list, put_table
-from wfserver.terminal.views import key_json
+from wfserver.terminal.output import instant, put_answer, put_fields, put_table
 
 
 @click.group("key", cls=Group)
@@ -30,7 +27,7 @@ def key_command() -> None:
     type=Member(Scope),
     multiple=True,
     required=True,
-    help=f"Repeatable: {', '.join(Scope)}.",
+    help=f"Repeatable: {', '.join(Scope)}. ADMIN is all of --url; on this host, for operators.",
 )
 @click.option("--expires-in", type=Duration(), metavar="DURATION", help="Like 72h; else never.")
 @pass_session
@@ -42,14 +39,10 @@ def create(
     expires_in: DurationMs | None,
 ) -> None:
     """A new key, with what it may do."""
-
-    async def job(services: Services) -> IssuedKey:
-        owner = await lookup.account(services, account)
-        return await keys.create_key(
-            services, owner.id, name, scopes, expires_in, origin=AT_THE_COMMAND_LINE
-        )
-
-    _show_once(session, session.work(job))
+    made = session.perform(
+        accounts.create_key, account=account, name=name, scopes=scopes, expires_in=expires_in
+    )
+    put_answer(session.json, made, _once)
 
 
 @key_command.command("rotate")
@@ -64,11 +57,7 @@ def create(
 @pass_session
 def rotate(session: Session, id: str, overlap: DurationMs) -> None:
     """A new secret under the same id."""
-
-    async def job(services: Services) -> IssuedKey:
-        return await keys.rotate_key(services, id, overlap, origin=AT_THE_COMMAND_LINE)
-
-    _show_once(session, session.work(job))
+    put_answer(session.json, session.perform(accounts.rotate_key, id=id, overlap=overlap), _once)
 
 
 @key_command.command("revoke")
@@ -76,15 +65,8 @@ def rotate(session: Session, id: str, overlap: DurationMs) -> None:
 @pass_session
 def revoke(session: Session, id: str) -> None:
     """Refuse a key from the next request on."""
-
-    async def job(services: Services) -> ApiKey:
-        return await keys.revoke_key(services, id, origin=AT_THE_COMMAND_LINE)
-
-    key = session.work(job)
-    if session.json:
-        put_json(key_json(key))
-    else:
-        click.echo(f"{key.id} is revoked")
+    revoked = session.perform(accounts.revoke_key, id=id)
+    put_answer(session.json, revoked, lambda key: click.echo(f"{key['id']} is revoked"))
 
 
 @key_command.command("list")
@@ -92,53 +74,48 @@ def revoke(session: Session, id: str) -> None:
 @pass_session
 def list_(session: Session, account: str) -> None:
     """The keys of an account, newest first, with when they were last used."""
+    put_answer(session.json, session.perform(accounts.list_keys, account=account), _table)
 
-    async def job(services: Services) -> tuple[Account, list[ApiKey]]:
-        owner = await lookup.account(services, account)
-        return owner, list(await keys.list_keys(services, owner.id))
 
-    owner, found = session.work(job)
-    if session.json:
-        put_list([key_json(key) for key in found], len(found))
-    else:
-        put_table(
-            ("id", "name", "account", "scopes", "last used", "expires"),
-            [
-                (key.id, key.name, owner.email, _scopes(key), _used(key), _until(key))
-                for key in found
-            ],
-            len(found),
+def _table(found: Any) -> None:
+    heads = ("id", "name", "account", "scopes", "last used", "expires")
+    rows = [
+        (
+            key["id"],
+            key["name"],
+            found["email"],
+            _scopes(key),
+            instant(key["lastUsedAt"]),
+            _until(key),
         )
+        for key in found["items"]
+    ]
+    put_table(heads, rows, found["total"])
 
 
-def _show_once(session: Session, issued: IssuedKey) -> None:
-    if session.json:
-        put_json(key_json(issued.key, issued.text, issued.callback_secret))
-        return
-    key = issued.key
+def _once(key: Any) -> None:
+    old_until = key["previousUntil"]
     put_fields(
         {
-            "key": issued.text,
-            "callback secret": issued.callback_secret,
-            "id": key.id,
-            "name": key.name,
+            "key": key["apiKey"],
+            "callback secret": key.get("callbackSecret"),
+            "id": key["id"],
+            "name": key["name"],
             "scopes": _scopes(key),
             "expires": _until(key),
-            "old until": instant(key.previous_until) if key.previous_until else None,
+            "old until": instant(old_until) if old_until else None,
         }
     )
     click.echo("The key and its callback secret are shown only now.", err=True)
 
 
-def _scopes(key: ApiKey) -> str:
-    return " ".join(sorted(key.scopes)) if len(key.scopes) < len(Scope) else "all"
+def _scopes(key: Any) -> str:
+    """What it may do; ADMIN is always named."""
+    all_ordinary = set(key["scopes"]) == set(Scope.ordinary())
+    return "all" if all_ordinary else " ".join(sorted(key["scopes"]))
 
 
-def _used(key: ApiKey) -> str:
-    return instant(key.last_used_at)
-
-
-def _until(key: ApiKey) -> str:
-    if key.revoked_at is not None:
-        return f"revoked {instant(key.revoked_at)}"
-    return instant(key.expires_at) if key.expires_at is not None else "never"
+def _until(key: Any) -> str:
+    if key["revokedAt"] is not None:
+        return f"revoked {instant(key['revokedAt'])}"
+    return instant(key["expiresAt"]) if key["expiresAt"] is not None else "never"

@@ -1,17 +1,17 @@
 """`wfcore notice`: who was told of what, and who could not be."""
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from wfcore.model.notice import Notice, NoticeStatus
-from wfcore.model.page import Page, PageRequest
-from wfcore.usecases.notices import managing
-from wfcore.usecases.services import Services
-from wfcore.wire.converter import plain
-from wfcore.wire.notices import notice_view
+from wfcore.model.notice import NoticeStatus
+from wfcore.usecases.administration import server
 from wfserver.terminal.invocation import Session
-from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import Group, Member, limit, pass_session
-from wfserver.terminal.output import instant, put_fields, put_json, put_list, put_table
+from wfserver.terminal.output import instant, put_answer, put_fields, put_json, put_table
+
+if TYPE_CHECKING:
+    from wfserver.compose import System
 
 
 @click.group("notice", cls=Group)
@@ -26,18 +26,23 @@ def notice_command() -> None:
 def list_(session: Session, status: tuple[NoticeStatus, ...], limit: int) -> None:
     """Notices, newest first. FAILED ones were given up."""
 
-    async def job(services: Services) -> Page[Notice]:
-        return await managing.list_notices(services, PageRequest(1, limit), status)
+    found = session.perform(server.list_notices, status=status, limit=limit)
+    put_answer(session.json, found, _table)
 
-    found = session.work(job)
-    if session.json:
-        put_list([plain(notice_view(one)) for one in found.rows], found.total)
-        return
+
+def _table(found: Any) -> None:
     rows = [
-        (one.id, one.status, one.kind, one.to or one.channel, instant(one.due_at), one.last_error)
-        for one in found.rows
+        (
+            one["id"],
+            one["status"],
+            one["kind"],
+            one["to"] or one["channel"],
+            instant(one["dueAt"]),
+            one["lastError"],
+        )
+        for one in found["items"]
     ]
-    put_table(("id", "status", "about", "to", "due", "last error"), rows, found.total)
+    put_table(("id", "status", "about", "to", "due", "last error"), rows, found["total"])
 
 
 @notice_command.command("retry")
@@ -45,11 +50,11 @@ def list_(session: Session, status: tuple[NoticeStatus, ...], limit: int) -> Non
 @pass_session
 def retry(session: Session, id: str) -> None:
     """Try a notice again that was given up."""
+    put_answer(session.json, session.perform(server.retry_notice, id=id), _put)
 
-    async def job(services: Services) -> Notice:
-        return await managing.retry_notice(services, None, id, AT_THE_COMMAND_LINE)
 
-    _show(session, session.work(job))
+def _put(notice: Any) -> None:
+    put_fields({"id": notice["id"], "status": notice["status"], "due": instant(notice["dueAt"])})
 
 
 @notice_command.command("test")
@@ -57,23 +62,18 @@ def retry(session: Session, id: str) -> None:
 @click.option("--to", default="", metavar="EMAIL", help="Who gets the mail.")
 @pass_session
 def test(session: Session, channel: str, to: str) -> None:
-    """Send a test over CHANNEL, here and now, and say what came of it."""
+    """Send a test over CHANNEL, and say what came of it; with --url the server sends it."""
+    if session.elsewhere is not None:
+        made = session.perform(server.try_notice, channel=channel, to=to)
+        put_answer(session.json, made, _put)
+        return
     from wfserver.notices import try_channel
 
-    settings = session.settings()
+    async def job(system: "System") -> str:
+        return await try_channel(system.settings, system.services, channel, to)
 
-    async def job(services: Services) -> str:
-        return await try_channel(settings, services, channel, to)
-
-    answer = session.work(job, fresh=True)
+    answer = session.work_in(job, fresh=True)
     if session.json:
         put_json({"ok": True, "channel": channel, "answer": answer})
     else:
         click.echo(f"{channel}: {answer}")
-
-
-def _show(session: Session, notice: Notice) -> None:
-    if session.json:
-        put_json(plain(notice_view(notice)))
-    else:
-        put_fields({"id": notice.id, "status": notice.status, "due": instant(notice.due_at)})

@@ -56,7 +56,7 @@ def run_command(
     """Run the workflow in FILE to its end. Asks at approvals. FILE - is stdin."""
     logs.set_up("warning")
     text = read_text(file)
-    definition = text.definition()
+    definition = text.definition(javascript=session.settings().steps.javascript)
     values = {name: parse_text(definition.variables.get(name), text) for name, text in given}
     seat = _Seat(console(stderr=True), answer, quiet=session.json)
     watcher = Watcher(seat.tell, seat.decide, artifacts)

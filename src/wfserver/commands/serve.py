@@ -17,9 +17,18 @@ if TYPE_CHECKING:
 @click.option("--host", metavar="ADDRESS", help="[env WFCORE_HOST; default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65_535), help="[env WFCORE_PORT; default: 8000]")
 @click.option("--public-url", metavar="URL", help="How clients reach it, if not at its address.")
+@click.option(
+    "--role",
+    type=click.Choice(["api", "worker", "all"]),
+    help="What this server does, if servers share a store. [env WFCORE_ROLE; default: all]",
+)
 @pass_session
 def serve_command(
-    session: Session, host: str | None, port: int | None, public_url: str | None
+    session: Session,
+    host: str | None,
+    port: int | None,
+    public_url: str | None,
+    role: str | None,
 ) -> None:
     """Serve until Ctrl-C or SIGTERM; running steps may end first."""
 
@@ -30,4 +39,4 @@ def serve_command(
             click.echo(f"wfcore serves {info.system.location} at {info.url}")
 
     with no_collecting():
-        serve(session.settings(host=host, port=port, public_url=public_url), ready)
+        serve(session.settings(host=host, port=port, public_url=public_url, role=role), ready)

@@ -3,21 +3,14 @@
 without a password.
 """
 
-from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from wfcore.model.access import Session as ConsoleSession
-from wfcore.time import MINUTE, DurationMs
-from wfcore.usecases.accounts import sessions
-from wfcore.usecases.accounts.sessions import issue_login_link
-from wfcore.usecases.services import Services
-from wfserver.serving.pidfile import base_url
-from wfserver.terminal import lookup
+from wfcore.usecases.administration import accounts
 from wfserver.terminal.invocation import Session
-from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import Command, Group, pass_session
-from wfserver.terminal.output import instant, put_json, put_list, put_table
+from wfserver.terminal.output import instant, put_answer, put_table
 
 
 @click.group("session", cls=Group)
@@ -30,23 +23,14 @@ def session_command() -> None:
 @pass_session
 def list_(session: Session, account: str) -> None:
     """The sessions of an account that have not ended, newest first."""
+    put_answer(session.json, session.perform(accounts.list_sessions, account=account), _table)
 
-    async def job(services: Services) -> Sequence[ConsoleSession]:
-        owner = await lookup.account(services, account, "account")
-        return await sessions.list_sessions(services, owner.id)
 
-    found = session.work(job)
-    if session.json:
-        put_list(
-            [
-                {"id": one.id, "createdAt": one.created_at, "lastSeenAt": one.last_seen_at}
-                for one in found
-            ],
-            len(found),
-        )
-    else:
-        rows = [(one.id, instant(one.created_at), instant(one.last_seen_at)) for one in found]
-        put_table(("id", "signed in", "last seen"), rows, len(found))
+def _table(found: Any) -> None:
+    rows = [
+        (one["id"], instant(one["createdAt"]), instant(one["lastSeenAt"])) for one in found["items"]
+    ]
+    put_table(("id", "signed in", "last seen"), rows, found["total"])
 
 
 @session_command.command("end")
@@ -55,20 +39,9 @@ def list_(session: Session, account: str) -> None:
 @pass_session
 def end(session: Session, account: str, id: str | None) -> None:
     """Sign an account out everywhere, or end the one session ID; from the next request on."""
-
-    async def job(services: Services) -> str:
-        owner = await lookup.account(services, account, "account")
-        if id is None:
-            await sessions.end_sessions(services, owner.id, AT_THE_COMMAND_LINE)
-        else:
-            await sessions.end_session(services, owner.id, id, AT_THE_COMMAND_LINE)
-        return owner.email
-
-    email = session.work(job)
-    if session.json:
-        put_json({"ok": True})
-    else:
-        click.echo(f"{email} is signed out" if id is None else f"{id} has ended")
+    done = session.perform(accounts.end_sessions, account=account, id=id)
+    said = f"{account} is signed out" if id is None else f"{id} has ended"
+    put_answer(session.json, done, lambda _: click.echo(said))
 
 
 @click.command("login", cls=Command)
@@ -79,14 +52,5 @@ def end(session: Session, account: str, id: str | None) -> None:
 @pass_session
 def login_command(session: Session, account: str, minutes: int) -> None:
     """Print a link that signs the account in at the console: once, and within N minutes."""
-
-    async def job(services: Services) -> str:
-        owner = await lookup.account(services, account, "account")
-        lasts = DurationMs(minutes * MINUTE)
-        return await issue_login_link(services, owner.id, AT_THE_COMMAND_LINE, lasts)
-
-    url = f"{base_url(session.settings())}/in/{session.work(job)}"
-    if session.json:
-        put_json({"url": url})
-    else:
-        click.echo(url)
+    made = session.perform(accounts.issue_login_link, account=account, minutes=minutes)
+    put_answer(session.json, made, lambda one: click.echo(one["url"]))

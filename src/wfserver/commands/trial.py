@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wfcore.model.approval import Approval, ApprovalStatus, Group
-from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.machine import Approve, items_hash
+from wfcore.model.approval import Approval
+from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.machine import Approve
 from wfserver import sample
 from wfserver.bootstrap import KEY_FILE, read_key
 from wfserver.serving.pidfile import noted_url
@@ -20,7 +20,7 @@ from wfserver.terminal.http_client import Api, Exchange
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import as_json, clean, console, put_json, shortened
-from wfserver.terminal.review import PAGE, Verdict, ask, put_groups
+from wfserver.terminal.review import PAGE, Verdict, approval_of, ask, put_groups
 from wfserver.terminal.row_editor import Draft
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class _Trial:
         for pending in [one for one in open_ones if one["status"] == "PENDING"]:
             path = f"/api/v1/approvals/{pending['id']}"
             detail = self._api.call("GET", path)
-            approval = _approval(detail)
+            approval = approval_of(detail)
             if not self._quiet:
                 put_groups(approval, self._out, PAGE)
             self._answer(path, approval, asks)
@@ -190,40 +190,6 @@ class _Trial:
     def _paste(self, line: str) -> None:
         # Never wrapped: what is copied must be what is meant.
         self._out.print(line, soft_wrap=True, style="cyan")
-
-
-def _approval(detail: Any) -> Approval:
-    """The approval as it was answered, so that its rules can be asked before it is decided."""
-    return Approval(
-        id=detail["id"],
-        execution_id=detail["executionId"],
-        workflow_id=detail["workflowId"],
-        workflow_owner_id="",
-        owner_id="",
-        step_name=detail["stepName"],
-        status=ApprovalStatus(detail["status"]),
-        message=detail["approvalMessage"],
-        timeout_ms=detail["timeout"],
-        created_at=detail["createdAt"],
-        expires_at=detail["expiresAt"],
-        groups=tuple(map(_group, detail["reviewableGroups"])),
-    )
-
-
-def _group(one: Any) -> Group:
-    columns = [
-        Column(
-            column["key"],
-            column["title"],
-            ColumnType(column["type"]),
-            column["editable"],
-            column["required"],
-            tuple(column["options"]),
-        )
-        for column in one["columns"]
-    ]
-    rows = tuple(one["items"])
-    return Group(one["name"], one["title"], tuple(columns), rows, one["rowKey"], one["allowAdd"])
 
 
 def replay(exchanges: Sequence[Exchange]) -> Iterator[str]:

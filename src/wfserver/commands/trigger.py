@@ -1,17 +1,18 @@
 """`wfcore trigger`: what starts workflows by itself, and why it does not."""
 
+from typing import Any
+
 import click
 
-from wfcore.model.page import Page, PageRequest
-from wfcore.model.trigger import Schedule, Shown, TriggerSpec
-from wfcore.usecases.services import Services
-from wfcore.usecases.workflows.triggers import list_triggers
-from wfcore.wire.converter import plain
-from wfcore.wire.workflows import trigger_view
-from wfserver.terminal import lookup
+from wfcore.time import EpochMs
+from wfcore.usecases.administration import workflows
+from wfserver.terminal.bulk import agreed
+from wfserver.terminal.failures import FAILED
 from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, limit, pass_session
-from wfserver.terminal.output import instant, put_list, put_table
+from wfserver.terminal.options import Group, limit, pass_session, span_of_time
+from wfserver.terminal.output import instant, put_answer, put_table
+
+HEADS = ("id", "state", "next run", "fires", "runs", "last result", "workflow", "why")
 
 
 @click.group("trigger", cls=Group)
@@ -25,36 +26,112 @@ def trigger_command() -> None:
 @pass_session
 def list_(session: Session, workflow: str | None, limit: int) -> None:
     """All triggers: what they wait for, when they fire next, and why they do not."""
+    found = session.perform(workflows.list_triggers, workflow=workflow, limit=limit)
+    put_answer(session.json, found, _table)
 
-    async def job(services: Services) -> Page[Shown]:
-        id = (await lookup.workflow(services, workflow)).workflow.id if workflow else None
-        return await list_triggers(services, None, PageRequest(1, limit), id)
 
-    found = session.work(job)
-    if session.json:
-        put_list(
-            [
-                {"workflowId": one.trigger.workflow_id, **plain(trigger_view(one))}
-                for one in found.rows
-            ],
-            found.total,
+def _table(found: Any) -> None:
+    put_table(HEADS, map(_row, found["items"]), found["total"])
+
+
+@trigger_command.command("pause")
+@click.argument("trigger", metavar="ID")
+@click.option("--reason", help="Shown in the list and on the workflow's page.")
+@pass_session
+def pause(session: Session, trigger: str, reason: str | None) -> None:
+    """Pause a trigger: it starts nothing until it is resumed."""
+    paused = session.perform(workflows.pause_trigger, id=trigger, reason=reason)
+    put_answer(session.json, paused, _put)
+
+
+@trigger_command.command("resume")
+@click.argument("trigger", metavar="ID")
+@pass_session
+def resume(session: Session, trigger: str) -> None:
+    """Resume a paused trigger, from its next instant on."""
+    put_answer(session.json, session.perform(workflows.resume_trigger, id=trigger), _put)
+
+
+@trigger_command.command("backfill")
+@click.argument("trigger", metavar="ID")
+@span_of_time
+@click.option("--dry-run", is_flag=True, help="Only show what would be started.")
+@click.option("--yes", is_flag=True, help="Without asking.")
+@pass_session
+def backfill(
+    session: Session,
+    trigger: str,
+    since: EpochMs | None,
+    until: EpochMs | None,
+    dry_run: bool,
+    yes: bool,
+) -> int | None:
+    """
+    Start a schedule for the instants of a past period, once they were shown.
+
+    Each is started at most once, also if this is called twice or by two people; what a schedule may
+    not start now, it may not start for then. At most 200 instants at a time.
+    """
+    if since is None or until is None:
+        raise click.UsageError("Give --from and --to")
+    asked = {"id": trigger, "since": since, "until": until}
+    with session.operations() as perform:
+        found = perform(workflows.preview_backfill, **asked)
+        todo = [one for one in found["items"] if not (one["executionId"] or one["refusal"])]
+        if not dry_run and todo:
+            agreed(f"{len(todo)} executions would be started", map(_instant, todo), yes)
+            found = perform(workflows.backfill_trigger, **asked)
+    put_answer(session.json, found, _put_instants)
+    return FAILED if not dry_run and any(one["refusal"] for one in found["items"]) else None
+
+
+def _instant(one: Any) -> str:
+    return instant(one["scheduledFor"]) or ""
+
+
+def _put_instants(found: Any) -> None:
+    rows = [
+        (
+            _instant(one),
+            one["executionId"],
+            "started now" if one["startedNow"] else "was started" if one["executionId"] else None,
+            one["refusal"],
         )
-        return
-    heads = ("id", "state", "next run", "fires", "runs", "workflow", "why")
-    put_table(heads, [_row(one) for one in found.rows], found.total)
+        for one in found["items"]
+    ]
+    put_table(("scheduled for", "execution", "state", "why not"), rows, found["total"])
 
 
-def fires(spec: TriggerSpec) -> str:
+def _put(trigger: Any) -> None:
+    put_table(HEADS, [_row(trigger)], None)
+
+
+def fires(definition: Any) -> str:
     """When a trigger fires, in a few words."""
-    if isinstance(spec, Schedule):
-        return f"{spec.cron} {spec.timezone}"
-    most = f", {spec.max_runs} times" if spec.max_runs is not None else ""
-    return f"{spec.delay_seconds} s after {spec.workflow}{most}"
+    if "cron" in definition:
+        return f"{definition['cron']} {definition['timezone']}"
+    runs = definition["maxRuns"]
+    most = f", {runs} times" if runs is not None else ""
+    return f"{definition['delaySeconds']} s after {definition['workflow']}{most}"
 
 
-def _row(shown: Shown) -> tuple[object, ...]:
-    one, standing = shown.trigger, shown.standing
-    last = f"last time: {one.refusal}" if one.refusal else None
-    why = standing.why or last
-    next_at = instant(standing.next_at)
-    return one.id, standing.state, next_at, fires(one.spec), one.runs, one.workflow_id, why
+def _row(one: Any) -> tuple[object, ...]:
+    last = f"last time: {one['lastRefusal']}" if one["lastRefusal"] else None
+    return (
+        one["id"],
+        one["state"],
+        instant(one["nextRunAt"]),
+        fires(one["definition"]),
+        one["runs"],
+        _result(one),
+        one["workflowId"],
+        one["reason"] or last,
+    )
+
+
+def _result(one: Any) -> str | None:
+    """How its last execution ended, and how many failed in a row."""
+    if one["failures"] > 1:
+        return f"{one['failures']} × FAILED"
+    result: str | None = one.get("lastResult")
+    return result

@@ -8,11 +8,11 @@ from attrs import evolve
 
 from wfcore.errors import AccountBlocked
 from wfcore.usecases.accounts.sessions import issue_login_link
+from wfcore.usecases.administration.operator import AT_THE_COMMAND_LINE
 from wfserver.bootstrap import First, first_things
 from wfserver.compose import System
 from wfserver.serving.listening import no_collecting, require_free_port, serve
 from wfserver.terminal.invocation import Session
-from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import put_json
 from wfserver.terminal.welcome import welcome, welcome_json

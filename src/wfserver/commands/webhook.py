@@ -1,27 +1,15 @@
 """`wfcore webhook`: URLs that start workflows. Those without a key are made only here."""
 
 import json
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import click
 
 from wfcore.errors import InvalidInput
 from wfcore.model.json import JsonObject
-from wfcore.model.page import PageRequest
-from wfcore.model.webhook import AuthMode, Scheme, Webhook, WebhookStatus
-from wfcore.time import EpochMs
-from wfcore.usecases.accounts.keys import find_key
-from wfcore.usecases.executions.starting import Started
-from wfcore.usecases.services import Services
-from wfcore.usecases.webhooks import deliveries, webhooks
-from wfcore.usecases.webhooks.webhooks import NewWebhook, WebhookChange
-from wfcore.wire.converter import plain
-from wfcore.wire.webhooks import delivery_view, trigger_view, webhook_view
-from wfserver.serving.pidfile import base_url
-from wfserver.terminal import lookup
+from wfcore.model.webhook import AuthMode, Scheme, WebhookStatus
+from wfcore.usecases.administration import webhooks
 from wfserver.terminal.invocation import Session
-from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import (
     Duration,
     Group,
@@ -32,9 +20,7 @@ from wfserver.terminal.options import (
     read_line,
     secret,
 )
-from wfserver.terminal.output import instant, put_fields, put_json, put_list, put_table
-
-_Listed: TypeAlias = tuple[Webhook, EpochMs | None]
+from wfserver.terminal.output import instant, put_answer, put_fields, put_json, put_table
 
 MODES = {AuthMode.API_KEY: "key", AuthMode.SIGNATURE: "signature", AuthMode.NONE: "OPEN TO ALL"}
 OPEN_WARNING = "Anybody who knows this URL can start the workflow: it has no key and no secret."
@@ -85,23 +71,17 @@ def create(
     if sum((key is not None, signed, open_)) != 1:
         raise click.UsageError("Give exactly one of --key, --secret (or --scheme) and --open")
 
-    async def job(services: Services) -> Webhook:
-        found = (await lookup.workflow(services, workflow)).workflow
-        owner = await _key_owner(services, key) if key else found.owner_id
-        who = await lookup.owner_of(services, owner)
-        new = NewWebhook(
-            found.id,
-            name,
-            key,
-            dict(mapping) or None,
-            secret,
-            scheme or Scheme.WFCORE,
-            makes_secret=signed,
-        )
-        return await webhooks.create_webhook(services, who, new, origin=AT_THE_COMMAND_LINE)
-
-    made = session.work(job)
-    _show(session, _json(session, made, None, made.secret_key), made=secret is None)
+    made = session.perform(
+        webhooks.create_webhook,
+        workflow=workflow,
+        name=name,
+        key=key,
+        secret=secret,
+        scheme=scheme,
+        open=open_,
+        mapping=dict(mapping) or None,
+    )
+    _show(session, made, made=secret is None)
 
 
 @webhook_command.command("set")
@@ -131,22 +111,18 @@ def set_(
     secret = _secret(secret, secret_stdin)
     if secret is not None and new_secret:
         raise click.UsageError("Give --secret or --new-secret, not both")
-    given = {"status": status, "scheme": scheme, "secret": secret, "overlap": overlap}
-    fields: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if new_secret:
-        fields["secret"] = None
-    if not fields:
+    if not any((status, scheme, secret, new_secret, overlap is not None)):
         raise click.UsageError("Say what changes: --status, --scheme, --secret, --new-secret")
-
-    async def job(services: Services) -> tuple[Webhook, int | None]:
-        changed = await webhooks.update_webhook(
-            services, None, id, WebhookChange(**fields), origin=AT_THE_COMMAND_LINE
-        )
-        return changed, await webhooks.last_triggered(services, id)
-
-    changed, last = session.work(job)
-    shown = changed.secret_key if "secret" in fields else None
-    _show(session, _json(session, changed, last, shown), made=new_secret)
+    changed = session.perform(
+        webhooks.set_webhook,
+        id=id,
+        status=status,
+        scheme=scheme,
+        secret=secret,
+        new_secret=new_secret,
+        overlap=overlap,
+    )
+    _show(session, changed, made=new_secret)
 
 
 @webhook_command.command("deliveries")
@@ -155,18 +131,16 @@ def set_(
 @pass_session
 def deliveries_(session: Session, id: str, limit: int) -> None:
     """The last deliveries to a webhook, and why some were refused."""
-    page = session.work(
-        lambda services: deliveries.list_deliveries(services, None, id, PageRequest(1, limit))
-    )
-    if session.json:
-        put_list([plain(delivery_view(one)) for one in page.rows], page.total)
-        return
+    put_answer(session.json, session.perform(webhooks.list_deliveries, id=id, limit=limit), _sent)
+
+
+def _sent(found: Any) -> None:
     heads = ("id", "at", "status", "from", "execution", "reason")
+    shown = ("status", "kind", "executionId", "reason")
     rows = [
-        (one.id, instant(one.at), one.status, one.kind, one.execution_id, one.reason)
-        for one in page.rows
+        (one["id"], instant(one["at"]), *(one[name] for name in shown)) for one in found["items"]
     ]
-    put_table(heads, rows, page.total)
+    put_table(heads, rows, found["total"])
 
 
 @webhook_command.command("replay")
@@ -175,15 +149,8 @@ def deliveries_(session: Session, id: str, limit: int) -> None:
 @pass_session
 def replay(session: Session, id: str, delivery: str) -> None:
     """Start a new execution from what a delivery carried."""
-    _put_started(
-        session,
-        id,
-        session.work(
-            lambda services: deliveries.replay_delivery(
-                services, None, id, delivery, AT_THE_COMMAND_LINE
-            )
-        ),
-    )
+    started = session.perform(webhooks.replay_delivery, id=id, delivery=delivery)
+    put_answer(session.json, started, _put_started)
 
 
 @webhook_command.command("test")
@@ -193,15 +160,8 @@ def replay(session: Session, id: str, delivery: str) -> None:
 def test(session: Session, id: str, payload: str | None) -> None:
     """Deliver a sample, signed as the sender would, through every check."""
     content = _object(payload) if payload is not None else None
-    _put_started(
-        session,
-        id,
-        session.work(
-            lambda services: deliveries.deliver_test(
-                services, None, id, content, AT_THE_COMMAND_LINE
-            )
-        ),
-    )
+    started = session.perform(webhooks.try_webhook, id=id, payload=content)
+    put_answer(session.json, started, _put_started)
 
 
 def _secret(given: str | None, stdin: bool) -> str | None:
@@ -224,13 +184,8 @@ def _object(text: str) -> JsonObject:
     return value
 
 
-def _put_started(session: Session, id: str, started: Started) -> None:
-    if session.json:
-        put_json(
-            plain(trigger_view(id, started.execution_id, started.workflow_id, started.started_at))
-        )
-    else:
-        put_fields({"execution": started.execution_id, "webhook": id})
+def _put_started(started: Any) -> None:
+    put_fields({"execution": started["executionId"], "webhook": started["webhookId"]})
 
 
 @webhook_command.command("list")
@@ -238,22 +193,12 @@ def _put_started(session: Session, id: str, started: Started) -> None:
 @pass_session
 def list_(session: Session, limit: int) -> None:
     """All webhooks, newest first."""
+    put_answer(session.json, session.perform(webhooks.list_webhooks, limit=limit), _table)
 
-    async def job(services: Services) -> tuple[list[_Listed], int | None, Mapping[str, str]]:
-        page = await webhooks.list_webhooks(services, None, PageRequest(1, limit))
-        rows = [(one, await webhooks.last_triggered(services, one.id)) for one in page.rows]
-        if session.json:
-            return rows, page.total, {}
-        names = await lookup.workflow_names(services, [one.workflow_id for one in page.rows])
-        emails = await lookup.emails(services, [one.owner_id for one in page.rows])
-        return rows, page.total, {**names, **emails}
 
-    rows, total, names = session.work(job)
-    if session.json:
-        put_list([_json(session, *row) for row in rows], total)
-        return
+def _table(found: Any) -> None:
     heads = ("id", "name", "status", "workflow", "owner", "opened by", "last triggered")
-    put_table(heads, [_row(*row, names) for row in rows], total)
+    put_table(heads, map(_row, found["items"]), found["total"])
 
 
 @webhook_command.command("delete")
@@ -261,27 +206,8 @@ def list_(session: Session, limit: int) -> None:
 @pass_session
 def delete(session: Session, id: str) -> None:
     """Delete a webhook with its statistics."""
-    session.work(
-        lambda services: webhooks.delete_webhook(services, None, id, origin=AT_THE_COMMAND_LINE)
-    )
-    if session.json:
-        put_json({"ok": True, "webhookId": id})
-    else:
-        click.echo(f"{id} is deleted")
-
-
-async def _key_owner(services: Services, key_id: str) -> str:
-    key = await find_key(services, key_id)
-    if key is None:
-        raise InvalidInput("--key", f"no key has the id {key_id!r}; wfcore key list shows them")
-    return key.account_id
-
-
-def _json(
-    session: Session, webhook: Webhook, last_at: int | None, secret: str | None = None
-) -> Any:
-    url = f"{base_url(session.settings())}/api/webhooks/{webhook.id}/trigger"
-    return plain(webhook_view(webhook, url, last_at, secret))
+    done = session.perform(webhooks.delete_webhook, id=id)
+    put_answer(session.json, done, lambda _: click.echo(f"{id} is deleted"))
 
 
 def _show(session: Session, document: Any, made: bool = False) -> None:
@@ -311,15 +237,14 @@ def _until(at: int | None) -> str | None:
     return None if at is None else instant(at)
 
 
-def _row(webhook: Webhook, last_at: int | None, names: Mapping[str, str]) -> tuple[object, ...]:
-    status = webhook.disabled_reason or webhook.status
-    opened_by = MODES[webhook.auth_mode]
+def _row(webhook: Any) -> tuple[object, ...]:
+    status = webhook["disabledReason"] or webhook["status"]
     return (
-        webhook.id,
-        webhook.name,
+        webhook["id"],
+        webhook["name"],
         status if status == WebhookStatus.ACTIVE else f"DISABLED ({status})",
-        names.get(webhook.workflow_id, webhook.workflow_id),
-        names.get(webhook.owner_id, webhook.owner_id),
-        opened_by,
-        instant(last_at),
+        webhook["workflowName"] or webhook["workflowId"],
+        webhook["ownerEmail"] or "",
+        MODES[webhook["authMode"]],
+        instant(webhook["lastTriggeredAt"]),
     )

@@ -1,32 +1,24 @@
 """`wfcore workflow`: check and apply definitions, share and delete workflows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from wfcore.errors import InvalidDefinition
-from wfcore.model.access import Permission, Share
-from wfcore.model.page import Page, PageRequest
-from wfcore.model.workflow import Concurrency, Workflow
+from wfcore.model.access import Permission
+from wfcore.model.workflow import Runtime
 from wfcore.rules.definition.check import definition_schema
-from wfcore.usecases.services import Services
-from wfcore.usecases.workflows import workflows
-from wfcore.usecases.workflows.workflows import Defined
+from wfcore.usecases.administration import workflows
 from wfcore.wire import drawing
-from wfcore.wire.converter import plain
-from wfcore.wire.workflows import workflow_view
 from wfserver import validation
-from wfserver.ai import missing_from
 from wfserver.commands.trigger import fires
-from wfserver.definition import announce_packages, read_text
-from wfserver.terminal import lookup
+from wfserver.definition import read_text
+from wfserver.terminal import applying
 from wfserver.terminal.failures import FAILED
 from wfserver.terminal.invocation import Session
-from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import Group, Member, limit, pass_session
-from wfserver.terminal.output import clean, instant, put_fields, put_json, put_list, put_table
-from wfserver.terminal.views import share_json
+from wfserver.terminal.output import clean, instant, put_answer, put_fields, put_json, put_table
 
 
 @click.group("workflow", cls=Group)
@@ -35,33 +27,93 @@ def workflow_command() -> None:
 
 
 @workflow_command.command("apply")
-@click.argument("file")
+@click.argument("file", metavar="FILE-or-FOLDER")
 @click.option("--owner", required=True, metavar="ID-or-EMAIL", help="Whose workflow it is.")
+@click.option("--dry-run", is_flag=True, help="Show what would change; status 3 if anything would.")
+@click.option("--prune", is_flag=True, help="Delete the owner's workflows that FOLDER lacks.")
+@click.option("--yes", is_flag=True, help="With --prune: delete without asking.")
 @pass_session
-def apply(session: Session, file: str, owner: str) -> None:
-    """Create a workflow, or update the owner's workflow of that name. FILE - is stdin."""
-    text = read_text(file)
-    definition = text.definition()
+def apply(
+    session: Session, file: str, owner: str, dry_run: bool, prune: bool, yes: bool
+) -> int | None:
+    """
+    Create workflows, or update the owner's workflows of these names. FILE - is stdin.
 
-    async def job(services: Services) -> Workflow:
-        account = await lookup.account(services, owner, "--owner")
-        return await workflows.apply_workflow(
-            services, account.id, definition, origin=AT_THE_COMMAND_LINE
+    Of a FOLDER all definitions (.yaml, .yml, .json) are applied; none if one has mistakes. What is
+    not in it stays, unless --prune says otherwise.
+    """
+    if prune and not Path(file).is_dir():
+        raise click.UsageError("--prune goes with a folder")
+    here = session.elsewhere is None
+    javascript = session.settings().steps.javascript if here else Runtime.NODE
+    texts = applying.texts_of(file, runs_here=here, javascript=javascript)
+    with session.operations() as perform:
+        gone = applying.missing(perform, owner, texts) if prune else []
+        if dry_run:
+            return applying.preview(session, perform, owner, texts, gone)
+        if gone and not yes:
+            applying.confirm(gone)
+        if Path(file).is_dir():
+            applying.preview_all(perform, owner, texts)
+            done = applying.apply_all(perform, owner, texts)
+            applying.delete_all(perform, gone)
+            applying.put_applied(session, done, gone)
+        else:
+            applying.announce(texts, quiet=session.json)
+            (done,) = applying.apply_all(perform, owner, texts)
+            put_answer(session.json, done, applying.put_one)
+    return None
+
+
+@workflow_command.command("versions")
+@click.argument("workflow")
+@limit
+@pass_session
+def versions(session: Session, workflow: str, limit: int) -> None:
+    """The versions of a workflow, newest first."""
+    found = session.perform(workflows.list_versions, workflow=workflow, limit=limit)
+    put_answer(session.json, found, _put_versions)
+
+
+def _put_versions(found: Any) -> None:
+    rows = [
+        (
+            one["version"],
+            "now" if one["current"] else "",
+            one["steps"],
+            "as written" if one["written"] else "JSON",
         )
+        for one in found["items"]
+    ]
+    put_table(("version", "", "steps", "text"), rows, found["total"])
 
-    announce_packages(definition, quiet=session.json)
-    try:
-        applied = session.work(job)
-    except InvalidDefinition as error:
-        raise text.located(error) from None
-    document = {"id": applied.id, "name": applied.name, "version": applied.revision}
-    warnings = missing_from(definition, session.settings().providers)
-    for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
-    if session.json:
-        put_json({**document, "warnings": warnings} if warnings else document)
-    else:
-        put_fields(document)
+
+@workflow_command.command("rollback")
+@click.argument("workflow")
+@click.option("--to", required=True, type=click.IntRange(1), metavar="VERSION")
+@pass_session
+def rollback(session: Session, workflow: str, to: int) -> None:
+    """Apply what an earlier version said, as the next version. Running executions keep theirs."""
+    done = session.perform(workflows.roll_back_workflow, workflow=workflow, to=to)
+    put_answer(session.json, done, put_fields)
+
+
+@workflow_command.command("export")
+@click.argument("workflow")
+@click.option("--version", type=click.IntRange(1), help="Another than the present one.")
+@pass_session
+def export(session: Session, workflow: str, version: int | None) -> None:
+    """The text of a workflow as it was written, on stdout."""
+    found = session.perform(workflows.export_workflow, workflow=workflow, version=version)
+    if not found["written"]:
+        click.echo(_NOT_WRITTEN, err=True)
+    put_answer(session.json, found, lambda one: click.echo(one["text"], nl=False))
+
+
+_NOT_WRITTEN = (
+    "warning: this is JSON of what it says, with defaults of secrets masked: its text is not kept, "
+    "or holds such a default"
+)
 
 
 @workflow_command.command("validate")
@@ -96,11 +148,11 @@ def draw(file: str, form: str) -> None:
     definition = read_text(file).definition(runs_here=False)
     match form:
         case "svg":
-            click.echo(drawing.svg(definition.steps, definition.name), nl=False)
+            click.echo(drawing.svg(definition), nl=False)
         case "mermaid":
-            click.echo(drawing.mermaid(definition.steps), nl=False)
+            click.echo(drawing.mermaid(definition), nl=False)
         case _:
-            click.echo(clean("\n".join(drawing.text(definition.steps))))
+            click.echo(clean("\n".join(drawing.text(definition))))
 
 
 @workflow_command.command("schema")
@@ -115,17 +167,13 @@ def schema() -> None:
 def list_(session: Session, limit: int) -> None:
     """All workflows, by name."""
 
-    async def job(services: Services) -> tuple[Page[Defined], Mapping[str, str]]:
-        found = await workflows.list_workflows(services, None, PageRequest(1, limit))
-        owners = () if session.json else [one.workflow.owner_id for one in found.rows]
-        return found, await lookup.emails(services, owners)
+    found = session.perform(workflows.list_workflows, limit=limit)
+    put_answer(session.json, found, _table)
 
-    found, emails = session.work(job)
-    if session.json:
-        put_list([_json(one) for one in found.rows], found.total)
-    else:
-        rows = [_row(one, emails) for one in found.rows]
-        put_table(("id", "name", "steps", "version", "updated", "owner"), rows, found.total)
+
+def _table(found: Any) -> None:
+    heads = ("id", "name", "steps", "version", "updated", "owner")
+    put_table(heads, map(_row, found["items"]), found["total"])
 
 
 @workflow_command.command("show")
@@ -134,27 +182,25 @@ def list_(session: Session, limit: int) -> None:
 def show(session: Session, workflow: str) -> None:
     """One workflow: its steps, variables and shares."""
 
-    async def job(services: Services) -> tuple[Defined, Sequence[Share]]:
-        found = await lookup.workflow(services, workflow)
-        return found, await workflows.shares_of(services, found.workflow.id)
+    put_answer(session.json, session.perform(workflows.read_workflow, workflow=workflow), _put)
 
-    found, shares = session.work(job)
-    if session.json:
-        put_json({**_json(found), "shares": [share_json(share) for share in shares]})
-        return
+
+def _put(found: Any) -> None:
     put_fields(
         {
-            "id": found.workflow.id,
-            "name": found.workflow.name,
-            "description": found.definition.description,
-            "owner": found.workflow.owner_id,
-            "version": found.workflow.revision,
-            "updated": instant(found.workflow.updated_at),
-            "variables": ", ".join(found.definition.variables),
-            "steps": " > ".join(step.name for step in found.definition.walk()),
-            "triggers": "; ".join(fires(one.trigger.spec) for one in found.triggers),
-            "at once": _at_once(found.definition.concurrency),
-            "shared with": ", ".join(f"{one.account_id} {one.permission}" for one in shares),
+            "id": found["id"],
+            "name": found["name"],
+            "description": found["description"],
+            "owner": found["ownerId"],
+            "version": found["version"],
+            "updated": instant(found["updatedAt"]),
+            "variables": ", ".join(one["name"] for one in found["variables"]),
+            "steps": " > ".join(found["stepNames"]),
+            "triggers": "; ".join(fires(one["definition"]) for one in found["triggers"]),
+            "at once": _at_once(found["concurrency"]),
+            "shared with": ", ".join(
+                f"{one['accountId']} {one['permission']}" for one in found["shares"]
+            ),
         }
     )
 
@@ -166,11 +212,14 @@ def show(session: Session, workflow: str) -> None:
 @pass_session
 def share(session: Session, workflow: str, other: str, permission: Permission) -> None:
     """Let another account VIEW, EXECUTE or EDIT a workflow."""
-    shared = _share(session, workflow, other, permission)
-    if session.json:
-        put_json(shared)
-    else:
-        click.echo(f"{shared['accountId']} may {permission} {shared['workflowId']}")
+    shared = session.perform(
+        workflows.share_workflow, workflow=workflow, account=other, permission=permission
+    )
+    put_answer(
+        session.json,
+        shared,
+        lambda one: click.echo(f"{one['accountId']} may {permission} {one['workflowId']}"),
+    )
 
 
 @workflow_command.command("unshare")
@@ -179,11 +228,12 @@ def share(session: Session, workflow: str, other: str, permission: Permission) -
 @pass_session
 def unshare(session: Session, workflow: str, other: str) -> None:
     """Take a share away. Webhooks that the account made there are disabled."""
-    shared = _share(session, workflow, other, None)
-    if session.json:
-        put_json(shared)
-    else:
-        click.echo(f"{shared['accountId']} has no share of {shared['workflowId']} any more")
+    taken = session.perform(workflows.share_workflow, workflow=workflow, account=other)
+    put_answer(
+        session.json,
+        taken,
+        lambda one: click.echo(f"{one['accountId']} has no share of {one['workflowId']} any more"),
+    )
 
 
 @workflow_command.command("delete")
@@ -191,49 +241,24 @@ def unshare(session: Session, workflow: str, other: str) -> None:
 @pass_session
 def delete(session: Session, workflow: str) -> None:
     """Delete a workflow. Its webhooks are disabled, its executions go on."""
-
-    async def job(services: Services) -> str:
-        found = await lookup.workflow(services, workflow)
-        await workflows.delete_workflow(services, found.workflow.id, origin=AT_THE_COMMAND_LINE)
-        return found.workflow.id
-
-    id = session.work(job)
-    if session.json:
-        put_json({"ok": True, "id": id})
-    else:
-        click.echo(f"{id} is deleted")
+    done = session.perform(workflows.delete_workflow, workflow=workflow)
+    put_answer(session.json, done, lambda one: click.echo(f"{one['id']} is deleted"))
 
 
-def _share(session: Session, workflow: str, other: str, permission: Permission | None) -> Any:
-    async def job(services: Services) -> dict[str, Any]:
-        found = await lookup.workflow(services, workflow)
-        account = await lookup.account(services, other, "--with")
-        await workflows.share_workflow(
-            services, found.workflow.id, account.id, permission, origin=AT_THE_COMMAND_LINE
-        )
-        return {
-            "workflowId": found.workflow.id,
-            "accountId": account.id,
-            "permission": permission,
-        }
-
-    return session.work(job)
-
-
-def _at_once(limit: Concurrency | None) -> str | None:
+def _at_once(limit: Any) -> str | None:
     """How many executions run at once, in a few words."""
     if limit is None:
         return None
-    by = f" of each {limit.key}" if limit.key is not None else ""
-    return f"{limit.limit}{by}, others {limit.on_limit}"
+    by = f" of each {limit['key']}" if limit["key"] is not None else ""
+    return f"{limit['limit']}{by}, others {limit['onLimit']}"
 
 
-def _json(found: Defined) -> Any:
-    return plain(workflow_view(found.workflow, found.definition, found.triggers))
-
-
-def _row(found: Defined, emails: Mapping[str, str]) -> tuple[object, ...]:
-    flow = found.workflow
-    steps = sum(1 for _ in found.definition.walk())
-    owner = emails.get(flow.owner_id, flow.owner_id)
-    return flow.id, flow.name, steps, flow.revision, instant(flow.updated_at), owner
+def _row(found: Any) -> tuple[object, ...]:
+    return (
+        found["id"],
+        found["name"],
+        len(found["stepNames"]),
+        found["version"],
+        instant(found["updatedAt"]),
+        found["ownerEmail"] or found["ownerId"],
+    )

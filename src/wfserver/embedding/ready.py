@@ -21,7 +21,7 @@ from adapters_store.memory import MemoryCounters, MemoryStore
 from wfcore.errors import InvalidInput, MissingExtra
 from wfcore.memory import MemoryFiles
 from wfcore.model.workflow import Definition
-from wfcore.ports.system import Calendar, Passwords
+from wfcore.ports.system import Passwords
 from wfcore.usecases.services import Parts, Services
 
 
@@ -44,7 +44,7 @@ def in_memory(**parts: Unpack[Parts]) -> Services:
         "templates": MiniJinjaTemplates(),
         "wakeup": Wakeups(),
         "signing_key": os.urandom(32),
-        "calendar": _calendar(),
+        "calendar": CronCalendar() if find_spec("cronsim") else None,
     }
     return Services(**{**defaults, **parts})
 
@@ -119,10 +119,6 @@ class _LatePasswords:
                 from adapters_runtime.passwords import Argon2Passwords
             self._loaded = Argon2Passwords()
         return self._loaded
-
-
-def _calendar() -> Calendar | None:
-    return CronCalendar() if find_spec("cronsim") else None
 
 
 @contextmanager

@@ -4,7 +4,8 @@ What makes a process a server: the engine with the bundled runners, as the setti
 Apart from `compose`, so that commands which only look at the store load nothing of it.
 """
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 from adapters_runtime.ai.models import WireModels
@@ -14,21 +15,31 @@ from adapters_runtime.code.runner import CodeStepRunner, StepLimits
 from adapters_runtime.engine.callbacks import HttpCallbackClient
 from adapters_runtime.engine.engine import Engine
 from wfcore.errors import InvalidInput
+from wfcore.ports.callbacks import CallbackClient
+from wfcore.ports.dispatch import Dispatch
+from wfcore.ports.models import Prices
 from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import StepRunner
+from wfcore.rules.execution.start import capabilities_with
 from wfserver.compose import System
 from wfserver.isolation import step_isolation
 from wfserver.notices import new_notifier
+from wfserver.serving.traces import TracedCallbacks, TracedModels, Traces
 from wfserver.settings import PRICES, Settings
 
 RUNNERS = "wfcore.runners"
 
 
-def new_ai_runner(settings: Settings) -> AiStepRunner:
-    """The AI step runner. Raises `InvalidInput` for prices that cannot be read."""
+def new_prices(settings: Settings) -> Prices:
+    """What models cost. Raises `InvalidInput` for prices that cannot be read."""
     own = read_prices(settings.prices, PRICES) if settings.prices else {}
-    providers = settings.providers
-    return AiStepRunner(WireModels(providers), PriceList(own, providers), at_once=settings.ai_calls)
+    return PriceList(own, settings.providers)
+
+
+def new_ai_runner(settings: Settings, prices: Prices | None = None) -> AiStepRunner:
+    """The AI step runner, with *prices*. Raises `InvalidInput` as `new_prices` does."""
+    models = WireModels(settings.providers)
+    return AiStepRunner(models, prices or new_prices(settings), at_once=settings.ai_calls)
 
 
 def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
@@ -53,6 +64,7 @@ def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
         isolation=step_isolation(settings, port),
         environments=system.services.environments,
         warm=steps.warm,
+        javascript=steps.javascript,
     )
 
 
@@ -83,22 +95,48 @@ def notifier_of(system: System) -> Notifier | None:
     return system.notifier or new_notifier(settings.notices, public, private, system.services)
 
 
+async def able_to(settings: Settings, runner: StepRunner) -> frozenset[str]:
+    """
+    What this server takes. Where others share the store they get what needs a language that is
+    missing here; on its own, such a step fails at once and says what to install. Decision 173.
+    """
+    if not settings.shared:
+        return capabilities_with(settings.labels)
+    states = await asyncio.to_thread(runner.languages)
+    lacking = [language for language, state in states.items() if not state.available]
+    runtimes = {language: state.runtimes for language, state in states.items()}
+    return capabilities_with(settings.labels, lacking, runtimes)
+
+
 @asynccontextmanager
 async def engine(
-    system: System, runner: StepRunner, notifier: Notifier | None = None
+    system: System,
+    runner: StepRunner,
+    notifier: Notifier | None = None,
+    able: Collection[str] | None = None,
+    prices: Prices | None = None,
+    dispatch: Dispatch | None = None,
+    traces: Traces | None = None,
 ) -> AsyncIterator[Engine]:
     """
-    An engine at work, with *runner* for code steps; *notifier* None: that of `notifier_of`. On
-    leaving, running steps are drained, then ended, and *runner* is closed.
+    An engine at work, with *runner* for code steps; *notifier* None: that of `notifier_of`; *able*
+    and *dispatch*: as for `Engine`; *prices* None: those of the settings; *traces* makes spans of
+    calls. On leaving, running steps are drained, then ended, and *runner* is closed.
     """
     settings = system.settings
+    ai = new_ai_runner(settings, prices)
+    client: CallbackClient = HttpCallbackClient(settings.policy.private_callbacks)
+    if traces is not None:
+        ai.models, client = TracedModels(ai.models, traces), TracedCallbacks(client, traces)
     working = Engine(
         system.services,
-        StepRunners(runner, new_ai_runner(settings)),
-        HttpCallbackClient(settings.policy.private_callbacks),
+        StepRunners(runner, ai),
+        client,
         notifier or notifier_of(system),
         drain_ms=settings.drain_ms,
         stalled_ms=settings.stalled_ms,
+        able=able,
+        dispatch=dispatch,
     )
     try:
         async with working:

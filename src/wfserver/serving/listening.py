@@ -8,7 +8,6 @@ that it leaves over is worth.
 
 import errno
 import gc
-import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,7 +36,7 @@ def serve(settings: "Settings", on_ready: "Callable[[ServerInfo], None]") -> Non
     from wfserver import logs
     from wfserver.serving.serve import run
 
-    logs.set_up(os.environ.get("WFCORE_LOG", "info"))
+    logs.set_up(settings.log, settings.log_format)
     require_free_port(settings)
     with presence(settings.data) as note:
 

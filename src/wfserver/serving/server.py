@@ -1,26 +1,49 @@
 """The half of a server that answers: the application and uvicorn, with the engine at work."""
 
 import asyncio
+import os
 import socket
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from importlib.util import find_spec
 
 import uvicorn
+from attrs import evolve
+from prometheus_client import disable_created_metrics
 
 from adapters_http.app import HttpConfig, create_app
-from adapters_http.config import Stage
-from adapters_http.transport.connections import Room
+from adapters_http.config import HealthCheck, Stage
+from adapters_http.transport.connections import Connections, Room
 from adapters_http.transport.uvicorn_protocol import (
     forgive_lost_clients,
     protocol_with,
     server_config,
 )
+from adapters_runtime.engine.dispatching import dispatching, open_dispatch
 from adapters_runtime.engine.engine import Engine
+from adapters_runtime.engine.journal import journalled
+from wfcore.errors import InvalidInput
+from wfcore.model.workflow import Definition, Runtime
+from wfcore.ports.dispatch import Dispatch
+from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import StepRunner
+from wfserver.ai import missing_from
 from wfserver.compose import System
-from wfserver.serving.engine import engine, notifier_of
+from wfserver.serving.engine import able_to, engine, new_prices, notifier_of
 from wfserver.serving.listening import settle_memory
+from wfserver.serving.metrics import (
+    GAUGES,
+    CountedPrices,
+    ServerMetrics,
+    StoreGauges,
+    counted_quotas,
+)
+from wfserver.serving.traces import Traces
+from wfserver.settings import TRACES, Settings
+from wfserver.sharing import ENGINE, Role
 from wfserver.sign_on import sign_on_with
+from wfserver.terminal.failures import Failed
 
 _LAST_ANSWERS_S = 2
 """How long answers that have begun may go on after the drain."""
@@ -41,8 +64,28 @@ async def answer(
     *ready* is awaited once requests are answered; what it raises ends the server. Running steps
     are drained while requests are still answered, all but those that start something.
     """
+    # A second series for each would be shown. This process is ours alone.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    async with open_traces(system.settings) as traces:
+        await _answer(system, runner, listener, ready, asked, traces)
+
+
+async def _answer(
+    system: System,
+    runner: StepRunner,
+    listener: socket.socket,
+    ready: Ready,
+    asked: asyncio.Event,
+    traces: Traces | None,
+) -> None:
+    metrics, standing = ServerMetrics(), StoreGauges(system.services)
+    system = _counted(system, metrics, traces)
     notifier, settings = notifier_of(system), system.settings
-    async with engine(system, runner, notifier) as working:
+    async with (
+        _dispatched(system) as (system, dispatch),
+        _engine(system, runner, notifier, metrics, dispatch, traces) as working,
+        metrics.watching_the_loop(),
+    ):
         leaving = _Leaving(system, working)
         room = Room.of_process(
             settings.policy.places, settings.connections, settings.connections_each
@@ -52,13 +95,22 @@ async def answer(
             public_url=settings.public_url,
             trusted_proxies=settings.trusted_proxies,
             allowed_hosts=settings.allowed_hosts,
+            cors_origins=settings.cors_origins,
             ready=leaving.check_ready,
-            gauges=lambda: {**working.gauges(), **protocol.ledger.gauges()},
+            checks=lambda: _checks(settings),
+            gauges=lambda: _gauges(working, protocol.ledger, standing, dispatch),
+            gauge_help=GAUGES,
+            counted=metrics.registry,
+            read_definition=partial(_definition, settings.steps.javascript),
+            definition_warnings=lambda one: missing_from(one, settings.providers),
             stage=leaving.stage,
             console=settings.console,
+            agents=_offers_agents(settings),
+            probes_only=settings.role is Role.WORKER,
             login=system.login,
             mail=notifier if settings.mails_links else None,
             sign_on=sign_on_with(settings.sign_on, system.services.clock),
+            tracing=traces,
         )
         forgive_lost_clients(asyncio.get_running_loop())
         config = server_config(
@@ -72,10 +124,97 @@ async def answer(
         await _Server(config, ready, asked, leaving.leave).serve([listener])
 
 
+def _offers_agents(settings: Settings) -> bool:
+    """Whether there is `/mcp`. Raises `Failed` where it is wanted and cannot be."""
+    if settings.agents and find_spec("mcp") is None:
+        raise Failed("WFCORE_MCP needs an extra: pip install 'wfcore[mcp]'")
+    return settings.agents
+
+
+@asynccontextmanager
+async def open_traces(settings: Settings) -> AsyncIterator[Traces | None]:
+    """What makes spans; None: nobody wants any. Raises `InvalidInput` without the extra."""
+    if not settings.traces or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        yield None
+        return
+    try:
+        from wfserver.serving.otlp import otlp_spans
+    except ImportError:
+        raise InvalidInput(TRACES, "needs the extra otel: pip install 'wfcore[otel]'") from None
+    async with otlp_spans() as spans:
+        yield Traces(spans)
+
+
+def _counted(system: System, metrics: ServerMetrics, traces: Traces | None) -> System:
+    """*system*, whose commits are logged, counted and traced, and whose quotas are counted."""
+    services = system.services
+    counters = counted_quotas(services.counters, metrics)
+    if traces is None:
+        store = journalled(services.store, metrics)
+        return evolve(system, services=evolve(services, store=store, counters=counters))
+    store = journalled(services.store, metrics, traces.changed)
+    traced = evolve(services, store=store, counters=counters, tracing=traces.begin)
+    return evolve(system, services=traced)
+
+
+async def _gauges(
+    working: Engine | None, ledger: Connections, standing: StoreGauges, dispatch: Dispatch | None
+) -> Mapping[str, float]:
+    here = working.gauges() if working else {}
+    queued = await dispatch.gauges() if dispatch else {}
+    return {**here, **ledger.gauges(), **queued, **await standing.read()}
+
+
+async def _checks(settings: Settings) -> Sequence[HealthCheck]:
+    """What `wfcore doctor` says of the machine; imported by the first page that shows it."""
+    from wfserver.health import of_the_machine
+
+    found = await asyncio.to_thread(of_the_machine, settings)
+    return [HealthCheck(one.name, one.ok, one.detail, one.cure) for one in found]
+
+
+@asynccontextmanager
+async def _dispatched(system: System) -> AsyncIterator[tuple[System, Dispatch | None]]:
+    """*system*, whose services tell the dispatch of the settings what is due, if there is one."""
+    settings = system.settings
+    if settings.engine is None:
+        yield system, None
+        return
+    dispatch = open_dispatch(ENGINE, settings.engine, settings.policy.lease_ms / 3_000)
+    async with dispatching(system.services, dispatch) as services:
+        yield evolve(system, services=services), dispatch
+
+
+@asynccontextmanager
+async def _engine(
+    system: System,
+    runner: StepRunner,
+    notifier: Notifier | None,
+    metrics: ServerMetrics,
+    dispatch: Dispatch | None,
+    traces: Traces | None,
+) -> AsyncIterator[Engine | None]:
+    """An engine at work; None where others do the work."""
+    if system.settings.role is Role.API:
+        yield None
+        return
+    able = await able_to(system.settings, runner)
+    prices = CountedPrices(new_prices(system.settings), metrics)
+    async with engine(system, runner, notifier, able, prices, dispatch, traces) as working:
+        yield working
+
+
+def _definition(javascript: Runtime, text: bytes) -> Definition:
+    """As `wfcore workflow apply` reads it."""
+    from wfserver.definition import checked
+
+    return checked(text, "", javascript=javascript)
+
+
 class _Leaving:
     """What the server still does, and the way out."""
 
-    def __init__(self, system: System, working: Engine) -> None:
+    def __init__(self, system: System, working: Engine | None) -> None:
         self._system = system
         self._working = working
         self._stage = Stage.SERVING
@@ -86,12 +225,14 @@ class _Leaving:
     async def check_ready(self) -> None:
         """Raises `StoreUnavailable`, `NotReady`."""
         await self._system.services.store.ping()
-        self._working.check()
+        if self._working is not None:
+            self._working.check()
 
     async def leave(self) -> None:
         """Drain; then nobody is kept waiting any longer."""
         self._stage = Stage.DRAINING
-        await self._working.drain()
+        if self._working is not None:
+            await self._working.drain()
         self._stage = Stage.ENDING
         self._system.services.wakeup.release()
 

@@ -18,17 +18,18 @@ _commits: set["asyncio.Task[None]"] = set()
 class _LateUnit:
     """A unit whose commit returns at once and happens a little later."""
 
-    def __init__(self, unit: Any) -> None:
-        self._unit = unit
+    def __init__(self, entered: Any) -> None:
+        self._entered = entered
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._unit, name)
 
     async def __aenter__(self) -> "_LateUnit":
+        self._unit = await self._entered.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        pass
+        """Nothing: the unit goes on."""
 
     async def commit(self) -> None:
         task = asyncio.create_task(self._commit())

@@ -40,13 +40,15 @@ class _LateStore:
 
 @define
 class _LateUnit:
-    unit: Any
+    entered: Any
     kept: list[Any]
+    unit: Any = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.unit, name)
 
     async def __aenter__(self) -> "_LateUnit":
+        self.unit = await self.entered.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
