@@ -18,9 +18,12 @@ from attrs import define
 
 from bench import (
     console,
+    contained,
+    dispatch,
     http,
     kit,
     largest,
+    light,
     postgres,
     readers,
     retention,
@@ -77,7 +80,7 @@ def http_rows(report: Report, seconds: float, folder: Path) -> None:
         def rate(of: Server, ask: Callable[[], bytes]) -> Callable[[float], float]:
             return lambda part: http.measured(of, CLIENTS, part, ask).per_second
 
-        posts = rate(yardstick, lambda: request("POST", "/", body=b'{"inputs":{}}'))
+        posts = rate(yardstick, lambda: EMPTY_POST)
         gets = rate(yardstick, lambda: request("GET", "/"))
         for what, got, against, wanted in (
             ("status poll / bare endpoint", http.polls(server, seeded), gets, 0.35),
@@ -136,6 +139,27 @@ def spawn_rows(report: Report) -> Mapping[Language, spawn.Start]:
     return found.starts
 
 
+def contained_rows(report: Report, seconds: float) -> None:
+    """What steps cost the machine, with their isolation."""
+    count = round(seconds * STEPS_A_SECOND)
+    boxed = contained.bubblewrap_ms(count)
+    for language, runtime in contained.KINDS:
+        cost = asyncio.run(contained.cost(language, runtime, count))
+        if cost is None:
+            continue
+        words = f"{cost.server_ms + cost.below_ms:.1f} CPU ms, {cost.server_ms:.1f} in the server"
+        what = f"contained steps, {language}{f' on {runtime}' if runtime else ''}"
+        report.plain(what, f"{cost.per_second:,.0f}/s", words)
+        if boxed is not None and language is Language.BASH:
+            what, got = "isolation and Bash / bubblewrap and Bash", f"{cost.below_ms:.1f} ms"
+            report.at_most(what, got, f"{boxed:.1f} ms", cost.below_ms / boxed, BOXED)
+
+
+STEPS_A_SECOND = 50
+BOXED = 3
+"""Bubblewrap starts no supervisor, counts no memory, filters no calls and knows no Landlock."""
+
+
 def kit_rows(report: Report) -> None:
     for name, per_second in kit.speeds().items():
         report.plain(f"values of {name} for tests", f"{per_second:,.0f} /s")
@@ -169,6 +193,31 @@ def engine_rows(report: Report, seconds: float, folder: Path) -> None:
         report.plain("memory, after the load", f"{server.memory_mb():.0f} MB")
         what = f"memory for {readers.CLIENTS:,} clients that read nothing, beyond idle"
         report.most(what, readers.slow_readers_mb(server, seeded), "MB", 63)
+
+
+def light_rows(report: Report, seconds: float, folder: Path) -> None:
+    """What a whole execution costs of which nothing leaves the engine."""
+    seeded = http.seed(folder)
+    with http.bare() as yardstick, http.whole(folder) as server:
+
+        def rate(of: Server, ask: Callable[[], bytes]) -> Callable[[float], float]:
+            return lambda part: http.measured(of, LIGHT_CLIENTS, part, ask).per_second
+
+        posts = rate(yardstick, lambda: EMPTY_POST)
+        rates = in_turns(seconds, rate(server, light.starts(seeded)), posts)
+        found = light.measured(server, seeded, LIGHT_CLIENTS, seconds)
+    delays = found.delays_ms
+    what = f"light executions, {LIGHT_CLIENTS} clients / bare endpoint"
+    report.ratio(what, *rates, "/s", 0.07)
+    report.most("a light execution", found.cpu_ms, "CPU ms", 1.2)
+    report.most("a light execution, one client, p50", found.p50_ms, "ms", 3)
+    report.most(f"{http.LIGHT_STEPS} light steps in a row, p50", found.row_ms, "ms", 40)
+    slow, p50 = delays[-1], delays[len(delays) // 2]
+    report.most(f"delay of 1 ms, slowest of {len(delays)}", slow, "ms", 100, f"p50 {p50:.1f} ms")
+
+
+LIGHT_CLIENTS = 16
+EMPTY_POST = request("POST", "/", body=b'{"inputs":{}}')
 
 
 def store_rows(report: Report, seconds: float, folder: Path, long: bool) -> None:
@@ -269,6 +318,16 @@ def postgres_rows(report: Report, seconds: float, long: bool) -> None:
         report.plain("transactions of an idle node that sweeps, PostgreSQL", f"{idle:.1f} /s")
 
 
+def dispatch_rows(report: Report) -> None:
+    """Executions that NATS hands from the server that accepts them to the one that works."""
+    with postgres.server() as made, dispatch.nats() as broker:
+        found = dispatch.measured(made, broker)
+        report.most("accepted → begun elsewhere, by NATS, p99", found.plugged_ms, "ms", 50)
+        report.most("transactions of an idle node that sweeps, with NATS", found.idle, "/s", 3)
+        report.plain("accepted → begun elsewhere, NATS away, p99", f"{found.unplugged_ms:.0f} ms")
+        report.most("the same, NATS back, p99", found.again_ms, "ms", 50)
+
+
 DRAINED = 320
 ADMISSIONS = 3_000
 
@@ -285,9 +344,12 @@ PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "http": lambda report, asked, folder: http_rows(report, asked.seconds, folder),
     "writer": lambda report, asked, folder: writer_rows(report, asked.seconds),
     "kit": lambda report, asked, folder: kit_rows(report),
+    "contained": lambda report, asked, folder: contained_rows(report, asked.seconds),
     "engine": lambda report, asked, folder: engine_rows(report, asked.seconds, folder),
+    "light": lambda report, asked, folder: light_rows(report, asked.seconds, folder),
     "store": lambda report, asked, folder: store_rows(report, asked.seconds, folder, asked.long),
     "postgres": lambda report, asked, folder: postgres_rows(report, asked.seconds, asked.long),
+    "dispatch": lambda report, asked, folder: dispatch_rows(report),
     "largest": lambda report, asked, folder: largest_rows(report, folder),
     "console": lambda report, asked, folder: console_rows(report, folder),
     "without": lambda report, asked, folder: without_rows(report, asked.seconds, folder),

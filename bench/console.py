@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import combinations
 from pathlib import Path
 from statistics import median
 
@@ -20,7 +21,8 @@ from attrs import frozen
 from bench.http import whole
 from bench.retention import DATABASE
 from wfcore.model.access import Plan, Principal
-from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, Language
+from wfcore.model.json import Json
+from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, GroupSpec, Language
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.accounts.sessions import issue_login_link
@@ -32,6 +34,8 @@ from wfserver.compose import open_system
 from wfserver.settings import settings_from
 
 EXECUTIONS, APPROVALS = 1_000_000, 10_000
+LARGE, ROWS = 200, 1_000
+"""Further approvals, each of so many rows: lists must not read these. Decision 195."""
 FAILED_OF = 50
 """One of so many executions has failed."""
 FAILED, AT_ONCE = StepEnd(error="no"), 50
@@ -41,10 +45,14 @@ MOST_MS = 80.0
 
 @frozen
 class Filled:
-    """What pages are asked for: a link that signs in, a workflow, executions and an approval."""
+    """
+    What pages are asked for: a link that signs in, a workflow, one that asks about many rows,
+    executions and an approval.
+    """
 
     link: str
     workflow_id: str
+    large: str
     done: str
     waiting: str
 
@@ -75,12 +83,19 @@ async def _models(data: Path, approvals: int) -> Filled:
         plain = await workflows.apply_workflow(services, account.id, Definition("plain", code, ()))
         asks = Definition("asks", (ApprovalStep("review", "Look"),), ())
         asking = await workflows.apply_workflow(services, account.id, asks)
+        rows: Json = [{"id": n, "payee": f"Somebody {n}", "amount": n / 4} for n in range(ROWS)]
+        step = ApprovalStep("review", "Look", groups=(GroupSpec("rows", "Rows", rows, ()),))
+        large = await workflows.apply_workflow(
+            services, account.id, Definition("large", (step,), ())
+        )
         made = [await _ended(services, who, plain.id, one) for one in (StepEnd(), FAILED)]
+        for _ in range(LARGE // AT_ONCE):
+            await _waiting(services, who, large.id)
         waiting = [
             await _waiting(services, who, asking.id) for _ in range(-(-approvals // AT_ONCE))
         ]
         token = await issue_login_link(services, account.id, UNKNOWN)
-        return Filled(f"/in/{token}", plain.id, made[0], waiting[0])
+        return Filled(f"/in/{token}", plain.id, large.id, made[0], waiting[0])
 
 
 async def _ended(services: Services, who: Principal, workflow_id: str, end: StepEnd) -> str:
@@ -127,15 +142,20 @@ def pages(found: Filled) -> Iterator[tuple[str, str]]:
     for name in ("COMPLETED", "FAILED", "CANCELLED", "RUNNING", "AWAITING_APPROVAL"):
         yield f"executions, {name}", f"/executions?status={name}"
     yield "executions of a workflow", f"/executions?workflow={found.workflow_id}"
-    of_one = f"/executions?workflow={found.workflow_id}&status=FAILED"
-    yield "executions of a workflow, FAILED", of_one
     yield "executions by webhook", "/executions?source=webhook"
-    yield "executions by webhook, FAILED", "/executions?source=webhook&status=FAILED"
     yield "executions until a day long ago", "/executions?to=2001-01-01"
     yield "executions by the end of an id", "/executions?q=zzzzzz"
+    rare = {"workflow": found.workflow_id, "status": "FAILED", "source": "webhook"}
+    rare |= {"from": "2020-01-01", "q": "zzzzzz"}
+    for two in combinations(rare, 2):
+        asked = "&".join(f"{name}={rare[name]}" for name in two)
+        yield f"executions by {' and '.join(two)}", f"/executions?{asked}"
+    yield "workflows", "/workflows"
+    yield "a workflow", f"/workflows/{found.workflow_id}"
     yield "an execution that ended", f"/executions/{found.done}"
     yield "an execution that waits", f"/executions/{found.waiting}"
     yield "inbox", "/inbox"
+    yield f"inbox, {ROWS:,} rows each", f"/inbox?workflow={found.large}"
 
 
 def measured(data: Path, found: Filled) -> Iterator[tuple[str, float]]:

@@ -5,7 +5,7 @@ import itertools
 import json
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from compileall import compile_dir
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +16,8 @@ from attrs import frozen
 from bench.load import Load, load, request
 from bench.servers import Server, running
 from wfcore.model.access import Account, Plan, Principal, Scope
-from wfcore.model.workflow import CodeStep, Definition, Language
+from wfcore.model.workflow import CodeStep, DataStep, Definition, DelayStep, Language, Step
+from wfcore.time import DurationMs
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks import webhooks
@@ -29,6 +30,14 @@ STARTS = 5
 KEYS = 60
 """Keys to share the load: one key of the largest plan may do 6,000 requests a minute."""
 
+
+LIGHT_STEPS = 40
+LIGHT: Mapping[str, Sequence[Step]] = {
+    "light-1": (DataStep("s0", {"sum": "{{ 1 + 2 }}"}),),
+    f"light-{LIGHT_STEPS}": tuple(DataStep(f"s{n}", n) for n in range(LIGHT_STEPS)),
+    "delay-1": (DelayStep("wait", DurationMs(1)),),
+}
+"""By name: one step, many in a row, and one that a wake-up must end."""
 
 LARGE = "head -c 1000000 /dev/zero | tr '\\0' x"
 """Its output is a megabyte."""
@@ -53,7 +62,7 @@ async def _seed(data: Path) -> Seeded:
         services = system.services
         account = await accounts.create_account(services, "bench@example.org", Plan.ENTERPRISE)
         issued = [
-            await keys.create_key(services, account.id, f"key {n}", tuple(Scope))
+            await keys.create_key(services, account.id, f"key {n}", Scope.ordinary())
             for n in range(KEYS)
         ]
         made = {
@@ -61,6 +70,9 @@ async def _seed(data: Path) -> Seeded:
             for language in (Language.BASH, Language.PYTHON)
             for count in (1, 3)
         }
+        for name, steps in LIGHT.items():
+            light = Definition(name, tuple(steps), ())
+            made[name] = (await workflows.apply_workflow(services, account.id, light)).id
         large = Definition("large", (CodeStep("s0", Language.BASH, LARGE),), ())
         made["large"] = (await workflows.apply_workflow(services, account.id, large)).id
         hooks = []

@@ -63,7 +63,7 @@ async def _asked(system: System) -> tuple[str, str]:
     """A key, and the id of an open approval of all these rows."""
     services = system.services
     account = await accounts.create_account(services, "rows@example.org", Plan.ENTERPRISE)
-    key = await keys.create_key(services, account.id, "key", tuple(Scope))
+    key = await keys.create_key(services, account.id, "key", Scope.ordinary())
     numbers = {"id": ColumnType.NUMBER, "amount": ColumnType.NUMBER, "ok": ColumnType.BOOLEAN}
     kinds = {**numbers, **dict.fromkeys(WORDS, ColumnType.STRING)}
     columns = tuple(Column(name, name, kind, name != "id") for name, kind in kinds.items())

@@ -85,7 +85,7 @@ class Measured:
 async def measure(rounds: int = 30) -> Measured:
     """Everything, at the level of isolation that this machine gives."""
     with tempfile.TemporaryDirectory() as folder:
-        async with _runner(Path(folder)) as runner:
+        async with a_runner(Path(folder)) as runner:
             starts = {
                 language: await _start(runner, Path(folder), language, rounds)
                 for language in SOURCES
@@ -101,18 +101,18 @@ async def measure(rounds: int = 30) -> Measured:
 async def step_ms(language: Language, rounds: int) -> float:
     """What a step takes at this moment, by itself: the median."""
     with tempfile.TemporaryDirectory() as folder:
-        async with _runner(Path(folder)) as runner:
-            job = _job(runner, language)
-            await _step(runner, job)
+        async with a_runner(Path(folder)) as runner:
+            job = job_of(runner, language)
+            await a_step(runner, job)
             taken = []
             for _ in range(rounds):
                 await asyncio.sleep(PAUSE_S)
-                taken.append(await _ms(_step(runner, job)))
+                taken.append(await _ms(a_step(runner, job)))
             return statistics.median(taken)
 
 
 @asynccontextmanager
-async def _runner(folder: Path) -> AsyncIterator[CodeStepRunner]:
+async def a_runner(folder: Path) -> AsyncIterator[CodeStepRunner]:
     runner = CodeStepRunner(folder / "steps", _NoFiles(), lambda: "art")
     try:
         yield runner
@@ -121,12 +121,12 @@ async def _runner(folder: Path) -> AsyncIterator[CodeStepRunner]:
 
 
 async def _start(runner: CodeStepRunner, folder: Path, language: Language, rounds: int) -> Start:
-    argv, job = _program(runner, folder, language), _job(runner, language)
-    await _step(runner, job)
+    argv, job = _program(runner, folder, language), job_of(runner, language)
+    await a_step(runner, job)
     bare, step = [], []
     for _ in range(rounds):
         await asyncio.sleep(REFILL_S)
-        step.append(await _ms(_step(runner, job)))
+        step.append(await _ms(a_step(runner, job)))
         bare.append(await _ms(asyncio.to_thread(_spawn, argv)))
     return Start(statistics.median(bare), statistics.median(step))
 
@@ -139,7 +139,7 @@ def _program(runner: CodeStepRunner, folder: Path, language: Language) -> list[s
     return [state.path or "", *recipe.arguments(str(folder), state.version or "", live=False)]
 
 
-def _job(runner: CodeStepRunner, language: Language) -> StepJob:
+def job_of(runner: CodeStepRunner, language: Language) -> StepJob:
     """As a workflow that was applied has it: TypeScript without its types."""
     step = CodeStep("step", language, SOURCES[language])
     if language is Language.TYPESCRIPT:
@@ -148,7 +148,7 @@ def _job(runner: CodeStepRunner, language: Language) -> StepJob:
     return StepJob("exec", "wf", "step", 1, 1, step, (), {}, {})
 
 
-async def _step(runner: CodeStepRunner, job: StepJob) -> None:
+async def a_step(runner: CodeStepRunner, job: StepJob) -> None:
     end = await runner.run(job, _silent)
     if end.output != 1:
         raise RuntimeError(f"a step went wrong: {end}")
@@ -162,12 +162,12 @@ async def _ms(work: object) -> float:
 
 async def _throughput(runner: CodeStepRunner, folder: Path, count: int) -> tuple[float, float]:
     """Python steps and bare Python spawns a second, in turns of which the better one counts."""
-    argv, job = _program(runner, folder, Language.PYTHON), _job(runner, Language.PYTHON)
+    argv, job = _program(runner, folder, Language.PYTHON), job_of(runner, Language.PYTHON)
     places = asyncio.Semaphore(AT_ONCE)
 
     async def step() -> None:
         async with places:
-            await _step(runner, job)
+            await a_step(runner, job)
 
     async def spawn() -> None:
         async with places:

@@ -4,8 +4,9 @@ Run by the Python of a peer's own environment: what is installed there, as one l
     python inside.py DISTRIBUTION
 
 `installed_mb`: all files of all distributions, compiled modules included, in 10^6 bytes.
-`for_tests`: public packages or modules named for tests, with the number of names that they list,
-or else of their public classes and functions.
+`for_tests`: public packages or modules named for tests, with the number of names that they list
+(`__all__`, or `import name as name`, also in a stub), or else of their public classes and
+functions.
 """
 
 import ast
@@ -52,12 +53,13 @@ def for_tests(files: Iterable[PackagePath]) -> dict[str, int]:
     for path in files:
         parts = path.with_suffix("").parts
         at = next((n for n, part in enumerate(parts) if part in NAMED_FOR_TESTS), None)
-        if path.suffix != ".py" or at is None or INTERNAL in parts:
+        if path.suffix not in (".py", ".pyi") or at is None or INTERNAL in parts:
             continue
         name, tree = ".".join(parts[: at + 1]), ast.parse(Path(str(path.locate())).read_text())
-        defined[name] += sum(is_public(node) for node in tree.body)
+        if path.suffix == ".py":
+            defined[name] += sum(is_public(node) for node in tree.body)
         if parts[at + 1 :] in ((), ("__init__",)):
-            exported |= {name: sum(map(listed, tree.body))}
+            exported[name] = max(exported.get(name, 0), sum(map(listed, tree.body)))
     counted = {name: exported.get(name) or count for name, count in defined.items()}
     return {name: count for name, count in counted.items() if count}
 
@@ -68,7 +70,9 @@ def is_public(node: ast.stmt) -> bool:
 
 
 def listed(node: ast.stmt) -> int:
-    """How many names `__all__ = [...]` has; 0 where *node* is something else."""
+    """How many names `__all__ = [...]` has, or an import exports; 0 for anything else."""
+    if isinstance(node, ast.ImportFrom):
+        return sum(one.asname == one.name for one in node.names)
     is_list = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     return len(getattr(node.value, "elts", ())) if is_list else 0
 
