@@ -1,8 +1,9 @@
 """
 `python docs/fill.py [--check]`: whatever the documentation shows of the tables, written afresh.
 
-The pictures are written to `pictures/`. On a page, a pair of marks holds a table of states, the
-fields of definitions (all, or those of one place), or what `python -m bench.peers` measured:
+The pictures are written to `pictures/`, among them the flow of each example. On a page, a pair of
+marks holds a table of states, the fields of definitions (all, or those of one place), or what
+`TABLES` has by that name:
 
     <!-- states of approval -->
     …
@@ -21,26 +22,38 @@ With --check nothing is written, and the exit status is 1 if a file is stale.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from wfcore.rules.states import MACHINES  # noqa: E402
-from wfdocs import peers, pictures, states  # noqa: E402
+from wfcore.wire import drawing  # noqa: E402
+from wfdocs import metrics, peers, pictures, states  # noqa: E402
+from wfdocs.commands import settings  # noqa: E402
 from wfdocs.fields import fields  # noqa: E402
+from wfserver.definition import read_text  # noqa: E402
 
+DEPLOY = HERE.parent / "deploy"
+EXAMPLES = HERE.parent / "examples" / "workflows"
 MARKED = re.compile(r"(<!-- states of (\w+) -->\n).*?(<!-- end -->)", re.S)
 FIELDS = re.compile(r"(<!-- fields(?: of (\S+))? -->\n).*?(<!-- end -->)", re.S)
-MEASURED = re.compile(r"(<!-- peers -->\n).*?(<!-- end -->)", re.S)
+TABLES: Mapping[str, Callable[[], str]] = {
+    "caddy": lambda: f"```\n{(DEPLOY / 'caddy/Caddyfile').read_text()}```\n",
+    "metrics": metrics.table,
+    "nginx": lambda: f"```nginx\n{(DEPLOY / 'nginx/wfcore.conf').read_text()}```\n",
+    "peers": peers.measured,
+    "settings": settings,
+}
+WHOLE = re.compile(rf"(<!-- ({'|'.join(TABLES)}) -->\n).*?(<!-- end -->)", re.S)
 
 
 def filled(text: str) -> str:
     """*text* with today's table between each pair of marks."""
     text = MARKED.sub(lambda m: f"{m[1]}{states.tables(MACHINES[m[2]])}{m[3]}", text)
     text = FIELDS.sub(lambda m: f"{m[1]}{fields(m[2] or '')}{m[3]}", text)
-    return MEASURED.sub(lambda m: f"{m[1]}{peers.measured()}{m[2]}", text)
+    return WHOLE.sub(lambda m: f"{m[1]}{TABLES[m[2]]()}{m[3]}", text)
 
 
 def files() -> Iterator[tuple[Path, str]]:
@@ -49,6 +62,10 @@ def files() -> Iterator[tuple[Path, str]]:
         yield page, filled(page.read_text())
     for name in pictures.PICTURES:
         yield HERE / "pictures" / f"{name}.svg", pictures.svg_of(name)
+    for path in sorted(EXAMPLES.glob("*.yaml")):
+        if not path.name.endswith(".test.yaml"):
+            definition = read_text(str(path)).definition(runs_here=False)
+            yield HERE / "pictures" / f"flow-{path.stem}.svg", drawing.svg(definition)
 
 
 def main(arguments: list[str]) -> int:

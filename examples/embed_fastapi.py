@@ -30,7 +30,7 @@ from wfserver.settings import settings_from
 
 PEOPLE = {"ann": "ann@example.org", "bob": "bob@example.org"}
 SESSIONS: dict[str, str] = {}
-MAY = frozenset(Scope) - {Scope.EXECUTION_CANCEL}
+MAY = frozenset(Scope.ordinary()) - {Scope.EXECUTION_CANCEL}
 
 SOURCE = """
 import os

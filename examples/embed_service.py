@@ -38,6 +38,7 @@ from wfcore import (
     in_memory,
     json_at,
     list_approvals,
+    read_approval,
     read_result,
     start_execution,
 )
@@ -75,7 +76,8 @@ async def main() -> None:
         print(line.text)
     waiting = ApprovalFilter(statuses=(ApprovalStatus.PENDING,))
     page = await list_approvals(services, ann, PageRequest(), waiting)
-    for approval in page.rows:
+    for listed in page.rows:  # without their rows: a list has the heads of approvals
+        approval = await read_approval(services, ann, listed.id)
         asked = Decide(approval.id, decide(approval), DecisionSource.API, "by rule")
         await decide_approval(services, ann, asked)
     await work(services)

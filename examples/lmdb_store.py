@@ -15,7 +15,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import lru_cache
@@ -39,9 +39,9 @@ ROOM = 16 << 30
 class IndexedExecutions(Executions):
     """Queries of executions: those of the core, but for one that asks the index."""
 
-    async def next_due(self) -> EpochMs | None:
-        if self.unit.changes:  # which the index does not know
-            return await super().next_due()
+    async def next_due(self, able: Collection[str] | None = None) -> EpochMs | None:
+        if self.unit.changes or able is not None:  # which the index does not know
+            return await super().next_due(able)
         database = self.unit.medium
         assert isinstance(database, Database)
         return await self.unit.ask("execution", "next due", database.next_due)
@@ -184,9 +184,22 @@ def _address(key: Hashable) -> bytes:
     return sha256(json.dumps(key).encode()).digest()
 
 
-@lru_cache(10_000)
-def _decoded(kind: Any, stored: bytes) -> tuple[Hashable, Any]:
+def _decoded(kind: Any, found: bytes | memoryview) -> tuple[Hashable, Any]:
     """Key and row. Rows are frozen, so the same bytes may give the same object."""
+    stored = bytes(found)
+    return _remembered(kind, stored) if len(stored) <= SMALL else _read(kind, stored)
+
+
+SMALL = 4_096
+"""Bytes of a row that is remembered: all of them together are 40 MB at most."""
+
+
+@lru_cache(10_000)
+def _remembered(kind: Any, stored: bytes) -> tuple[Hashable, Any]:
+    return _read(kind, stored)
+
+
+def _read(kind: Any, stored: bytes) -> tuple[Hashable, Any]:
     key, _, row = stored.decode().partition("\n")
     found = json.loads(key)
     return tuple(found) if isinstance(found, list) else found, decode_record(kind, row)

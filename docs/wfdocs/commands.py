@@ -2,16 +2,17 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 import click
 
 from wfdocs.markdown import cell, code, table
 from wfdocs.rules import ROOT
 from wfserver.cli import cli
+from wfserver.setting_table import SETTINGS, Setting
 
 _SETTING = re.compile(r"WFCORE_[A-Z]+(?:_[A-Z]+)*")
-_ROW = re.compile(r"^\| (`[^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 _LINK = re.compile(r"\]\((?!https?:|#)")
 _TAKEN_BY_EACH = ("data", "store", "json", "help")
 
@@ -63,30 +64,26 @@ def _option(option: click.Parameter, ctx: click.Context) -> tuple[str, str]:
 
 
 def settings_page() -> str:
-    """Every setting with its default and its meaning."""
-    told = documented()
-    rows = [
-        (name, told[name][1], told[name][2]) for name in sorted(settings_read()) if name in told
-    ]
-    shown = dict.fromkeys((told[name][0], *rest) for name, *rest in rows)
+    """Every setting with its default and its meaning, by name."""
     return (
         "# Settings\n\n"
-        "Settings are environment variables; an option on the command line takes precedence. "
+        "Settings are environment variables, or names in a file; an option on the command line "
+        "takes precedence. "
         "Durations have a unit: `500ms`, `30s`, `5m`, `24h`, `7d`. [Operating](../operating.md) "
         "explains how to choose them."
         "\n\n"
-        f"{table(('Setting', 'Default', 'What'), shown)}"
+        f"{_LINK.sub('](../', settings(sorted(SETTINGS, key=attrgetter('name'))))}"
     )
 
 
-def documented() -> dict[str, tuple[str, str, str]]:
-    """The rows of the table of settings in `docs/operating.md`, by variable; links from below."""
-    text = (ROOT / "docs/operating.md").read_text()
-    found: dict[str, tuple[str, str, str]] = {}
-    for names, default, about in _ROW.findall(text):
-        for name in _SETTING.findall(names):
-            found[name] = (names, default, _LINK.sub("](../", about))
-    return found
+def settings(found: Iterable[Setting] = SETTINGS) -> str:
+    """The table of settings, with links as in `docs/`."""
+    return table(("Setting", "Default", "What"), map(_setting, found))
+
+
+def _setting(one: Setting) -> tuple[str, str, str]:
+    names = filter(None, (one.name, one.option))
+    return ", ".join(map(code, names)), one.default, one.what
 
 
 def settings_read() -> set[str]:
@@ -94,6 +91,7 @@ def settings_read() -> set[str]:
     return {
         text
         for path in (ROOT / "src").rglob("*.py")
+        if path.name != "setting_table.py"
         for node in ast.walk(ast.parse(path.read_text()))
         for text in ([node.value] if isinstance(node, ast.Constant) else [])
         if isinstance(text, str) and _SETTING.fullmatch(text)

@@ -21,6 +21,7 @@ VOCABULARY: tuple[type[StrEnum], ...] = (
     execution.TriggerSource,
     approval.ApprovalStatus,
     approval.DecisionSource,
+    approval.DecisionOutcome,
     event.EventKind,
     explanation.Why,
     webhook.WebhookStatus,
@@ -140,10 +141,12 @@ def public_page() -> str:
     parts = [
         "# Public names\n\n"
         "Written from the sources. What is promised about them: "
-        "[Compatibility](../compatibility.md).\n\n## `from wfcore import …`\n"
+        "[Compatibility](../compatibility.md).\n"
     ]
-    for module, names in surface.exports().items():
-        parts += [f"### {code(module)}\n", _listing(module, names)]
+    for package in surface.LISTED:
+        parts.append(f"## {code(f'from {package} import …')}\n")
+        for module, names in surface.exports(package).items():
+            parts += [f"### {code(module)}\n", _listing(module, names)]
     parts.append("## Modules that are public as a whole\n")
     for module in surface.WHOLE_MODULES:
         names = [name for name in surface.definitions(module) if not name.startswith("_")]

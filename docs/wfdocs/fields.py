@@ -25,6 +25,7 @@ MORE = {
     "model": "ai-steps.md",
     "secrets": "code-steps.md#secrets",
     "packages": "code-steps.md#packages",
+    "runtime": "code-steps.md#languages",
     "requirements": "code-steps.md#packages",
 }
 """Where more is said about a field."""

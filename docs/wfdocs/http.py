@@ -12,12 +12,13 @@ from adapters_http.routes import ROUTES
 from wfcore.errors import AuthReason
 from wfdocs.markdown import code, first_paragraph, table
 
-_DOORS: Mapping[Auth, str] = {
+_AUTH: Mapping[Auth, str] = {
     Auth.OPEN: "nobody is asked",
     Auth.KEY: "key",
     Auth.KEY_AFTER_BODY: "key, after the size of the body",
     Auth.TRIGGER: "the webhook's own: key, signature or nothing",
     Auth.SESSION: "console session",
+    Auth.ADMIN: "an operator's key with the scope ADMIN, in a header",
     Auth.LOGIN: "email and password",
     Auth.DOWNLOAD: "signed link, key or session",
 }
@@ -53,13 +54,14 @@ def _anchor(route: Route) -> str:
 
 def _route(route: Route, paths: Mapping[str, Any]) -> str:
     operation = paths[route.path][route.method.lower()]
-    scope = f" with {code(route.scope)}" if route.scope else ""
+    whose = "; of visitors, those" if route.auth is Auth.SESSION else ""
+    scope = f"{whose} with {code(route.scope)}" if route.scope else ""
     given = _link(route.returns.__name__) if route.returns else route.media
     refusals = ", ".join(status for status in operation["responses"] if status >= "300")
     lines = [
         f"({_anchor(route)})=\n### {code(name(route))}\n",
-        f"{route.summary}.\n",
-        f"- For: {_DOORS[route.auth]}{scope}",
+        f"{operation['description'] if route.auth is Auth.ADMIN else route.summary + '.'}\n",
+        f"- For: {_AUTH[route.auth]}{scope}",
         *(f"- Body: {one}" for one in _body(route)),
         *(
             f"- {one['in'].capitalize()} {code(one['name'])}: {one['description']}"

@@ -12,6 +12,9 @@ from pathlib import Path
 SRC = Path(__file__).parents[2] / "src"
 SNAPSHOT = SRC.parent / "tests/docs/public_surface.txt"
 
+LISTED = ("wfcore", "wfcore.memory")
+"""Packages whose stubs list what is public of them."""
+
 WHOLE_MODULES = (
     "wfcore.errors",
     "wfcore.rules.execution.machine",
@@ -53,15 +56,16 @@ def surface() -> str:
 
 
 def exported() -> Iterator[str]:
-    """What `from wfcore import …` gives."""
-    for module, names in exports().items():
-        yield from _described(module, names, "wfcore")
+    """What `from wfcore import …` gives, and `from wfcore.memory import …`."""
+    for package in LISTED:
+        for module, names in exports(package).items():
+            yield from _described(module, names, package)
 
 
-def exports() -> dict[str, list[str]]:
-    """The names of `wfcore/__init__.pyi` by the module that defines them; no packages below it."""
+def exports(package: str = "wfcore") -> dict[str, list[str]]:
+    """The names of the stub of *package* by the module that defines them; no packages below it."""
     found: dict[str, list[str]] = {}
-    for node in _stub("wfcore").body:
+    for node in _stub(package).body:
         if isinstance(node, ast.ImportFrom) and node.module != "wfcore":
             found.setdefault(str(node.module), []).extend(one.name for one in node.names)
     return found

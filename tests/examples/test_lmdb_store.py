@@ -17,6 +17,7 @@ from wfcore.testing import builders as make
 from wfcore.testing.contracts import StoreContract
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import HOUR, EpochMs
+from wfcore.wire.records import encode_record
 
 own = example("lmdb_store")
 
@@ -136,3 +137,14 @@ async def test_the_index_follows_the_rows(tmp_path: Path) -> None:
         await unit.commit()
     assert await next_due(store) is None
     await store.close()
+
+
+def test_what_is_remembered_is_bounded_by_bytes() -> None:
+    """Small rows are decoded once; large ones each time, and never kept."""
+    small, large = (encode_record(make.execution(error="x" * n)) for n in (10, own.SMALL))
+    for text, times in ((small, 1), (large, 0)):
+        own._remembered.cache_clear()
+        for _ in range(2):
+            key, run = own._decoded(Execution, f'"exec_1"\n{text}'.encode())
+            assert (key, run.id) == ("exec_1", "exec_1")
+        assert own._remembered.cache_info().currsize == times
