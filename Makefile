@@ -10,7 +10,7 @@ WORKERS ?= 2
 LOCKED ?= 1
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 SERVER := server,ai
-EXTRAS := $(SERVER),node,oidc,postgres,client,testing
+EXTRAS := $(SERVER),mcp,nats,node,objects,oidc,otel,postgres,testing
 # $(call install,FILE,EXTRAS,GROUP): requirements/FILE.txt; with LOCKED= the extras and the dependency group, which pip
 # knows since 25.1. Without a group any pip will do: that of Debian 12 is 23.0.
 define install
@@ -18,8 +18,8 @@ define install
 	@$(PIP) install $(if $(LOCKED),--no-deps --no-build-isolation -e .,-e '.[$(2)]' $(3:%=--group %))
 endef
 
-.PHONY: help trace up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
-.PHONY: shots client clients lowest newest lock release mutation-adapters
+.PHONY: help trace up test proofs check lint types layers format bench surface docs deep bars power-cuts mutation tables clean
+.PHONY: image upgrade profile shots tour client clients lowest newest between lock release
 
 ##@ Run it
 
@@ -28,8 +28,20 @@ up: .venv/.server          ## install the server and run it with a sample
 
 ##@ Before a change is merged
 
+# What takes minutes: kills and restarts, planted bugs, power cuts, packages, generated clients, each page of the docs, thousands of drawn values.
+PROOFS := tests/proof tests/simulator tests/scenarios/test_fault.py tests/scenarios/test_traces.py tests/durability tests/escapes tests/clients tests/packaging tests/docs/test_pages.py \
+  tests/runtime/test_package_escapes.py tests/runtime/test_packages.py tests/runtime/test_package_steps.py tests/runtime/test_leaks.py \
+  tests/kit/test_comparison.py tests/kit/test_the_kit_bites.py tests/kit/test_values.py tests/properties/test_trees.py \
+  tests/store/test_moving.py tests/store/test_postgres_comparison.py tests/store/test_sqlite_statements.py tests/console/test_values.py \
+  tests/http/test_doors.py tests/server/test_cli_packages.py tests/scenarios/test_stopping.py tests/scenarios/test_restarts.py \
+  tests/scenarios/test_triggers.py tests/scenarios/test_two_servers.py tests/nodes/test_bucket.py \
+  tests/nodes/test_nats.py tests/deploy/test_shipped_services.py tests/deploy/test_rolling_upgrade.py
+
 test: .venv/.dev           ## install what the tests need and run them
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(PROOFS:%=--ignore=%)
+
+proofs: .venv/.dev         ## the tests that attack: kills, planted bugs, power cuts, escapes, clients, pages
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(PROOFS)
 
 check: .venv/.dev lint types layers  ## lint, types and layers: fast, nothing is run
 
@@ -58,7 +70,7 @@ tables: .venv/.dev         ## write anew what the documentation shows of tables,
 
 LOCALE := src/wfcore/locale
 messages: .venv/.dev       ## collect the words that people read, and compile their translations
-	$(BIN)/pybabel -q extract -F .ci/babel.cfg --omit-header --sort-output --add-location=never \
+	$(BIN)/pybabel -q extract -k phrase -F .ci/babel.cfg --omit-header --sort-output --add-location=never \
 	  --no-wrap -o $(LOCALE)/wfcore.pot .
 	$(BIN)/pybabel -q update -D wfcore -i $(LOCALE)/wfcore.pot -d $(LOCALE) --no-wrap \
 	  --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
@@ -70,6 +82,9 @@ client: .venv/.dev         ## write anew what of the client is generated: shapes
 shots: .venv/.dev          ## pictures of every page of the console into build/shots
 	cd tests && ../$(BIN)/python -m console.shots ../build/shots
 
+tour: .venv/.dev           ## make the pictures of the documentation's tour anew
+	cd tests && ../$(BIN)/python -m console.shots ../docs/_static/console tour
+
 surface: .venv/.dev        ## write the public names and signatures anew; review the difference
 	cd docs && ../$(BIN)/python -m wfdocs.surface
 
@@ -79,9 +94,11 @@ docs: .venv/.dev           ## build the documentation; warnings are errors
 
 ##@ Test for long
 
+bars: .venv/.dev           ## what pages promise in figures, measured in a browser; on a machine that does nothing else
+	BARS=1 $(BIN)/pytest -q -s tests/console/test_bars.py
+
 deep: .venv/.dev           ## properties, worlds, kills and leaks with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
-	KIT_SEEDS=20 $(BIN)/pytest -q tests/kit/test_comparison.py
 	WORLDS=20000 $(BIN)/pytest -q -n $(WORKERS) tests/simulator/test_worlds.py
 	KILL_ROUNDS=50 LEAK_STEPS=1000 $(BIN)/pytest -q tests/proof/test_kill_loop.py tests/runtime/test_leaks.py
 
@@ -89,23 +106,28 @@ clients: .venv/.dev        ## generate clients in four languages, type-check the
 	.ci/clients
 	FUZZ_EXAMPLES=100 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/clients
 
+upgrade: .venv/.dev        ## two versions beside each other under load for a minute; PREVIOUS=folder with sources of another
+	UPGRADE_S=60 $(BIN)/pytest -q tests/deploy/test_rolling_upgrade.py
+
+image: .venv/.dev          ## build and run the container image without a daemon: as root, with debootstrap (long)
+	.ci/image
+
 power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); POWER_CUTS_SEED=n for others
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py
 
-mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (long); MOST=9 tries fewer
+mutation: .venv/.dev       ## break the code in every small way; the tests must notice (long); MODULES=wfcore.rules or SAMPLE=9 tries less
 	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
-	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run $(MOST:%=--most=%) wfcore.rules
-
-mutation-adapters: .venv/.dev## the same for a sample of the adapters and use cases (long)
-	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
-	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run $(MOST:%=--most=%) \
-	  wfcore.usecases wfcore.wire adapters_store adapters_http adapters_runtime
+	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run $(SAMPLE:%=--sample=%) $(MODULES)
 
 trace: .venv/.dev          ## how much there is to read: sizes, and the files that three requests cross
 	cd tests && ../$(BIN)/python -m architecture.measure
 
 bench: .venv/.dev          ## ratios, measured in one run
 	$(BIN)/python -m bench
+
+profile: .venv/.dev         ## CPU time of an execution by phase; samples a server from outside, which may take root
+	$(PIP) install 'py-spy>=0.4,<0.5'
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m bench.profile
 
 ##@ Versions and releases
 
@@ -114,6 +136,9 @@ lowest:                    ## the server's tests with the lowest versions that p
 
 newest:                    ## the server's tests with the newest versions, on the newest Python here
 	.ci/versions newest
+
+between:                   ## the core's tests with the locked versions, on each Python between the oldest and newest here
+	.ci/versions between
 
 lock:                      ## take newer versions: run all tests with them, then write requirements/
 	.ci/versions lock

@@ -1,8 +1,16 @@
 """Shared by all tests: how deep Hypothesis digs, and what a pytest inside of a test leaves out."""
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+if TYPE_CHECKING:
+    from nats_server import Broker
+    from postgres_server import Cluster
+    from s3_server import Buckets
 
 settings.register_profile(
     "ci",
@@ -26,3 +34,43 @@ settings.register_profile(
 )
 os.environ["PYTEST_ADDOPTS"] = "-p no:schemathesis -p no:anyio"  # a second of each start
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def server() -> "Iterator[Cluster]":
+    """A PostgreSQL server for all tests of this session that leave it running."""
+    from postgres_server import cluster
+
+    yield from cluster()
+
+
+@pytest.fixture(scope="session")
+def database(server: "Cluster") -> str:
+    """The URL of a database with our schema; see `emptied`."""
+    from postgres_server import prepared
+
+    return prepared(server)
+
+
+@pytest.fixture(scope="session")
+def buckets() -> "Iterator[Buckets]":
+    """A server that speaks S3."""
+    from s3_server import serving
+
+    yield from serving()
+
+
+@pytest.fixture
+def bucket(buckets: "Buckets", monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of an empty bucket, which this process may use."""
+    for name, value in buckets.environment.items():
+        monkeypatch.setenv(name, value)
+    return buckets.new()
+
+
+@pytest.fixture(scope="session")
+def nats() -> "Iterator[Broker]":
+    """A NATS server for all tests of this session that leave it running."""
+    from nats_server import broker
+
+    yield from broker()

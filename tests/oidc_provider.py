@@ -1,5 +1,6 @@
 """An OpenID Connect provider on loopback that knows one person, and can be told to misbehave."""
 
+import asyncio
 import hashlib
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable
@@ -42,13 +43,16 @@ class Provider:
     codes: dict[str, dict[str, str]] = field(factory=dict)
     denies: bool = False
     broken: bool = False
+    odd: dict[str, Response] = field(factory=dict)
+    """By path: what is answered instead."""
     asked: list[str] = field(factory=list)
 
     async def discovery(self, request: Request) -> Response:
         self.asked.append("discovery")
         if self.broken:
             return Response("no", 502)
-        return JSONResponse(
+        await asyncio.sleep(0)
+        return self.odd.get(request.url.path) or JSONResponse(
             {
                 "issuer": self.issuer,
                 "authorization_endpoint": f"{self.issuer}/authorize",
@@ -61,7 +65,9 @@ class Provider:
         )
 
     async def keys(self, request: Request) -> Response:
-        return JSONResponse({"keys": [key.as_dict(private=False) for key in self.published]})
+        return self.odd.get(request.url.path) or JSONResponse(
+            {"keys": [key.as_dict(private=False) for key in self.published]}
+        )
 
     async def authorize(self, request: Request) -> Response:
         """Its person is signed in there already, and agrees."""
@@ -77,6 +83,8 @@ class Provider:
 
     async def token(self, request: Request) -> Response:
         self.asked.append("token")
+        if odd := self.odd.get(request.url.path):
+            return odd
         form = dict(parse_qsl((await request.body()).decode()))
         basic = b64decode(request.headers["authorization"].removeprefix("Basic ")).decode()
         known = self.codes.pop(form["code"], None)

@@ -21,9 +21,12 @@ import pytest
 from attrs import define, field
 
 from adapters_store.postgres.store import PostgresStore
+from distribution import missing
 
 PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 USER = "postgres"
+RUNNING = "TEST_POSTGRES"
+"""The folder of a server that many sessions share, each with a database of its own."""
 SETTINGS = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -49,7 +52,7 @@ def binaries() -> Path:
     found = shutil.which("postgres")
     places = [Path(found).parent] if found else PLACES
     if not places:
-        pytest.fail("no PostgreSQL: apt-get install postgresql", pytrace=False)
+        missing("no PostgreSQL: apt-get install postgresql")
     return places[0]
 
 
@@ -130,7 +133,13 @@ class Cluster:
 
 
 def cluster(**settings: str) -> Iterator[Cluster]:
-    """A running server; a folder with a short name, because that of a socket must be short."""
+    """
+    A running server; a folder with a short name, because that of a socket must be short. One with
+    no settings of its own is that of `RUNNING`, if there is one.
+    """
+    if not settings and (running := os.environ.get(RUNNING)):
+        yield Cluster(Path(running))
+        return
     folder = Path(tempfile.mkdtemp(prefix="wfpg"))
     made = Cluster(folder, settings)
     try:
@@ -142,9 +151,13 @@ def cluster(**settings: str) -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def prepared(made: Cluster, name: str = "wfcore") -> str:
-    """The URL of a database with our schema."""
-    made.execute(f"CREATE DATABASE {name}")
+def prepared(made: Cluster, name: str = "") -> str:
+    """The URL of a database with our schema, of this process if it has no *name*."""
+    name = name or f"wfcore_{os.getpid()}"
+    try:
+        made.execute(f"CREATE DATABASE {name}")
+    except asyncpg.DuplicateDatabaseError:
+        return made.url(name)
 
     async def prepare() -> None:
         await (await PostgresStore.open(made.url(name))).close()

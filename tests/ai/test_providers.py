@@ -54,7 +54,7 @@ def test_ours_win() -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "says"),
     [
-        ("WFCORE_AI_X_BASE_URL", "localhost:11434", "must be a URL"),
+        ("WFCORE_AI_X_BASE_URL", "localhost:11434", "WFCORE_AI_X_BASE_URL: must be a URL"),
         ("WFCORE_AI_X_BASE_URL", "file:///etc/passwd", "must be a URL"),
         ("WFCORE_AI_X_BASE_URL", "http://[::1", "must be a URL"),
         ("WFCORE_AI_X_BASE_URL", "http://a:99999", "must be a URL"),

@@ -197,6 +197,19 @@ def test_a_reduced_schema_is_a_schema(schema: dict[str, Any], value: Any) -> Non
             assert set(part["properties"]) == set(part["required"])
 
 
+CHOICE = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+FIELDS = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+
+def test_a_choice_among_schemas_is_reduced_and_one_beside_fields_is_not() -> None:
+    """Fields beside `anyOf` or `$ref` would close what these leave open."""
+    found = reduced({"type": "object", "properties": {"a": CHOICE}, "required": ["a"]})
+    assert found is not None
+    assert found.strict
+    for besides in (CHOICE, {"$ref": "#/$defs/b", "$defs": {"b": FIELDS}}):
+        assert reduced({**FIELDS, **besides}) is None
+
+
 @given(schemas(), st.data())
 def test_what_fits_a_whole_reduced_schema_fits_the_schema(
     schema: dict[str, Any], data: st.DataObject

@@ -8,17 +8,29 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from wheels import brought
+
 ROOT = Path(__file__).parents[2]
 DOCUMENT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, GROUPS = DOCUMENT["project"], DOCUMENT["dependency-groups"]
 EXTRAS = PROJECT["optional-dependencies"]
+EXTRAS_OF = {
+    "server": ("server", "ai"),
+    "mcp": ("mcp",),
+    "node": ("node",),
+    "oidc": ("oidc",),
+    "postgres": ("postgres",),
+    "dev": tuple(EXTRAS),
+}
+"""What each file of `requirements/` is for, as `.ci/versions` makes it."""
+LOCKS = sorted(path.stem for path in (ROOT / "requirements").glob("*.txt"))
 OURS = (
     "wfcore",
     "adapters_http",
@@ -34,10 +46,18 @@ def requirements(*extras: str) -> dict[str, Requirement]:
     return {canonicalize_name(one.name): one for one in map(Requirement, texts)}
 
 
+def group(name: str) -> list[str]:
+    """The requirements of a dependency group, those of included groups as well."""
+    return [
+        text
+        for one in GROUPS[name]
+        for text in ([one] if isinstance(one, str) else group(one["include-group"]))
+    ]
+
+
 def development() -> dict[str, Requirement]:
     """What `make test` installs: every extra and the dependency group `dev`."""
-    texts = [text for name in ("dev", "docs") for text in GROUPS[name] if isinstance(text, str)]
-    named = {canonicalize_name(one.name): one for one in map(Requirement, texts)}
+    named = {canonicalize_name(one.name): one for one in map(Requirement, group("dev"))}
     return requirements(*EXTRAS) | named
 
 
@@ -126,7 +146,7 @@ def locked(name: str) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["server", "node", "dev"])
+@pytest.mark.parametrize("name", LOCKS)
 def test_what_is_installed_is_told_by_its_hash(name: str):
     """Each version has the SHA-256 of its files and nothing else: no host, no path, no address."""
     text = (ROOT / "requirements" / f"{name}.txt").read_text()
@@ -137,10 +157,29 @@ def test_what_is_installed_is_told_by_its_hash(name: str):
 
 
 def test_a_server_runs_what_the_tests_ran():
-    """Each library of `make up` has the version that `make test` has, Node, too."""
+    """Each library of `make up` has the version that `make test` has; so have the other extras."""
     tested = locked("dev")
-    for used in (locked("server"), locked("node")):
+    for used in (locked(name) for name in EXTRAS_OF):
         assert {name: tested[name] for name in used} == used
+
+
+@pytest.mark.parametrize("name", EXTRAS_OF)
+def test_a_lock_has_all_that_its_extras_need(name: str):
+    """What `pyproject.toml` asks for is locked, and so is what that asks for, in its bounds."""
+    texts = [*PROJECT["dependencies"], *(one for e in EXTRAS_OF[name] for one in EXTRAS[e])]
+    asked = texts if name != "dev" else [*texts, *group("dev")]
+    needs = [*asked, *(one for it in brought(asked) for one in distribution(it).requires or ())]
+    versions = locked(name)
+    for one in map(Requirement, needs):
+        if one.marker is None or one.marker.evaluate({"extra": ""}):
+            assert all(map(one.specifier.contains, versions[canonicalize_name(one.name)])), one
+
+
+def test_the_generators_are_locked_within_their_bounds():
+    """What `make clients` generates with is a version that the group `clients` allows."""
+    versions = locked("clients")
+    for one in map(Requirement, group("clients")):
+        assert all(map(one.specifier.contains, versions[canonicalize_name(one.name)])), one
 
 
 def test_a_server_is_installed_without_node():

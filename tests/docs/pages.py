@@ -66,12 +66,16 @@ def blocks(page: Path) -> Iterator[Block]:
 class Reader:
     """
     Somebody who does what a page says, in *folder*. *examples*: they have the folder of that name
-    from the sources; without, the package and the page are all they have.
+    from the sources; without, the package and the page are all they have. *binaries*: the folder
+    of `python` and `wfcore`.
     """
 
-    def __init__(self, folder: Path, *, examples: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, examples: bool = True, binaries: Path = Path(sys.executable).parent
+    ) -> None:
         self.folder = folder
         self.examples = examples
+        self.binaries = binaries
         if examples:
             (folder / "examples").symlink_to(EXAMPLES)
         self.port = _free_port()
@@ -93,7 +97,7 @@ class Reader:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
             elif block.note == BESIDE:
-                self._start(text, where)
+                self.start(text, where)
             elif block.language == "bash":
                 self._type(f"! {{\n{text}}}" if block.note == FAILS else text, where)
             elif block.language == "python":
@@ -145,7 +149,8 @@ class Reader:
             text=True,
         )
 
-    def _start(self, text: str, where: str) -> None:
+    def start(self, text: str, where: str) -> None:
+        """Run the command *text* until this reader ends; returns when it says that it is ready."""
         process = self._opened(["bash", "-c", f"exec 2>&1; exec {text}"])
         self._beside.append(process)
         assert process.stdout is not None
@@ -164,7 +169,7 @@ class Reader:
 
     def _environment(self) -> dict[str, str]:
         own = {name: text for name, text in os.environ.items() if not name.startswith("WFCORE_")}
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        path = f"{self.binaries}{os.pathsep}{os.environ['PATH']}"
         path_of_modules = {"PYTHONPATH": str(EXAMPLES)} if self.examples else {}
         return {**own, "PATH": path, **path_of_modules, "PYTHONDONTWRITEBYTECODE": "1"}
 
