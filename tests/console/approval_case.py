@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from console.conftest import Site
 from http_world import code
@@ -92,7 +92,7 @@ def both(**more: Any) -> dict[str, Any]:
 
 def show(case: Case, page: Page) -> None:
     page.goto(case.url)
-    page.locator(".bar:not(#as-shown)").wait_for()
+    expect(bar(page)).to_be_visible()
 
 
 def cell(page: Page, row: str, column: str) -> Any:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from console.approval_case import Case
 
 T = TypeVar("T")
-expect.set_options(timeout=20_000)
+PATIENCE = 60_000
+"""So many ms may whatever is waited for take: what comes at all comes much sooner."""
+expect.set_options(timeout=PATIENCE)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(__file__).parent / "node_modules/axe-core/axe.min.js"
 QUIET = (
@@ -109,7 +111,7 @@ def watched(context: BrowserContext, site: Site) -> Any:
         )
 
     context.on("page", watch)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE)
     context.complaints = complaints  # type: ignore[attr-defined]
     return context
 
@@ -136,6 +138,11 @@ def enter(site: Site, page: Page, account_id: str | None = None) -> None:
     page.goto(site.link(account_id))
     page.get_by_role("button", name="Continue as").click()
     page.wait_for_url("**/inbox")
+
+
+def painted(page: Page) -> None:
+    """Let the browser draw what has changed: it keeps the place of what is read as it draws."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 @pytest.fixture

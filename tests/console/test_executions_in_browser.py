@@ -5,11 +5,12 @@ from collections.abc import Callable
 
 from playwright.sync_api import Browser, Page, expect
 
-from console.conftest import Site, enter
+from console.conftest import Site, enter, painted
 from console.execution_case import FAILED, Runs, in_every_state
 from http_world import code
 from wfcore.model.workflow import LoopStep
 from wfcore.ports.runtime import StepEnd
+from wfcore.usecases.executions.executions import read_execution
 
 
 def test_every_state_has_an_accessible_page(
@@ -20,7 +21,7 @@ def test_every_state_has_an_accessible_page(
     for state, id in states.items():
         signed_in.goto(f"{site.url}/executions/{id}")
         word = "fraud_model failed" if state == "failed" else state
-        assert word in signed_in.title().lower()
+        expect(signed_in).to_have_title(re.compile(word, re.IGNORECASE))
         if state in ("failed", "waiting", "running"):
             accessible(signed_in)
     signed_in.goto(f"{site.url}/executions")
@@ -96,6 +97,9 @@ def test_what_the_reader_touches_stays(site: Site, signed_in: Page):
     runs.finish(id, first)
     runs.play(id, stay=("last",))
     expect(signed_in.get_by_text("50 rounds")).to_be_visible()
+    newest = site.do(read_execution(site.world.services, None, id)).events
+    expect(signed_in.locator(".history li").last).to_have_attribute("value", str(newest))
+    painted(signed_in)
     assert signed_in.evaluate("window.kept === document.activeElement && kept.isConnected")
     assert details.evaluate("one => one.open")
     assert abs(signed_in.evaluate(top) - place) <= 1
@@ -165,15 +169,17 @@ def test_executions_without_scripts(browser: Browser, site: Site):
     page.goto(f"{site.url}/executions")
     page.get_by_label("Workflow").select_option("Payout run")
     page.get_by_role("button", name="Show", exact=True).click()
-    assert "workflow=" in page.url
+    expect(page).to_have_url(re.compile("workflow="))
     page.get_by_role("link", name="Payout run").click()
-    assert "Without scripts this page does not update" in page.locator("#says").inner_text()
+    expect(page.locator("#says")).to_contain_text(
+        "Without scripts this page does not update", use_inner_text=True
+    )
     page.get_by_role("link", name="fraud_rules bash").click()
-    assert page.get_by_role("heading", name="fraud_rules").is_visible()
+    expect(page.get_by_role("heading", name="fraud_rules")).to_be_visible()
     page.goto(runs.url(id))
     page.get_by_role("link", name="Cancel…").click()
     page.get_by_role("button", name="Cancel 1 execution").click()
-    assert page.get_by_role("heading", name="Cancelled").is_visible()
+    expect(page.get_by_role("heading", name="Cancelled")).to_be_visible()
     context.close()
 
 

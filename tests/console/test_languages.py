@@ -115,6 +115,7 @@ def test_an_approval_in_german(browser: Browser, site: Site):
     page = context.new_page()
     page.goto(site.link())
     page.get_by_role("button", name="Weiter als").click()
+    page.wait_for_url("**/inbox")
     show(case, page)
     cell(page, "P-1001", "Amount").fill("1200,5")
     expect(bar(page)).to_contain_text("3 von 3 Zeilen · 1 geändert")

@@ -1,5 +1,6 @@
 """Pages of workflows and of operating in a real browser: seen by everybody, started by hand."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def test_the_audit_page_tells_what_is_new(site: Site, signed_in: Page):
     services, ann = site.world.services, site.world.ann
     eve = site.do(site.world.account("eve"))
     signed_in.goto(f"{site.url}/operate/audit?event=key")
-    before = signed_in.locator(".runs tbody tr").count()
+    before = signed_in.locator(".runs tbody tr").count()  # the page is loaded, and stays
     site.do(keys.create_key(services, eve.id, "hers", [Scope.WORKFLOW_READ]))
     site.do(keys.create_key(services, ann.id, "mine", [Scope.WORKFLOW_READ]))
     show = signed_in.get_by_role("link", name="1 new, show")
@@ -74,11 +75,12 @@ def test_a_secret_is_nowhere_but_on_its_page(site: Site, signed_in: Page):
     signed_in.get_by_label("Name").fill("CI")
     signed_in.get_by_label("WORKFLOW_READ").check()
     signed_in.get_by_role("button", name="Create key").click()
-    secret = signed_in.locator("#secret").inner_text()
+    secret = signed_in.locator("#secret").inner_text()  # waits for the page that has it
     kept = "JSON.stringify([localStorage, sessionStorage, history.state, location.href])"
     assert secret not in signed_in.evaluate(kept)
     signed_in.get_by_role("button", name="Done").click()
-    assert signed_in.locator("#secret").is_visible()
+    expect(signed_in.get_by_label("I have it")).to_be_focused()
+    expect(signed_in.locator("#secret")).to_be_visible()
     signed_in.get_by_label("I have it").check()
     signed_in.get_by_role("button", name="Done").click()
     signed_in.wait_for_url("**/operate/keys/*")
@@ -99,10 +101,10 @@ def test_a_workflow_is_started_by_keyboard(site: Site, signed_in: Page):
     signed_in.get_by_role("link", name="Start…").click()
     signed_in.get_by_label("month").fill("2026-12")
     signed_in.get_by_role("button", name="Start", exact=True).dblclick()
-    signed_in.wait_for_url("**/executions/**")
+    expect(signed_in).to_have_url(re.compile("/executions/"))  # the second click ends the first
     found = site.do(site.world.get("/api/v1/executions")).json()
     assert found["total"] == 1
-    assert found["items"][0]["executionId"] in signed_in.url
+    expect(signed_in).to_have_url(re.compile(found["items"][0]["executionId"]))
 
 
 def test_the_editor_is_for_everybody(

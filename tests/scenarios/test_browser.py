@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 from distribution import missing
 from scenarios.flows import REFUNDS
@@ -13,14 +14,14 @@ from scenarios.site import CallbackLoop
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 MISSING = "needs Debian's chromium: apt-get install chromium"
 HOSTILE = "<img src=x onerror=document.title='owned'>"
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         missing(MISSING)
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield found
@@ -57,13 +58,13 @@ def test_approve(ann: CallbackLoop, page: Any) -> None:
     """The first open shows the rows and decides nothing; the button approves. LK-1, LK-2."""
     execution_id, approval_id = ann.paused(ann.workflow(REFUNDS), customer="Ann")
     page.goto(_link(ann, approval_id, "approve"))
-    assert page.get_by_role("heading", name="Refunds of Ann").is_visible()
-    assert page.locator("tbody tr").count() == 3
+    expect(page.get_by_role("heading", name="Refunds of Ann")).to_be_visible()
+    expect(page.locator("tbody tr")).to_have_count(3)
     assert _status(ann, approval_id) == "PENDING"
     page.get_by_label("Comment").fill("looks right")
     page.get_by_role("button", name="Approve").click()
-    assert "Approved" in page.get_by_role("heading").inner_text()
-    assert "looks right" in page.locator("main").inner_text()
+    expect(page.get_by_role("heading")).to_contain_text("Approved")
+    expect(page.locator("main")).to_contain_text("looks right")
     assert ann.result(execution_id)["status"] == "COMPLETED"
     assert all(url.startswith(ann.site.server.url) for url in page.asked)
 
@@ -73,21 +74,22 @@ def test_reject(ann: CallbackLoop, page: Any) -> None:
     execution_id, approval_id = ann.paused(ann.workflow(REFUNDS))
     page.goto(_link(ann, approval_id, "reject"))
     page.get_by_role("button", name="Reject").click()
+    expect(page.get_by_role("heading")).to_contain_text("Rejected")
     assert _status(ann, approval_id) == "REJECTED"
     assert ann.view(execution_id)["status"] == "CANCELLED"
     page.goto(_link(ann, approval_id, "approve"))
-    assert "Rejected" in page.get_by_role("heading").inner_text()
-    assert page.get_by_role("button").count() == 0
+    expect(page.get_by_role("heading")).to_contain_text("Rejected")
+    expect(page.get_by_role("button")).to_have_count(0)
 
 
 def test_hostile_text(ann: CallbackLoop, page: Any) -> None:
     """What an execution says is shown as text and never runs."""
     _, approval_id = ann.paused(ann.workflow(REFUNDS), customer=HOSTILE)
     page.goto(_link(ann, approval_id, "approve", comment="%3Cscript%3Ealert(1)%3C%2Fscript%3E"))
-    assert page.get_by_role("heading", level=1).inner_text() == f"Refunds of {HOSTILE}"
-    assert page.get_by_label("Comment").input_value() == "<script>alert(1)</script>"
-    assert page.locator("img, script").count() == 0
-    assert page.title() != "owned"
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Refunds of {HOSTILE}")
+    expect(page.get_by_label("Comment")).to_have_value("<script>alert(1)</script>")
+    expect(page.locator("img, script")).to_have_count(0)
+    expect(page).not_to_have_title("owned")
 
 
 def test_styled(ann: CallbackLoop, page: Any) -> None:
