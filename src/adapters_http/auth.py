@@ -124,7 +124,10 @@ async def _by_webhook(request: Request, route: Route, receive: Receive) -> None:
 
 
 async def _by_agent(request: Request, route: Route, receive: Receive) -> None:
-    """As by key, but in a header, and no key that could decide what its agent asks. MC-4."""
+    """
+    As by key, but in a header, and no key that could decide what its agent asks. MC-4. The body is
+    read as strictly as any other, before the SDK reads it in its own way.
+    """
     assert route.scope is not None
     allowed = request.context.config.cors_origins
     if "*" not in allowed and not set(request.header_values(b"origin")) & set(allowed):
@@ -133,6 +136,8 @@ async def _by_agent(request: Request, route: Route, receive: Receive) -> None:
     admitted = await authenticate.admit(request.services, keys, route.scope, request.origin)
     request.who, request.quota = admitted.who, admitted.quota
     require_asker(request.who)
+    await _read(request, route, receive)
+    request.json = await request.services.offload(partial(parse_object, request.raw))
 
 
 async def _by_session(request: Request, route: Route, receive: Receive) -> None:

@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from adapters_http.agents import tools
 from adapters_http.agents.tools import LONGEST_WAIT_S, TOOLS, WAIT_S
 from adapters_http.dispatch import report
-from adapters_http.errors import refusal
+from adapters_http.errors import Refusal, defect, refusal
 from adapters_http.request import Request, check_idempotency_key, require_serving
 from adapters_http.route import Auth, Route
 from wfcore import __version__
@@ -40,6 +40,8 @@ from wfcore.usecases.executions.starting import Idempotency
 from wfcore.usecases.workflows import browsing
 from wfcore.usecases.workflows.workflows import Defined, read_workflow
 from wfcore.wire.common import WORKFLOWS, shown_of
+from wfcore.wire.converter import structured
+from wfcore.wire.requests import GateBody
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -87,23 +89,37 @@ class _Answer(Response):
                 message = {**message, "headers": [*message["headers"], *more]}
             await send(message)
 
+        unread = [self._request.raw]
+
+        async def again() -> Message:
+            if not unread:
+                return await receive()
+            return {"type": "http.request", "body": unread.pop(), "more_body": False}
+
         server = server_for(self._request)
         manager = StreamableHTTPSessionManager(
             server, stateless=True, max_request_body_size=TRIGGER_BODY
         )
         async with manager.run():
-            await manager.handle_request(scope, receive, with_headers)
+            await manager.handle_request(scope, again, with_headers)
 
 
 def server_for(request: Request) -> "Server[Any]":
     """The SDK's server for the one message of *request*."""
     from mcp.server.lowlevel import Server
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
     async def list_tools(ctx: "Context", params: "PaginatedRequestParams | None") -> Any:
-        return await _listed(request, params.cursor if params else None)
+        try:
+            return await _listed(request, params.cursor if params else None)
+        except Exception as error:
+            refused = _refused(request, error)
+            code = INVALID_PARAMS if refused.status < 500 else INTERNAL_ERROR
+            raise MCPError(code, refused.says) from None
 
     async def call_tool(ctx: "Context", params: "CallToolRequestParams") -> Any:
-        return await _called(request, ctx, params)
+        return await _called(request, ctx, params.name)
 
     return Server(
         "wfcore",
@@ -157,19 +173,25 @@ def _tool(one: Defined) -> "Tool":
     )
 
 
-async def _called(
-    request: Request, ctx: "Context", params: "CallToolRequestParams"
-) -> "CallToolResult":
-    """What came of a call. A refusal is a result that the model can read. MC-3."""
-    given = params.arguments or {}
+async def _called(request: Request, ctx: "Context", name: str) -> "CallToolResult":
+    """
+    What came of a call. A refusal is a result that the model can read. MC-3. Its arguments are as
+    our own reader understands them: to that of the SDK, `NaN` is a number.
+    """
+    params: Any = request.json["params"]
     try:
-        found = await _performed(request, ctx, params.name, given)
+        found = await _performed(request, ctx, name, params.get("arguments") or {})
         return _result(found, found["state"] == "failed")
     except Exception as error:
-        refused = refusal(error, {})
-        if refused is None:
-            report(request, None, error)
-        return _result({"error": refused.says if refused else "Internal error"}, True)
+        return _result({"error": _refused(request, error).says}, True)
+
+
+def _refused(request: Request, error: Exception) -> Refusal:
+    """What the agent is told about *error*; of a defect only the log is told more."""
+    refused = refusal(error, {})
+    if refused is None:
+        report(request, None, error)
+    return refused or defect()
 
 
 def _result(found: JsonObject, failed: bool) -> "CallToolResult":
@@ -240,6 +262,7 @@ def _is_named(name: str) -> Callable[[Any], bool]:
 
 async def _ask(request: Request, ctx: "Context", given: JsonObject) -> JsonObject:
     require_serving(request)
+    structured(GateBody, given)
     started = await gates.open_gate(
         request.services,
         request.who,
