@@ -13,6 +13,7 @@ that it held: those executions are found by workers who look. Decisions 222 and 
 import asyncio
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -51,8 +52,11 @@ SOON_MS = 20
 """What is due so soon is told as due."""
 IN_FLIGHT = 1_000
 DOWN = "no dispatch: what is due is found by looking"
+LOST = "the connection was lost"
 BACKOFF = Backoff(first=0.25, longest=5.0)
 """In seconds, after a connection that was lost."""
+STEADY_S = 10.0
+"""How long a connection is of use, for the next loss to count as the first."""
 _NAME_IN_USE = 10058
 TROUBLE = (nats.errors.Error, OSError, TimeoutError, UnicodeError)
 """What a connection ends with, and a host name that is none."""
@@ -141,6 +145,7 @@ class NatsDispatch:
     up: bool = False
     _client: Client | None = None
     _lost: asyncio.Event = field(factory=asyncio.Event)
+    _why: str = LOST
     _pools: dict[str, _Requested] = field(factory=dict)
     _come: asyncio.Queue[NatsDelivery] = field(factory=asyncio.Queue)
 
@@ -153,17 +158,18 @@ class NatsDispatch:
         """Connect, and connect again."""
         lost = 0
         while True:
+            began = math.inf
             try:
                 await self._connect()
-                self.up, lost = True, 0
+                self.up, began = True, time.monotonic()
                 changed()
                 log.info("a dispatch delivers what is due")
                 await self._lost.wait()
+                raise ConnectionError(self._why)
             except TROUBLE as error:
-                if not lost:
+                lost = 0 if time.monotonic() - began > STEADY_S else lost
+                if self.up or not lost:
                     log.warning(DOWN, extra={"error": type(error).__name__, "detail": str(error)})
-            else:
-                log.warning(DOWN, extra={"error": "ConnectionLost"})
             finally:
                 was_up, self.up = self.up, False
                 await self._disconnect()
@@ -172,8 +178,14 @@ class NatsDispatch:
             lost += 1
             await asyncio.sleep(BACKOFF.wait(lost))
 
+    def _give_up(self, why: object) -> None:
+        """This connection is of no use."""
+        self._why = f"{type(why).__name__}: {why}"
+        self._lost.set()
+
     async def _connect(self) -> None:
         self._lost, self._come = asyncio.Event(), asyncio.Queue()
+        self._why = LOST
         self._pools.clear()
         self._client = client = await connected(self.place, self._lost)
         await _make_stream(client, self.place)
@@ -194,7 +206,7 @@ class NatsDispatch:
             told = map(self._publish, waiting[first : first + TOLD_AT_ONCE])
             failed = [one for one in await asyncio.gather(*told, return_exceptions=True) if one]
             if failed:
-                self._lost.set()
+                self._give_up(failed[0])
                 return False
         return True
 
@@ -222,8 +234,8 @@ class NatsDispatch:
                     found.append(await self._come.get())
             except TimeoutError:
                 return found
-            except TROUBLE:
-                self._lost.set()
+            except TROUBLE as error:
+                self._give_up(error)
         while not self._come.empty():
             found.append(self._come.get_nowait())
         return found
@@ -265,13 +277,15 @@ class NatsDispatch:
         if status is None:
             pool.asked = max(pool.asked - 1, 0)
             tries = message.metadata.num_delivered
-            one = NatsDelivery(self, message.data.decode(), tries, message.reply)
+            # what others published here may be any bytes: to the store it is an id that nobody has
+            id = message.data.decode(errors="replace").replace("\0", "\ufffd")
+            one = NatsDelivery(self, id, tries, message.reply)
             self._come.put_nowait(one)
         elif status in ("404", "408"):
             left = (message.headers or {}).get("Nats-Pending-Messages", "")
             pool.asked = max(pool.asked - int(left), 0) if left.isdigit() else 0
         elif status != "100":  # the queue is gone, or does not work as it should: begin anew
-            self._lost.set()
+            self._give_up(Unsuitable(f"the queue answers {status[:40]}"))
 
     async def answer(self, reply: str, text: bytes) -> None:
         """Say something about a delivery; without a connection it is delivered again."""
