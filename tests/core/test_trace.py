@@ -45,10 +45,25 @@ def test_what_is_malformed_is_ignored(text: str | None) -> None:
     assert trace_from(text, "a=1") is None
 
 
-def test_a_malformed_state_is_dropped_alone() -> None:
-    """One that is too long, or has what no header has."""
-    for state in ("x" * 513, "a=\x00", "", None):
-        assert trace_from(f"00-{ID}-{SPAN}-01", state) == Trace(ID, SPAN, True)
+@pytest.mark.parametrize(
+    "state",
+    [
+        *("a=" + "x" * 511, "a=\x00", "a=ü", "", " , ", None),
+        *("garbage", "a=1,garbage", "=1", "a=", "A=1", "a b=1", "a=1=2", "a=1,b=2, a=3"),
+        *("@a=1", "a@=1", "a@b@c=1", "a@" + "b" * 15 + "=1", "a" * 257 + "=1"),
+        ",".join(f"k{at}=1" for at in range(33)),
+    ],
+)
+def test_a_malformed_state_is_dropped_alone(state: str | None) -> None:
+    """One that is too long, or whose members are no pairs, too many, or of one name."""
+    assert trace_from(f"00-{ID}-{SPAN}-01", state) == Trace(ID, SPAN, True)
+
+
+@pytest.mark.parametrize("state", ["rojo=00f067,congo=t61 x", "7t@ven-dor=1", "a*/_-=:;~ !"])
+def test_a_state_is_kept(state: str) -> None:
+    """As W3C describes it, without the blanks around its members."""
+    spaced = state.replace(",", "\t, ,")
+    assert trace_from(f"00-{ID}-{SPAN}-01", spaced) == Trace(ID, SPAN, True, state)
 
 
 def test_what_is_recorded_becomes_the_parent_and_what_is_not_is_passed_on() -> None:

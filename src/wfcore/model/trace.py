@@ -13,7 +13,12 @@ from attrs import evolve, frozen
 _PARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
 _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 _VERSION = "00"
-_STATE = re.compile(r"[\x20-\x7e\t]{1,512}", re.ASCII)
+_LONGEST_STATE, _MOST_MEMBERS = 512, 32
+_MEMBER = re.compile(
+    r"([a-z][_0-9a-z*/-]{0,255}|[a-z0-9][_0-9a-z*/-]{0,240}@[a-z][_0-9a-z*/-]{0,13})"
+    r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]",
+    re.ASCII,
+)
 _SAMPLED = 1
 
 
@@ -61,8 +66,16 @@ def trace_from(traceparent: str | None, tracestate: str | None = None) -> Trace 
     version, id, parent, flags, more = read.groups()
     if version == "ff" or (version == _VERSION and more) or id == _NO_TRACE or parent == _NO_SPAN:
         return None
-    state = tracestate if tracestate and _STATE.fullmatch(tracestate) else ""
-    return Trace(id, parent, bool(int(flags, 16) & _SAMPLED), state)
+    return Trace(id, parent, bool(int(flags, 16) & _SAMPLED), _state_in(tracestate or ""))
+
+
+def _state_in(sent: str) -> str:
+    """The members of a `tracestate`; empty unless it is short and each is well-formed, and once."""
+    if len(sent) > _LONGEST_STATE:
+        return ""
+    members = [one for part in sent.split(",") if (one := part.strip(" \t"))]
+    keys = {read[1] for one in members if (read := _MEMBER.fullmatch(one))}
+    return ",".join(members) if len(keys) == len(members) <= _MOST_MEMBERS else ""
 
 
 def trace_id_for(cause: str) -> str:
