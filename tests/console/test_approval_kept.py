@@ -139,7 +139,7 @@ def test_a_busy_server_loses_nothing(case: Case, open_page: Page, status: int):
 
 
 def test_what_the_server_refuses_leads_to_its_cell(case: Case, open_page: Page):
-    """A 400 that names a field puts the focus there, and the sentence above. B7."""
+    """A 400 that names a cell puts the focus there; the message is tied to it, and above. B7."""
 
     def refuse(route: Any) -> None:
         error = "editedItems.payouts[3].amount: is suspicious"
@@ -151,6 +151,11 @@ def test_what_the_server_refuses_leads_to_its_cell(case: Case, open_page: Page):
     expect(
         open_page.get_by_text("Nothing was decided. P-1003: amount is suspicious")
     ).to_be_visible()
+    field = cell(open_page, "P-1003", "Amount")
+    expect(field).to_be_focused()
+    expect(field).to_have_accessible_description(re.compile("is suspicious$"))
+    field.fill("8")
+    expect(field).not_to_have_accessible_description(re.compile("suspicious"))
 
 
 def test_my_yes_waits_for_others(site: Site, signed_in: Page):

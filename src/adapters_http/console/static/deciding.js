@@ -116,8 +116,8 @@ async function decide(dialog, go, path, body) {
     localStorage.removeItem(DRAFT);
     location.reload();
   } else if (status === 409) await merge(said.error);
-  else if (status === 400) pointAt(said.error);
-  else refused(status, said, retry);
+  else if (status === 400 && pointAt(said.error)) return;
+  else if (status !== 400) refused(status, said, retry);
   readNotice();
 }
 
@@ -128,20 +128,29 @@ export function refused(status, said, retry) {
   else say(_("Nothing was decided: {error}", { error: said.error ?? status }), true);
 }
 
-/** `editedItems.g[3].amount: is required` leads to the cell that it is about. */
+/** `editedItems.g[3].amount: is required` leads to the cell that it is about, and stands there; false: it is about none. */
 function pointAt(error = "") {
   const asked = /^answers\.([^:]*): (.*)$/s.exec(error);
   const field = asked && desk.review.fields.find((one) => one.key === asked[1]);
   if (field) {
     say(_("Nothing was decided. {row}: {error}", { row: field.title, error: asked[2] }), true);
-    return fieldOf(field).focus();
+    fieldOf(field).setAttribute("aria-describedby", "banner");
+    fieldOf(field).focus();
+    return true;
   }
   const found = /^editedItems\.(.+)\[(\d+)\](?:\.([^:]*))?: (.*)$/s.exec(error);
   const group = found && desk.review.groups.find(({ name }) => name === found[1]);
   const row = group && includedOf(group)[Number(found[2])];
-  if (!row) return say(_("Nothing was decided: {error}", { error }), true);
+  if (!row) {
+    say(_("Nothing was decided: {error}", { error }), true);
+    return false;
+  }
   say(_("Nothing was decided. {row}: {error}", { row: nameOf(row), error: `${found[3] ?? ""} ${found[4]}` }), true);
-  focusCell(row, row.group.columns.find((column) => column.key === found[3] && row.open(column)));
+  const column = row.group.columns.find((one) => one.key === found[3] && row.open(one));
+  focusCell(row, column);
+  const note = desk.views.find((one) => one.group === group).drawn.get(row).notes.get(column);
+  note?.replaceChildren(make("small", { className: "wrong" }, found[4]));
+  return true;
 }
 
 /** Somebody was there before: take the new rows, and carry over what was typed. */
