@@ -228,13 +228,14 @@ def test_artifacts_are_links_in_a_sandbox(site: Site):
 
 
 def test_rounds_are_a_grid_with_the_failed_first(site: Site):
-    """Each round is a link in one picture; one that failed stands first. 5.5."""
+    """Each round is a link in one picture; one that failed stands first, with its sign. 5.5."""
     loop = LoopStep("each", list(range(40)), "item", (code("one"),), max_parallel=9)
     runs = Runs(site, loop)
     id = runs.play(runs.start(), {"each.3.one": StepEnd(None, error="no")})
     reader = Reader(site)
     page = reader.get(f"/executions/{id}/steps/one").text
     assert re.findall(r"/steps/one/(\d+)", page)[0] == "3"
+    assert re.findall(r"<text[^>]*>([^<]*)</text></a>", page.partition("rounds")[2])[0] == "✕"
     assert reader.get(f"/executions/{id}/steps/one/3").status_code == 200
     assert reader.get(f"/executions/{id}/steps/each.3.one").status_code == 200
     for wrong in (

@@ -1,10 +1,13 @@
-"""B3, what axe does not see: fingers meet what they mean, and a page may be twice as large."""
+"""
+B3, what axe does not see: fingers meet what they mean, a page may be twice as large or 320 px wide,
+whatever acts can be reached by keyboard, and is seen there in the colours of the system, too.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize
+from playwright.sync_api import Browser, Page, Request, ViewportSize
 
 from adapters_http.app import HttpConfig
 from console.approval_case import Case, bar, both, cell, rows, show
@@ -16,6 +19,8 @@ from wfcore.rules.auth.signature import personal_path
 from wfcore.usecases.accounts import accounts
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
+NARROW: tuple[ViewportSize, ...] = ({"width": 640, "height": 450}, {"width": 320, "height": 640})
+"""1,280 px at 200 %, and the narrowest that WCAG asks for."""
 ANN = "ann@example.org"
 TARGETS = "a[href], button, select, summary, textarea, input:not([type=hidden])"
 SMALL = """(targets) => [...document.querySelectorAll(targets)].filter((one) => {
@@ -40,6 +45,33 @@ SMALL = """(targets) => [...document.querySelectorAll(targets)].filter((one) => 
 What is smaller than 44 px (24 px wide), but links in a text, and boxes to tick that have 24 px and
 nothing else within 22 px of their middle; bars at the bottom lie above what scrolls, and a
 sheet above everything.
+"""
+
+UNSEEN = """(targets) => {
+    const shown = (one) => one.checkVisibility() && one.getClientRects().length;
+    const inside = (selector) => [...document.querySelectorAll(selector)].filter(shown);
+    const faults = inside(targets + ", svg a").filter((one) => !one.disabled).flatMap((one) => {
+        one.focus();
+        if (document.activeElement !== one || one.tabIndex !== 0) return [["out of reach", one]];
+        const parts = [getComputedStyle(one), getComputedStyle(one, "::after")];
+        const outlined = (part) => part.outlineStyle !== "none" && part.outlineWidth !== "0px";
+        const box = one.closest(".flow a")?.querySelector("rect");
+        const drawn = box && getComputedStyle(box).strokeWidth === "4px";
+        return drawn || parts.some(outlined) ? [] : [["focus not seen", one]];
+    });
+    const acts = (one) => getComputedStyle(one).cursor === "pointer";
+    const mouse = inside("main *").filter((one) => !one.closest(targets + ", svg a, label"));
+    faults.push(...mouse.filter(acts).map((one) => ["only for a mouse", one]));
+    const words = [...inside(".status, .state"), ...inside(".box:not(.none) .mark")];
+    const mute = words.filter((one) => !one.textContent.trim());
+    const rounds = inside(".rounds a").filter((one) => !one.querySelector("text, .completed"));
+    faults.push(...[...mute, ...rounds].map((one) => ["told by colour alone", one]));
+    faults.push(...document.getAnimations().map((one) => ["moves", one.effect.target]));
+    return faults.map(([what, one]) => what + ": " + one.outerHTML.slice(0, 160));
+}"""
+"""
+What acts and is not reached by Tab, or without a mark of the focus where the system chooses the
+colours; a status without a word or sign; what moves though the reader wants no motion.
 """
 
 
@@ -69,7 +101,7 @@ def addresses(site: Site) -> list[str]:
         *(flow, f"{flow}/start", f"{edited}/versions/1", f"{edited}/edit"),
         *(f"/executions/{id}" for id in ids.values()),
         *(f"/executions/redrive?id={bad}", f"/executions/{bad}/compare/{good}"),
-        f"/executions/{bad}/steps/fraud_model",
+        *(f"/executions/{bad}/steps/fraud_model", f"/executions/{ids['running']}/steps/bank_limit"),
         *(f"/operate/{name.format(**known)}" for name in OPERATED),
     ]
 
@@ -77,7 +109,7 @@ def addresses(site: Site) -> list[str]:
 def test_fingers_meet_what_they_mean_and_pages_may_be_twice_as_large(
     browser: Browser, written: Site
 ):
-    """B3: 44 px for fingers on every page; at 200 % nothing is read by scrolling sideways."""
+    """B3: 44 px for fingers on every page; nothing scrolls sideways; a keyboard reaches all."""
     phone = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
     context = watched(phone, written)
     page = context.new_page()
@@ -123,13 +155,31 @@ def test_fingers_meet_what_they_decide_with(browser: Browser, site: Site):
 
 
 def looked_at(page: Page, site: Site, path: str) -> list[str]:
-    """What is wrong with one page, at its first sight."""
+    """What is wrong with one page, at its first sight; it takes one document. B1, B3."""
     page.set_viewport_size(PHONE)
+    documents = list[str]()
+
+    def note(request: Request) -> None:
+        if request.resource_type == "document":
+            documents.append(request.url)
+
+    page.on("request", note)
     page.goto(site.url + path)
-    found = too_small(page)
-    page.set_viewport_size({"width": 640, "height": 450})
-    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    return found + ([f"{path} scrolls sideways at 200 %"] if wide > 0 else [])
+    found = [*too_small(page), *(f"{path}: another document {one}" for one in documents[1:])]
+    page.remove_listener("request", note)
+    for size in NARROW:
+        page.set_viewport_size(size)
+        if page.evaluate("document.documentElement.scrollWidth - innerWidth") > 0:
+            found.append(f"{path} scrolls sideways at {size['width']} px")
+    return found + unseen(page)
+
+
+def unseen(page: Page) -> list[str]:
+    page.emulate_media(forced_colors="active", reduced_motion="reduce")
+    page.keyboard.press("Tab")  # from now on, the focus is that of a keyboard
+    found = [f"{page.url}: {one}" for one in page.evaluate(UNSEEN, TARGETS)]
+    page.emulate_media(forced_colors="none", reduced_motion="no-preference")
+    return found
 
 
 def too_small(page: Page) -> list[str]:
