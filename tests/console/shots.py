@@ -47,6 +47,7 @@ def link(site: Site, page: Page) -> None:
 
 
 def error(site: Site, page: Page) -> None:
+    enter(site, page)
     page.goto(f"{site.url}/approvals/nothing")
 
 
