@@ -1,6 +1,5 @@
 """The way into the console and out of it, and what pages say when something is in the way."""
 
-import asyncio
 import gzip
 import re
 import subprocess
@@ -13,7 +12,6 @@ import pytest
 
 import adapters_http.console
 from adapters_http.app import HttpConfig
-from adapters_http.console import executions
 from adapters_http.console.rendering import own_path
 from adapters_http.console.routes import PAGES
 from adapters_http.console.static_files import files
@@ -187,33 +185,6 @@ async def test_pages_that_are_not_there(world: World):
     assert (await world.http.get("/nothing")).json() == {"error": "Not found"}
     await world.http.post("/sign-in", data=FORM, headers=_ours(world))
     assert (await world.http.get("/approvals/appr_nobody", headers=HTML)).status_code == 404
-
-
-@pytest.mark.parametrize(
-    ("path", "grew"), [("/live", "executions"), ("/operate/audit/live", "audit")]
-)
-async def test_a_list_is_told_that_it_grew(
-    world: World, monkeypatch: pytest.MonkeyPatch, path: str, grew: str
-):
-    """The stream of the lists, and that of the log, name what grew as soon as it does. AL-1."""
-    monkeypatch.setattr(executions, "LOOK_MS", 1)
-    headers, workflow = await world.sign_in(), await world.workflow()
-    opened = asyncio.Event()
-
-    async def told() -> str | None:
-        async with world.http.stream("GET", path, headers=headers) as answer:
-            async for line in answer.aiter_lines():
-                opened.set()
-                if line.startswith("event: "):
-                    return line
-        return None
-
-    async with asyncio.timeout(60):
-        waiting = asyncio.create_task(told())
-        await opened.wait()
-        while not waiting.done():
-            await (world.start(workflow) if path == "/live" else world.new_key())
-        assert await waiting == f"event: {grew}"
 
 
 async def test_every_page_has_the_policy(world: World):

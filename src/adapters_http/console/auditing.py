@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from adapters_http.console.executions import hints
+from adapters_http.console.executions import hints, mark_of
 from adapters_http.console.operate import operate_page
 from adapters_http.console.rendering import page_headers
 from adapters_http.console.words import iso
@@ -24,6 +24,7 @@ FILTERS = ("event", "outcome", "account", "key", "target", "from", "to")
 async def show(request: Request) -> Response:
     """The newest entries that fit."""
     asked = _asked(request)
+    mark = mark_of({"audit": await newest_audited(request.services, request.who, 0)})
     found = await _found(request, asked, SIZE)
     query = urlencode({name: text for name, text in asked.items() if text})
     return operate_page(
@@ -36,6 +37,7 @@ async def show(request: Request) -> Response:
         asked=asked,
         narrowed=any(asked.values()),
         query=query,
+        mark=mark,
     )
 
 

@@ -8,6 +8,7 @@ number, so nothing is counted but what the links by status show.
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlencode
 
@@ -43,6 +44,7 @@ FILTERS = ("workflow", "status", "source", "from", "to", "q")
 async def show(request: Request) -> Response:
     """The list; a search that names one execution leads to it."""
     services, who = request.services, request.who
+    mark = mark_of(await newest_of(services, who))
     asked = {name: (request.query(name) or "").strip() for name in FILTERS}
     found_id = await find_execution(services, who, asked["q"]) if asked["q"] else None
     if found_id is not None:
@@ -69,6 +71,7 @@ async def show(request: Request) -> Response:
         workflows=workflows,
         first=workflows[0] if workflows else None,
         base_url=request.base_url,
+        mark=mark,
     )  # fmt: skip
 
 
@@ -143,29 +146,39 @@ async def live(request: Request) -> Response:
 
 
 def hints(request: Request, look: Callable[[], Awaitable[Mapping[str, object]]]) -> Response:
-    """A stream with an event for each name under which *look* finds something else than before."""
-    return StreamingResponse(
-        _hints(request, look), media_type="text/event-stream", headers=UNBUFFERED
-    )
+    """
+    A stream with an event for each name under which *look* finds something else than before: first
+    than when the page was made, whose `mark_of` is `after` or `Last-Event-ID`.
+    """
+    mark = request.header(b"last-event-id") or request.query("after")
+    lines = _hints(request, look, mark)
+    return StreamingResponse(lines, media_type="text/event-stream", headers=UNBUFFERED)
+
+
+def mark_of(found: Mapping[str, object]) -> str:
+    """What a page remembers of what was found before it was made."""
+    return blake2b(repr(sorted(found.items())).encode(), digest_size=8).hexdigest()
 
 
 async def _hints(
-    request: Request, look: Callable[[], Awaitable[Mapping[str, object]]]
+    request: Request, look: Callable[[], Awaitable[Mapping[str, object]]], mark: str | None
 ) -> AsyncIterator[bytes]:
     loop, config = get_running_loop(), request.context.config
     yield b"retry: 2000\n\n"
     seen, said = await look(), loop.time()
+    grew = list(seen) if mark and mark != mark_of(seen) else []
     while not config.ending:
+        for name in grew:
+            event = f"id: {mark_of(seen)}\nevent: {name}\ndata:\n\n"
+            yield event.encode()
+            said = loop.time()
         for _ in range(LOOKS):
             await request.services.wakeup.rest("", LOOK_MS)
         try:
             newest = await look()
         except WfError:
             return
-        for name in seen:
-            if seen[name] != newest[name]:
-                yield b"event: %s\ndata:\n\n" % name.encode()
-                said = loop.time()
+        grew = [name for name in seen if seen[name] != newest[name]]
         seen = newest
         if loop.time() - said >= HEARTBEAT_S:
             yield b": still there\n\n"

@@ -5,12 +5,14 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from adapters_http.console.executions import mark_of
 from adapters_http.console.rendering import page
 from adapters_http.request import Request
 from wfcore.model.page import PageRequest
 from wfcore.rules.limits import MAX_DECISIONS
 from wfcore.rules.paging import cursor_text, page_request
 from wfcore.usecases.approvals.reviewing import Tab, read_inbox
+from wfcore.usecases.executions.browsing import newest_of
 
 SIZE = MAX_DECISIONS
 """A page is what can be decided at once."""
@@ -25,6 +27,7 @@ async def show(request: Request) -> Response:
     wanted = _wanted(request, list)
     workflow_id = request.query("workflow") or None
     text = (request.query("q") or "").strip()
+    mark = mark_of(await newest_of(request.services, request.who))
     found = await read_inbox(request.services, request.who, tab, wanted, workflow_id, text)
     asked = {"view": tab, "workflow": workflow_id, "q": text}
     rows = [
@@ -46,6 +49,7 @@ async def show(request: Request) -> Response:
         text=text,
         asked=lambda **other: _query({**asked, **other}),
         later=wanted.after is not None,
+        mark=mark,
         next=cursor_text(list, found.found.next) if found.found.next else None,
     )
 

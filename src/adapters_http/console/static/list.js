@@ -4,6 +4,7 @@ import { fetched, follow } from "./follow.js";
 import { _ } from "./words.js";
 
 const says = document.getElementById("new");
+const link = document.createElement("a");
 const rows = (root) => [...root.querySelectorAll(".runs tbody tr, .list > li[id]")];
 
 async function look() {
@@ -12,16 +13,18 @@ async function look() {
   const news = rows(now);
   const fresh = news.filter((row) => !document.getElementById(row.id));
   for (const row of news) document.getElementById(row.id)?.cells?.[2].replaceChildren(...row.cells[2].childNodes);
-  for (const place of [".pills", ".places"]) document.querySelector(place).replaceChildren(...now.querySelector(place).childNodes);
+  for (const place of [".pills", ".places"]) {
+    const [old, next] = [document, now].map((root) => root.querySelector(place));
+    if (!old.isEqualNode(next)) old.replaceChildren(...next.childNodes);
+  }
   document.title = now.title;
   if (!fresh.length || location.search.includes("after=")) return;
-  const link = document.createElement("a");
   link.href = location.href;
   link.textContent = _("{count} new, show", { count: fresh.length });
-  says.replaceChildren(link);
+  if (!link.isConnected) says.replaceChildren(link); // else it stays under the pointer
 }
 
-if (says) follow(says.dataset.live, "", look, undefined, says.dataset.on);
+if (says) follow(says.dataset.live, says.dataset.after, look, undefined, says.dataset.on);
 
 document.getElementById("chosen")?.addEventListener("change", (event) => {
   const count = event.currentTarget.querySelectorAll(":checked").length;
