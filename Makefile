@@ -106,8 +106,8 @@ clients: .venv/.dev        ## generate clients in four languages, type-check the
 	.ci/clients
 	FUZZ_EXAMPLES=100 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/clients
 
-upgrade: .venv/.dev        ## two versions beside each other under load for a minute; PREVIOUS=folder with sources of another
-	UPGRADE_S=60 $(BIN)/pytest -q tests/deploy/test_rolling_upgrade.py
+upgrade: .venv/.dev        ## two versions beside each other under load for a minute; PREVIOUS=checkout of another
+	UPGRADE_S=60 $(BIN)/pytest -q -s tests/deploy/test_rolling_upgrade.py
 
 image: .venv/.dev          ## build and run the container image without a daemon: as root, with debootstrap (long)
 	.ci/image

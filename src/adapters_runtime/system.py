@@ -18,7 +18,8 @@ from attrs import asdict
 
 from wfcore.rules.auth.api_key import ALPHABET
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, restarted, service_time
-from wfcore.time import EpochMs
+from wfcore.rules.ids import COUNTS, FIRST_CELL, timed_id
+from wfcore.time import EpochMs, later
 
 log = logging.getLogger("wfcore.clock")
 
@@ -112,12 +113,13 @@ def _boot() -> str:
 
 class SystemIds:
     """
-    Ids of 26 hexadecimal digits: 44 bits of time in ms, 12 of a counter within the
-    millisecond, 48 of chance. Ids of one process ascend; those of several order by time.
+    Ids made in *cell*: see `wfcore.rules.ids`. Those of one process ascend; those of several order
+    by time.
     """
 
-    def __init__(self) -> None:
-        self._last = 0
+    def __init__(self, cell: str = FIRST_CELL) -> None:
+        self._cell = cell
+        self._last = EpochMs(0)
         self._count = 0
 
     def new(self, prefix: str, now: EpochMs) -> str:
@@ -125,9 +127,9 @@ class SystemIds:
             self._last, self._count = now, 0
         else:
             self._count += 1
-            if self._count > 0xFFF:
-                self._last, self._count = self._last + 1, 0
-        return f"{prefix}_{self._last:011x}{self._count:03x}{urandom(6).hex()}"
+            if self._count == COUNTS:
+                self._last, self._count = later(self._last, 1), 0
+        return timed_id(prefix, self._last, self._count, self._cell, urandom(6))
 
 
 class SystemTokens:

@@ -81,7 +81,7 @@ async def open_system(
             "counters": opened.counters,
             "files": _files(settings, opened),
             "clock": clock,
-            "ids": SystemIds(),
+            "ids": SystemIds(settings.cell),
             "tokens": SystemTokens(),
             "passwords": Argon2Passwords(),
             "offload": asyncio.to_thread,

@@ -53,6 +53,12 @@ SETTINGS = (
         option="--role",
     ),
     Setting(
+        "WFCORE_CELL",
+        "k0",
+        "two characters, such as `k1`, that every id made here contains, if this is one of "
+        "several installations",
+    ),
+    Setting(
         "WFCORE_LABELS",
         "none",
         "labels of this server, separated by commas, that steps may ask for",

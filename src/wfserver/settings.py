@@ -29,6 +29,7 @@ from adapters_store import CACHE_BYTES, POSTGRES
 from wfcore.errors import InvalidInput
 from wfcore.model.trigger import Missed
 from wfcore.rules.definition.duration import parse_duration
+from wfcore.rules.ids import FIRST_CELL
 from wfcore.rules.notices.facts import MAIL
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
@@ -41,6 +42,7 @@ from wfserver.sharing import (
     SIGNING_KEY,
     Role,
     artifacts_url,
+    cell,
     direct_downloads,
     direct_url,
     engine_url,
@@ -105,9 +107,9 @@ class Settings:
     `agents`: whether agents are offered workflows at `/mcp`.
     `sign_on`: an identity provider that they may sign in with.
     `runner`: which installed package runs code steps; None: the bundled runner. `notices`: by
-    which channels people are told. `role`: what this server does. `labels`: what steps may ask of
-    the worker that runs them. `cors_origins`: whose pages may call the API.
-    `file`: where settings were read from. `traces`: whether spans are sent to a collector.
+    which channels people are told. `role`: what this server does. `cell`: of the ids made here.
+    `labels`: what steps may ask of the worker that runs them. `cors_origins`: whose pages may call
+    the API. `file`: where settings were read from. `traces`: whether spans are sent to a collector.
     """
 
     data: Path
@@ -143,6 +145,7 @@ class Settings:
     direct_downloads: bool = False
     signing_keys: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
     role: Role = Role.ALL
+    cell: str = FIRST_CELL
     labels: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     log: str = "info"
@@ -248,6 +251,7 @@ def settings_from(
         direct_downloads=direct_downloads(env, artifacts),
         signing_keys=signing_keys(env),
         role=role_of(env, role, shared),
+        cell=cell(env),
         cors_origins=_origins(env, "WFCORE_CORS_ORIGINS"),
         log=env.get("WFCORE_LOG") or "info",
         log_format=env.get("WFCORE_LOG_FORMAT") or None,

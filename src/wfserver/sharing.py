@@ -7,10 +7,12 @@ from enum import StrEnum
 from adapters_store import POSTGRES, servers_of
 from wfcore.errors import InvalidInput
 from wfcore.rules.definition.steps import LABEL_PATTERN
+from wfcore.rules.ids import CELL_PATTERN, FIRST_CELL
 from wfcore.rules.limits import MAX_NAME
 
 ARTIFACTS = "WFCORE_ARTIFACTS"
 DOWNLOADS = "WFCORE_ARTIFACT_DOWNLOADS"
+CELL = "WFCORE_CELL"
 DIRECT = "WFCORE_STORE_DIRECT"
 ENGINE = "WFCORE_ENGINE"
 LABELS = "WFCORE_LABELS"
@@ -65,6 +67,15 @@ def labels(env: Mapping[str, str]) -> tuple[str, ...]:
         if not re.fullmatch(LABEL_PATTERN, one) or len(one) > MAX_NAME:
             raise InvalidInput(LABELS, f"{one!r} is not a label; write them like gpu,eu-1")
     return tuple(sorted(set(found)))
+
+
+def cell(env: Mapping[str, str]) -> str:
+    """The cell that is written into every id. Raises `InvalidInput`."""
+    text = env.get(CELL) or FIRST_CELL
+    if not re.fullmatch(CELL_PATTERN, text, re.ASCII):
+        fix = "must be a letter from g to z and then a digit or a letter from a to z, such as k1"
+        raise InvalidInput(CELL, fix)
+    return text
 
 
 def signing_keys(env: Mapping[str, str]) -> tuple[tuple[str, bytes], ...]:

@@ -29,6 +29,7 @@ REASONS = {
     "wfcore/rules/execution/concurrency.py": "the rule about concurrency groups",
     "wfcore/rules/execution/rounds.py": "what going back puts aside",
     "wfcore/rules/explain/differences.py": "the rule that compares two executions",
+    "wfcore/rules/ids.py": "the form of ids, for whatever makes or routes one",
     "wfcore/rules/phrase.py": "sentences that are translated where they are shown",
     "wfcore/rules/triggers/chain.py": "the rule about chains; `maxRuns` is found here",
     "wfcore/testing/contracts/awaited.py": "what every contract with coroutines inherits",

@@ -26,7 +26,7 @@ from wfcore.model.json import Json
 from wfcore.model.workflow import Definition, LoopStep, ParallelStep, SwitchStep
 from wfcore.ports.records import KIND_OF
 from wfcore.rules.approval import machine as approval_rules
-from wfcore.rules.auth.api_key import ALPHABET, ID_LENGTH, RANDOM_LENGTH, parse
+from wfcore.rules.auth.api_key import ALPHABET, ID_LENGTHS, RANDOM_LENGTH, parse
 from wfcore.rules.execution import machine
 from wfcore.rules.webhooks import webhook
 from wfcore.testing.contracts import samples
@@ -249,5 +249,5 @@ def test_json_keys_and_instants_are_small():
     assert least(instants()) == 0
     assert least(instants(), lambda at: at > 86_400_000) == 86_400_001
     key = parse(least(key_texts()))
-    assert key.id == ALPHABET[0] * ID_LENGTH
+    assert key.id == ALPHABET[0] * ID_LENGTHS[0]
     assert key.secret.startswith(ALPHABET[0] * RANDOM_LENGTH)

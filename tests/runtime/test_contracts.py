@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,15 @@ class TestSystemIds(IdsContract):
     @pytest.fixture
     def new_ids(self) -> Callable[[], SystemIds]:
         return SystemIds
+
+
+class TestIdsOfSeveralCells(IdsContract):
+    """Every promise about ids of several makers, made in cells whose names do not ascend."""
+
+    @pytest.fixture
+    def new_ids(self) -> Callable[[], SystemIds]:
+        cells = cycle(("z9", "k0", "g0", "m7"))
+        return lambda: SystemIds(next(cells))
 
 
 class TestSystemTokens(TokensContract):
@@ -241,10 +251,10 @@ def test_the_wall_clock_is_told_in_milliseconds_of_the_epoch() -> None:
     assert before // 1_000_000 <= now <= time.time_ns() // 1_000_000
 
 
-def test_an_id_is_26_digits_that_begin_with_its_time() -> None:
+def test_an_id_is_28_characters_that_begin_with_its_time() -> None:
     """Ids of different processes have one length and order by time, as texts."""
-    ids = SystemIds()
+    ids = SystemIds("m3")
     first, second = (ids.new("exec", EpochMs(0x123)) for _ in range(2))
-    assert first.startswith("exec_00000000123000")
-    assert second.startswith("exec_00000000123001")
-    assert {len(id) for id in (first, second)} == {len("exec_") + 26}
+    assert first.startswith("exec_00000000123000m3")
+    assert second.startswith("exec_00000000123001m3")
+    assert {len(id) for id in (first, second)} == {len("exec_") + 28}

@@ -1,8 +1,9 @@
 """
 API keys: their format, where a request carries one, and whether it is valid now. Contract §7.
 
-`wfk_<id>_<secret>`, where id and secret are base62. The secret consists of 36 random characters
-(214 bits) and a checksum of 6, so that a truncated copy is recognized before any lookup, and secret
+`wfk_<id>_<secret>`, where id and secret are base62. The id is made as all ids are; those of before
+have 16 random characters. The secret consists of 36 random characters (214 bits) and a checksum of
+6, so that a truncated copy is recognized before any lookup, and secret
 scanners can recognize a leaked key.
 """
 
@@ -21,14 +22,14 @@ from wfcore.time import DAY, EpochMs
 PREFIX = "wfk"
 _OURS = f"{PREFIX}_"
 _SCHEME = "bearer"
-ID_LENGTH = 16
+ID_LENGTHS = (8, 60)
+"""The least and the most characters of an id."""
 RANDOM_LENGTH = 36
 CHECKSUM_LENGTH = 6
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_FORM = re.compile(
-    rf"{PREFIX}_([0-9A-Za-z]{{{ID_LENGTH}}})_([0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}})",
-    re.ASCII,
-)
+_ID = rf"[0-9A-Za-z]{{{ID_LENGTHS[0]},{ID_LENGTHS[1]}}}"
+_SECRET = rf"[0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}}"
+_FORM = re.compile(rf"{PREFIX}_({_ID})_({_SECRET})", re.ASCII)
 
 
 _LIKE_A_KEY = re.compile(rf"{PREFIX}_[0-9A-Za-z]+_[0-9A-Za-z]+", re.ASCII)

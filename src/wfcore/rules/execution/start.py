@@ -34,6 +34,7 @@ from wfcore.rules.execution.fold_steps import held_by
 from wfcore.rules.execution.machine import Claimed
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.proceed import NewId, proceed
+from wfcore.rules.ids import caused_id
 from wfcore.rules.variables import bind
 from wfcore.time import EpochMs
 
@@ -43,7 +44,7 @@ def id_for(cause: str) -> str:
     The id of the one execution that *cause* starts. Whoever starts it again makes a record with
     the same id, which a store refuses. EX-17, SH-11.
     """
-    return f"exec_{sha256(cause.encode()).hexdigest()[:26]}"
+    return caused_id("exec", sha256(cause.encode()).hexdigest()[:26], cause)
 
 
 class Start(TypedDict, total=False):

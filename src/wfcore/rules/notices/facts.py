@@ -14,6 +14,7 @@ from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeKind
 from wfcore.rules.approval.machine import approvers_now, expired, spoken
 from wfcore.rules.auth.access import delegations_now, idle
+from wfcore.rules.ids import caused_id
 from wfcore.time import EpochMs
 
 MAIL = "mail"
@@ -29,7 +30,7 @@ OPEN_QUESTIONS = frozenset(
 def notice_id(kind: NoticeKind, channel: str, to: str, *occasion: str | int) -> str:
     """The id of the notice of that fact at that address. NT-1."""
     parts = "\0".join((kind.value, channel, to, *map(str, occasion)))
-    return f"ntc_{blake2b(parts.encode(), digest_size=16).hexdigest()}"
+    return caused_id("ntc", blake2b(parts.encode(), digest_size=16).hexdigest(), parts)
 
 
 def notices(

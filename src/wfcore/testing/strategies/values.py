@@ -20,7 +20,7 @@ from wfcore.model.workflow import (
     Variable,
     VariableType,
 )
-from wfcore.rules.auth.api_key import ALPHABET, ID_LENGTH, RANDOM_LENGTH, compose
+from wfcore.rules.auth.api_key import ALPHABET, ID_LENGTHS, RANDOM_LENGTH, compose
 from wfcore.testing import builders
 from wfcore.time import DurationMs, EpochMs
 
@@ -129,9 +129,15 @@ def base62(length: int) -> st.SearchStrategy[str]:
 
 
 @cache
+def key_ids() -> st.SearchStrategy[str]:
+    """Ids of API keys, of every length that one may have."""
+    return st.text(ALPHABET, min_size=ID_LENGTHS[0], max_size=ID_LENGTHS[1])
+
+
+@cache
 def key_texts() -> st.SearchStrategy[str]:
     """Well-formed API keys, as a caller sends them."""
-    return st.builds(compose, base62(ID_LENGTH), base62(RANDOM_LENGTH))
+    return st.builds(compose, key_ids(), base62(RANDOM_LENGTH))
 
 
 @cache

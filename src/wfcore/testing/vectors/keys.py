@@ -6,8 +6,8 @@ from wfcore.errors import Unauthenticated
 from wfcore.rules.auth.api_key import ALPHABET, checksum, compose, parse, presented_key
 
 ABOUT = (
-    "API keys: `wfk_<id>_<secret>`. The id has 16 characters of base62 (0-9, A-Z, a-z), the "
-    "secret 36 and a checksum of 6: the first 8 bytes of SHA-256 over `id_random` as an "
+    "API keys: `wfk_<id>_<secret>`. The id has 8 to 60 characters of base62 (0-9, A-Z, a-z), "
+    "the secret 36 and a checksum of 6: the first 8 bytes of SHA-256 over `id_random` as an "
     "unsigned big-endian number, modulo 62^6, in base62 with leading zeros."
 )
 ID, RANDOM = "Ab1Cd2Ef3Gh4Ij5K", ALPHABET[:36]

@@ -9,7 +9,7 @@ from wfcore.model.access import Account, ApiKey, Principal, Scope
 from wfcore.model.webhook import Webhook
 from wfcore.rules.auth.access import refuse_admin_key
 from wfcore.rules.auth.api_key import (
-    ID_LENGTH,
+    PREFIX,
     RANDOM_LENGTH,
     compose,
     hash_secret,
@@ -64,7 +64,7 @@ async def create_key(
         refuse_admin_key(account, scopes, services.policy.operators, on_host)
         require_room(account.plan, await unit.keys.of_account(account_id), now)
         unit.put(account)
-        id = services.tokens.text(ID_LENGTH)
+        id = services.ids.new(PREFIX, now).partition("_")[2]
         text = compose(id, services.tokens.text(RANDOM_LENGTH))
         key = ApiKey(
             id=id,
