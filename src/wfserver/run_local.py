@@ -126,19 +126,20 @@ def _named_secrets(definition: Definition) -> Mapping[str, str]:
 
 async def _watch(services: Services, id: str, watcher: Watcher) -> Execution:
     last = 0
-    while True:
-        run, events = await read_events(services, None, id, last)
-        for event in events:
-            watcher.tell(event)
-            last = event.number
-        if events:
-            continue
-        if run.status in EXECUTION.final:
-            return run
-        if run.status is ExecutionStatus.AWAITING_APPROVAL:
-            await _decide(services, id, watcher)
-        else:
-            await services.wakeup.rest(id, _LOOK_MS)
+    with services.wakeup.follow(id) as rest:
+        while True:
+            run, events = await read_events(services, None, id, last)
+            for event in events:
+                watcher.tell(event)
+                last = event.number
+            if events:
+                continue
+            if run.status in EXECUTION.final:
+                return run
+            if run.status is ExecutionStatus.AWAITING_APPROVAL:
+                await _decide(services, id, watcher)
+            else:
+                await rest(_LOOK_MS)
 
 
 async def _decide(services: Services, id: str, watcher: Watcher) -> None:

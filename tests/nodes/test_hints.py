@@ -14,9 +14,10 @@ from adapters_store.postgres.hints import IDS, UNHEARD, PostgresHints, hints_in,
 from adapters_store.postgres.store import PostgresStore
 from nodes.conftest import NEVER, AddNode, Node, command
 from postgres_server import Cluster
-from wfcore import Engine, FunctionRunner, Principal, start_execution
+from wfcore import Engine, Execution, FunctionRunner, Principal, Services, start_execution
 from wfcore.model.access import Scope
 from wfcore.model.approval import DecisionSource
+from wfcore.model.execution import ExecutionStatus
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.ports.dispatch import Hint, HintKind
 from wfcore.rules.approval.machine import Approve
@@ -24,7 +25,12 @@ from wfcore.testing.contracts.wakeups import HintsContract, WakeupContract
 from wfcore.time import HOUR
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.approvals.approvals import Decide, approvals_of, decide_approval
-from wfcore.usecases.executions.executions import cancel_execution, read_execution
+from wfcore.usecases.executions import executions
+from wfcore.usecases.executions.executions import (
+    cancel_execution,
+    read_execution,
+    wait_for_rest,
+)
 
 LONG_S = 20
 LISTENERS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -69,7 +75,8 @@ def hints_of(node: Node) -> PostgresHints:
 
 async def hears(node: Node) -> None:
     """Wait until the node hears what is told, or begin to listen."""
-    await node.services.wakeup.rest("nothing", 1)
+    with node.services.wakeup.follow("nothing"):
+        pass
     async with asyncio.timeout(LONG_S):
         await hints_of(node).echo.wait()
 
@@ -90,7 +97,8 @@ class TestSharedWakeups(WakeupContract):
     """The hints within a process are the same where they are passed on, too."""
 
     @pytest.fixture
-    async def wakeup(self, node: AddNode) -> SharedWakeups:
+    async def wakeup(self, node: AddNode, monkeypatch: pytest.MonkeyPatch) -> SharedWakeups:
+        monkeypatch.setattr(wakeups, "POLL_MS", HOUR)
         return cast("SharedWakeups", (await node()).services.wakeup)
 
 
@@ -117,12 +125,37 @@ async def test_followers_are_woken_by_another_node(
     """Whoever follows an execution is woken by the node at which its log grew, not by looking."""
     monkeypatch.setattr(wakeups, "POLL_MS", HOUR)
     first, second = await node(), await node()
+    with first.services.wakeup.follow("exec_1") as rest:
+        async with asyncio.timeout(LONG_S):
+            await hints_of(first).echo.wait()
+            second.services.wakeup.events("exec_1")
+            await rest(HOUR)
+
+
+async def test_what_another_node_does_during_a_look_is_not_missed(
+    node: AddNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for an end that is told between a look and the wait looks again at once."""
+    monkeypatch.setattr(wakeups, "POLL_MS", HOUR)
+    first, second = await node(), await node()
+    run_id = await first.start(command("greet"))
+    await hears(first)
+    looks = 0
+
+    async def slow(services: Services, who: Principal | None, id: str) -> Execution:
+        nonlocal looks
+        looks += 1
+        seen = await read_execution(services, who, id)
+        if looks == 1:
+            with services.wakeup.follow(id) as rest:
+                await cancel_execution(second.services, None, id)
+                await rest(HOUR)
+        return seen
+
+    monkeypatch.setattr(executions, "read_execution", slow)
     async with asyncio.timeout(LONG_S):
-        following = asyncio.create_task(first.services.wakeup.rest("exec_1", HOUR))
-        await asyncio.sleep(0)
-        await hints_of(first).echo.wait()
-        second.services.wakeup.events("exec_1")
-        await following
+        run = await wait_for_rest(first.services, None, run_id, HOUR)
+    assert (run.status, looks) == (ExecutionStatus.CANCELLED, 2)
 
 
 async def test_a_decision_goes_on_at_another_node(node: AddNode) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from adapters_runtime import system
+from adapters_runtime.engine import wakeups
 from adapters_runtime.engine.callbacks import HttpCallbackClient
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.engine.worker import Worker
@@ -31,7 +32,7 @@ from wfcore.testing.contracts import (
     WakeupContract,
     WorkerContract,
 )
-from wfcore.time import MINUTE, EpochMs
+from wfcore.time import HOUR, MINUTE, EpochMs
 from wfcore.usecases.services import Services
 
 
@@ -119,7 +120,8 @@ class TestCronCalendar(CalendarContract):
 
 class TestWakeups(WakeupContract):
     @pytest.fixture
-    def wakeup(self) -> Wakeups:
+    def wakeup(self, monkeypatch: pytest.MonkeyPatch) -> Wakeups:
+        monkeypatch.setattr(wakeups, "POLL_MS", HOUR)
         return Wakeups()
 
 

@@ -311,12 +311,17 @@ async def test_who_waits_here_is_released_and_nobody_else_told() -> None:
     """A process that ends wakes those who wait in it, whatever they wait for."""
     hints = NoOthers()
     wakeups = SharedWakeups(hints)
-    waiting = [asyncio.create_task(wakeups.rest(id, LONG_S * 1_000)) for id in ("exec_1", "exec_2")]
+
+    async def follow(id: str) -> None:
+        with wakeups.follow(id) as rest:
+            await rest(LONG_S * 1_000)
+
+    waiting = [asyncio.create_task(follow(id)) for id in ("exec_1", "exec_2")]
     async with asyncio.timeout(LONG_S):
         await until(lambda: len(wakeups._followers) == 2)
         wakeups.release()
-        assert not wakeups._followers
         await asyncio.gather(*waiting)
+        assert not wakeups._followers
         await wakeups.close()
     assert not hints.told
 

@@ -8,6 +8,7 @@ import pytest
 from usecases.conftest import World, code, review
 from wfcore.errors import AlreadyFinished, LeaseLost, NotFound
 from wfcore.model.execution import (
+    Execution,
     ExecutionStatus,
     ReasonCode,
     StepStatus,
@@ -15,7 +16,7 @@ from wfcore.model.execution import (
 )
 from wfcore.model.workflow import OnInterrupt, Retry
 from wfcore.ports.runtime import LeftFile
-from wfcore.time import MINUTE, SECOND
+from wfcore.time import HOUR, MINUTE, SECOND, EpochMs
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.artifacts import list_artifacts
 from wfcore.usecases.executions import executions, starting, worker
@@ -356,3 +357,19 @@ async def test_one_artifact_too_many_fails_the_step_and_is_named(world: World) -
     assert len(await list_artifacts(world.services, ann, run_id)) == 200
     with pytest.raises(NotFound):
         await list_artifacts(world.services, await world.account("bob@example.org"), run_id)
+
+
+async def test_whoever_waits_misses_nothing_that_is_told_during_a_look(world: World) -> None:
+    """A hint between the look at an execution and the wait for a change makes it look again."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    looks: list[ExecutionStatus] = []
+
+    def over(run: Execution, now: EpochMs) -> bool:
+        looks.append(run.status)
+        world.hints.events(run_id)
+        return len(looks) == 2
+
+    async with asyncio.timeout(20):
+        await executions.wait_until(over, world.services, ann, run_id, HOUR)
+    assert looks == [S.PENDING, S.PENDING]

@@ -172,18 +172,19 @@ async def _changes(request: Request, seen: int) -> AsyncIterator[bytes]:
     loop, id, config = get_running_loop(), request.params["id"], request.context.config
     yield b"retry: 2000\n\n"
     said = loop.time()
-    while not config.ending:
-        try:
-            run = await read_execution(request.services, request.who, id)
-        except WfError:
-            return  # the reader comes back and is told why
-        if run.events > seen:
-            yield b"id: %d\nevent: changed\ndata:\n\n" % run.events
-            seen, said = run.events, loop.time()
-        if run.status in EXECUTION.final:
-            yield b"id: %d\nevent: end\ndata:\n\n" % run.events
-            return
-        if loop.time() - said >= HEARTBEAT_S:
-            yield b": still there\n\n"
-            said = loop.time()
-        await request.services.wakeup.rest(id, LOOK_MS)
+    with request.services.wakeup.follow(id) as rest:
+        while not config.ending:
+            try:
+                run = await read_execution(request.services, request.who, id)
+            except WfError:
+                return  # the reader comes back and is told why
+            if run.events > seen:
+                yield b"id: %d\nevent: changed\ndata:\n\n" % run.events
+                seen, said = run.events, loop.time()
+            if run.status in EXECUTION.final:
+                yield b"id: %d\nevent: end\ndata:\n\n" % run.events
+                return
+            if loop.time() - said >= HEARTBEAT_S:
+                yield b": still there\n\n"
+                said = loop.time()
+            await rest(LOOK_MS)

@@ -167,19 +167,20 @@ async def _hints(
     yield b"retry: 2000\n\n"
     seen, said = await look(), loop.time()
     grew = list(seen) if mark and mark != mark_of(seen) else []
-    while not config.ending:
-        for name in grew:
-            event = f"id: {mark_of(seen)}\nevent: {name}\ndata:\n\n"
-            yield event.encode()
-            said = loop.time()
-        for _ in range(LOOKS):
-            await request.services.wakeup.rest("", LOOK_MS)
-        try:
-            newest = await look()
-        except WfError:
-            return
-        grew = [name for name in seen if seen[name] != newest[name]]
-        seen = newest
-        if loop.time() - said >= HEARTBEAT_S:
-            yield b": still there\n\n"
-            said = loop.time()
+    with request.services.wakeup.follow("") as rest:
+        while not config.ending:
+            for name in grew:
+                event = f"id: {mark_of(seen)}\nevent: {name}\ndata:\n\n"
+                yield event.encode()
+                said = loop.time()
+            for _ in range(LOOKS):
+                await rest(LOOK_MS)
+            try:
+                newest = await look()
+            except WfError:
+                return
+            grew = [name for name in seen if seen[name] != newest[name]]
+            seen = newest
+            if loop.time() - said >= HEARTBEAT_S:
+                yield b": still there\n\n"
+                said = loop.time()

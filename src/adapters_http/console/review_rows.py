@@ -101,21 +101,22 @@ async def _changes(request: Request, execution_id: str, seen: int) -> AsyncItera
     loop = get_running_loop()
     yield b"retry: 2000\n\n"
     said = loop.time()
-    while not request.context.config.ending:
-        try:
-            approval = (await _found(request)).approval
-        except WfError:
-            return  # the reader comes back and is told why
-        if approval.version > seen:
-            seen, said = approval.version, loop.time()
-            yield b"id: %d\nevent: changed\ndata:\n\n" % seen
-        if approval.status is not ApprovalStatus.PENDING:
-            yield b"id: %d\nevent: end\ndata:\n\n" % seen
-            return
-        if loop.time() - said >= HEARTBEAT_S:
-            said = loop.time()
-            yield b": still there\n\n"
-        await request.services.wakeup.rest(execution_id, LOOK_MS)
+    with request.services.wakeup.follow(execution_id) as rest:
+        while not request.context.config.ending:
+            try:
+                approval = (await _found(request)).approval
+            except WfError:
+                return  # the reader comes back and is told why
+            if approval.version > seen:
+                seen, said = approval.version, loop.time()
+                yield b"id: %d\nevent: changed\ndata:\n\n" % seen
+            if approval.status is not ApprovalStatus.PENDING:
+                yield b"id: %d\nevent: end\ndata:\n\n" % seen
+                return
+            if loop.time() - said >= HEARTBEAT_S:
+                said = loop.time()
+                yield b": still there\n\n"
+            await rest(LOOK_MS)
 
 
 async def download(request: Request) -> Response:

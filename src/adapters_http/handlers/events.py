@@ -42,22 +42,23 @@ async def _lines(request: Request, after: int) -> AsyncIterator[bytes]:
     loop, id = get_running_loop(), request.params["id"]
     yield b"retry: 2000\n\n"
     said = loop.time()
-    while True:
-        try:
-            run, events = await read_events(request.services, request.who, id, after)
-        except WfError:
-            return  # the reader comes back with Last-Event-ID and is told why
-        for event in events:
-            yield frame(event)
-            after, said = event.number, loop.time()
-        ended = run.status in EXECUTION.final and (after >= run.events or not events)
-        if ended or request.context.config.ending:  # not events: what is left cannot be read
-            return
-        if loop.time() - said >= HEARTBEAT_S:
-            yield b": still there\n\n"
-            said = loop.time()
-        if not events:
-            await request.services.wakeup.rest(id, LOOK_MS)
+    with request.services.wakeup.follow(id) as rest:
+        while True:
+            try:
+                run, events = await read_events(request.services, request.who, id, after)
+            except WfError:
+                return  # the reader comes back with Last-Event-ID and is told why
+            for event in events:
+                yield frame(event)
+                after, said = event.number, loop.time()
+            ended = run.status in EXECUTION.final and (after >= run.events or not events)
+            if ended or request.context.config.ending:  # not events: what is left cannot be read
+                return
+            if loop.time() - said >= HEARTBEAT_S:
+                yield b": still there\n\n"
+                said = loop.time()
+            if not events:
+                await rest(LOOK_MS)
 
 
 def frame(event: Event) -> bytes:

@@ -8,10 +8,11 @@ execution loads it, and finds its lease lost or a step no longer in flight. Deci
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
-from wfcore.ports.dispatch import Hint, HintKind, Hints
+from adapters_runtime.engine.loops import wait_for
+from wfcore.ports.dispatch import Hint, HintKind, Hints, Rest
 
 POLL_MS = 500
 """Followers look again at least this often: a hint may be lost, or there is nobody to send it."""
@@ -28,7 +29,7 @@ class Wakeups:
         self._timer: list[Callable[[], None]] = []
         self._stop: list[Callable[[str], None]] = []
         self._look: list[Callable[[str], None]] = []
-        self._followers: dict[str, set[asyncio.Future[None]]] = {}
+        self._followers: dict[str, set[asyncio.Event]] = {}
 
     def listen(
         self,
@@ -60,26 +61,30 @@ class Wakeups:
             hear(execution_id)
 
     def events(self, execution_id: str) -> None:
-        for follower in self._followers.pop(execution_id, ()):
-            if not follower.done():
-                follower.set_result(None)
+        for grown in self._followers.get(execution_id, ()):
+            grown.set()
 
     def release(self) -> None:
-        """Wake all followers: who waits looks again, and sees that this process ends."""
-        for execution_id in list(self._followers):
-            self.events(execution_id)
+        """Wake the followers of this process: each looks again, and sees that it ends."""
+        for followers in self._followers.values():
+            for grown in followers:
+                grown.set()
 
-    async def rest(self, execution_id: str, timeout_ms: int) -> None:
-        follower: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._followers.setdefault(execution_id, set()).add(follower)
+    @contextmanager
+    def follow(self, execution_id: str) -> Iterator[Rest]:
+        grown = asyncio.Event()
+        followers = self._followers.setdefault(execution_id, set())
+        followers.add(grown)
+
+        async def rest(timeout_ms: int) -> None:
+            await wait_for(grown, min(timeout_ms, POLL_MS) / 1_000)
+
         try:
-            await asyncio.wait((follower,), timeout=min(timeout_ms, POLL_MS) / 1_000)
+            yield rest
         finally:
-            waiting = self._followers.get(execution_id)
-            if waiting is not None:
-                waiting.discard(follower)
-                if not waiting:
-                    del self._followers[execution_id]
+            followers.discard(grown)
+            if not followers:
+                del self._followers[execution_id]
 
     async def close(self) -> None:
         """Nothing is left to be told."""
@@ -88,7 +93,7 @@ class Wakeups:
 class SharedWakeups(Wakeups):
     """
     The `Wakeup` port of one of several processes: what is told here is heard here at once and
-    passed on by *hints*; what others pass on is heard from the first `listen` or `rest` on, so
+    passed on by *hints*; what others pass on is heard from the first `listen` or `follow` on, so
     that a process which only tells opens no connection to listen.
     """
 
@@ -110,9 +115,11 @@ class SharedWakeups(Wakeups):
         super().listen(runner=runner, timer=timer, stop=stop, look=look)
         self._hear()
 
-    async def rest(self, execution_id: str, timeout_ms: int) -> None:
+    @contextmanager
+    def follow(self, execution_id: str) -> Iterator[Rest]:
         self._hear()
-        await super().rest(execution_id, timeout_ms)
+        with super().follow(execution_id) as rest:
+            yield rest
 
     def runner(self) -> None:
         super().runner()
@@ -133,11 +140,6 @@ class SharedWakeups(Wakeups):
     def events(self, execution_id: str) -> None:
         super().events(execution_id)
         self._pass_on(Hint(HintKind.EVENTS, execution_id))
-
-    def release(self) -> None:
-        """Wake the followers of this process alone."""
-        for execution_id in list(self._followers):
-            super().events(execution_id)
 
     def _hear(self) -> None:
         if self._hearing is None:

@@ -1,12 +1,16 @@
 """The worker that runs due executions, and the hints and queues that save it from polling."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from attrs import frozen
 
 from wfcore.time import DurationMs
+
+Rest: TypeAlias = Callable[[int], Awaitable[None]]
+"""Wait until something was told since the last call returned, at most so many milliseconds."""
 
 
 class Wakeup(Protocol):
@@ -44,11 +48,14 @@ class Wakeup(Protocol):
     def events(self, execution_id: str) -> None:
         """The execution's event log grew: wake its subscribers."""
 
-    async def rest(self, execution_id: str, timeout_ms: int) -> None:
-        """Wait until the execution's event log grows, at most *timeout_ms*."""
+    def follow(self, execution_id: str) -> AbstractContextManager[Rest]:
+        """
+        Subscribe to the execution's event log while the context is open. Whoever follows, looks,
+        and then rests misses nothing: what was told during the look ends the rest at once.
+        """
 
     def release(self) -> None:
-        """Wake all waiting subscribers, so that they notice that this process is stopping."""
+        """Wake all subscribers, so that they notice that this process is stopping."""
 
 
 class HintKind(StrEnum):

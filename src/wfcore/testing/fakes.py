@@ -7,7 +7,7 @@ Each passes the contract of its port. For steps, files, callbacks and the store 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -17,6 +17,7 @@ from attrs import evolve
 from wfcore.errors import PackagesUnavailable, TemplateFailed
 from wfcore.model.json import Json
 from wfcore.model.workflow import Needs
+from wfcore.ports.dispatch import Rest
 from wfcore.rules.auth.api_key import ALPHABET
 from wfcore.rules.clock_jumps import HeldTime, held_time, service_time
 from wfcore.rules.limits import MIB, TEXT_RESULT
@@ -99,7 +100,7 @@ class NotedHints:
     def __init__(self) -> None:
         self.told: list[tuple[str, str | None]] = []
         self._heard: dict[str, list[Callable[..., None]]] = {}
-        self._followers: dict[str, asyncio.Event] = {}
+        self._followers: list[tuple[str, asyncio.Event]] = []
 
     def listen(self, **hear: Callable[..., None] | None) -> None:
         for name, one in hear.items():
@@ -123,20 +124,31 @@ class NotedHints:
             hear(*execution_id)
 
     def release(self) -> None:
-        for execution_id in list(self._followers):
-            self.events(execution_id)
+        for _, grown in self._followers:
+            grown.set()
 
     def events(self, execution_id: str) -> None:
         self.told.append(("events", execution_id))
-        if follower := self._followers.pop(execution_id, None):
-            follower.set()
+        for followed, grown in self._followers:
+            if followed == execution_id:
+                grown.set()
 
-    async def rest(self, execution_id: str, timeout_ms: int) -> None:
-        self.told.append(("rest", execution_id))
-        follower = self._followers.setdefault(execution_id, asyncio.Event())
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_ms / 1_000):
-                await follower.wait()
+    @contextmanager
+    def follow(self, execution_id: str) -> Iterator[Rest]:
+        follower = execution_id, asyncio.Event()
+        self._followers.append(follower)
+
+        async def rest(timeout_ms: int) -> None:
+            self.told.append(("rest", execution_id))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_ms / 1_000):
+                    await follower[1].wait()
+            follower[1].clear()
+
+        try:
+            yield rest
+        finally:
+            self._followers.remove(follower)
 
 
 _TEMPLATE = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)

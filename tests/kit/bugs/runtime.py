@@ -106,9 +106,8 @@ async def any_fence(unit: Any, lease: Any) -> Any:
 
 
 def wakes_one(self: Any, execution_id: str) -> None:
-    for follower in list(self._followers.get(execution_id, ()))[:1]:
-        if not follower.done():
-            follower.set_result(None)
+    for grown in list(self._followers.get(execution_id, ()))[:1]:
+        grown.set()
 
 
 def repeats(self: Any, prefix: str, now: int) -> str:

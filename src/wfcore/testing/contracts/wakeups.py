@@ -15,6 +15,11 @@ PATIENCE_S = 20
 LONG_MS = 600_000
 
 
+async def _rest(wakeup: Wakeup, execution_id: str, timeout_ms: int = LONG_MS) -> None:
+    with wakeup.follow(execution_id) as rest:
+        await rest(timeout_ms)
+
+
 class WakeupContract(Awaited):
     """Subclasses provide a fixture `wakeup` without listeners."""
 
@@ -50,7 +55,7 @@ class WakeupContract(Awaited):
 
     async def test_all_who_rest_can_be_released(self, wakeup: Wakeup) -> None:
         """A stopping process can wake everybody who waits, whichever execution they follow."""
-        resting = [asyncio.create_task(wakeup.rest(f"exec_{n}", LONG_MS)) for n in (1, 1, 2)]
+        resting = [asyncio.create_task(_rest(wakeup, f"exec_{n}")) for n in (1, 1, 2)]
         await asyncio.sleep(0)
         async with asyncio.timeout(PATIENCE_S):
             wakeup.release()
@@ -59,28 +64,36 @@ class WakeupContract(Awaited):
     async def test_resting_ends_with_its_time(self, wakeup: Wakeup) -> None:
         """Without a hint, waiting ends after the given time."""
         async with asyncio.timeout(PATIENCE_S):
-            await wakeup.rest("exec_1", 1)
+            await _rest(wakeup, "exec_1", 1)
 
     async def test_every_follower_is_woken(self, wakeup: Wakeup) -> None:
         """A log that grew wakes all of its followers, long before their time is over."""
-        followers = [asyncio.create_task(wakeup.rest("exec_1", LONG_MS)) for _ in range(5)]
+        followers = [asyncio.create_task(_rest(wakeup, "exec_1")) for _ in range(5)]
         await asyncio.sleep(0)
         async with asyncio.timeout(PATIENCE_S):
             wakeup.events("exec_1")
             await asyncio.gather(*followers)
 
+    async def test_what_is_told_while_a_follower_looks_is_not_missed(self, wakeup: Wakeup) -> None:
+        """Who follows, looks, and then rests is woken by what was told before the rest began."""
+        with wakeup.follow("exec_1") as rest:
+            async with asyncio.timeout(PATIENCE_S):
+                for _ in range(3):
+                    wakeup.events("exec_1")
+                    await rest(LONG_MS)
+
     async def test_a_log_may_grow_again_and_again(self, wakeup: Wakeup) -> None:
         """Whoever comes back is woken again."""
         async with asyncio.timeout(PATIENCE_S):
             for _ in range(50):
-                follower = asyncio.create_task(wakeup.rest("exec_1", LONG_MS))
+                follower = asyncio.create_task(_rest(wakeup, "exec_1"))
                 await asyncio.sleep(0)
                 wakeup.events("exec_1")
                 await follower
 
     async def test_a_follower_that_left_is_missed_by_nobody(self, wakeup: Wakeup) -> None:
         """A follower may stop waiting at any time; the others are still woken."""
-        gone, stays = (asyncio.create_task(wakeup.rest("exec_1", LONG_MS)) for _ in range(2))
+        gone, stays = (asyncio.create_task(_rest(wakeup, "exec_1")) for _ in range(2))
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.wait((gone,))

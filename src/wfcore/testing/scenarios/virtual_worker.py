@@ -6,11 +6,13 @@ not run; how long each takes and how it ends is known when it begins.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from attrs import define, field, frozen
 
 from wfcore.errors import LeaseLost
+from wfcore.ports.dispatch import Rest
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.time import EpochMs, later
 from wfcore.usecases.executions import worker as running
@@ -56,14 +58,14 @@ class NotedMoves:
     def events(self, execution_id: str) -> None:
         """Nobody follows."""
 
+    def follow(self, execution_id: str) -> AbstractContextManager[Rest]:
+        raise AssertionError("a scenario waits for nothing")
+
     def look(self, execution_id: str) -> None:
         self.moved.add(execution_id)
 
     def stop(self, execution_id: str) -> None:
         self.stopped.add(execution_id)
-
-    async def rest(self, execution_id: str, timeout_ms: int) -> None:
-        """Nobody follows."""
 
     def release(self) -> None:
         """Nobody follows."""

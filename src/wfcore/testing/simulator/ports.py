@@ -1,11 +1,13 @@
 """The small ports of a simulated process: its clock, ids, hints, and files that nobody keeps."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import BinaryIO
 
 from wfcore.errors import NotFound
+from wfcore.ports.dispatch import Rest
 from wfcore.ports.files import FoundFile, StoredFile
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, service_time
 from wfcore.testing.simulator.asks import Signal
@@ -102,7 +104,7 @@ class SimWakeup:
         self._passes = passes
         self._stop = stop
         self._look = look
-        self._followers: dict[str, Signal] = {}
+        self._followers: list[tuple[str, Signal]] = []
 
     def listen(self, **hear: Callable[..., None] | None) -> None:
         """A simulated process hears its hints at the points that it is made of."""
@@ -128,13 +130,18 @@ class SimWakeup:
             self._look(execution_id)
 
     def events(self, execution_id: str) -> None:
-        follower = self._followers.pop(execution_id, None)
-        if follower is not None:
-            follower.set()
+        for followed, grown in self._followers:
+            if followed == execution_id:
+                grown.set()
 
-    async def rest(self, execution_id: str, timeout_ms: int) -> None:
-        follower = self._followers.setdefault(execution_id, Signal())
-        await follower.wait(min(timeout_ms, 500))
+    @contextmanager
+    def follow(self, execution_id: str) -> Iterator[Rest]:
+        follower = execution_id, Signal()
+        self._followers.append(follower)
+        try:
+            yield lambda timeout_ms: follower[1].wait(min(timeout_ms, 500))
+        finally:
+            self._followers.remove(follower)
 
 
 _NOTHING: Sequence[bytes] = ()

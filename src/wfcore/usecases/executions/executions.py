@@ -218,10 +218,10 @@ async def wait_until(
 ) -> Execution:
     """As `wait_for_rest`, until *over* holds of the execution at an instant."""
     deadline = services.store.now() + wait_ms
-    run = await read_execution(services, who, execution_id)
-    while (left := deadline - (now := services.store.now())) > 0 and not over(run, now):
-        if leaving():
-            break
-        await services.wakeup.rest(execution_id, left)
-        run = await read_execution(services, who, execution_id)
-    return run
+    with services.wakeup.follow(execution_id) as rest:
+        while True:
+            run = await read_execution(services, who, execution_id)
+            left = deadline - (now := services.store.now())
+            if left <= 0 or over(run, now) or leaving():
+                return run
+            await rest(left)
