@@ -1,7 +1,11 @@
 """What arrives at `/mcp` and is no honest message, over a real socket. MC-3, MC-4, LM-3."""
 
+import asyncio
 import importlib.util
 import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,9 +16,11 @@ from distribution import missing
 from http_world import World
 from wfcore.model.access import Scope
 from wfcore.model.workflow import DataStep, Variable, VariableType
+from wfcore.usecases.accounts import keys
 from wfcore.usecases.workflows import browsing
 
 AGENT = {*Scope.ordinary()} - {Scope.APPROVAL_RESPOND}
+LONG_S = 120
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 if importlib.util.find_spec("mcp") is None:
@@ -77,3 +83,67 @@ async def test_a_refused_list_says_why_and_a_defect_nothing(
     monkeypatch.setattr(browsing, "list_startable", Mock(side_effect=secret))
     failed = await spoken(world, "tools/list", "{}")
     assert '"code":-32603,"message":"Internal error"' in failed.text
+
+
+class Relay:
+    """Between a client and the server at *port*; while it is `down`, every connection ends."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.down = False
+        self.open: set[asyncio.StreamWriter] = set()
+
+    async def came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open.add(writer)
+        try:
+            if not self.down:
+                there, back = await asyncio.open_connection("127.0.0.1", self.port)
+                self.open.add(back)
+                await asyncio.gather(self.pass_on(reader, back), self.pass_on(there, writer))
+        finally:
+            writer.close()
+
+    async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+        writer.close()
+
+    def take_down(self) -> None:
+        self.down = True
+        for one in self.open:
+            one.close()
+
+
+@asynccontextmanager
+async def relayed(world: World) -> AsyncIterator[tuple[Relay, str]]:
+    """A relay to the server, and the URL by which clients reach it."""
+    relay = Relay(int(world.url.rpartition(":")[2]))
+    async with await asyncio.start_server(relay.came, "127.0.0.1") as server:
+        yield relay, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        relay.take_down()
+
+
+async def test_a_desktop_agent_outlives_a_server_that_starts_again(world: World) -> None:
+    """While nobody answers its calls fail in words; the same process goes on afterwards."""
+    from mcp import Client, StdioServerParameters
+    from mcp.shared.exceptions import MCPError
+
+    key = await world.new_key(None, *AGENT)
+    async with asyncio.timeout(LONG_S), relayed(world) as (relay, url):
+        environment = {"WFCORE_URL": url, "WFCORE_KEY": key.text}
+        command = StdioServerParameters(
+            command=sys.executable, args=["-m", "wfserver", "mcp"], env=environment
+        )
+        async with Client(command, cache=None) as client:
+            before = await client.list_tools()
+            relay.take_down()
+            with pytest.raises(MCPError, match=f"nobody answers at {url}/mcp"):
+                await client.list_tools()
+            with pytest.raises(MCPError, match="nobody answers"):
+                await client.call_tool("execution_status", {"executionId": "exec_1"})
+            relay.down = False
+            assert (await client.list_tools()).tools == before.tools
+            await keys.revoke_key(world.services, key.key.id)
+            with pytest.raises(MCPError, match="Unauthorized"):
+                await client.list_tools()

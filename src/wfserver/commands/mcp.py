@@ -6,7 +6,9 @@ Nothing is decided here: what arrives on stdin is asked of the server's `/mcp`, 
 """
 
 import asyncio
+import json
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +18,7 @@ from wfserver.terminal.invocation import KEY, URL, Session
 from wfserver.terminal.options import Command, pass_session
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp import Client
     from mcp.server.lowlevel import Server
 
@@ -23,6 +26,8 @@ _LONGEST_S = 90.0
 """More than any call takes: those that wait are answered after less."""
 _OURS = "wfcore/"
 """Begins the names in `_meta` that mean something to the server, as the key for idempotency."""
+_REFUSED = -32_000
+"""The first of the codes that the protocol leaves to servers."""
 
 
 @click.command("mcp", cls=Command)
@@ -50,18 +55,46 @@ def _first(group: BaseExceptionGroup[Any]) -> str:
 
 
 async def _offer(url: str, key: str) -> None:
-    import httpx2
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.server.stdio import stdio_server
 
-    headers = {"X-API-Key": key}
-    async with httpx2.AsyncClient(headers=headers, timeout=_LONGEST_S, trust_env=False) as http:
+    async with _http(key) as http:
         there = Client(streamable_http_client(url, http_client=http), cache=None)
         async with there, stdio_server() as (reads, writes):
             print(f"wfcore mcp: at {url}", file=sys.stderr)
             server = _passing(there)
             await server.run(reads, writes, server.create_initialization_options())
+
+
+def _http(key: str) -> "httpx2.AsyncClient":
+    """
+    A client that says in words of the protocol what the server refused, and that nobody answers: a
+    server that starts again fails the calls of that moment, where the SDK would end with them.
+    """
+    import httpx2
+
+    def refused(status: int, says: str) -> httpx2.Response:
+        error = {"code": _REFUSED, "message": says}
+        return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error})
+
+    class Told(httpx2.AsyncHTTPTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            try:
+                answer = await super().handle_async_request(request)
+            except httpx2.TransportError as error:
+                return refused(503, f"nobody answers at {request.url} ({error})")
+            if answer.status_code >= 400:
+                with suppress(ValueError):
+                    says = json.loads(await answer.aread())
+                    if isinstance(says, dict) and isinstance(says.get("error"), str):
+                        return refused(answer.status_code, says["error"])
+            return answer
+
+    headers, transport = {"X-API-Key": key}, Told(trust_env=False)
+    return httpx2.AsyncClient(
+        headers=headers, timeout=_LONGEST_S, trust_env=False, transport=transport
+    )
 
 
 def _passing(there: "Client") -> "Server[Any]":
