@@ -115,9 +115,10 @@ def _language(env: Mapping[str, str]) -> str:
 
 def _rows(env: Mapping[str, str]) -> int:
     text = env.get("WFCORE_MAIL_ROWS") or "0"
-    if not text.isascii() or not text.isdigit() or int(text) > MOST_ROWS:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else MOST_ROWS + 1
+    if number > MOST_ROWS:
         raise InvalidInput("WFCORE_MAIL_ROWS", f"must be a whole number from 0 to {MOST_ROWS}")
-    return int(text)
+    return number
 
 
 def forget_channels(environment: MutableMapping[str, str]) -> None:

@@ -299,9 +299,10 @@ def _count(env: Mapping[str, str], name: str, default: int) -> int:
     text = env.get(name)
     if not text:
         return default
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65_535:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+    if not 1 <= number <= 65_535:
         raise InvalidInput(name, "must be a whole number from 1 to 65535")
-    return int(text)
+    return number
 
 
 def _count_or_none(env: Mapping[str, str], name: str) -> int | None:
@@ -343,11 +344,20 @@ def _origins(env: Mapping[str, str], name: str) -> tuple[str, ...]:
     """Origins, separated by commas or spaces; `*`: any."""
     found = tuple(env.get(name, "").replace(",", " ").split())
     for one in found:
-        parts = urlsplit(one)
-        if one != "*" and (not parts.netloc or one != f"{parts.scheme}://{parts.netloc}".lower()):
+        scheme, host = parts_of(one)
+        if one != "*" and (not host or one != f"{scheme}://{host}".lower()):
             fix = f"{one} is no origin; write https://app.example.org, without a path"
             raise InvalidInput(name, fix)
     return found
+
+
+def parts_of(url: str) -> tuple[str, str]:
+    """Scheme and host, with user and port, of *url*; empty for what is none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "", ""
+    return parts.scheme, parts.netloc
 
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -362,13 +372,15 @@ def _hosts(env: Mapping[str, str], name: str, public: str | None) -> frozenset[s
     if given == ["*"] or (not given and public is None):
         return None
     for one in given:
-        if not is_host(one.encode()) or host_name(one) != one:
+        if not is_host(one.encode(errors="replace")) or host_name(one) != one:
             raise InvalidInput(name, f"{one} is no host name; write example.org, without port")
-    of_url = [host_name(urlsplit(public).netloc.rpartition("@")[2])] if public else []
+    of_url = [host_name(parts_of(public)[1].rpartition("@")[2])] if public else []
     return frozenset((*given, *of_url, *_LOOPBACK))
 
 
 def _url(text: str | None) -> str | None:
     if text is not None and not text.startswith(("http://", "https://")):
         raise InvalidInput("public-url", "must begin with http:// or https://")
+    if text is not None and not parts_of(text)[1]:
+        raise InvalidInput("public-url", "must name a host, as https://wf.example.org does")
     return text.rstrip("/") if text else None

@@ -38,7 +38,10 @@ def sign_on_settings(env: Mapping[str, str]) -> SignOnSettings | None:
     terms = SignOnTerms(_domains(env), switch(env, _CREATE, False))
     if not issuer:
         return None
-    url = urlsplit(issuer)
+    try:
+        url = urlsplit(issuer)
+    except ValueError:
+        url = urlsplit("")
     if not url.hostname or not (url.scheme == "https" or is_loopback(url.hostname)):
         raise InvalidInput(ISSUER, "must be the https address of the issuer, exactly as it says")
     if not client_id:

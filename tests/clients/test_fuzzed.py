@@ -110,6 +110,8 @@ class Caller:
     def _headers(self) -> dict[str, str]:
         if ROW[self.name].auth is Auth.ADMIN:
             return bearer(self.known["admin"][0])
+        if self.name == "POST /api/v1/gates":
+            return self.known["asker"][0]
         if self.name not in BY_SESSION:
             return self.world.bearer
         if not self.session:
@@ -141,6 +143,9 @@ async def things(world: World) -> dict[str, list[Any]]:
     async with world.services.store.unit() as unit:
         unit.put(lost := builders.notice(status=NoticeStatus.FAILED, due_at=None))
         await unit.commit()
+    cannot_decide = {*Scope.ordinary()} - {Scope.APPROVAL_RESPOND}
+    asker = bearer((await world.new_key(None, *cannot_decide)).text)
+    gate = await world.http.post("/api/v1/gates", headers=asker, json={"message": "?"})
     open_hook, bound = await world.webhook(api_key_id=None), await world.webhook()
     for hook in (open_hook, bound):
         await world.post(f"/api/webhooks/{hook}/trigger", {"a": 1})
@@ -151,6 +156,8 @@ async def things(world: World) -> dict[str, list[Any]]:
         triggers = [one.id for one in await view.triggers.of_workflow(nightly)]
     return {
         "admin": [admin.text],
+        "asker": [asker],
+        "gate": [gate.json()["executionId"]],
         "operation": ["account.list", "workflow.list"],
         "execution": executions,
         "executionId": executions,

@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from ipaddress import ip_network
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from wfcore.errors import InvalidInput
 from wfcore.model.access import SignOnTerms
 from wfcore.testing.fakes import ManualClock
+from wfserver.setting_table import KNOWN
 from wfserver.settings import settings_from, take_environment
 from wfserver.sign_on import sign_on_with
 from wfserver.terminal.failures import Failed
@@ -43,6 +45,14 @@ def test_links_are_mailed_where_mail_and_an_address_are_set():
     public = {"WFCORE_PUBLIC_URL": "https://wf.example.org"}
     for given, mails in (({}, False), (mail, False), (public, False), ({**mail, **public}, True)):
         assert settings_from(given).mails_links is mails
+
+
+@pytest.mark.parametrize("text", ["http://[", "[", "9" * 5_000, "\udcff", "//", "http://"])
+def test_whatever_a_setting_says_is_taken_or_refused(text: str):
+    """Half an address, a number of thousands of digits, bytes that are no text."""
+    for name in sorted(KNOWN.keys() - {"WFCORE_SETTINGS"}):
+        with suppress(InvalidInput):
+            settings_from({name: text})
 
 
 OIDC = {
