@@ -58,7 +58,7 @@ class Collector:
             "OTEL_BSP_SCHEDULE_DELAY": "20",
         }
 
-    def wait(self, holds: Callable[[Sequence[Seen]], object], within_s: float = 20) -> list[Seen]:
+    def wait(self, holds: Callable[[Sequence[Seen]], object], within_s: float = 60) -> list[Seen]:
         """Every span, as soon as they are what is waited for."""
         with self._more:
             assert self._more.wait_for(lambda: holds(self.spans), within_s), self.spans

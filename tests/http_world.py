@@ -240,7 +240,7 @@ async def a_world(
     async with (
         services_over(folder, clock, **parts) as services,
         serving(create_app(services, config)) as url,
-        httpx.AsyncClient(base_url=url, timeout=20) as http,
+        httpx.AsyncClient(base_url=url, timeout=60) as http,
     ):
         ann = await accounts.create_account(services, "ann@example.org", plan, PASSWORD)
         key = await keys.create_key(services, ann.id, "key", Scope.ordinary())

@@ -37,7 +37,7 @@ class Receiver:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/told?for=me"
 
-    def wait_for(self, count: int, within_s: float = 20) -> list[Received]:
+    def wait_for(self, count: int, within_s: float = 60) -> list[Received]:
         """The first *count* requests, waited for."""
         with self._more:
             assert self._more.wait_for(lambda: len(self.received) >= count, within_s)

@@ -37,7 +37,7 @@ class Buckets:
     def call(self, method: str, path: str) -> bytes:
         """One request past our adapter."""
         asked = Request(self.endpoint + path, method=method)
-        with urlopen(asked, timeout=20) as answer:
+        with urlopen(asked, timeout=60) as answer:
             return bytes(answer.read())
 
 

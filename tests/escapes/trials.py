@@ -105,7 +105,7 @@ def _neighbour(site: Site, ann: CallbackLoop, aims: dict[str, Any]) -> Iterator[
     flow = ann.workflow(f"steps: {json.dumps([{**step, 'timeout': '60s'}])}")
     execution = ann.start(flow, secret=aims["secret"])
     mark = f"WF_EXECUTION_ID={execution}"
-    until(lambda: _at_work(mark), 20)
+    until(lambda: _at_work(mark))
     pid, home = _at_work(mark)[0]
     renew(aims["public"])
     yield {
@@ -156,7 +156,7 @@ def _call(names: Sequence[str]) -> str:
 
 
 def _result(ann: CallbackLoop, execution: str) -> dict[str, Any]:
-    until(lambda: ann.rested(execution)["status"] not in ("PENDING", "RUNNING"), 60)
+    until(lambda: ann.rested(execution)["status"] not in ("PENDING", "RUNNING"))
     result: dict[str, Any] = ann.result(execution)["stepResults"]["probe"]
     return result
 
@@ -173,7 +173,7 @@ def _reached(ended: dict[str, tuple[str, dict[str, Any]]], name: str) -> bool:
             return not any(word in result["error"] for word in ("stdout", "memory"))
         return bool(result["output"][name])
     with suppress(AssertionError):
-        until(lambda: not alive(f"WF_EXECUTION_ID={execution}"), 1)
+        until(lambda: not alive(f"WF_EXECUTION_ID={execution}"), 10)
     return bool(alive(f"WF_EXECUTION_ID={execution}"))
 
 

@@ -31,7 +31,7 @@ async def test_events_come_while_the_execution_waits(world: World) -> None:
     app = create_app(world.services, HttpConfig())
     async with AsyncClient.in_process(app, world.key.text) as client:
         events = client.events(execution_id)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await anext(events)).kind != EventKind.APPROVAL_CREATED:
                 pass
         await client.reject(approval_id)

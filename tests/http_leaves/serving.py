@@ -12,7 +12,7 @@ from attrs import define
 from adapters_http.transport.connections import DEFAULT_ROOM, Room
 from adapters_http.transport.uvicorn_protocol import Limits, protocol_with, server_config
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 QUICK = Limits(head_s=0.3, body_s=0.3, linger_s=0.3, stall_s=0.5)
 
 

@@ -18,7 +18,7 @@ from wfserver.settings import settings_from
 
 NEVER = {"poll_ms": HOUR, "sweep_ms": HOUR}
 """The policy of a node that finds nothing by looking."""
-LONG_MS = 20_000
+LONG_MS = 60_000
 
 
 @frozen

@@ -174,7 +174,7 @@ async def test_two_servers_with_two_roles(database: str, tmp_path: Path) -> None
         async with httpx.AsyncClient(timeout=LONG_MS / 1_000) as http:
             ask = {"headers": {"authorization": f"Bearer {made.text}"}, "json": {}}
             for _ in range(3):
-                path = f"/api/v1/workflows/{flow}/executions?wait=20"
+                path = f"/api/v1/workflows/{flow}/executions?wait=50"
                 told = await http.post(urls["api"] + path, **ask)
                 assert told.status_code in (200, 202), told.text
                 assert told.json()["status"] == "COMPLETED", told.text

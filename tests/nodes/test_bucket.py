@@ -67,7 +67,7 @@ async def test_started_here_run_there_downloaded_elsewhere(
         for name, role in (("a", "api"), ("b", "worker"), ("c", "api")):
             servers.begin(name, role, "--settings", str(shared))
         async with httpx.AsyncClient(
-            timeout=30, headers={"authorization": f"Bearer {made.text}"}
+            timeout=60, headers={"authorization": f"Bearer {made.text}"}
         ) as http:
             links = [link for _ in range(COUNT) for link in await left(http, servers.urls, flow)]
             assert await downloaded(servers.urls["c"], links) == len(links) == 2 * COUNT
@@ -79,7 +79,7 @@ async def test_started_here_run_there_downloaded_elsewhere(
 
 async def left(http: httpx.AsyncClient, urls: dict[str, str], flow: str) -> list[Any]:
     """The artifacts of one execution that was accepted by the first server."""
-    path = f"{urls['a']}/api/v1/workflows/{flow}/executions?wait=20"
+    path = f"{urls['a']}/api/v1/workflows/{flow}/executions?wait=50"
     told = await http.post(path, json={})
     assert told.json()["status"] == "COMPLETED", told.text
     listed = await http.get(f"{urls['a']}/api/v1/executions/{told.json()['executionId']}/artifacts")
@@ -89,7 +89,7 @@ async def left(http: httpx.AsyncClient, urls: dict[str, str], flow: str) -> list
 async def downloaded(url: str, links: list[Any]) -> int:
     """How many of them the server at *url* hands out as they were stored, by their links alone."""
     found = 0
-    async with httpx.AsyncClient(timeout=30) as http:
+    async with httpx.AsyncClient(timeout=60) as http:
         for one in links:
             answer = await http.get(url + one["downloadUrl"])
             assert answer.status_code == 200, answer.text

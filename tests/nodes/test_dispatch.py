@@ -24,7 +24,7 @@ from wfcore.time import HOUR, DurationMs
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.executions import cancel_execution, read_execution
 
-LONG_S = 30
+LONG_S = 60
 KEEP_S = 0.1
 NEVER = {"poll_ms": HOUR, "sweep_ms": HOUR, "reconcile_ms": HOUR}
 COMMAND = "language:command"

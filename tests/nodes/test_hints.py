@@ -32,7 +32,7 @@ from wfcore.usecases.executions.executions import (
     wait_for_rest,
 )
 
-LONG_S = 20
+LONG_S = 60
 LISTENERS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'wfcore hints'"""
 

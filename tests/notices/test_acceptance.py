@@ -29,7 +29,7 @@ from wfcore.usecases.notices.managing import list_notices
 from wfcore.usecases.services import Policy
 
 BOB = "bob@example.org"
-LONG_S = 20
+LONG_S = 60
 CANARY = "canary-7e1f0c"
 
 

@@ -24,7 +24,7 @@ from wfcore.testing.contracts.notifier import a_message
 
 SENDER = read_sender("flows@example.org")
 BASE = "https://flows.example.org"
-MOST_S = 10
+MOST_S = 60
 
 
 @pytest.fixture

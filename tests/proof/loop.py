@@ -82,7 +82,7 @@ async def kill_loop(
     try:
         async with (
             open_system(Settings(machine.data, store=machine.store)) as system,
-            httpx.AsyncClient(timeout=20) as http,
+            httpx.AsyncClient(timeout=60) as http,
         ):
             world = await furnish(system.services, machine.ledger)
             promises, chance = Promises(), Random(seed)

@@ -188,7 +188,7 @@ async def test_nothing_after_close(tmp_path: Path, files: Any) -> None:
     runner = CodeStepRunner(tmp_path / "closed", files, lambda: "art")
     asked = job("sleep 600", Language.BASH)
     running = asyncio.ensure_future(runner.run(asked, silent))
-    await until(lambda: alive(asked.execution_id), within_s=20)
+    await until(lambda: alive(asked.execution_id), within_s=60)
     await runner.close()
     assert "ended from outside" in ((await running).error or "")
     assert alive(asked.execution_id) == []

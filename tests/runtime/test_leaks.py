@@ -47,7 +47,7 @@ async def _facts(spawner: int) -> Mapping[str, int]:
         quiet.append(len(_children(spawner)))
         return quiet[-25:].count(quiet[-1]) == 25
 
-    await until(is_quiet, within_s=20)
+    await until(is_quiet, within_s=60)
     return {
         "descriptors of the server": len(os.listdir("/proc/self/fd")),
         "descriptors of the spawner": len(os.listdir(f"/proc/{spawner}/fd")),

@@ -91,7 +91,7 @@ async def test_one_step_leaves_enough_for_another(runner: CodeStepRunner, what: 
     source = PRELUDE + TAKES[what]
     hog = asyncio.create_task(runner.run(job(source + HOG, log=True), lines))
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await lines.heard.wait()
             assert "taken" in lines.calls[0][1]
             end = await runner.run(job(source + MODEST), silent)

@@ -208,7 +208,7 @@ async def test_lines_come_at_once(pair: Pair, able: Callable[[Language], None]) 
         able(language)
         lines = Lines()
         running = asyncio.ensure_future(pair.warm.run(job(source, language, log=True), lines))
-        await until(lambda lines=lines: lines.of("stdout") == "now\n", within_s=20)
+        await until(lambda lines=lines: lines.of("stdout") == "now\n", within_s=60)
         running.cancel()
         await asyncio.wait({running})
 

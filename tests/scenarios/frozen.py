@@ -39,18 +39,18 @@ def attempt_that_counts(site: Site, folder: Path) -> Any:
             services, Principal(ann.account), flow, {}, source=TriggerSource.MANUAL
         )
     ).execution_id
-    until((folder / "begun-1").exists, 20)
+    until((folder / "begun-1").exists)
     frozen = site.server
     frozen.process.send_signal(signal.SIGSTOP)
     site.http.close()
     site.settings = LEASE
     site.serve()
     try:
-        until((folder / "begun-2").exists, 20)
+        until((folder / "begun-2").exists)
         (folder / "go-1").touch()
-        until((folder / "ended-1").exists, 20)
+        until((folder / "ended-1").exists)
         frozen.process.send_signal(signal.SIGCONT)
-        until(lambda: _idle(frozen), 20)
+        until(lambda: _idle(frozen))
         (folder / "go-2").touch()
         return ann.result(id)["output"]
     finally:
@@ -59,5 +59,5 @@ def attempt_that_counts(site: Site, folder: Path) -> Any:
 
 def _idle(server: Server) -> bool:
     """Whether the server works on nothing, by its own account."""
-    page = httpx.get(f"{server.url}/metrics", timeout=20).text
+    page = httpx.get(f"{server.url}/metrics", timeout=60).text
     return search(r"(?m)^wfcore_executions_running 0(\.0)?$", page) is not None

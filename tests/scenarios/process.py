@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 SERVE = (sys.executable, "-m", "wfserver", "serve", "--port", "0")
-PATIENCE_S = 20
+PATIENCE_S = 60
+"""How long to wait for what comes at once: a machine may have much else to do."""
 
 
 class Server:
@@ -68,7 +69,7 @@ def ledger(folder: Path) -> Path:
     return made
 
 
-def until(holds: Callable[[], object], within_s: float, what: str = "") -> None:
+def until(holds: Callable[[], object], within_s: float = PATIENCE_S, what: str = "") -> None:
     """Return as soon as *holds*. Fails where it does not in time."""
     deadline = time.monotonic() + within_s
     while not holds():

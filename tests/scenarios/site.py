@@ -48,7 +48,7 @@ class Site:
     def serve(self) -> None:
         """Start a server, the first one or one after the last has ended."""
         self.server = Server(self.data, self.settings)
-        self.http = httpx.Client(base_url=self.server.url, timeout=30)
+        self.http = httpx.Client(base_url=self.server.url, timeout=90)
 
     @property
     def shared(self) -> Path:
@@ -151,11 +151,11 @@ class CallbackLoop:
 
     def rested(self, execution_id: str) -> dict[str, Any]:
         """The status view of an execution that rests, waited for."""
-        return self.view(execution_id, wait=20)
+        return self.view(execution_id, wait=60)
 
     def result(self, execution_id: str) -> dict[str, Any]:
         """The result of an execution, waited for."""
-        answer = self.get(f"/api/v1/executions/{execution_id}/result?wait=20")
+        answer = self.get(f"/api/v1/executions/{execution_id}/result?wait=60")
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 

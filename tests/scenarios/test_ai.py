@@ -202,9 +202,9 @@ def test_cancel_during_a_call(ann: CallbackLoop, provider: ModelServer) -> None:
     """Cancelling an execution closes the connection to the provider. AI-4, EX-7."""
     provider.will(hangs)
     id = ann.start(ann.workflow(ASK))
-    until(lambda: provider.asked and provider.connected, 20)
+    until(lambda: provider.asked and provider.connected)
     assert ann.post(f"/api/v1/executions/{id}/cancel").json()["status"] == "CANCELLED"
-    until(lambda: provider.connected == 0, 20)
+    until(lambda: provider.connected == 0)
     assert ann.view(id)["stepResults"]["ask"]["status"] == "CANCELLED"
 
 
@@ -214,7 +214,7 @@ def test_a_timeout(ann: CallbackLoop, provider: ModelServer) -> None:
     view = ended(ann, ASK.replace("prompt: Say it", "prompt: Say it, timeout: 300ms"))
     assert view["statusReason"]["code"] == "TIMEOUT"
     assert "ran into its timeout of 0.3 s" in view["error"]
-    until(lambda: provider.connected == 0, 20)
+    until(lambda: provider.connected == 0)
 
 
 def test_a_budget_that_fails(ann: CallbackLoop, provider: ModelServer) -> None:
@@ -300,7 +300,7 @@ def test_nothing_leaks(site: Site, ann: CallbackLoop, provider: ModelServer) -> 
     )
     flow = ann.workflow(LEAKY)
     body = {"inputs": {"token": TOKEN}, "enableMonitoring": True}
-    id = ann.post(f"/api/v1/workflows/{flow}/executions?wait=20", body).json()["executionId"]
+    id = ann.post(f"/api/v1/workflows/{flow}/executions?wait=50", body).json()["executionId"]
     assert ann.result(id)["status"] == "COMPLETED"
     assert [TOKEN in asked.prompt for asked in provider.asked] == [True, True]
     shown = [
@@ -327,11 +327,11 @@ def test_a_call_of_a_killed_server(site: Site, ann: CallbackLoop, provider: Mode
     """A question whose server was killed is INTERRUPTED, and is not asked again. AI-3, EX-11."""
     provider.will(hangs)
     id = ann.start(ann.workflow(ASK))
-    until(lambda: provider.asked and provider.connected, 20)
+    until(lambda: provider.asked and provider.connected)
     site.kill()
-    until(lambda: provider.connected == 0, 20)
+    until(lambda: provider.connected == 0)
     site.serve()
-    until(lambda: ann.view(id)["status"] == "INTERRUPTED", 60)
+    until(lambda: ann.view(id)["status"] == "INTERRUPTED")
     step = ann.view(id)["stepResults"]["ask"]
     assert (step["status"], step["usage"]) == ("INTERRUPTED", None)
     assert len(provider.asked) == 1

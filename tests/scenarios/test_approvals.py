@@ -33,7 +33,7 @@ def test_reject(ann: CallbackLoop) -> None:
 def test_timeout(ann: CallbackLoop) -> None:
     """An approval that nobody decides in time counts as rejected. EX-6, AP-4."""
     execution_id = ann.start(ann.workflow(REVIEW_AT_ONCE))
-    until(lambda: ann.view(execution_id)["status"] == "CANCELLED", 10)
+    until(lambda: ann.view(execution_id)["status"] == "CANCELLED")
     assert ann.view(execution_id)["statusReason"]["code"] == "APPROVAL_TIMEOUT"
     (approval,) = ann.get(f"/api/v1/approvals/execution/{execution_id}").json()["approvals"]
     assert (approval["status"], approval["decisionSource"]) == ("REJECTED", "timeout")

@@ -90,7 +90,7 @@ def test_kept_over_a_kill(tmp_path: Path, receiver: Receiver) -> None:
         assert first.body == second.body
         assert first.headers["webhook-id"] == second.headers["webhook-id"]
         settled = "DELIVERED"
-        until(lambda: site.do(lambda s: _callback(s, execution_id)).status == settled, 10)
+        until(lambda: site.do(lambda s: _callback(s, execution_id)).status == settled)
     finally:
         site.close()
 

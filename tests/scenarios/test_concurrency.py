@@ -63,7 +63,7 @@ def test_the_limit_holds_over_kills_and_servers(site: Site, ann: CallbackLoop) -
     second = Server(site.data, site.settings)
     try:
         for number in range(3):
-            until(lambda n=number: len(lines(site.shared)) >= 4 * (n + 1), 20)
+            until(lambda n=number: len(lines(site.shared)) >= 4 * (n + 1))
             second.kill()
             second = Server(site.data, site.settings)
         ends = {id: ann.result(id)["status"] for id in ids}
@@ -80,11 +80,11 @@ def test_a_full_workflow_says_why(site: Site, ann: CallbackLoop) -> None:
     """Who waits for the limit can ask, and others are not in its way. CC-2, XP-1."""
     flow = ann.workflow(LEDGER.format(limit=1, folder=site.shared, nap=30))
     first, late = ann.start(flow), ann.start(flow)
-    until(lambda: lines(site.shared), 20)
+    until(lambda: lines(site.shared))
     said = ann.get(f"/api/v1/executions/{late}/explain").json()
     assert said["lines"][0]["code"] == "LIMIT_REACHED"
     echo = "steps: [{name: say, kind: code, language: bash, source: echo done}]"
     assert ann.result(ann.start(ann.workflow(echo)))["status"] == "COMPLETED"
     assert ann.post(f"/api/v1/executions/{first}/cancel").status_code == 200
-    until(lambda: ann.view(late)["status"] == "RUNNING", 20)
+    until(lambda: ann.view(late)["status"] == "RUNNING")
     ann.post(f"/api/v1/executions/{late}/cancel")

@@ -122,7 +122,7 @@ def runs(ann: CallbackLoop, workflow_id: str) -> list[dict[str, Any]]:
 
 def only_run(ann: CallbackLoop, workflow_id: str) -> str:
     """The one execution that something else has started; its id."""
-    until(lambda: runs(ann, workflow_id), 20)
+    until(lambda: runs(ann, workflow_id))
     (run,) = runs(ann, workflow_id)
     return str(run["executionId"])
 
@@ -169,7 +169,7 @@ def test_a_payment_run_in_stages(ann: CallbackLoop) -> None:
     answer = ann.post(f"/api/v1/approvals/{first}/revise", wanted)
     assert answer.status_code == 200, answer.text
     path = "/api/v1/approvals?waitingForMe=true"
-    until(lambda: ann.get(path).json()["approvals"], 20)
+    until(lambda: ann.get(path).json()["approvals"])
     (row,) = ann.get(path).json()["approvals"]
     detail = ann.get(f"/api/v1/approvals/{row['id']}").json()
     assert (detail["round"], detail["revisionsLeft"]) == (2, 1)
@@ -201,7 +201,7 @@ def test_a_nightly_report_and_what_follows(site: Site, ann: CallbackLoop, chat: 
     assert artifacts(ann, id)[csv] == b"product,turnover\ntea,22.50\ncoffee,12.00\n"
     assert (site.shared / csv).exists()
 
-    until(lambda: ann.get(f"/api/v1/workflows/{archive}").json()["triggers"][0]["nextRunAt"], 20)
+    until(lambda: ann.get(f"/api/v1/workflows/{archive}").json()["triggers"][0]["nextRunAt"])
     assert runs(ann, archive) == []
     make_due(ann, archive)
     last = only_run(ann, archive)

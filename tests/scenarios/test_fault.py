@@ -71,7 +71,7 @@ def test_a_schedule_that_fails_is_told_of_seen_explained_and_redriven(
         ann, fixed = site.caller(), site.shared / "fixed"
         flow = ann.workflow(FLOW.format(fixed=fixed))
         site.do(_fall_due)
-        until(lambda: post.mails, 20, "the mail")
+        until(lambda: post.mails, what="the mail")
         run = _only(ann, flow, "FAILED")
         mail = post.mails[0]
         assert post.recipients[0] == [ann.account.email]

@@ -202,7 +202,7 @@ def test_prometheus_evaluates_every_query_and_rule_on_a_scrape(site: Site, tmp_p
     log = (tmp_path / "log").open("wb")
     process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        with httpx.Client(base_url=f"http://{address}/api/v1", timeout=10) as http:
+        with httpx.Client(base_url=f"http://{address}/api/v1", timeout=60) as http:
             _evaluate(http)
             _fail_on_schedule(site, http)
     finally:
@@ -238,8 +238,8 @@ def _fail_on_schedule(site: Site, http: httpx.Client) -> None:
             for one in _answer(http, panel)
         )
 
-    until(moved, 10, "the panel")
-    until(lambda: _firing(http) == ["WfcoreScheduledFailure"], 10, "the alert")
+    until(moved, what="the panel")
+    until(lambda: _firing(http) == ["WfcoreScheduledFailure"], what="the alert")
     fixed.touch()
     again = ann.post(f"/api/v1/executions/{run_id}/redrive").json()["executionId"]
     assert ann.rested(again)["status"] == "COMPLETED"
@@ -257,13 +257,13 @@ def _evaluate(http: httpx.Client) -> None:
             return False
         return bool(found) and float(found[0]["value"][1]) >= 3
 
-    until(scraped_twice, 20, "scrapes")
+    until(scraped_twice, what="scrapes")
     silent = [query for query in queries() if not _answer(http, query)]
     assert silent == []
     groups = http.get("/rules").json()["data"]["groups"]
     found = [one for group in groups for one in group["rules"]]
     assert len(found) == len(rules())
-    until(lambda: all(one["health"] == "ok" for one in _rules(http)), 10, "rules")
+    until(lambda: all(one["health"] == "ok" for one in _rules(http)), what="rules")
     assert _firing(http) == []
 
 

@@ -70,10 +70,10 @@ def test_sigterm(site: Site, ann: CallbackLoop) -> None:
     step = f"echo $WF_STEP_NAME >> {noted}; until [ -e {site.shared}/go ]; do sleep 0.05; done"
     steps = [f'{{name: {one}, kind: code, language: bash, source: "{step}"}}' for one in names]
     execution_id = ann.start(ann.workflow(f"steps: [{', '.join(steps)}]"))
-    until(noted.read_text, 20)
+    until(noted.read_text)
     with ThreadPoolExecutor(1) as thread:
         stopped = thread.submit(site.stop)
-        until(lambda: _readiness(site) == 503, 20)
+        until(lambda: _readiness(site) == 503)
         (site.shared / "go").touch()
         assert stopped.result() == 0
     assert noted.read_text().split() == names[: len(noted.read_text().split())]
@@ -90,11 +90,11 @@ def _readiness(site: Site) -> int:
 def test_interrupted(site: Site, ann: CallbackLoop) -> None:
     """What an API caller started is never run again: INTERRUPTED, then FAILED. EX-13, EX-14."""
     execution_id = ann.start(ann.workflow(SLOW))
-    until(lambda: alive(f"WF_EXECUTION_ID={execution_id}"), 10)
+    until(lambda: alive(f"WF_EXECUTION_ID={execution_id}"))
     site.kill()
-    until(lambda: not alive(f"WF_EXECUTION_ID={execution_id}"), 1)
+    until(lambda: not alive(f"WF_EXECUTION_ID={execution_id}"))
     site.serve()
-    until(lambda: ann.view(execution_id)["status"] == "FAILED", 10)
+    until(lambda: ann.view(execution_id)["status"] == "FAILED")
     view = ann.view(execution_id)
     assert view["error"] == "Execution interrupted"
     assert view["stepResults"]["wait"]["status"] == "INTERRUPTED"
@@ -112,7 +112,7 @@ def test_resumed(site: Site, ann: CallbackLoop) -> None:
             services, Principal(ann.account), flow, {}, source=TriggerSource.MANUAL
         )
     )
-    until(noted.read_text, 10)
+    until(noted.read_text)
     site.kill()
     (site.shared / "go").touch()
     site.serve()
@@ -149,7 +149,7 @@ def _hundred(site: Site, ann: CallbackLoop) -> list[int | None]:
 
     with ThreadPoolExecutor(8) as threads:
         before = [threads.submit(ask) for _ in range(50)]
-        until(lambda: sum(one.done() for one in before) >= 25, 10)
+        until(lambda: sum(one.done() for one in before) >= 25)
         site.server.kill()
         answers = [one.result() for one in before]
         site.http.close()

@@ -41,7 +41,7 @@ def audit(site: Site) -> str:
 def test_secret_variables(ann: CallbackLoop) -> None:
     """A secret that a step says aloud is masked in events, errors, results and lists. SC-1."""
     flow = ann.workflow(LEAKY)
-    path = f"/api/v1/workflows/{flow}/executions?wait=20"
+    path = f"/api/v1/workflows/{flow}/executions?wait=50"
     started = ann.post(path, {"inputs": {"token": TOKEN}, "enableMonitoring": True}).json()
     assert started["status"] == "FAILED"
     id = started["executionId"]

@@ -208,11 +208,11 @@ def test_a_trace_goes_on_after_a_kill_and_on_another_server(
                 origin=Origin(trace=trace),
             )
         )
-        until((site.shared / "begun-1").exists, 20)
+        until((site.shared / "begun-1").exists)
         collector.trace(SECOND, lambda found: "claim" in [one.name for one in found])
         site.kill()
         site.serve()
-        until((site.shared / "begun-2").exists, 20)
+        until((site.shared / "begun-2").exists)
         (site.shared / "go-2").touch()
         spans = collector.trace(SECOND, lambda found: SPAN in [one.parent for one in found])
     (whole,) = [one for one in spans if one.parent == SPAN]

@@ -137,10 +137,10 @@ def test_a_loop_goes_through_its_items(site: Site, ann: CallbackLoop) -> None:
     folder = folder_of(site, ann)
     noted = ledger(folder)
     execution_id = ann.start(ann.workflow(ROUNDS.format(folder=folder)))
-    until(lambda: len(noted.read_text().split()) == 2, 20)
+    until(lambda: len(noted.read_text().split()) == 2)
     assert ann.view(execution_id)["currentStep"] == "each.0.say"
     (folder / "y").touch()
-    until(lambda: len(noted.read_text().split()) == 3, 20)
+    until(lambda: len(noted.read_text().split()) == 3)
     assert sorted(noted.read_text().split()) == [f"each.{n}.say" for n in range(3)]
     (folder / "x").touch()
     (folder / "z").touch()
@@ -156,7 +156,7 @@ def test_a_delay_outlives_the_server(own: Site) -> None:
     ann = own.caller()
     noted = ledger(own.shared)
     execution_id = ann.start(ann.workflow(NAP.format(folder=own.shared)))
-    until(lambda: ann.view(execution_id)["currentStep"] == "nap", 20)
+    until(lambda: ann.view(execution_id)["currentStep"] == "nap")
     own.kill()
     own.serve()
     result = ann.result(execution_id)
@@ -194,13 +194,13 @@ steps: [{name: d, kind: code, language: bash, source: 'echo $((WF_VAR_n * 2))'}]
 def test_a_child_is_cancelled_with_its_parent(site: Site, ann: CallbackLoop) -> None:
     """At once, with every process that it started. FL-6, EX-7."""
     execution_id = ann.start(parent(ann, child(site, ann, SLOW)))
-    until(lambda: "sub" in ann.view(execution_id)["stepResults"], 20)
+    until(lambda: "sub" in ann.view(execution_id)["stepResults"])
     child_id = ann.view(execution_id)["stepResults"]["sub"]["executionId"]
-    until(lambda: alive(f"WF_EXECUTION_ID={child_id}"), 20)
+    until(lambda: alive(f"WF_EXECUTION_ID={child_id}"))
     assert ann.post(f"/api/v1/executions/{execution_id}/cancel").status_code == 200
     view = ann.view(child_id)
     assert (view["status"], view["statusReason"]["code"]) == ("CANCELLED", "PARENT_CANCELLED")
-    until(lambda: not alive(f"WF_EXECUTION_ID={child_id}"), 10)
+    until(lambda: not alive(f"WF_EXECUTION_ID={child_id}"))
 
 
 def test_a_childs_end_is_told_though_the_server_was_killed(own: Site) -> None:
@@ -208,7 +208,7 @@ def test_a_childs_end_is_told_though_the_server_was_killed(own: Site) -> None:
     ann = own.caller()
     asks = "steps: [{name: ask, kind: manual_approval, message: Look}]"
     execution_id = ann.start(parent(ann, child(own, ann, asks)))
-    until(lambda: "sub" in ann.view(execution_id)["stepResults"], 20)
+    until(lambda: "sub" in ann.view(execution_id)["stepResults"])
     child_id = ann.view(execution_id)["stepResults"]["sub"]["executionId"]
     assert ann.rested(child_id)["status"] == "AWAITING_APPROVAL"
     own.kill()
@@ -227,8 +227,8 @@ def test_two_questions_in_two_branches(site: Site, ann: CallbackLoop) -> None:
     asked = {one["stepName"]: one["id"] for one in answer["approvals"]}
     assert asked.keys() == {"first", "second"}
     assert ann.post(f"/api/v1/approvals/{asked['second']}/approve").status_code == 200
-    until(lambda: ann.view(execution_id)["stepResults"].get("then", {}).get("completedAt"), 20)
-    until(lambda: ann.view(execution_id)["status"] == "AWAITING_APPROVAL", 20)
+    until(lambda: ann.view(execution_id)["stepResults"].get("then", {}).get("completedAt"))
+    until(lambda: ann.view(execution_id)["status"] == "AWAITING_APPROVAL")
     assert ann.post(f"/api/v1/approvals/{asked['first']}/approve").status_code == 200
     assert ann.result(execution_id)["status"] == "COMPLETED"
 
@@ -237,7 +237,7 @@ def test_a_decision_is_carried_on_beside_a_running_step(site: Site, ann: Callbac
     """The step behind the approval ends the one that runs: neither has to wait. FL-10."""
     folder = folder_of(site, ann)
     execution_id = ann.start(ann.workflow(BESIDE.format(folder=folder)))
-    until(lambda: "ask" in ann.view(execution_id)["stepResults"], 20)
+    until(lambda: "ask" in ann.view(execution_id)["stepResults"])
     assert ann.view(execution_id)["status"] == "RUNNING"
     approval_id = ann.open_approval(execution_id)
     assert ann.post(f"/api/v1/approvals/{approval_id}/approve").status_code == 200
@@ -251,6 +251,6 @@ def test_a_failure_ends_the_processes_beside_it(site: Site, ann: CallbackLoop) -
     result = ann.result(execution_id)
     assert (result["status"], result["stepResults"]["long"]["status"]) == ("FAILED", "CANCELLED")
     assert "Step 'broken' failed" in result["error"]
-    until(lambda: not alive(f"WF_EXECUTION_ID={execution_id}"), 10)
+    until(lambda: not alive(f"WF_EXECUTION_ID={execution_id}"))
     kinds = [event["event"] for event in ann.events(execution_id)]
     assert kinds[-1] == "execution.failed"

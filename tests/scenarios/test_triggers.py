@@ -60,7 +60,7 @@ def test_a_chain_outlives_its_server(site: Site, ann: CallbackLoop) -> None:
     site.kill()
     assert not executions_in_store(site, then)
     site.serve()
-    until(lambda: executions(ann, then, "COMPLETED"), 20)
+    until(lambda: executions(ann, then, "COMPLETED"))
     (run,) = executions(ann, then)
     assert run["triggerSource"] == "delayed_completion"
     assert run["startedAt"] >= ann.view(cause)["completedAt"] + 1_000
@@ -89,10 +89,10 @@ def test_every_completion_starts_once_over_many_kills(site: Site, ann: CallbackL
         time.sleep(chance.uniform(0, 0.3))  # when the kill comes: any moment is good
         site.kill()
         site.serve()
-    until(lambda: _at_rest(ann, first) and _at_rest(ann, then), 60)
+    until(lambda: _at_rest(ann, first) and _at_rest(ann, then))
     completed = sorted(run["executionId"] for run in executions(ann, first, "COMPLETED"))
     assert len(completed) > 10, "too few completions to prove anything"
-    until(lambda: len(executions(ann, then)) >= len(completed), 20)
+    until(lambda: len(executions(ann, then)) >= len(completed))
     assert causes(ann, executions(ann, then)) == completed
 
 
@@ -109,7 +109,7 @@ def test_two_servers_start_one_execution_for_each_instant(site: Site) -> None:
     try:
         for number in range(5):
             due_at = site.do(_plant)
-            until(lambda n=number: len(executions(ann, flow)) > n, 20)
+            until(lambda n=number: len(executions(ann, flow)) > n)
             runs = executions(ann, flow)
             assert len(runs) == number + 1
             first = ann.events(runs[0]["executionId"])[0]["data"]["data"]

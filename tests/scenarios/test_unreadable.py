@@ -33,7 +33,7 @@ def test_one_row_stops_nothing(tmp_path: Path, capsys: object) -> None:
 
         assert ann.result(ann.start(flow))["status"] == "COMPLETED"
         other = ann.start(at_once)
-        until(lambda: ann.view(other)["status"] == "CANCELLED", 20)
+        until(lambda: ann.view(other)["status"] == "CANCELLED")
         listed = ann.get("/api/v1/executions").json()
         assert ended not in [one["executionId"] for one in listed["items"]]
         assert (listed["total"], len(listed["items"])) == (4, 3)

@@ -187,7 +187,7 @@ def _interrupted(file: str, said: bytes, stdin: int) -> tuple[int, bytes]:
             seen += os.read(running.stdout.fileno(), 65_536) or pytest.fail(seen.decode())
         running.send_signal(signal.SIGINT)
         try:
-            rest, _ = running.communicate(timeout=20)
+            rest, _ = running.communicate(timeout=60)
         finally:
             running.kill()
         return running.returncode, seen + rest

@@ -23,7 +23,7 @@ def _ask(up: Running, path: str, key: str, method: str = "GET") -> tuple[int, An
     headers = {"X-API-Key": key, "Content-Type": "application/json"}
     request = urllib.request.Request(up.url + path, data, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=20) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as refused:
         with refused:
@@ -47,10 +47,10 @@ def test_it_answers_when_it_says_so(up: Running) -> None:
 
 def test_its_link_leads_to_the_console(up: Running) -> None:
     """The link that `up` printed shows whom it signs in, and `/` is the way in. SE-7."""
-    with urllib.request.urlopen(up.said["console"], timeout=20) as response:
+    with urllib.request.urlopen(up.said["console"], timeout=60) as response:
         assert "Continue as you@example.org" in response.read().decode()
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(up.url, timeout=20)
+        urllib.request.urlopen(up.url, timeout=60)
     with refused.value as page:
         assert (page.code, "Sign in" in page.read().decode()) == (401, True)
 
@@ -129,7 +129,7 @@ def test_a_start_beside_the_server_is_done_by_it(up: Running, beside: Call) -> N
     assert "Edsger Dijkstra" in shown.out
     decided = beside("approval", "approve", asked["id"], "--comment", "fine", "--json").json
     assert (decided["status"], decided["comment"]) == ("APPROVED", "fine")
-    path = f"/api/v1/executions/{id}/result?wait=20"
+    path = f"/api/v1/executions/{id}/result?wait=50"
     status, result = _ask(up, path, up.said["apiKey"])
     assert (status, result["output"]["paid"]) == (200, 5)
     again = beside("approval", "reject", asked["id"])
@@ -315,7 +315,7 @@ def test_serve_says_where(tmp_path: Path) -> None:
     try:
         said = document(process, data)
         assert said["store"] == str(data / "wfcore.db")
-        with urllib.request.urlopen(f"{said['url']}/healthz", timeout=10) as response:
+        with urllib.request.urlopen(f"{said['url']}/healthz", timeout=60) as response:
             assert response.status == 200
     finally:
         assert end(process) == 0

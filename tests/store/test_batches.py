@@ -180,8 +180,8 @@ async def test_whatever_goes_wrong_the_writer_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(writer, "_together", exhausted)
         with pytest.raises(StoreUnavailable):
-            await asyncio.wait_for(keep(store, make.execution("e1")), 10)
-    await asyncio.wait_for(keep(store, make.execution("e2")), 10)
+            await asyncio.wait_for(keep(store, make.execution("e1")), 60)
+    await asyncio.wait_for(keep(store, make.execution("e2")), 60)
     async with store.view() as view:
         assert await view.get(Execution, "e1") is None
         assert await view.get(Execution, "e2") is not None

@@ -157,7 +157,7 @@ async def test_a_direct_url_is_harmless_and_only_for_reading(bucket: str) -> Non
     assert url is not None
     assert "X-Amz-Expires=60" in url
     assert SECRET not in url
-    with await to_thread(urlopen, url, timeout=20) as answer:
+    with await to_thread(urlopen, url, timeout=60) as answer:
         assert answer.read() == b"<script>"
         assert answer.headers["content-type"] == "application/octet-stream"
         assert answer.headers["content-disposition"] == "attachment"

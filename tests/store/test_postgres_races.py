@@ -147,7 +147,7 @@ async def test_handles_that_race_keep_a_groups_limit(handles: list[PostgresStore
 
 async def until_waiting(task: "asyncio.Task[Any]", store: PostgresStore) -> None:
     """Until *task* is done, or waits for a lock in the server."""
-    async with asyncio.timeout(20), lent(store.pool) as connection:
+    async with asyncio.timeout(60), lent(store.pool) as connection:
         while not task.done() and not await connection.fetchval(WAITING):  # noqa: ASYNC110
             await asyncio.sleep(0.005)  # the server tells nobody who waits
 

@@ -12,7 +12,7 @@ from wfcore.ports.dispatch import Dispatch, Due, DueDelivery
 from wfcore.testing.contracts.awaited import Awaited
 from wfcore.time import DurationMs
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 """After so long, what should have come by itself does not come."""
 LATER_MS = DurationMs(400)
 GPU = "label:gpu"

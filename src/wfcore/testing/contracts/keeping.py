@@ -14,7 +14,7 @@ from wfcore.testing.fakes import ManualClock
 Elapse = Callable[[int], Awaitable[None]]
 """Lets so many milliseconds of a store's time pass."""
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 STANDS_STILL = (
     "the store's time does not pass: let `store.now()` tell the time of the database, or give the "
     "store `clock.service_now` of the fixture `clock`"

@@ -39,7 +39,7 @@ from wfcore.ports.models import (
 )
 from wfcore.testing.contracts.awaited import Awaited
 
-_PATIENCE_S = 20
+_PATIENCE_S = 60
 
 
 class ScriptedProvider(Protocol):

@@ -67,7 +67,7 @@ and appends a line to the file that its variable `ticks` names, about every 10 m
 Does = Callable[[str], StepJob]
 """A job whose step does that deed. Its lines are asked for where it speaks, waits or ticks."""
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 QUIET_S = 0.3
 """So long nothing may be heard of a step that is over: many times what it takes to tick."""
 

@@ -115,7 +115,7 @@ class EndingContract:
         said = Lines()
         asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
         running = asyncio.ensure_future(runner.run(asked, said))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await said.heard.wait()
         daemons = alive(asked.execution_id)
         assert daemons

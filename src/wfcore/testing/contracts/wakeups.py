@@ -10,7 +10,7 @@ from collections.abc import Callable
 from wfcore.ports.dispatch import Hint, HintKind, Hints, Wakeup
 from wfcore.testing.contracts.awaited import Awaited
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 """After so long, what should have come by itself does not come."""
 LONG_MS = 600_000
 

@@ -34,7 +34,7 @@ from wfcore.usecases.workflows import workflows
 
 R = TypeVar("R")
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 """After so long, what should have come by itself does not come."""
 
 
