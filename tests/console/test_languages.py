@@ -117,6 +117,8 @@ def test_an_approval_in_german(browser: Browser, site: Site):
     page.get_by_role("button", name="Weiter als").click()
     page.wait_for_url("**/inbox")
     show(case, page)
+    cell(page, "P-1001", "Amount").fill("1.234")
+    expect(page.get_by_text("gelesen als 1,234")).to_be_visible()
     cell(page, "P-1001", "Amount").fill("1200,5")
     expect(bar(page)).to_contain_text("3 von 3 Zeilen · 1 geändert")
     expect(bar(page)).to_contain_text("1.")

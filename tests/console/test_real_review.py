@@ -4,9 +4,10 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
-from console.approval_case import Case, bar, show
+from console.approval_case import Case, approve, bar, show
 from console.conftest import Site, enter
 from wfcore.model.approval import ApprovalStatus
+from wfcore.model.review import Stage
 from wfcore.model.workflow import Column, ColumnType, OnRevise
 
 FIELDS = (
@@ -90,3 +91,39 @@ def test_somebody_else_decides_in_my_place(site: Site, signed_in: Page, accessib
     expect(page.get_by_text("ann@example.org lets bob@example.org decide until")).to_be_visible()
     case.decide(case.bob)
     assert case.now().status is ApprovalStatus.APPROVED
+
+
+def test_it_says_whose_turn_it_is(site: Site, signed_in: Page) -> None:
+    """Who may decide now; whose stage is over has agreed, and is no stranger. AP-33."""
+    first, then = (Stage((f"{name}@example.org",)) for name in ("ann", "bob"))
+    case = Case(site, 2, stages=(first, then))
+    show(case, signed_in)
+    expect(signed_in.get_by_text("May decide: ann@example.org")).to_be_visible()
+    approve(signed_in)
+    expect(signed_in.get_by_text("You have agreed; others must agree, too.")).to_be_visible()
+    expect(signed_in.get_by_text("May decide: bob@example.org")).to_be_visible()
+    signed_in.goto(Case(site, 2).url)
+    expect(signed_in.get_by_text("May decide: its owners, and whoever may edit")).to_be_visible()
+
+
+def test_a_rule_is_called_one(site: Site, signed_in: Page) -> None:
+    """Where names of people stand, so that nobody looks for them. AP-35."""
+    case = Case(site, 2, auto_approve="{{ steps.collect.output.rows }}", required_approvals=2)
+    signed_in.goto(case.url)
+    expect(signed_in.get_by_text("1 of 2 have agreed: a rule")).to_be_visible()
+    expect(signed_in.get_by_text("a rule: approved")).to_be_visible()
+
+
+def test_every_button_fits_a_phone(site: Site, browser: Browser) -> None:
+    """All three, in the longer words of German."""
+    case = reviewed(site)
+    phone = {"width": 390, "height": 844}
+    context = browser.new_context(viewport=phone, has_touch=True, is_mobile=True, locale="de")
+    page = context.new_page()
+    page.goto(site.link())
+    page.get_by_role("button", name="Weiter als").click()
+    page.wait_for_url("**/inbox")
+    show(case, page)
+    for name in ("Ablehnen…", "Änderungen verlangen…", "3 prüfen und freigeben"):
+        expect(bar(page).get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+    context.close()

@@ -87,6 +87,11 @@ async def test_the_preview_says_what_is_in_the_way(world: World):
     page = (await world.http.get(f"/inbox/decide?id={own}", headers={**HTML, **session})).text
     assert "Who started the execution may not approve it" in page
     assert f"seen.{own}" not in page
+    (others,) = await world.waiting(1, approvers=("eva@example.org",))
+    german = {**HTML, **session, "Accept-Language": "de"}
+    path = f"/inbox/decide?decision=reject&id={others}"
+    page = (await world.http.get(path, headers=german)).text
+    assert "Sie dürfen über diese Freigabe nicht entscheiden" in page
     many = "&".join(f"id=a{n}" for n in range(51))
     assert (
         await world.http.get(f"/inbox/decide?{many}", headers={**HTML, **session})

@@ -16,6 +16,7 @@ from wfcore.model.execution import (
     TriggerSource,
 )
 from wfcore.model.explanation import Line, Why
+from wfcore.model.review import Stage
 from wfcore.model.workflow import OnInterrupt
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.explanation import Around, explain, is_due
@@ -253,7 +254,7 @@ def test_a_cancelled_execution_says_by_what(code, says):
 
 
 def test_an_approval_says_who_may_decide():
-    """XP-1, AP-10: the step's approvers by name, else those whom the default rule names."""
+    """XP-1, AP-10, AP-33: the approvers of now by name, else those whom the default rule names."""
     waiting = builders.step_result(
         StepStatus.AWAITING_APPROVAL, approval_id="appr_1", completed_at=None
     )
@@ -270,6 +271,12 @@ def test_an_approval_says_who_may_decide():
     )
     (line,) = explain(run, Around(approvals=(builders.approval(),)), NOW)
     assert "the workflow's owner" in line.text
+    stages = (Stage(("ann@example.org",)), Stage(("bob@example.org",)))
+    ann = Assent("ann@example.org", "acc_1", NOW, stage=0)
+    staged = evolve(named, stages=stages, required_approvals=2, assents=(ann,))
+    (line,) = explain(run, Around(approvals=(staged,)), NOW)
+    assert line.approvers == ("bob@example.org",)
+    assert " by bob@example.org; 1 of 2" in line.text
 
 
 def test_a_quorum_says_how_far_it_is():

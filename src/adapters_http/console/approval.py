@@ -35,7 +35,14 @@ from wfcore.model.approval import (
 )
 from wfcore.model.workflow import Column
 from wfcore.rules.approval.edited_items import items_hash
-from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, has_assented
+from wfcore.rules.approval.machine import (
+    Approve,
+    Choice,
+    Reject,
+    Revise,
+    approvers_now,
+    has_assented,
+)
 from wfcore.rules.approval.review import CellChange, changes_of, review_rows
 from wfcore.rules.approval.typed import cell_text, choices, read_answers
 from wfcore.usecases.approvals.approvals import Decide, decide_approval
@@ -76,6 +83,7 @@ async def _page(
             _history(approval),
         )
     )
+    approvers = approvers_now(approval)
     return page(
         request,
         "approval.html",
@@ -96,6 +104,8 @@ async def _page(
         fields=[(one, _typed(request, approval, one)) for one in approval.fields],
         seen=items_hash(approval),
         barred=barred_from(request, found),
+        deciders=approvers[:MOST_NAMES],
+        more_deciders=len(approvers[MOST_NAMES:]),
         rejects=found.rejects,
         delegates=found.delegates,
         notice=notice,
@@ -114,7 +124,9 @@ def _typed(request: Request, approval: Approval, field: Column) -> str:
 
 def barred_from(request: Request, found: Review) -> str | None:
     """Why the reader cannot approve; a yes that was given counts once. AP-16."""
-    if found.barred is None and has_assented(found.approval, request.caller):
+    if has_assented(found.approval, request.caller):
+        if found.barred is not None:  # another stage's turn
+            return _("You have agreed; others must agree, too.")
         return _(
             "You have agreed to these rows. Others must agree, too; changing rows starts anew."
         )
@@ -129,6 +141,8 @@ def _from(request: Request) -> int:
 
 
 _DIGITS = 7
+MOST_NAMES = 10
+"""Approvers that the page names."""
 MOST_CHANGES = 50
 """Changes of one decision that the history shows."""
 

@@ -112,7 +112,7 @@ def _unfit(request: Request, review: Review, verdict: Verdict) -> str | None:
     if approval.status is not ApprovalStatus.PENDING:
         return _("It has been decided already.")
     if verdict is Verdict.REJECT:
-        return None if review.rejects else review.barred
+        return None if review.rejects else barred_from(request, review)
     if (why := barred_from(request, review)) is not None:
         return why
     unanswered = [one for one in approval.fields if one.required]

@@ -33,6 +33,7 @@ from adapters_http.console.words import (
     language,
     ngettext,
     number,
+    person,
     relative,
     short,
     speak,
@@ -279,6 +280,7 @@ def _templates() -> Environment:
         extensions=["jinja2.ext.i18n"],
     )
     made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES, REFUSALS=SAYS)
-    made.filters.update(took=took, short=short, number=number, usd=usd, cell=cell_text)
+    made.filters.update(took=took, short=short, number=number, usd=usd)
+    made.filters.update(cell=cell_text, person=person)
     made.install_gettext_callables(_, ngettext, newstyle=True)  # type: ignore[attr-defined]
     return made

@@ -12,6 +12,7 @@ from operator import itemgetter
 
 from adapters_http.auth import cookie
 from adapters_http.request import Request
+from wfcore.rules.approval.machine import BY_RULE
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 from wfcore.wire.languages import ENGLISH, LANGUAGES, translations
 
@@ -75,6 +76,11 @@ def ngettext(one: str, many: str, count: int) -> str:
 def N_(text: str) -> str:
     """Marks a text of a module, which is loaded once, to be translated when it is shown."""
     return text
+
+
+def person(by: str | None) -> str | None:
+    """Who decided, as people read it. AP-35."""
+    return _("a rule") if by == BY_RULE.by else by
 
 
 class Said(Mapping[str, str]):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from wfcore.ports.notices import Message, NoticeLine
+from wfcore.rules.approval.machine import BY_RULE
 from wfcore.wire.languages import translations
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ def _environment(folders: Sequence[Path], language: str) -> "Environment":
     installed: Any = made
     installed.install_gettext_translations(translations(language), newstyle=True)
     made.filters["instant"] = instant
-    made.filters["names"] = lambda names: ", ".join(map(str, names))
+    rule = {BY_RULE.by: translations(language).gettext("a rule")}
+    made.filters["names"] = lambda names: ", ".join(rule.get(one, one) for one in names)
     return made
 
 

@@ -61,7 +61,7 @@ export function toReview() {
   if (!plain.checkValidity()) return [...plain.elements].find((one) => !one.validity.valid).focus();
   const inside = desk.review.rows.filter((row) => row.included).length;
   const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => {
-    const changes = was === now ? [shown(now)] : [make("s", {}, shown(was)), " ", shown(now), ` (${shown(difference(was, now), "exceptZero")})`];
+    const changes = was === now ? [shown(now)] : [make("s", {}, shown(was)), " ", shown(now), ` (${shown(difference(was, now), { signDisplay: "exceptZero" })})`];
     return make("p", {}, `${column.title}: `, ...changes);
   });
   const changes = changesOf(desk.review).map(({ row, column, was, now, out }) => {

@@ -73,3 +73,9 @@ export function addRow(view) {
   desk.changed();
   focusCell(row);
 }
+
+/** All cells of a row as they were proposed. */
+export function revert(view) {
+  for (const [column, field] of view.fields) view.propose(column, field);
+  view.pick.focus();
+}

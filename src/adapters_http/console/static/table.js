@@ -111,8 +111,7 @@ class RowView {
     Object.assign(this, { view, row, fields: new Map(), notes: new Map() });
     this.pick = make("input", { type: "checkbox" });
     this.pick.addEventListener("change", () => { desk.review.pick(row, this.pick.checked); desk.changed(); this.paint(); });
-    const back = _("Back to what was proposed: {row}", { row: nameOf(row) });
-    this.back = button("↺", () => this.#revert(), { ariaLabel: back });
+    this.back = button("↺", () => editing("revert", this), { ariaLabel: _("Back to what was proposed: {row}", { row: nameOf(row) }) });
     this.brief = button("", () => {
       this.brief.ariaExpanded = String(this.element.classList.toggle("open"));
     }, { ariaExpanded: "false" });
@@ -152,7 +151,7 @@ class RowView {
       next?.fields.get(column)?.focus();
     } else if (event.key === "Escape" && this.row.differs(column)) {
       event.preventDefault();
-      this.#propose(column, field);
+      this.propose(column, field);
     }
   }
   #paste(event, column) {
@@ -161,12 +160,7 @@ class RowView {
     event.preventDefault();
     editing("paste", this, column, text);
   }
-  /** All cells as they were proposed. */
-  #revert() {
-    for (const [column, field] of this.fields) this.#propose(column, field);
-    this.pick.focus();
-  }
-  #propose(column, field) {
+  propose(column, field) {
     if (!this.row.differs(column)) return;
     this.#typed(column, textOf(this.row.proposed[column.key]));
     setField(field, this.row.text(column));
@@ -175,7 +169,8 @@ class RowView {
     const { row, element } = this;
     this.pick.checked = row.included;
     this.back.hidden = !row.edited || !row.included || row.added;
-    this.pick.ariaLabel = row.included ? nameOf(this.row) : row.by && row.choice === undefined ? _("{row}, left out by {who}", { row: nameOf(this.row), who: row.by }) : _("{row}, left out", { row: nameOf(this.row) });
+    const names = { row: nameOf(row), who: row.by };
+    this.pick.ariaLabel = row.included ? names.row : row.by && row.choice === undefined ? _("{row}, left out by {who}", names) : _("{row}, left out", names);
     element.classList.toggle("out", !row.included);
     element.classList.toggle("edited", row.included && row.edited);
     element.classList.toggle("wrong", Boolean(row.wrong));
@@ -191,13 +186,13 @@ class RowView {
     const edit = row.edits.get(column.key);
     field.parentElement.classList.toggle("edited", differs);
     field.disabled = !row.included;
-    const parts = [column.title, nameOf(this.row), ...(differs ? [_("edited"), _("was {was}", { was: was || _("empty") })] : []), ...(error ? [_("invalid: {error}", { error })] : [])];
+    const parts = [column.title, nameOf(row), ...(differs ? [_("edited"), _("was {was}", { was: was || _("empty") })] : []), ...(error ? [_("invalid: {error}", { error })] : [])];
     field.ariaLabel = parts.join(", ");
     field.ariaInvalid = Boolean(error);
     const notes = [];
     if (differs) notes.push(make("small", {}, make("s", {}, was || _("empty"))));
-    const read = differs && !error && column.type === "number" ? textOf(row.cell(column).value) : field.value;
-    if (read !== field.value) notes.push(make("small", {}, _("read as {number}", { number: shown(read) })));
+    const read = differs && !error && column.type === "number" && textOf(row.cell(column).value);
+    if (read && shown(read, { useGrouping: false }) !== field.value) notes.push(make("small", {}, _("read as {number}", { number: shown(read) })));
     if (differs && !edit && row.by) notes.push(make("small", {}, _("by {who}", { who: row.by })));
     if (error) notes.push(make("small", { className: "wrong" }, error));
     if (edit?.theirs !== undefined) notes.push(desk.clash(this, column, field, edit));
@@ -208,7 +203,7 @@ class RowView {
     const { row } = this;
     const [first, second] = row.group.columns;
     const last = row.group.totals[0];
-    const head = make("span", {}, make("b", {}, nameOf(this.row)), " ", second && first ? row.text(first.key === row.group.rowKey ? second : first) : "");
+    const head = make("span", {}, make("b", {}, nameOf(row)), " ", second && first ? row.text(first.key === row.group.rowKey ? second : first) : "");
     this.brief.replaceChildren(head, last ? make("span", { className: "number" }, row.text(last)) : "");
     const changes = row.included ? row.group.columns.filter((column) => row.differs(column)) : [];
     const lines = changes.map((column) => make("span", { className: "change quiet" }, `${column.title} `, make("s", {}, textOf(row.proposed[column.key]) || _("empty")), " ", make("b", {}, row.text(column) || _("empty"))));

@@ -154,7 +154,7 @@ function point(total, places) {
 }
 
 /** A decimal text by the reader's locale. */
-export function shown(text, signDisplay = "auto") {
+export function shown(text, more) {
   const minimumFractionDigits = Math.min(text.split(".")[1]?.length ?? 0, 20);
-  return new Intl.NumberFormat(LANG, { minimumFractionDigits, maximumFractionDigits: 20, signDisplay }).format(text);
+  return new Intl.NumberFormat(LANG, { minimumFractionDigits, maximumFractionDigits: 20, ...more }).format(text);
 }

@@ -10,6 +10,7 @@ from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Awaits, Execution, StepResult, StepStatus
 from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import AiStep, CodeStep, Definition
+from wfcore.rules.approval.machine import approvers_now
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.masking import mask_text, secret_values
 from wfcore.rules.phrase import phrase, said
@@ -169,16 +170,16 @@ def _approval(name: str, result: StepResult, approvals: Sequence[Approval]) -> L
         approval.expires_at,
         name,
         approval.id,
-        approvers=approval.approvers,
+        approvers=approvers_now(approval),
         given=len(approval.assents),
         required=approval.required_approvals,
     )
 
 
 def _approvers(approval: Approval) -> str:
-    """Who may decide, in words. AP-10."""
-    if approval.approvers:
-        return " or ".join(approval.approvers)
+    """Who may decide now, in words. AP-10, AP-33."""
+    if asked := approvers_now(approval):
+        return " or ".join(asked)
     return "the workflow's owner, the execution's owner or somebody with EDIT on the workflow"
 
 
