@@ -122,7 +122,9 @@ def test_an_approval_in_german(browser: Browser, site: Site):
     cell(page, "P-1001", "Amount").fill("1200,5")
     expect(bar(page)).to_contain_text("3 von 3 Zeilen · 1 geändert")
     expect(bar(page)).to_contain_text("1.")
+    cell(page, "P-1002", "Hold").check()
     bar(page).get_by_role("button", name="3 prüfen und freigeben").click()
+    expect(page.get_by_role("dialog")).to_contain_text("P-1002 Hold nein ja")
     page.get_by_role("dialog").get_by_role("button", name="3 Zeilen freigeben").click()
     expect(page.get_by_role("heading", name="Freigegeben von")).to_be_visible()
     assert case.now().groups[0].items[1]["amount"] == 1200.5

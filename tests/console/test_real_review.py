@@ -88,7 +88,9 @@ def test_somebody_else_decides_in_my_place(site: Site, signed_in: Page, accessib
     page.get_by_text("Let somebody else decide in your place").click()
     page.get_by_label("E-mail or account id").fill("bob@example.org")
     page.get_by_role("button", name="Let them decide").click()
-    expect(page.get_by_text("ann@example.org lets bob@example.org decide until")).to_be_visible()
+    expect(
+        page.get_by_text("ann@example.org lets bob@example.org decide; this ends in")
+    ).to_be_visible()
     case.decide(case.bob)
     assert case.now().status is ApprovalStatus.APPROVED
 
@@ -127,3 +129,20 @@ def test_every_button_fits_a_phone(site: Site, browser: Browser) -> None:
     for name in ("Ablehnen…", "Änderungen verlangen…", "3 prüfen und freigeben"):
         expect(bar(page).get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
     context.close()
+
+
+def test_yes_and_no_are_words(site: Site, browser: Browser) -> None:
+    """In cells and in the choices of a field, in the reader's language; without scripts, too."""
+    case = Case(site, 1, fields=(Column("sure", "Sure?", ColumnType.BOOLEAN),))
+    context = browser.new_context(java_script_enabled=False, locale="de")
+    page = context.new_page()
+    page.goto(site.link())
+    page.get_by_role("button", name="Weiter als").click()
+    page.goto(case.url)
+    expect(page.get_by_role("cell", name="nein", exact=True)).to_be_visible()
+    expect(page.get_by_label("Sure?").locator("option")).to_have_text(["", "ja", "nein"])
+    page.get_by_label("Sure?").select_option("true")
+    page.get_by_role("button", name="Freigeben").click()
+    expect(page.get_by_role("definition")).to_have_text("ja")
+    context.close()
+    assert case.now().answers == {"sure": True}

@@ -41,6 +41,7 @@ async def test_lists_of_executions_are_narrowed_and_turned_round(world: World):
         (f"from={since}", ids[:0:-1]),
         (f"to={since}", ids[:1]),
         (f"from={since}&to={since + 10}&sort=-startedAt", ids[1:2]),
+        (f"idEnd={ids[1][-6:]}", ids[1:2]),
     ):
         page = (await world.get(f"/api/v1/executions?{query}")).json()
         assert [row["executionId"] for row in page["items"]] == shown, query
@@ -52,6 +53,7 @@ async def test_lists_of_executions_are_narrowed_and_turned_round(world: World):
         ("from=yesterday", "from: must be an instant"),
         ("from=2&to=1", "to: must not lie before from"),
         ("sort=startedAt&sort=startedAt", "sort: stands twice"),
+        ("idEnd=abc", "idEnd: "),
     ):
         answer = await world.get(f"/api/v1/executions?{query}")
         assert (answer.status_code, error in answer.json()["error"]) == (400, True), query

@@ -4,6 +4,7 @@ import asyncio
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
 from attrs import evolve
 
 from usecases.conftest import a_world, code
@@ -11,6 +12,7 @@ from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Window
 from wfcore.ports.models import Answer
 from wfcore.time import EpochMs
+from wfserver.health import Check
 from wfserver.serving.metrics import (
     MOST_MODELS,
     OTHER,
@@ -19,6 +21,8 @@ from wfserver.serving.metrics import (
     StoreGauges,
     counted_quotas,
 )
+from wfserver.serving.server import Machine
+from wfserver.settings import Settings, settings_from
 
 ANSWER = Answer("yes", 10, 5)
 
@@ -103,6 +107,26 @@ async def test_many_collectors_cost_one_look(tmp_path: Path) -> None:
         assert {one["wfcore_store_up"] for one in found} == {1.0}
         viewed.down = True
         assert await StoreGauges(services).read() == {"wfcore_store_up": 0.0}
+
+
+async def test_many_views_of_the_machine_cost_one_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking starts programs: for a minute everybody gets what was found, then it is anew."""
+    looks = []
+
+    def look(settings: Settings) -> list[Check]:
+        looks.append(settings)
+        return [Check("disk", True, f"{len(looks)} GiB free")]
+
+    monkeypatch.setattr("wfserver.health.of_the_machine", look)
+    machine = Machine(settings_from({}, data=str(tmp_path)))
+    found = await asyncio.gather(*(machine.checks() for _ in range(20)))
+    assert len(looks) == 1
+    assert [one.detail for (one,) in found] == ["1 GiB free"] * 20
+    monkeypatch.setattr("wfserver.serving.server.LOOKED_AT_FOR_S", 0)
+    machine = Machine(settings_from({}, data=str(tmp_path)))
+    assert [(await machine.checks())[0].detail for _ in range(2)] == ["2 GiB free", "3 GiB free"]
 
 
 async def test_gauges_say_how_many_there_are_and_how_long_they_wait(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from adapters_http.console.words import (
     STATUSES,
     Said,
     _,
+    cell,
     iso,
     language,
     ngettext,
@@ -46,7 +47,6 @@ from adapters_http.request import Request
 from adapters_http.transport.connections import is_loopback
 from wfcore.errors import InvalidInput
 from wfcore.model.page import PageCursor, PageRequest
-from wfcore.rules.approval.typed import cell_text
 from wfcore.rules.paging import cursor_text, page_request
 from wfcore.rules.triggers.trigger import SAYS
 from wfcore.time import EpochMs
@@ -281,6 +281,6 @@ def _templates() -> Environment:
     )
     made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES, REFUSALS=SAYS)
     made.filters.update(took=took, short=short, number=number, usd=usd)
-    made.filters.update(cell=cell_text, person=person)
+    made.filters.update(cell=cell, person=person)
     made.install_gettext_callables(_, ngettext, newstyle=True)  # type: ignore[attr-defined]
     return made

@@ -12,7 +12,9 @@ from operator import itemgetter
 
 from adapters_http.auth import cookie
 from adapters_http.request import Request
+from wfcore.model.json import Json
 from wfcore.rules.approval.machine import BY_RULE
+from wfcore.rules.approval.typed import cell_text
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 from wfcore.wire.languages import ENGLISH, LANGUAGES, translations
 
@@ -76,6 +78,13 @@ def ngettext(one: str, many: str, count: int) -> str:
 def N_(text: str) -> str:
     """Marks a text of a module, which is loaded once, to be translated when it is shown."""
     return text
+
+
+def cell(value: Json) -> str:
+    """A value as a table shows it; the fields of a page hold `cell_text`."""
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return cell_text(value)
 
 
 def person(by: str | None) -> str | None:

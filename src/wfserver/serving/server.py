@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mappi
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from importlib.util import find_spec
+from math import inf
+from time import monotonic
 
 import uvicorn
-from attrs import evolve
+from attrs import define, evolve, field
 from prometheus_client import disable_created_metrics
 
 from adapters_http.app import HttpConfig, create_app
@@ -97,7 +99,7 @@ async def _answer(
             allowed_hosts=settings.allowed_hosts,
             cors_origins=settings.cors_origins,
             ready=leaving.check_ready,
-            checks=lambda: _checks(settings),
+            checks=Machine(settings).checks,
             gauges=lambda: _gauges(working, protocol.ledger, standing, dispatch),
             gauge_help=GAUGES,
             counted=metrics.registry,
@@ -165,12 +167,30 @@ async def _gauges(
     return {**here, **ledger.gauges(), **queued, **await standing.read()}
 
 
-async def _checks(settings: Settings) -> Sequence[HealthCheck]:
-    """What `wfcore doctor` says of the machine; imported by the first page that shows it."""
-    from wfserver.health import of_the_machine
+@define
+class Machine:
+    """
+    What `wfcore doctor` says of the machine; imported by the first page that shows it. To look
+    starts interpreters and installers, about a second of CPU: once a minute at most.
+    """
 
-    found = await asyncio.to_thread(of_the_machine, settings)
-    return [HealthCheck(one.name, one.ok, one.detail, one.cure) for one in found]
+    _settings: Settings
+    _found: Sequence[HealthCheck] = ()
+    _until: float = -inf
+    _looking: asyncio.Lock = field(factory=asyncio.Lock)
+
+    async def checks(self) -> Sequence[HealthCheck]:
+        from wfserver import health
+
+        async with self._looking:
+            if monotonic() >= self._until:
+                found = await asyncio.to_thread(health.of_the_machine, self._settings)
+                self._found = [HealthCheck(one.name, one.ok, one.detail, one.cure) for one in found]
+                self._until = monotonic() + LOOKED_AT_FOR_S
+            return self._found
+
+
+LOOKED_AT_FOR_S = 60
 
 
 @asynccontextmanager

@@ -54,6 +54,11 @@ function changesOf({ rows }) {
   });
 }
 
+/** The text of a cell in a sentence. */
+function said(column, text) {
+  return (column.type === "boolean" && { true: _("yes"), false: _("no") }[text]) || text || _("empty");
+}
+
 /** What stands open first, a required field too; with nothing open, the sheet with everything that is about to be done. */
 export function toReview() {
   const open = desk.review.rows.find((row) => row.wrong || row.clashes);
@@ -67,7 +72,7 @@ export function toReview() {
   const changes = changesOf(desk.review).map(({ row, column, was, now, out }) => {
     const name = make("b", {}, nameOf(row));
     if (out) return make("li", { className: "left" }, name, " ", row.choice === undefined && row.by ? _("left out by {who}", { who: row.by }) : _("left out"));
-    return make("li", {}, name, ` ${column.title} `, make("s", {}, was || _("empty")), " ", make("ins", {}, now || _("empty")));
+    return make("li", {}, name, ` ${column.title} `, make("s", {}, said(column, was)), " ", make("ins", {}, said(column, now)));
   });
   const list = changes.length ? [make("ul", { className: "changes", tabIndex: 0, ariaLabel: _("Changes") }, ...changes)] : [make("p", { className: "quiet" }, _("Nothing was changed."))];
   const answered = answersNow().map(([title, text]) => make("p", {}, `${title}: `, make("ins", {}, text)));
