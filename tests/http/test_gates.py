@@ -99,6 +99,21 @@ async def test_who_asks_cannot_answer(world: World) -> None:
     assert (await gate(world, key, opened["executionId"])).json()["status"] == "PENDING"
 
 
+async def test_starting_the_workflow_of_gates_is_asking(world: World) -> None:
+    """Whoever may decide opens no gate by starting its workflow, nor by redriving one. GT-3."""
+    key = await agent(world)
+    opened = await asked(world, key, groups=[])
+    await world.post(f"/api/v1/executions/{opened['executionId']}/cancel")
+    (workflow,) = (await world.get("/api/v1/workflows")).json()["items"]
+    start = f"/api/v1/workflows/{workflow['id']}/executions"
+    again = f"/api/v1/executions/{opened['executionId']}/redrive"
+    for path, body in ((start, {"inputs": {"message": "Pay me?"}}), (again, {})):
+        refused = await world.post(path, body)
+        assert refused.status_code == 403
+        assert "use a key without APPROVAL_RESPOND" in refused.json()["error"]
+        assert (await world.http.post(path, headers=key, json=body)).status_code == 202
+
+
 async def test_questions_that_are_alike_are_one_version(world: World) -> None:
     """Rows and messages make no version; questions in turns find theirs again. GT-4."""
     key = await agent(world)

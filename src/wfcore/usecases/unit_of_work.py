@@ -56,6 +56,7 @@ from wfcore.rules.auth.access import (
 from wfcore.rules.execution.children import child_end, waits_for
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION, ParentEnded
+from wfcore.rules.gate import ABOUT, GATES, require_asker
 from wfcore.rules.triggers.chain import keys_of, timers_after
 from wfcore.rules.triggers.trigger import ended
 from wfcore.time import EpochMs
@@ -78,6 +79,19 @@ async def workflow_for(
     if workflow is not None and workflow.owner_id != who.account.id:
         share = await view.get(Share, workflow_id, who.account.id)
     return require_permission(workflow, who.account.id, share, wanted)
+
+
+async def startable_for(view: View | Unit, who: Principal, workflow_id: str) -> Workflow:
+    """
+    The workflow, for whoever may start it; to start that of gates is to open one, whatever the way.
+    GT-3. Raises `NotFound`, `Forbidden`.
+    """
+    workflow = await workflow_for(view, who, workflow_id, Permission.EXECUTE)
+    if workflow.name == GATES:
+        definition = await definition_of(view, workflow.id, workflow.revision)
+        if definition.description == ABOUT:
+            require_asker(who)
+    return workflow
 
 
 async def execution_for(view: View | Unit, who: Caller | None, execution_id: str) -> Execution:

@@ -6,7 +6,7 @@ from attrs import evolve, frozen
 
 from wfcore.effects import Effect, Outcome
 from wfcore.errors import Conflict, InvalidInput, KeyReused, NotFound
-from wfcore.model.access import Permission, Principal
+from wfcore.model.access import Principal
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, Replay, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.trace import span_of
@@ -34,7 +34,7 @@ from wfcore.usecases.unit_of_work import (
     notify,
     retried,
     stage,
-    workflow_for,
+    startable_for,
 )
 
 
@@ -78,7 +78,7 @@ async def start_execution(
     caller = who.key.id if who.key else who.account.id
     now = services.store.now()
     async with services.store.unit() as unit:
-        workflow = await workflow_for(unit, who, workflow_id, Permission.EXECUTE)
+        workflow = await startable_for(unit, who, workflow_id)
         asked = await answered(unit, f"start:{caller}:{workflow_id}", idempotency)
         first = asked.answer(now) if asked else None
         if first is not None:
@@ -203,7 +203,7 @@ async def redrive(
     now = services.store.now()
     async with services.store.unit() as unit:
         old = await execution_for(unit, who, execution_id)
-        workflow = await workflow_for(unit, who, old.workflow_id, Permission.EXECUTE)
+        workflow = await startable_for(unit, who, old.workflow_id)
         definition = await definition_of(unit, old.workflow_id, old.revision)
         before = await unit.executions.redriven_as(old.id)
         if once and before is not None:
