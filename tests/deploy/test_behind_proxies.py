@@ -182,6 +182,13 @@ def test_links_name_the_public_address(site: httpx.Client) -> None:
     assert refused.status_code == 400 or not refused.content
 
 
+def test_metrics_stay_inside(site: httpx.Client, inner: int) -> None:
+    """They need no key, so the proxy hands out none, however the path is spelt."""
+    for path in ("/metrics", "/%6Detrics", "/metrics?x=1"):
+        assert site.get(path).status_code == 404
+    assert "wfcore_" in httpx.get(f"http://127.0.0.1:{inner}/metrics", timeout=30).text
+
+
 def test_the_largest_bodies_reach_the_server(site: httpx.Client) -> None:
     """What is too large is refused in the server's words, not in the proxy's."""
     path = "/api/v1/approvals/appr_0/approve"
