@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-CPU_LIMIT_S = 0.1
-
 
 def run(code: str, cwd: Path) -> str:
     """What *code* prints in an interpreter of its own."""
@@ -26,8 +24,8 @@ def best_of(tries: int, code: str, cwd: Path) -> float:
 
 @pytest.mark.parametrize("code", ["import wfcore", "from wfcore import windows, signature_fits"])
 def test_import_wfcore_costs_little(code: str, tmp_path: Path) -> None:
-    """Less than 100 ms of CPU, and a rule brings along only what it needs."""
-    assert best_of(5, code, tmp_path) < CPU_LIMIT_S
+    """At most a few times what attrs itself takes: a rule brings along only what it needs."""
+    assert best_of(5, code, tmp_path) < 4 * best_of(5, "import attrs", tmp_path)
 
 
 def test_the_whole_core_costs_a_few_times_attrs(tmp_path: Path) -> None:

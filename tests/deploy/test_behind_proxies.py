@@ -4,7 +4,6 @@ The sites that are shipped, in front of a server: nginx and Caddy of the distrib
 """
 
 import json
-import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from distribution import program
+from scenarios.process import free_port
 from server.conftest import Call, Running, call, document, end, start
 from wfcore.rules.limits import EDITED_ROWS_BODY
 
@@ -149,12 +149,6 @@ def certify(folder: Path) -> None:
             serialization.NoEncryption(),
         )
     )
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _waiting(site: httpx.Client) -> str:

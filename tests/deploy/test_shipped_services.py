@@ -19,9 +19,9 @@ import pytest
 
 from deploy.containerfile import HERE, PROFILE
 from deploy.shipped_services import IMAGE, Server, compose, manifests
-from deploy.test_behind_proxies import free_port
 from distribution import program
 from postgres_server import Cluster, binaries, cluster
+from scenarios.process import free_port
 from wfserver.setting_table import KNOWN
 
 FLOW = """

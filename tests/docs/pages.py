@@ -12,7 +12,6 @@ stands for anything. `<!-- not run: why -->` above a block leaves it out.
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +20,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from attrs import frozen
+
+from scenarios.process import free_port
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -78,7 +79,7 @@ class Reader:
         self.binaries = binaries
         if examples:
             (folder / "examples").symlink_to(EXAMPLES)
-        self.port = _free_port()
+        self.port = free_port()
         self.said = ""
         self._beside: list[subprocess.Popen[str]] = []
         self._shell: subprocess.Popen[str] | None = None
@@ -184,9 +185,3 @@ def _patience(process: "subprocess.Popen[str]") -> Iterator[None]:
     finally:
         timer.cancel()
         timer.join()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port

@@ -3,13 +3,14 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from scenarios.process import free_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,8 +25,7 @@ def blocks(language: str, after: str = "") -> list[str]:
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[str]:
     """The URL of a fresh `wfcore up`, its data in *tmp_path*."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     argv = [sys.executable, "-m", "wfserver", "--data", "wfcore-data", "up", "--port", str(port)]
     process = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     try:

@@ -87,14 +87,14 @@ def ports() -> Iterator[dict[str, int]]:
             full = stack.enter_context(socket.socket())
             full.setblocking(False)
             full.connect_ex(deaf.getsockname())
-        with socket.create_server(("127.0.0.1", 0)) as nobody:
-            gone = nobody.getsockname()[1]
+        nobody = stack.enter_context(socket.socket())  # bound, and not listening
+        nobody.bind(("127.0.0.1", 0))
         yield {
             "open": greeter(),
             "open6": greeter("::1", socket.AF_INET6),
             "here": greeter("0.0.0.0"),
             "store": greeter("0.0.0.0"),
-            "nobody": gone,
+            "nobody": nobody.getsockname()[1],
             "deaf": deaf.getsockname()[1],
         }
 

@@ -2,11 +2,14 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from random import SystemRandom
 
 SERVE = (sys.executable, "-m", "wfserver", "serve", "--port", "0")
 PATIENCE_S = 60
@@ -51,6 +54,18 @@ class Server:
         assert self.process.stdout
         self.process.stdout.close()
         return status
+
+
+def free_port() -> int:
+    """
+    A port to tell a program of: none of those that the kernel hands out to whoever asks for any, so
+    that nobody else has it meanwhile.
+    """
+    while True:
+        port = SystemRandom().randrange(10_000, 32_000)
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
 
 
 def shared(folder: Path) -> Path:

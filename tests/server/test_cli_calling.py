@@ -34,8 +34,10 @@ def _cpu_s(*arguments: str) -> float:
 
 
 def test_help_is_instant() -> None:
-    """`wfcore --help` costs at most 120 ms of CPU."""
-    assert any(_cpu_s("-m", "wfserver", "--help") <= 0.120 for _ in range(10))
+    """`wfcore --help` costs little more CPU than loading click, which draws it: some 100 ms."""
+    given, needed = ("-m", "wfserver", "--help"), ("-c", "import click")
+    took = [(_cpu_s(*given), _cpu_s(*needed)) for _ in range(10)]
+    assert min(one for one, _ in took) <= 1.6 * min(one for _, one in took)
 
 
 def test_help_imports_nothing_heavy() -> None:
