@@ -63,6 +63,7 @@ MOVED: Mapping[str, tuple[str, ...]] = {
     "timers": ("id",),
     "notices": ("id",),
     "replays": ("scope", "key"),
+    "signing_keys": ("id",),
     "lane_limits": ("workflow_id",),
     "lane_checks": ("lane",),
     "served": ("owner_id",),

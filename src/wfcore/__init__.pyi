@@ -95,6 +95,8 @@ from wfcore.model.review import GroupSpec as GroupSpec
 from wfcore.model.review import Links as Links
 from wfcore.model.review import OnRevise as OnRevise
 from wfcore.model.review import Stage as Stage
+from wfcore.model.signing import SigningKey as SigningKey
+from wfcore.model.signing import SigningKeys as SigningKeys
 from wfcore.model.trace import Trace as Trace
 from wfcore.model.trigger import Chain as Chain
 from wfcore.model.trigger import Missed as Missed
@@ -216,6 +218,7 @@ from wfcore.rules.auth.rate_limit import verdict as verdict
 from wfcore.rules.auth.rate_limit import windows as windows
 from wfcore.rules.auth.signature import sign as sign
 from wfcore.rules.auth.signature import signature_fits as signature_fits
+from wfcore.rules.auth.signing_keys import Keyring as Keyring
 from wfcore.rules.clock_jumps import HeldTime as HeldTime
 from wfcore.rules.clock_jumps import held_time as held_time
 from wfcore.rules.clock_jumps import service_time as service_time
@@ -332,6 +335,11 @@ from wfcore.usecases.notices.sending import settle_notice as settle_notice
 from wfcore.usecases.notices.sending import take_notices as take_notices
 from wfcore.usecases.services import Policy as Policy
 from wfcore.usecases.services import Services as Services
+from wfcore.usecases.signing import KnownKey as KnownKey
+from wfcore.usecases.signing import list_signing_keys as list_signing_keys
+from wfcore.usecases.signing import retire_signing_key as retire_signing_key
+from wfcore.usecases.signing import rotate_signing_key as rotate_signing_key
+from wfcore.usecases.signing import signing_keys as signing_keys
 from wfcore.usecases.unit_of_work import Unswept as Unswept
 from wfcore.usecases.upkeep.retention import retain as retain
 from wfcore.usecases.upkeep.retention import tidy as tidy

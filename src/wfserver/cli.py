@@ -39,6 +39,7 @@ COMMANDS = {
     "approval": "Approvals: list, show, approve, reject, revise, delegate.",
     "notice": "Notices: list, retry, test.",
     "nodes": "Servers that run steps: list, drain.",
+    "signing": "Keys that sign links: list, rotate, retire.",
     "audit": "The audit log, and whether it is whole: verify, anchor.",
     "evidence": "One file about one execution that can be checked anywhere: write, verify.",
     "simulate": "The service in worlds where everything goes wrong, judged.",

@@ -18,6 +18,7 @@ REASONS = {
     "wfcore/model/json.py": "what JSON is",
     "wfcore/model/node.py": "one kind of record",
     "wfcore/model/page.py": "what a page of a list is",
+    "wfcore/model/signing.py": "one kind of record",
     "wfcore/ports/callbacks.py": "one port",
     "wfcore/ports/counters.py": "one port",
     "wfcore/ports/files.py": "one port",
@@ -45,6 +46,7 @@ REASONS = {
     "wfserver/commands/secret.py": "one command",
     "wfserver/commands/serve.py": "one command",
     "wfserver/commands/session.py": "one command",
+    "wfserver/commands/signing.py": "one command",
     "wfserver/commands/states.py": "one command",
     "wfserver/commands/up.py": "one command",
 }

@@ -22,7 +22,7 @@ from console.execution_case import (
 from console.test_editing import WRITTEN, applied, read
 from http_world import code
 from wfcore.ports.runtime import StepEnd
-from wfcore.rules.auth.signature import personal_path
+from wfcore.rules.auth.signature import personal_token
 from wfcore.usecases.accounts import accounts
 
 Scene = Callable[[Site, Page], None]
@@ -155,7 +155,7 @@ def over(site: Site, page: Page) -> None:
 def _personal(site: Site) -> str:
     case = Case(site, 12, **both())
     key = site.world.services.signing_key
-    return site.url + personal_path(key, case.now(), "ann@example.org")
+    return site.url + f"/a/{personal_token(key, case.now(), 'ann@example.org')}"
 
 
 def executions(site: Site, page: Page) -> None:

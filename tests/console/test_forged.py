@@ -10,7 +10,7 @@ from adapters_http.app import HttpConfig
 from adapters_http.console.routes import PAGES
 from adapters_http.route import Auth, Route
 from http_world import PASSWORD, World, a_world
-from wfcore.rules.auth.signature import personal_path
+from wfcore.rules.auth.signature import personal_token
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.approvals.approvals import read_approval
 from wfcore.usecases.audit.auditing import UNKNOWN
@@ -42,7 +42,7 @@ async def addresses(world: World) -> dict[str, str]:
     """A real value for every parameter of a page."""
     execution_id, id = await world.paused(approvers=("ann@example.org",))
     approval = await read_approval(world.services, None, id)
-    personal = personal_path(world.services.signing_key, approval, "ann@example.org")
+    personal = f"/a/{personal_token(world.services.signing_key, approval, 'ann@example.org')}"
     link = await issue_login_link(world.services, world.ann.id, UNKNOWN)
     return {
         "/a/{token}": personal,

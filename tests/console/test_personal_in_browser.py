@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 from console.approval_case import Case, approve, bar, cell, kept
 from console.conftest import Site, enter, watched
 from wfcore.model.approval import ApprovalStatus, DecisionSource
-from wfcore.rules.auth.signature import personal_path
+from wfcore.rules.auth.signature import personal_token
 
 EVA = "eva@example.org"
 PHONE = {"width": 390, "height": 844}
@@ -17,7 +17,7 @@ def asked(site: Site, **step) -> tuple[Case, str]:
     """A case that asks Eva and Bob, and Eva's link."""
     case = Case(site, 12, approvers=(EVA, "bob@example.org"), **step)
     key = site.world.services.signing_key
-    return case, site.url + personal_path(key, case.now(), EVA)
+    return case, site.url + f"/a/{personal_token(key, case.now(), EVA)}"
 
 
 def test_rows_are_edited_and_approved_without_an_account(

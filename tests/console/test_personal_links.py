@@ -18,7 +18,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Links
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.runtime import LeftFile, StepEnd
-from wfcore.rules.auth.signature import personal_path
+from wfcore.rules.auth.signature import personal_token
 from wfcore.time import HOUR
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.approvals.approvals import list_approvals, read_approval
@@ -45,7 +45,7 @@ async def asked(world: World, email: str = EVA, **step) -> tuple[Approval, str]:
     """An approval that names *email*, and the personal link."""
     _, id = await world.paused(**{"approvers": (email, "bob@example.org"), **step})
     approval = await approval_of(world, id)
-    return approval, personal_path(world.services.signing_key, approval, email)
+    return approval, f"/a/{personal_token(world.services.signing_key, approval, email)}"
 
 
 def ours(world: World) -> dict[str, str]:
@@ -119,7 +119,7 @@ async def test_an_account_and_its_link_are_one_voice(world: World, by_link_first
     for where, count in ((agreed, 1), (waiting, 0)):
         found = await list_approvals(world.services, Principal(eva), PageRequest(), where)
         assert len(found.rows) == count
-    other = personal_path(world.services.signing_key, approval, "bob@example.org")
+    other = f"/a/{personal_token(world.services.signing_key, approval, 'bob@example.org')}"
     assert (await world.http.post(f"{other}/approve", json={})).json()["status"] == "APPROVED"
 
 
@@ -135,7 +135,7 @@ async def test_a_link_is_dead_when_it_is_over(world: World, end: str):
         "key": "never valid here",
     }
     if end in ("approved", "rejected"):
-        other = personal_path(world.services.signing_key, approval, "bob@example.org")
+        other = f"/a/{personal_token(world.services.signing_key, approval, 'bob@example.org')}"
         deed = "approve" if end == "approved" else "reject"
         assert (await world.http.post(f"{other}/{deed}", json={})).status_code == 200
     elif end == "cancelled":
@@ -143,7 +143,7 @@ async def test_a_link_is_dead_when_it_is_over(world: World, end: str):
     elif end == "expired":
         world.clock.advance(24 * HOUR)
     else:
-        link = personal_path(b"the key before", approval, EVA)
+        link = f"/a/{personal_token(b'the key before', approval, EVA)}"
     before = await stored(world)
     seen = await world.http.get(link, headers=HTML)
     assert seen.status_code == 410
@@ -215,7 +215,7 @@ async def test_without_named_approvers_the_email_is_that_of_an_account(world: Wo
     _, id = await world.paused()
     approval = await approval_of(world, id)
     mine, his = (
-        personal_path(world.services.signing_key, approval, email)
+        f"/a/{personal_token(world.services.signing_key, approval, email)}"
         for email in (world.ann.email, bob.email)
     )
     assert (await world.http.get(mine, headers=HTML)).status_code == 200
@@ -289,7 +289,7 @@ async def test_a_guest_opens_what_is_attached_and_nothing_else(world: World):
     )
     found = (await world.get(f"/api/v1/approvals/execution/{execution}")).json()
     approval = await approval_of(world, found["approvals"][0]["id"])
-    link = personal_path(world.services.signing_key, approval, EVA)
+    link = f"/a/{personal_token(world.services.signing_key, approval, EVA)}"
     page = (await world.http.get(link, headers=HTML)).text
     (url,) = re.findall(r'<a href="([^"]*/download[^"]*)">seen.txt</a>', page)
     assert (await world.http.get(unescape(url))).content == b"seen"

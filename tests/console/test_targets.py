@@ -15,7 +15,7 @@ from console.conftest import Site, enter, watched
 from console.execution_case import Runs, in_every_state
 from console.shots import OPERATED, PASSES
 from console.test_editing import applied, read
-from wfcore.rules.auth.signature import personal_path
+from wfcore.rules.auth.signature import personal_token
 from wfcore.usecases.accounts import accounts
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
@@ -132,7 +132,9 @@ def test_fingers_meet_what_they_decide_with(browser: Browser, site: Site):
     context = watched(browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True), site)
     page = context.new_page()
     asked = Case(site, 4, **both())
-    found = looked_at(page, site, personal_path(site.world.services.signing_key, asked.now(), ANN))
+    found = looked_at(
+        page, site, f"/a/{personal_token(site.world.services.signing_key, asked.now(), ANN)}"
+    )
     enter(site, page)
     ids = site.do(site.world.waiting(2, approvers=(ANN, "bob@example.org")))
     chosen = "&".join(f"id={id}" for id in ids)

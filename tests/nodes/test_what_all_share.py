@@ -8,12 +8,18 @@ import pytest
 from postgres_server import emptied
 from wfcore import Services, in_memory
 from wfcore.errors import InvalidInput, NotFound, PersonalLinkOver, Unauthenticated
-from wfcore.rules.auth.signature import personal_path
+from wfcore.rules.auth.signature import personal_token
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
-from wfcore.time import DAY, later
+from wfcore.time import DAY, EpochMs, later
 from wfcore.usecases.accounts.authenticate import admit_guest
 from wfcore.usecases.artifacts import link, linked_artifact
+from wfcore.usecases.signing import (
+    list_signing_keys,
+    retire_signing_key,
+    rotate_signing_key,
+    signing_keys,
+)
 from wfserver.compose import open_system
 from wfserver.isolation import step_isolation
 from wfserver.settings import settings_from
@@ -26,10 +32,11 @@ async def accepts(services: Services, other: Services) -> bool:
     """Whether *services* believe a download link and a personal link that *other* made."""
     until = later(services.clock.now(), DAY)
     approval = make.approval(expires_at=until, approvers=("bob@example.org",))
-    token = personal_path(other.signing_key, approval, "bob@example.org").removeprefix("/a/")
+    keys = await signing_keys(other)
+    token = keys.signed(lambda key: personal_token(key, approval, "bob@example.org"))
     try:
         with pytest.raises(NotFound):  # the link is good; there is just no such artifact
-            await linked_artifact(services, "exec_1", "art_1", link(other, "art_1"))
+            await linked_artifact(services, "exec_1", "art_1", link(other, keys, "art_1"))
         assert (await admit_guest(services, token)).email == "bob@example.org"
     except (Unauthenticated, PersonalLinkOver):
         return False
@@ -67,7 +74,7 @@ async def test_a_download_works_at_every_server(database: str, tmp_path: Path) -
         kept = await one.services.files.store("exec_1", "art_1", BytesIO(b"the report"))
         record = make.artifact("art_1", storage_key=kept.storage_key, size=kept.size)
         await keep(one.services.store, record)
-        given = link(one.services, "art_1")
+        given = link(one.services, await signing_keys(one.services), "art_1")
         found = await linked_artifact(other.services, "exec_1", "art_1", given)
         parts = other.services.files.read(found.storage_key, 0, found.size)
         assert b"".join([part async for part in parts]) == b"the report"
@@ -146,9 +153,70 @@ async def test_two_nodes_serve_each_others_links_while_the_key_changes(
     async with open_system(one) as first, open_system(other) as second:
         await keep(first.services.store, make.artifact("art_2"))
         for maker, reader in ((first, second), (second, first)):
-            given = link(maker.services, "art_2")
+            given = link(maker.services, await signing_keys(maker.services), "art_2")
             assert (await linked_artifact(reader.services, "exec_1", "art_2", given)).id == "art_2"
             assert await accepts(reader.services, maker.services)
+
+
+@pytest.mark.parametrize("medium", ["sqlite", "postgresql"])
+async def test_a_key_is_rotated_and_retired_at_all_servers_at_once(
+    medium: str, database: str, tmp_path: Path
+) -> None:
+    """
+    SK-1, SK-2, SK-3: from the next request on, without a restart: what one server signs after a
+    rotation the other believes, links from before stay good, and what a retired key signed does
+    not, at either.
+    """
+    url = f"sqlite:///{tmp_path}/one.db" if medium == "sqlite" else await emptied(database)
+    env = {"WFCORE_SEAL_KEY_FILE": str(tmp_path / "seal.key"), "WFCORE_SIGNING_KEY": f"may:{OLD}"}
+    sets = [settings_from(env, data=str(tmp_path / name), store=url) for name in ("a", "b")]
+    async with open_system(sets[0]) as one, open_system(sets[1]) as other:
+        a, b = one.services, other.services
+        until = later(a.clock.now(), DAY)
+        approval = make.approval(expires_at=until, approvers=("bob@example.org",))
+        unnamed = personal_token(bytes.fromhex(OLD), approval, "bob@example.org")
+        before = await signing_keys(a)
+        named = before.signed(lambda key: personal_token(key, approval, "bob@example.org"))
+        for token in (unnamed, named):
+            assert (await admit_guest(b, token)).email == "bob@example.org"
+
+        made = await rotate_signing_key(a)
+        for maker, reader in ((a, b), (b, a)):
+            assert next(iter((await signing_keys(maker)).named)) == made.id
+            assert await accepts(reader, maker)
+        for token in (unnamed, named):
+            assert (await admit_guest(b, token)).email == "bob@example.org"
+
+        first, given = await list_signing_keys(b)
+        assert (first.id, first.signs, given.made_at, given.signs) == (made.id, True, None, False)
+        await retire_signing_key(b, given.id)
+        assert await list_signing_keys(a) == [first]
+        for reader in (a, b):
+            assert await accepts(reader, a)
+            for token in (unnamed, named):
+                with pytest.raises(PersonalLinkOver):
+                    await admit_guest(reader, token)
+        async with a.store.view() as view:
+            entries = await view.audit.list(EpochMs(0), None, 9)
+        assert [(one.event, one.target) for one in entries] == [
+            ("signing.rotate", made.id),
+            ("signing.retire", given.id),
+        ]
+
+
+async def test_a_key_that_the_store_keeps_is_sealed(tmp_path: Path) -> None:
+    """Whoever has a copy of the database alone signs nothing."""
+    settings = settings_from({}, data=str(tmp_path))
+    async with open_system(settings) as system:
+        await rotate_signing_key(system.services)
+        (key, *_) = (await signing_keys(system.services)).named.values()
+    kept = _bytes_below(tmp_path)
+    assert b"signing.rotate" in kept
+    assert key not in kept
+
+
+def _bytes_below(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.glob("wfcore.db*"))
 
 
 @pytest.mark.parametrize("text", [OLD, "may:abc", f"may:{OLD},may:{NEW}", f"ma y:{OLD}", f":{OLD}"])

@@ -338,7 +338,15 @@ async def test_damage_is_left_alone_by_a_rotation(store: SqliteStore, key: str) 
     assert await store.forget_keys([id_of(key)]) == []
 
 
-TABLES_SINCE = ("seal_keys", "logs", "login_links", "notices", "nodes", "approval_details")
+TABLES_SINCE = (
+    "seal_keys",
+    "logs",
+    "login_links",
+    "notices",
+    "nodes",
+    "approval_details",
+    "signing_keys",
+)
 LISTED_SINCE = (
     "ended_badly_of_owner",
     "ended_badly_of_workflow",

@@ -19,6 +19,7 @@ from wfcore.model.execution import Artifact, Callback, Execution, Replay
 from wfcore.model.node import Node
 from wfcore.model.notice import Notice
 from wfcore.model.page import PageRequest
+from wfcore.model.signing import SigningKeys
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
@@ -56,6 +57,7 @@ GET: Mapping[str, Look] = {
     "callbacks": lambda view: view.get(Callback, "one"),
     "notices": lambda view: view.get(Notice, "one"),
     "nodes": lambda view: view.get(Node, "one"),
+    "signing_keys": lambda view: view.get(SigningKeys, "one"),
     "webhooks": lambda view: view.get(Webhook, "one"),
     "triggers": lambda view: view.get(Trigger, "one"),
     "timers": lambda view: view.get(Timer, "one"),
@@ -108,6 +110,7 @@ def records(name: str) -> list[Any]:
         make.callback(name),
         make.notice(name),
         make.node(name),
+        make.signing_keys(id=name),
         make.webhook(name),
         make.trigger(name),
         Timer(name, "trg_1", NOW),

@@ -12,6 +12,7 @@ from wfcore.model.access import AccountStatus, Permission, Plan, Scope
 from wfcore.model.node import Node
 from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.model.workflow import Definition
+from wfcore.rules.auth.signing_keys import id_of
 from wfcore.time import EpochMs
 from wfcore.usecases.administration import (
     accounts,
@@ -202,10 +203,23 @@ async def test_the_server_says_what_it_tells_and_what_it_keeps(at: Operator, wor
         "able": None,
     }
     assert await server.list_nodes(at) == {"items": [drained], "total": 1}
+    given: Any = {"id": id_of(world.services.signing_key), "madeAt": None, "signs": True}
+    assert await server.list_signing_keys(at) == {"items": [given], "total": 1}
+    made: Any = await server.rotate_signing_key(at)
+    older = {**given, "signs": False}
+    assert await server.list_signing_keys(at) == {"items": [made, older], "total": 2}
+    gone: Any = await server.retire_signing_key(at, given["id"])
+    assert gone == {"id": given["id"], "retired": True}
+    assert await server.list_signing_keys(at) == {"items": [made], "total": 1}
     checked: Any = await server.verify_audit(at)
-    assert (checked["ok"], checked["first"], checked["last"]) == (True, 1, 2)
+    assert (checked["ok"], checked["first"], checked["last"]) == (True, 1, 4)
     entries: Any = await server.read_entries(at, 0)
-    assert [one["event"] for one in entries["items"]] == ["notice.test", "node.drain"]
+    assert [one["event"] for one in entries["items"]] == [
+        "notice.test",
+        "node.drain",
+        "signing.rotate",
+        "signing.retire",
+    ]
 
 
 @pytest.mark.parametrize(

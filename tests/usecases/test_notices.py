@@ -14,7 +14,7 @@ from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import OnInterrupt
 from wfcore.ports.notices import Message, NotDelivered
 from wfcore.rules.approval.machine import Approve, Reject
-from wfcore.rules.auth.signature import personal_path
+from wfcore.rules.auth.signature import personal_token
 from wfcore.testing.fakes_running import NotedNotifier
 from wfcore.time import DAY, HOUR, MINUTE, DurationMs, EpochMs
 from wfcore.usecases.accounts import accounts
@@ -22,6 +22,7 @@ from wfcore.usecases.approvals.approvals import Decide, decide_approval
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.notices.sending import Sending, settle_notice, take_notices
 from wfcore.usecases.notices.telling import tell_quota
+from wfcore.usecases.signing import signing_keys
 from wfcore.usecases.upkeep.sweeping import sweep
 from wfcore.usecases.workflows.workflows import share_workflow
 
@@ -156,7 +157,9 @@ async def test_what_is_told_of_an_approval(told: World) -> None:
     async with told.services.store.view() as view:
         approval = await view.get(Approval, id)
     assert approval is not None
-    assert line.path == personal_path(told.services.signing_key, approval, BOB)
+    keys = await signing_keys(told.services)
+    token = keys.signed(lambda key: personal_token(key, approval, BOB))
+    assert line.path == f"/a/{token}"
     assert line.about["message"] == "Look"
     assert line.about["rows"] == 1
     assert "CANARY" not in str(message)

@@ -48,6 +48,7 @@ from wfcore.rules.approval.typed import cell_text, choices, read_answers
 from wfcore.usecases.approvals.approvals import Decide, decide_approval
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.approvals.reviewing import Review, review_for
+from wfcore.usecases.signing import signing_keys
 from wfcore.wire.approvals import stage_views
 from wfcore.wire.decisions import command
 
@@ -77,6 +78,7 @@ async def _page(
 ) -> Response:
     approval = found.approval
     first = _from(request)
+    keys = await signing_keys(request.services)
     groups, history = await request.services.offload(
         lambda: (
             [(one, columns_for(one), review_rows(approval, one)) for one in approval.groups],
@@ -100,7 +102,7 @@ async def _page(
         origin=found.execution_id,
         choices=choices,
         stages=stage_views(approval),
-        files=[(one, attachment_url(request, one)) for one in approval.attachments],
+        files=[(one, attachment_url(request, keys, one)) for one in approval.attachments],
         fields=[(one, _typed(request, approval, one)) for one in approval.fields],
         seen=items_hash(approval),
         barred=barred_from(request, found),

@@ -13,6 +13,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases.approvals import approvals, several
 from wfcore.usecases.approvals.approvals import Decide, has_many_rows
 from wfcore.usecases.approvals.delegating import delegate_approval
+from wfcore.usecases.signing import signing_keys
 from wfcore.wire.approvals import (
     ApprovalDetail,
     ApprovalPage,
@@ -61,7 +62,8 @@ async def read(request: Request) -> ApprovalDetail | bytes:
 async def _detail(request: Request, approval: Approval) -> ApprovalDetail | bytes:
     """The detail; with many rows it is encoded outside of the event loop."""
     known = await approvals.standings(request.services, request.who, (approval,))
-    show = partial(approval_detail, approval, partial(attachment_url, request), known[approval.id])
+    link = partial(attachment_url, request, await signing_keys(request.services))
+    show = partial(approval_detail, approval, link, known[approval.id])
     if not has_many_rows(approval):
         return show()
     return await request.services.offload(lambda: dump_json(plain(show())))

@@ -9,38 +9,40 @@ from adapters_http.request import Request
 from wfcore.errors import AuthReason, Unauthenticated
 from wfcore.model.approval import Attachment
 from wfcore.model.execution import Artifact
+from wfcore.rules.auth.signing_keys import Keyring
 from wfcore.time import EpochMs
 from wfcore.usecases import artifacts
 from wfcore.usecases.artifacts import Link
 from wfcore.usecases.audit.auditing import note_denial
+from wfcore.usecases.signing import signing_keys
 from wfcore.wire.events import ArtifactList, ArtifactView, artifact_view
 
 
 async def list_all(request: Request) -> ArtifactList:
     """The artifacts of an execution, newest first."""
     found = await artifacts.list_artifacts(request.services, request.who, request.params["id"])
-    return ArtifactList([_view(request, one) for one in found], len(found))
+    keys = await signing_keys(request.services)
+    return ArtifactList([_view(request, keys, one) for one in found], len(found))
 
 
 async def read(request: Request) -> ArtifactView:
     """One artifact's metadata."""
     id, artifact_id = request.params["id"], request.params["aid"]
-    return _view(
-        request, await artifacts.read_artifact(request.services, request.who, id, artifact_id)
-    )
+    found = await artifacts.read_artifact(request.services, request.who, id, artifact_id)
+    return _view(request, await signing_keys(request.services), found)
 
 
-def _view(request: Request, artifact: Artifact) -> ArtifactView:
-    return artifact_view(artifact, _url(request, artifact.execution_id, artifact.id))
+def _view(request: Request, keys: Keyring, artifact: Artifact) -> ArtifactView:
+    return artifact_view(artifact, _url(request, keys, artifact.execution_id, artifact.id))
 
 
-def attachment_url(request: Request, one: Attachment) -> str:
+def attachment_url(request: Request, keys: Keyring, one: Attachment) -> str:
     """Where an attachment of an approval, which the caller may read, is downloaded. AP-29."""
-    return _url(request, one.execution_id, one.artifact_id)
+    return _url(request, keys, one.execution_id, one.artifact_id)
 
 
-def _url(request: Request, execution_id: str, artifact_id: str) -> str:
-    link = artifacts.link(request.services, artifact_id)
+def _url(request: Request, keys: Keyring, execution_id: str, artifact_id: str) -> str:
+    link = artifacts.link(request.services, keys, artifact_id)
     path = f"{request.base_path}/api/executions/{execution_id}/artifacts/{artifact_id}/download"
     return f"{path}?expires={link.expires}&signature={link.signature}"
 

@@ -1,8 +1,7 @@
 """
 Records that are one row each, and the cells of all rows.
 
-A kind is a key, columns for lookups, a version and a body; these few words yield the four
-statements that every kind needs.
+A kind is a key, columns for lookups, a version and a body: enough for the statements of each kind.
 
 A cell is JSON text, sealed if it comes from people or steps or contains a secret. Decision 86. A
 sealed cell is `~`, its key's id, a dot, and the sealer's output. No JSON begins with a tilde, so a
@@ -26,6 +25,7 @@ from wfcore.model.event import AuditChain, ChainPoint
 from wfcore.model.execution import Artifact, Callback, Replay
 from wfcore.model.node import Node
 from wfcore.model.notice import Notice
+from wfcore.model.signing import SigningKeys
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
@@ -105,6 +105,7 @@ SEALED: Mapping[str, SealedTable] = {
     "logs": SealedTable(("data",), ("execution_id", "number")),
     "executions": SealedTable(("callback_url", "output")),
     "replays": SealedTable(key=("scope", "key")),
+    "signing_keys": SealedTable(),
     "step_results": SealedTable(("output", "items"), ("execution_id", "position")),
     "webhook_deliveries": SealedTable(key=("webhook_id", "authenticated", "id"), bound=("id",)),
     "webhooks": SealedTable(),
@@ -356,12 +357,13 @@ NOTICES = Kind(
     values={"recipient": lambda notice: notice.to},
 )
 NODES = Kind("nodes", Node)
+SIGNING = Kind("signing_keys", SigningKeys)
 REPLAYS = Kind("replays", Replay, columns=("created_at",))
 
 KINDS: Mapping[type[Any], Kind[Any]] = {
     kind.type: kind
     for kind in (
-        *(ACCOUNTS, KEYS, SESSIONS, LOGINS, LOGIN_LINKS, WORKFLOWS, DEFINITIONS, SHARES),
+        *(ACCOUNTS, KEYS, SESSIONS, LOGINS, LOGIN_LINKS, WORKFLOWS, DEFINITIONS, SHARES, SIGNING),
         *(APPROVALS, ARTIFACTS, CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, NOTICES, NODES, REPLAYS),
     )
 }

@@ -13,6 +13,7 @@ from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatu
 from wfcore.model.node import Node
 from wfcore.model.notice import Notice
 from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.model.signing import SigningKeys
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
@@ -47,6 +48,7 @@ KEYS = table_of(ApiKey)
 SESSIONS = table_of(Session)
 LOGINS = table_of(Login)
 LOGIN_LINKS = table_of(LoginLink)
+SIGNING_KEYS = table_of(SigningKeys)
 WORKFLOWS = table_of(Workflow)
 DEFINITIONS = table_of(DefinitionSnapshot)
 SHARES = table_of(Share)

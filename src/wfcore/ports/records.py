@@ -3,9 +3,8 @@ What a store keeps: `RECORDS`, one row for each kind of record, and the named qu
 
 **Records.** All kinds are stored in the same way and differ only in their rows: the key, what must
 be unique, what is deleted with a record. `View.get` reads a record by its key and `Unit.put` stores
-it; no kind has methods of its own for that. The contract suite, the comparison and the stores of
-this project iterate over `RECORDS`, so a new kind needs a record class, a row here, its queries
-and, for a SQL store, a migration.
+it. The contract suite, the comparison and our stores iterate over `RECORDS`: a new kind needs a
+record class, a row here, its queries and, for a SQL store, a migration.
 
 **Compare-and-set.** A record carries its `version`: 0 means "must be new", n means "the stored
 version must be n". The stored copy gets the next version; the record that was passed does not
@@ -20,8 +19,7 @@ a view and a unit. Records are frozen, so a store may return the same object twi
 An execution's `trigger_source`, `concurrency_group`, `redrive_of` and `capabilities` never change:
 a store may read them from the new record only.
 
-**Logs** (`Event`, `AuditEntry`) are append-only; tallies and deliveries are counted and added
-without compare-and-set, so units never conflict over them. See `store.Unit`.
+**Logs** (`Event`, `AuditEntry`) are append-only; units never conflict over tallies and deliveries.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -43,6 +41,7 @@ from wfcore.model.execution import (
 from wfcore.model.node import Node
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
+from wfcore.model.signing import SigningKeys
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
@@ -79,6 +78,7 @@ RECORDS = (
     RecordKind("session", Session),
     RecordKind("login", Login),
     RecordKind("login link", LoginLink),
+    RecordKind("signing keys", SigningKeys),
     RecordKind("workflow", Workflow, unique=("owner_id", "name"), owns=((Share, "workflow_id"),)),
     RecordKind("definition", DefinitionSnapshot, key=("workflow_id", "revision")),
     RecordKind("share", Share, key=("workflow_id", "account_id")),

@@ -32,9 +32,11 @@ from wfcore.model.execution import (
 )
 from wfcore.model.node import Node
 from wfcore.model.notice import Notice, NoticeKind
+from wfcore.model.signing import SigningKey, SigningKeys
 from wfcore.model.trigger import Schedule, Timer, Trigger
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import CodeStep, Definition, DefinitionSnapshot, Language, Step, Workflow
+from wfcore.rules.auth.signing_keys import id_of
 from wfcore.time import MINUTE, DurationMs, EpochMs, later
 
 NOW = EpochMs(1_700_000_000_000)
@@ -301,6 +303,12 @@ def node(id: str = "worker_1", **fields: Any) -> Node:
     """A process that takes executions, alive."""
     about = {"id": id, "host": "a", "places": 8, "started_at": NOW, "seen_until": NOW, **fields}
     return Node(**about)
+
+
+def signing_keys(*keys: str, **fields: Any) -> SigningKeys:
+    """The keys that sign links, the first one now."""
+    made = tuple(SigningKey(id_of(one.encode()), NOW, one) for one in keys or ("k" * 43,))
+    return SigningKeys(**{"id": "all", "keys": made, **fields})
 
 
 def replay(key: str = "once", **fields: Any) -> Replay:

@@ -10,9 +10,11 @@ from wfcore.model.execution import Artifact
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import sees_approval
 from wfcore.rules.auth.signature import download_fits, sign_download
+from wfcore.rules.auth.signing_keys import Keyring
 from wfcore.rules.limits import DOWNLOAD_LINK
 from wfcore.time import EpochMs, later
 from wfcore.usecases.services import Services
+from wfcore.usecases.signing import keys_in
 from wfcore.usecases.unit_of_work import execution_for
 
 
@@ -59,10 +61,10 @@ async def _is_attached(view: View, who: Principal, execution_id: str, artifact_i
     return False
 
 
-def link(services: Services, artifact_id: str) -> Link:
-    """A link that is valid for 15 minutes. AR-2."""
+def link(services: Services, keys: Keyring, artifact_id: str) -> Link:
+    """A link that is valid for 15 minutes. *keys*: see `signing_keys`. AR-2."""
     expires = later(services.clock.now(), DOWNLOAD_LINK)
-    return Link(expires, sign_download(services.signing_key, artifact_id, expires))
+    return Link(expires, keys.signed(lambda key: sign_download(key, artifact_id, expires)))
 
 
 async def linked_artifact(
@@ -74,10 +76,12 @@ async def linked_artifact(
     Raises `Unauthenticated` (the link is wrong or expired), `NotFound`.
     """
     now = services.clock.now()
-    said = artifact_id, given.expires, given.signature, now
-    if not any(download_fits(key, *said) for key in services.verifying_keys):
-        raise Unauthenticated(AuthReason.SIGNATURE_MISMATCH)
     async with services.store.view() as view:
+        tried = (await keys_in(view, services)).tried(given.signature)
+        if not any(
+            download_fits(key, artifact_id, given.expires, made, now) for key, made in tried
+        ):
+            raise Unauthenticated(AuthReason.SIGNATURE_MISMATCH)
         return _of(await view.get(Artifact, artifact_id), execution_id)
 
 

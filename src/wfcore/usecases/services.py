@@ -83,8 +83,8 @@ class Services:
     """
     Everything a use case may use. One per process; safe for many tasks at once.
 
-    `signing_key` signs links, which it and the `older_signing_keys` verify; processes on one store
-    share all of them. `calendar` None:
+    `signing_key` signs links until the store keeps a key; it and the `older_signing_keys` verify
+    them. `calendar` None:
     definitions with schedules are refused. `offload`: a server runs decisions about many rows in a
     thread; without it they run in place.
     """
@@ -109,8 +109,8 @@ class Services:
     tracing: Tracing | None = None
 
     @property
-    def verifying_keys(self) -> tuple[bytes, ...]:
-        """The keys of links that are good, the signing one first."""
+    def given_keys(self) -> tuple[bytes, ...]:
+        """The keys of links that this process was given, the signing one first."""
         return (self.signing_key, *self.older_signing_keys)
 
 

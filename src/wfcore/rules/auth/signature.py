@@ -64,18 +64,18 @@ class PersonalLink:
     expires: EpochMs
 
 
-def personal_path(key: bytes, approval: Approval, email: str) -> str:
+def personal_token(key: bytes, approval: Approval, email: str) -> str:
     """
-    The path, below the server's public URL, on which *email* decides *approval* without signing in:
-    `/a/<token>`. Nothing is stored: it ends with the approval, or with *key*. PL-1.
+    With it *email* decides *approval* without signing in, at `/a/<token>`. Nothing is stored: it
+    ends with the approval, or with *key*. PL-1.
     """
     text = f"{approval.id}:{email.strip().lower()}"
-    return f"/a/{signed(key, 'approval', text, approval.expires_at)}"
+    return signed(key, "approval", text, approval.expires_at)
 
 
 def read_personal_token(key: bytes, token: str, now: EpochMs) -> PersonalLink:
     """
-    What a token of `personal_path` says. PL-1.
+    What a token of `personal_token` says. PL-1.
 
     Raises `PersonalLinkOver` if *key* did not sign it, or its time is over.
     """

@@ -106,6 +106,7 @@ _triggers = st.builds(
     make.trigger, ids, workflow_id=flows, watches=st.none() | names, created_at=moments
 )
 _timers = st.builds(make.timer, ids, trigger_id=ids, due_at=moments)
+_signing_keys = st.builds(make.signing_keys, id=ids, retired=st.sampled_from(((), ("0a1b2c3d",))))
 _nodes = st.builds(make.node, ids, draining=st.booleans())
 RECORDS: st.SearchStrategy[Any] = st.one_of(
     _executions(),
@@ -138,6 +139,7 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
     _triggers,
     _timers,
     _nodes,
+    _signing_keys,
     st.builds(make.audit_entry, ids, at=moments),
 )
 """Records of every kind that may be put, few enough to meet."""

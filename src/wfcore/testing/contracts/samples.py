@@ -270,6 +270,7 @@ TRIGGER = make.trigger(
 )
 SCHEDULE = make.trigger(spec=Schedule("0 9 * * 1-5", "Europe/Berlin", Missed.ONCE))
 TIMER = make.timer("trg_1<exec_1", cause="exec_1", depth=3)
+SIGNING_KEYS = make.signing_keys("new" * 14, "old" * 14, retired=("0a1b2c3d",))
 NODE = make.node(able=("label:gpu", "language:lua"), draining=True)
 REPLAY = make.replay(key="k" * 255)
 
@@ -290,6 +291,7 @@ CHANGING = (
     TIMER,
     NOTICE,
     NODE,
+    SIGNING_KEYS,
     REPLAY,
 )
 """Records that may be put again."""

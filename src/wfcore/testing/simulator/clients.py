@@ -16,7 +16,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, approvers_now
-from wfcore.rules.auth.signature import personal_path
+from wfcore.rules.auth.signature import personal_token
 from wfcore.testing.simulator.asks import sleep
 from wfcore.testing.simulator.driver import Driver, Mailbox
 from wfcore.testing.simulator.furnish import BUSY, DAN, PEOPLE
@@ -188,8 +188,8 @@ class Client:
         async def door(services: Services) -> Approval:
             caller: Caller = who
             if by_link:
-                path = personal_path(services.signing_key, approval, who.email)
-                caller = await authenticate.admit_guest(services, path.removeprefix("/a/"))
+                token = personal_token(services.signing_key, approval, who.email)
+                caller = await authenticate.admit_guest(services, token)
             return await approvals.decide_approval(services, caller, asked)
 
         decided = await self._ask(door)
@@ -265,8 +265,8 @@ class Client:
         known = [who for who in PEOPLE if who.account.email == email]
         if known and not self._act.what.get("link"):
             return known[0]
-        path = personal_path(services.signing_key, approval, email)
-        return await authenticate.admit_guest(services, path.removeprefix("/a/"))
+        token = personal_token(services.signing_key, approval, email)
+        return await authenticate.admit_guest(services, token)
 
     async def _decision(self, approval: Approval) -> Choice:
         how = self._act.what.get("how")

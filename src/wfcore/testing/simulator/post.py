@@ -15,6 +15,7 @@ from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.ports.notices import Message, NotDelivered, NoticeRefused
 from wfcore.rules.auth.signature import read_personal_token
+from wfcore.rules.auth.signing_keys import keyring
 from wfcore.rules.notices.delivery import DELAYS
 from wfcore.rules.notices.facts import OPEN_QUESTIONS
 from wfcore.testing.simulator.asks import DriverGate
@@ -65,8 +66,11 @@ class Post:
         for line in message.lines:
             if line.kind in OPEN_QUESTIONS:
                 way, _, end = line.path.removeprefix("/").partition("/")
-                token = way == "a"
-                yield read_personal_token(self._key, end, EpochMs(0)).approval_id if token else end
+                yield self._by_link(end) if way == "a" else end
+
+    def _by_link(self, token: str) -> str:
+        ((key, made),) = keyring((self._key,), None).tried(token)
+        return read_personal_token(key, made, EpochMs(0)).approval_id
 
     def wrong(self, tables: Tables, now: int) -> Iterator[str]:
         """

@@ -26,11 +26,14 @@ from wfcore.rules.auth.api_key import bears_key, presented_key
 from wfcore.rules.auth.rate_limit import Quota, nearly_used, verdict, windows
 from wfcore.rules.auth.session import is_look_alike
 from wfcore.rules.auth.signature import PersonalLink, read_personal_token
+from wfcore.rules.auth.signing_keys import Keyring
 from wfcore.rules.webhooks.scheme import Headers, require_signed
 from wfcore.rules.webhooks.webhook import current_secrets, require_bound_key, require_triggerable
+from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin, note_denial
 from wfcore.usecases.notices.telling import tell_quota
 from wfcore.usecases.services import Services
+from wfcore.usecases.signing import keys_in
 
 
 @frozen
@@ -142,13 +145,15 @@ async def admit_visitor(
     return Admitted(who, await take(services, f"account:{who.account.id}", who.account))
 
 
-def _said_by(services: Services, token: str) -> PersonalLink:
+def _said_by(keys: Keyring, token: str, now: EpochMs) -> PersonalLink:
     """What a personal link says, whichever key signed it. Raises `PersonalLinkOver`."""
-    now = services.clock.deadline_now()
-    for key in services.older_signing_keys:
-        with suppress(PersonalLinkOver):
-            return read_personal_token(key, token, now)
-    return read_personal_token(services.signing_key, token, now)
+    refusal = PersonalLinkOver()
+    for key, made in keys.tried(token):
+        try:
+            return read_personal_token(key, made, now)
+        except PersonalLinkOver as refused:
+            refusal = refused if refused.expired else refusal
+    raise refusal
 
 
 async def admit_guest(services: Services, token: str) -> Guest:
@@ -157,8 +162,8 @@ async def admit_guest(services: Services, token: str) -> Guest:
 
     Raises `PersonalLinkOver`; `AccountBlocked` if the account with that email is.
     """
-    said = _said_by(services, token)
     async with services.store.view() as view:
+        said = _said_by(await keys_in(view, services), token, services.clock.deadline_now())
         account = await view.accounts.by_email(said.email)
     if account is not None:
         require_active(account)

@@ -26,12 +26,14 @@ from wfcore.ports.identity import Attempt, IdentityProvider
 from wfcore.rules.auth.access import require_active
 from wfcore.rules.auth.session import require_vouched
 from wfcore.rules.auth.signature import read_signed, signed
+from wfcore.rules.auth.signing_keys import Keyring
 from wfcore.rules.limits import SIGN_ON
-from wfcore.time import later
+from wfcore.time import EpochMs, later
 from wfcore.usecases.accounts.accounts import create_account, find_account
 from wfcore.usecases.accounts.sessions import TOKEN_LENGTH, SignedIn, put_session
 from wfcore.usecases.audit.auditing import Origin, note, note_denial
 from wfcore.usecases.services import Services
+from wfcore.usecases.signing import signing_keys
 from wfcore.usecases.unit_of_work import retried
 
 _PURPOSE = "sign-on"
@@ -60,7 +62,8 @@ async def leave_for(
     next = next if len(json.dumps(next)) <= LONGEST_NEXT else ""
     text = json.dumps([attempt.state, attempt.nonce, attempt.verifier, next])
     until = later(services.clock.now(), SIGN_ON)
-    return Departure(url, signed(services.signing_key, _PURPOSE, text, until))
+    keys = await signing_keys(services)
+    return Departure(url, keys.signed(lambda key: signed(key, _PURPOSE, text, until)))
 
 
 async def come_back(
@@ -81,7 +84,7 @@ async def come_back(
     """
     services.login_traffic.admit(origin.ip, services.clock.now())
     try:
-        attempt, next = _attempt(services, kept, query)
+        attempt, next = _attempt(await signing_keys(services), kept, query, services.clock.now())
         identity = await provider.identity(attempt, redirect_uri, query.get("code", ""))
         account = await _account_of(services, identity, terms, origin)
         return await _begin(services, account, origin, previous), next
@@ -94,11 +97,13 @@ async def come_back(
         raise
 
 
-def _attempt(services: Services, kept: str | None, query: Mapping[str, str]) -> tuple[Attempt, str]:
+def _attempt(
+    keys: Keyring, kept: str | None, query: Mapping[str, str], now: EpochMs
+) -> tuple[Attempt, str]:
     """What the browser kept, if it is what the provider answers. Raises `Unvouched`."""
-    read = (read_signed(key, _PURPOSE, kept or "") for key in services.verifying_keys)
+    read = (read_signed(key, _PURPOSE, made) for key, made in keys.tried(kept or ""))
     found = next((one for one in read if one is not None), None)
-    if found is None or services.clock.now() >= found[1]:
+    if found is None or now >= found[1]:
         raise Unvouched("The sign-in took too long, or was begun in another browser; begin again")
     state, nonce, verifier, back = json.loads(found[0])
     if not compare_digest(state.encode(), query.get("state", "").encode()):

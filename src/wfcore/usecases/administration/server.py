@@ -1,4 +1,4 @@
-"""Operations on the service itself: notices, nodes, the audit log, evidence."""
+"""Operations on the service itself: notices, nodes, signing keys, the audit log, evidence."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import PageRequest
 from wfcore.rules.audit.chain import anchor_text, read_anchor
 from wfcore.time import EpochMs
-from wfcore.usecases import nodes
+from wfcore.usecases import nodes, signing
 from wfcore.usecases.administration.operator import (
     Answer,
     Operator,
@@ -22,6 +22,7 @@ from wfcore.usecases.administration.operator import (
 from wfcore.usecases.audit import evidence
 from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.notices import managing
+from wfcore.usecases.signing import KnownKey
 from wfcore.wire.operating import audit_view, notice_view
 
 
@@ -56,15 +57,38 @@ async def drain_node(at: Operator, id: str, undo: bool = False) -> Answer:
 
 
 def _node(node: Node) -> Answer:
-    started = datetime.fromtimestamp(node.started_at / 1_000, UTC)
     return {
         "id": node.id,
         "host": node.host,
         "places": node.places,
-        "startedAt": f"{started:%Y-%m-%d %H:%M:%S}Z",
+        "startedAt": _instant(node.started_at),
         "draining": node.draining,
         "able": None if node.able is None else list(node.able),
     }
+
+
+async def list_signing_keys(at: Operator) -> Answer:
+    """Keys that verify links to downloads and to approvals; the one that signs comes first."""
+    return listed(map(_key, await signing.list_signing_keys(at.services)))
+
+
+async def rotate_signing_key(at: Operator) -> Answer:
+    """Have a new key sign links from now on; links that others signed stay good."""
+    return _key(await signing.rotate_signing_key(at.services, None, at.origin))
+
+
+async def retire_signing_key(at: Operator, id: str) -> Answer:
+    """Refuse links that a key signed, from now on."""
+    await signing.retire_signing_key(at.services, id, None, at.origin)
+    return {"id": id, "retired": True}
+
+
+def _key(key: KnownKey) -> Answer:
+    return {"id": key.id, "madeAt": key.made_at and _instant(key.made_at), "signs": key.signs}
+
+
+def _instant(at: EpochMs) -> str:
+    return f"{datetime.fromtimestamp(at / 1_000, UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
 async def read_entries(

@@ -13,7 +13,6 @@ from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.ports.notices import Message, NotDelivered, NoticeDelayed, NoticeLine, NoticeRefused
 from wfcore.ports.store import Unit, View
-from wfcore.rules.auth.signature import personal_path
 from wfcore.rules.execution.fold import announce
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.queue import waits_for_a_node
@@ -23,6 +22,7 @@ from wfcore.rules.notices.facts import MAIL, OPEN_QUESTIONS, is_wanted
 from wfcore.time import EpochMs, later
 from wfcore.usecases.notices.telling import people_asked
 from wfcore.usecases.services import Services
+from wfcore.usecases.signing import personal_path
 from wfcore.usecases.unit_of_work import Report, apart, at_once, retried, stage
 
 OVER = "it was decided or over before it was sent"
@@ -135,7 +135,7 @@ async def _line(services: Services, view: View, notice: Notice, now: EpochMs) ->
             return None
         by_mail = notice.channel == MAIL
         if by_mail and notice.kind in OPEN_QUESTIONS:
-            path = personal_path(services.signing_key, approval, notice.to)
+            path = await personal_path(services, view, approval, notice.to)
         about |= _of_approval(approval, services.policy.notice_rows if by_mail else 0)
     if notice.execution_id is not None:
         run = await view.get(Execution, notice.execution_id)
