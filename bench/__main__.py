@@ -314,6 +314,10 @@ def postgres_rows(report: Report, seconds: float, long: bool) -> None:
         what = f"a claim on PostgreSQL with {waiting:,} waiting / with few"
         got, against = f"{found.full_ms:.2f} ms", f"{found.empty_ms:.2f} ms"
         report.at_most(what, got, against, found.full_ms / found.empty_ms, 2)
+        each = postgres.cost(made, DRAINED)
+        report.plain("CPU of an execution, its step apart", f"{each.here_ms:.1f} ms")
+        report.plain("the same, in PostgreSQL", f"{each.database_ms:.1f} ms")
+        report.plain("log of PostgreSQL for an execution", f"{each.wal / 1_024:.1f} KiB")
         idle = postgres.idle_transactions(made, 5)
         report.plain("transactions of an idle node that sweeps, PostgreSQL", f"{idle:.1f} /s")
 

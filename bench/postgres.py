@@ -6,13 +6,15 @@ most of what is measured. The server and its client share the machine.
 """
 
 import asyncio
+import os
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 from attrs import frozen
 
@@ -41,6 +43,7 @@ from postgres_server import Cluster, cluster
 from wfcore.ports.counters import Window
 from wfcore.time import EpochMs
 
+T = TypeVar("T")
 CLIENTS = 32
 HELLO = Definition.from_mapping(
     {
@@ -129,6 +132,58 @@ def drained(made: Cluster | None, executions: int) -> float:
             return executions / (time.perf_counter() - began)
 
     return _in_folder(run)
+
+
+@frozen
+class Cost:
+    """What an execution costs: ms of CPU here and in the database, bytes of its log (WAL)."""
+
+    here_ms: float
+    database_ms: float
+    wal: float
+
+
+def cost(made: Cluster, executions: int) -> Cost:
+    """Of executions that are accepted and drained, but for the processes of their steps."""
+
+    async def run(folder: Path) -> Cost:
+        async with opened(made, folder) as (services, ann, workflow):
+            wal, there, here = await _wal(services), _cpu_ms(made), time.process_time()
+            async with Engine(services, FunctionRunner(greet)):
+                for _ in range(executions // CLIENTS):
+                    await asyncio.gather(
+                        *(start_execution(services, ann, workflow, {}) for _ in range(CLIENTS))
+                    )
+                while await _open(services):  # noqa: ASYNC110 - its pauses cost nearly nothing
+                    await asyncio.sleep(0.05)
+            here = (time.process_time() - here) * 1_000
+            all = executions // CLIENTS * CLIENTS
+            wal, there = await _wal(services) - wal, _cpu_ms(made) - there
+            return Cost(here / all, there / all, wal / all)
+
+    return _in_folder(run)
+
+
+async def _wal(services: Services) -> int:
+    """Bytes that the log has ever had."""
+    store = services.store
+    assert isinstance(store, PostgresStore)
+    async with lent(store.pool) as connection:
+        return int(await connection.fetchval("SELECT pg_current_wal_lsn() - '0/0'"))
+
+
+def _cpu_ms(made: Cluster) -> float:
+    """CPU time of the server's processes, those that have ended included."""
+    assert made.process is not None
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            pid, text = stat.parent.name, stat.read_text().rpartition(")")[2].split()
+            if pid == str(made.process.pid):
+                ticks += sum(map(int, text[11:15]))
+            elif text[1] == str(made.process.pid):
+                ticks += sum(map(int, text[11:13]))
+    return ticks * 1_000 / os.sysconf("SC_CLK_TCK")
 
 
 async def _open(services: Services) -> int:
@@ -240,10 +295,10 @@ async def _transactions(services: Services) -> int:
         return int((await rows_of(connection, TRANSACTIONS, name))[0][0])
 
 
-def _in_folder(run: Callable[[Path], Awaitable[float]]) -> float:
+def _in_folder(run: Callable[[Path], Awaitable[T]]) -> T:
     with tempfile.TemporaryDirectory() as folder:
         return asyncio.run(_awaited(run, Path(folder)))
 
 
-async def _awaited(run: Callable[[Path], Awaitable[float]], folder: Path) -> float:
+async def _awaited(run: Callable[[Path], Awaitable[T]], folder: Path) -> T:
     return await run(folder)

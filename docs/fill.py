@@ -26,7 +26,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from bench import cells  # noqa: E402
 
 from wfcore.rules.states import MACHINES  # noqa: E402
 from wfcore.wire import drawing  # noqa: E402
@@ -41,6 +43,7 @@ MARKED = re.compile(r"(<!-- states of (\w+) -->\n).*?(<!-- end -->)", re.S)
 FIELDS = re.compile(r"(<!-- fields(?: of (\S+))? -->\n).*?(<!-- end -->)", re.S)
 TABLES: Mapping[str, Callable[[], str]] = {
     "caddy": lambda: f"```\n{(DEPLOY / 'caddy/Caddyfile').read_text()}```\n",
+    "cells": cells.table,
     "metrics": metrics.table,
     "nginx": lambda: f"```nginx\n{(DEPLOY / 'nginx/wfcore.conf').read_text()}```\n",
     "peers": peers.measured,
@@ -58,7 +61,7 @@ def filled(text: str) -> str:
 
 def files() -> Iterator[tuple[Path, str]]:
     """Every file that is written from tables, with what it should say."""
-    for page in sorted(HERE.glob("*.md")):
+    for page in sorted([*HERE.glob("*.md"), *HERE.glob("explanation/*.md")]):
         yield page, filled(page.read_text())
     for name in pictures.PICTURES:
         yield HERE / "pictures" / f"{name}.svg", pictures.svg_of(name)

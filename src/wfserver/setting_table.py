@@ -56,7 +56,7 @@ SETTINGS = (
         "WFCORE_CELL",
         "k0",
         "two characters, such as `k1`, that every id made here contains, if this is one of "
-        "several installations",
+        "several installations ([cells](explanation/cells.md))",
     ),
     Setting(
         "WFCORE_LABELS",
