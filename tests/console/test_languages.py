@@ -108,6 +108,23 @@ async def test_every_page_says_how_long_it_took(world: World):
     assert re.fullmatch(r"total;dur=\d+\.\d", answer.headers["server-timing"])
 
 
+def test_sizes_are_written_as_the_reader_writes_numbers():
+    """In the largest unit that fits, never more than there is, with the reader's comma."""
+    english = [words.size(count) for count in (0, 999, 1_000, 999_999, 12_345_678, 5 * 10**15)]
+    assert english == ["0 B", "999 B", "1.0 kB", "999.9 kB", "12.3 MB", "5,000.0 TB"]
+    token = words._SPOKEN.set("de")
+    try:
+        assert words.size(1_500) == "1,5 kB"
+    finally:
+        words._SPOKEN.reset(token)
+
+
+def test_no_template_formats_numbers_by_itself():
+    """The filters of the template language know English alone."""
+    folder = Path(words.__file__).parent / "templates"
+    assert [one.name for one in folder.glob("*.html") if "filesizeformat" in one.read_text()] == []
+
+
 def test_an_approval_in_german(browser: Browser, site: Site):
     """Words of scripts, numbers and dates too; a comma stays what a German types."""
     case = Case(site, 3)

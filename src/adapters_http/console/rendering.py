@@ -37,6 +37,7 @@ from adapters_http.console.words import (
     person,
     relative,
     short,
+    size,
     speak,
     tag,
     took,
@@ -281,6 +282,6 @@ def _templates() -> Environment:
     )
     made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES, REFUSALS=SAYS)
     made.filters.update(took=took, short=short, number=number, usd=usd)
-    made.filters.update(cell=cell, person=person)
+    made.filters.update(cell=cell, person=person, size=size)
     made.install_gettext_callables(_, ngettext, newstyle=True)  # type: ignore[attr-defined]
     return made

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from operator import itemgetter
 
 from adapters_http.auth import cookie
@@ -228,6 +228,18 @@ def usd(value: str) -> str:
 
 
 _CENT = Decimal("0.01")
+
+
+def size(count: int) -> str:
+    """How much a file holds: `999 B`, `1.5 kB`, `3.2 MB`, rounded down."""
+    if count < 1_000:
+        return f"{count} B"
+    power = min((len(str(count)) - 1) // 3, len(_UNITS))
+    amount = (Decimal(count) / 1_000**power).quantize(Decimal("0.1"), ROUND_DOWN)
+    return f"{number(amount)} {_UNITS[power - 1]}"
+
+
+_UNITS = ("kB", "MB", "GB", "TB")
 
 
 def short(id: str) -> str:
