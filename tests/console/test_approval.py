@@ -10,6 +10,7 @@ from console.approval_case import Case, approve, bar, both, cell, kept, pick, ro
 from console.conftest import Site, enter, watched
 from wfcore.model.approval import DecisionSource
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
+from wfcore.rules.approval.edited_items import items_hash
 
 
 def test_what_the_sheet_lists_is_what_is_released(case: Case, open_page: Page):
@@ -137,6 +138,7 @@ def test_on_a_phone(browser: Browser, site: Site):
     enter(site, page)
     show(case, page)
     expect(page.locator("thead")).to_be_hidden()
+    expect(page.locator(".places")).to_be_hidden()
     expect(cell(page, "P-1001", "Amount")).to_be_hidden()
     page.get_by_role("button", name="P-1001 Grace").tap()
     cell(page, "P-1001", "Amount").fill("1200,5")
@@ -246,6 +248,25 @@ def test_what_an_approval_loads(case: Case, signed_in: Page):
     assert scripts == {f"{name}.js" for name in early.split()}
     with signed_in.expect_request("**/editing.js"):
         cell(signed_in, "P-1001", "Amount").focus()
+
+
+def test_only_what_was_touched_is_sent(case: Case, open_page: Page):
+    """Untouched rows go by their hash alone; edited ones by key and cell, with the hash, too."""
+    open_page.route("**/approve", lambda route: route.fulfill(status=503, json={}))
+
+    def sent() -> Any:
+        with open_page.expect_request("**/approve") as asked:
+            approve(open_page)
+        expect(open_page.get_by_text("Nothing was decided")).to_be_visible()
+        return asked.value.post_data_json
+
+    seen = {"expectedItemsHash": items_hash(case.now())}
+    assert sent() == seen
+    cell(open_page, "P-1001", "Amount").fill("7")
+    body = sent()
+    assert body["expectedItemsHash"] == seen["expectedItemsHash"]
+    edited = body["editedItems"]["payouts"]
+    assert edited[:3] == [{"id": "P-1000"}, {"id": "P-1001", "amount": 7}, {"id": "P-1002"}]
 
 
 def test_a_row_goes_back_to_what_was_proposed(case: Case, open_page: Page):

@@ -4,10 +4,12 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Error, Page, expect
 
 from console.approval_case import Case, approve, bar, both, cell, kept, pick, rows, show
 from console.conftest import Site, enter
+from wfcore.model.approval import ApprovalStatus
+from wfcore.time import HOUR
 
 
 def test_a_draft_survives(case: Case, open_page: Page):
@@ -136,6 +138,50 @@ def test_a_busy_server_loses_nothing(case: Case, open_page: Page, status: int):
     approve(open_page)
     expect(open_page.get_by_text("Approved by ann@example.org")).to_be_visible()
     assert len(case.decisions()) == 1
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_refusal_loses_nothing(case: Case, open_page: Page, status: int):
+    """Not permitted any more, or gone: a sentence, and what was typed is still there. B7."""
+    cell(open_page, "P-1001", "Amount").fill("7")
+    refused = {"error": "Ask the owner"}
+    open_page.route("**/approve", lambda route: route.fulfill(status=status, json=refused), times=1)
+    approve(open_page)
+    expect(open_page.get_by_text("Nothing was decided: Ask the owner")).to_be_visible()
+    expect(cell(open_page, "P-1001", "Amount")).to_have_value("7")
+    assert len(kept(open_page)) == 1
+
+
+def test_a_crash_of_the_tab_loses_nothing(case: Case, open_page: Page):
+    """What was typed is with the browser, not with the tab: the next one shows it. R8."""
+    other = open_page.context.new_page()
+    other.goto(f"{case.site.url}/inbox")
+    cell(open_page, "P-1001", "Amount").fill("7")
+    pick(open_page, "P-1002").uncheck()
+    other.wait_for_function(
+        "Object.entries(localStorage).some(([key, text]) => "
+        "key.startsWith('wfcore:draft') && JSON.parse(text).count === 2)"
+    )
+    with open_page.expect_event("crash"), pytest.raises(Error):
+        open_page.goto("chrome://crash")
+    again = open_page.context.new_page()
+    show(case, again)
+    expect(cell(again, "P-1001", "Amount")).to_have_value("7")
+    expect(pick(again, "P-1002, left out")).not_to_be_checked()
+    assert case.decisions() == []
+
+
+def test_expired_meanwhile_is_a_sentence(site: Site, signed_in: Page):
+    """Nobody decided in time: the page says so by itself, and what was typed can be read. R7."""
+    case = Case(site, 3, timeout_ms=HOUR)
+    show(case, signed_in)
+    cell(signed_in, "P-1001", "Amount").fill("7")
+    site.world.clock.advance(HOUR)
+    assert case.now().status is ApprovalStatus.REJECTED
+    expect(signed_in.get_by_text("Meanwhile the server has rejected it.")).to_be_visible()
+    expect(cell(signed_in, "P-1001", "Amount")).to_have_value("7")
+    signed_in.get_by_role("link", name="Show the decision").click()
+    expect(signed_in.get_by_text("nobody decided in time")).to_be_visible()
 
 
 def test_what_the_server_refuses_leads_to_its_cell(case: Case, open_page: Page):

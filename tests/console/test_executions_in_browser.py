@@ -12,6 +12,25 @@ from wfcore.model.workflow import LoopStep
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases.executions.executions import read_execution
 
+OUT_OF_SIGHT = """() => {
+    const parts = ["h1 .status", ".explain", ".head", "#flow-title"];
+    const found = parts.map((part) => [part, document.querySelector(part)]);
+    const box = (one) => one.getBoundingClientRect();
+    return found.flatMap(([part, one], at) => {
+        if (!one?.checkVisibility()) return [part + " is not there"];
+        const { left, right, top, bottom, width, height } = box(one);
+        const on = document.elementFromPoint(left + width / 2, top + height / 2);
+        const before = at && box(found[at - 1][1]).bottom;
+        return [
+            left < 0 || right > innerWidth || bottom > innerHeight ? " is cut off" : "",
+            one.contains(on) ? "" : " lies below " + on?.outerHTML.slice(0, 60),
+            top < before ? " overlaps what comes before it" : "",
+            one.scrollWidth > Math.ceil(width) ? " is wider than its box" : "",
+        ].filter(Boolean).map((fault) => part + fault);
+    });
+}"""
+"""What of the first things of the page cannot be seen without scrolling, or not well."""
+
 
 def test_every_state_has_an_accessible_page(
     site: Site, signed_in: Page, accessible: Callable[[Page], None]
@@ -26,6 +45,21 @@ def test_every_state_has_an_accessible_page(
             accessible(signed_in)
     signed_in.goto(f"{site.url}/executions")
     accessible(signed_in)
+
+
+def test_every_state_has_a_picture_of_its_own(site: Site, signed_in: Page):
+    """Title, first sentence and flow are seen at once, uncovered, and no two states look alike."""
+    states = in_every_state(Runs(site))
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        signed_in.set_viewport_size({"width": width, "height": 900})
+        signed_in.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        looks = {"h1 .status": set[bytes](), "svg.flow": set[bytes]()}
+        for state, id in states.items():
+            signed_in.goto(f"{site.url}/executions/{id}")
+            assert signed_in.evaluate(OUT_OF_SIGHT) == [], (state, width)
+            for part, seen in looks.items():
+                seen.add(signed_in.locator(part).screenshot(animations="disabled"))
+        assert {part: len(seen) for part, seen in looks.items()} == dict.fromkeys(looks, 7), width
 
 
 def test_steps_previews_and_comparisons_are_accessible(site: Site, signed_in: Page, accessible):
