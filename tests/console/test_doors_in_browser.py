@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from adapters_http.app import HttpConfig
 from adapters_http.config import SignOn
+from console.approval_case import Case, cell
 from console.conftest import Site, enter, watched
 from http_world import PASSWORD
 from wfcore.testing.fakes_running import NotedNotifier
@@ -67,6 +68,72 @@ def test_keys_and_their_list(signed_in: Page, accessible):
     expect(signed_in.get_by_role("dialog")).to_be_visible()
     expect(signed_in.locator("body")).not_to_have_class(re.compile("clicked"))
     expect(signed_in).to_have_url(re.compile(r"\?view=decided$"))
+
+
+def test_keys_lead_everywhere(site: Site, signed_in: Page):
+    """`g` and a letter open each place, `/` finds, `k` goes back; a field takes letters as text."""
+    Case(site, 1)
+    Case(site, 2)
+    for key, place in zip("ewoi", ("executions", "workflows", "operate", "inbox"), strict=True):
+        signed_in.keyboard.press("g")
+        signed_in.keyboard.press(key)
+        signed_in.wait_for_url(re.compile(f"/{place}"))
+        expect(signed_in.locator(".places [aria-current]")).to_have_attribute("data-go", key)
+    links = signed_in.locator(".list h2 a")
+    for key, number in (("j", 0), ("j", 1), ("k", 0)):
+        signed_in.keyboard.press(key)
+        expect(links.nth(number)).to_be_focused()
+    signed_in.keyboard.press("/")
+    find = signed_in.get_by_role("searchbox", name="Find")
+    expect(find).to_be_focused()
+    signed_in.keyboard.type("gw?")
+    expect(find).to_have_value("gw?")
+    expect(signed_in).to_have_url(f"{site.url}/inbox")
+
+
+def test_back_and_forward(site: Site, signed_in: Page):
+    """Tabs, searches and pages are addresses; Forward shows what was typed, too. B6."""
+    case = Case(site, 2)
+    signed_in.goto(f"{site.url}/inbox")
+    signed_in.get_by_role("link", name="Decided").click()
+    expect(signed_in.get_by_text("Nothing was decided yet.")).to_be_visible()
+    signed_in.go_back()
+    find = signed_in.get_by_role("searchbox", name="Find")
+    find.fill("payouts")
+    find.press("Enter")
+    signed_in.wait_for_url("**/inbox?*q=payouts*")
+    signed_in.get_by_role("link", name="2 payouts").click()
+    cell(signed_in, "P-1001", "Amount").fill("7")
+    signed_in.go_back()
+    expect(find).to_have_value("payouts")
+    expect(signed_in.get_by_text("your draft: 1 edit")).to_be_visible()
+    signed_in.go_forward()
+    expect(signed_in).to_have_url(case.url)
+    expect(cell(signed_in, "P-1001", "Amount")).to_have_value("7")
+
+
+def test_times_tell_their_zone(browser: Browser, site: Site):
+    """Relative, and anew each minute; by mouse and by keyboard local, with zone and UTC. B8."""
+    case = Case(site, 1)
+    context = watched(browser.new_context(timezone_id="Asia/Kolkata"), site)
+    page = context.new_page()
+    enter(site, page)
+    page.clock.install()
+    page.goto(case.url)
+    asked = page.locator("main time").nth(1)
+    expect(asked).to_have_attribute("title", re.compile(r"(GMT\+5:30|IST) \(\d{4}-.* UTC\)$"))
+    expect(asked).to_have_text(re.compile(r"\d+ s ago"))
+    page.clock.fast_forward(130_000)
+    expect(asked).to_have_text("2 min ago")
+    asked.focus()
+    shown = "one => [getComputedStyle(one, '::after').content, JSON.stringify(` (${one.title})`)]"
+    assert len(set(asked.evaluate(shown))) == 1
+    settings = {"name": "wfcore_times", "value": "utc", "url": site.url}
+    context.add_cookies([settings])
+    page.reload()
+    expect(asked).to_have_attribute("title", re.compile(r"^\d{4}-\d\d-\d\d [\d:]{8} UTC$"))
+    context.close()
+    assert context.complaints == []
 
 
 def test_without_scripts(browser: Browser, site: Site):

@@ -12,6 +12,7 @@ from adapters_http.console.operate import FOR_OPERATORS, TABS
 from console.conftest import Site, enter
 from console.execution_case import ABOUT, CRON, VARIABLES_OF_A_FORM, Runs, give_calendar
 from console.test_editing import WRITTEN, applied, read
+from http_world import PASSWORD
 from wfcore.model.access import Scope
 from wfcore.usecases.accounts import accounts, keys
 
@@ -105,6 +106,39 @@ def test_a_workflow_is_started_by_keyboard(site: Site, signed_in: Page):
     found = site.do(site.world.get("/api/v1/executions")).json()
     assert found["total"] == 1
     expect(signed_in).to_have_url(re.compile(found["items"][0]["executionId"]))
+
+
+def test_what_was_typed_outlasts_a_session(site: Site, signed_in: Page):
+    """Signed out, or not now: the form is as it was, but for secrets; sent, it is new. B7."""
+    runs, page = made(site), signed_in
+    start = f"{site.url}/workflows/{runs.workflow}/start"
+    page.goto(start)
+    page.get_by_label("month").fill("2027-01")
+    page.get_by_label("filter").fill('{"a": 1}')
+    page.get_by_label("token").fill("s3same")
+    page.context.clear_cookies()
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.get_by_label("E-mail").fill("ann@example.org")
+    assert "s3same" not in page.evaluate("JSON.stringify(sessionStorage)")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_have_text("E-mail or password is wrong.")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(start)
+    expect(page.get_by_label("month")).to_have_value("2027-01")
+    expect(page.get_by_label("filter")).to_have_value('{"a": 1}')
+    expect(page.get_by_label("token")).to_have_value("")
+    page.route(start, lambda route: route.fulfill(status=503, body="later"), times=1)
+    page.get_by_label("month").fill("2027-02")
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_text("later")).to_be_visible()
+    page.goto(start)
+    expect(page.get_by_label("month")).to_have_value("2027-02")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_url("**/executions/**")
+    page.goto(start)
+    expect(page.get_by_label("month")).to_have_value("2026-11")
 
 
 def test_the_editor_is_for_everybody(

@@ -7,6 +7,7 @@ setInterval(refreshTimes, 60_000);
 
 document.querySelector("form.leave")?.addEventListener("submit", () => {
   for (const key of Object.keys(localStorage)) key.startsWith("wfcore:draft:") && localStorage.removeItem(key);
+  sessionStorage.clear();
 });
 
 document.addEventListener("click", (event) => {
@@ -22,7 +23,7 @@ keysOn.addEventListener("change", () => localStorage.setItem("wfcore:keys", keys
 let going = false;
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") document.querySelector("details.menu")?.removeAttribute("open");
-  const typing = event.target.closest("input, select, textarea, [contenteditable], dialog[open]");
+  const typing = event.target.closest("input, select, textarea, dialog[open]");
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key !== "?" && !keysOn.checked) return;
   const places = going ? [...document.querySelectorAll(".places a")] : [];

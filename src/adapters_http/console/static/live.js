@@ -4,6 +4,7 @@ import { fetched, follow } from "./follow.js";
 import { LANG, _, refreshTimes } from "./words.js";
 
 const KEPT = /^(open|hidden)$/;
+sessionStorage.clear(); // the form that led here was sent
 
 /** Make *old* what *now* is, node by node; what is the same keeps its focus, scroll and open details. */
 function morph(old, now) {

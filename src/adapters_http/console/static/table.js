@@ -217,7 +217,7 @@ export function control(column, text, value) {
   const options = { enum: column.options.map(textOf), boolean: ["true", "false"] }[column.type];
   if (options) {
     const texts = options.includes(text) || (text === "" && !column.required) ? options : [text, ...options];
-    const names = { true: _("yes"), false: _("no"), "": "–" };
+    const names = { true: _("yes"), false: _("no") };
     const all = column.required || texts.includes("") ? texts : ["", ...texts];
     return make("select", {}, ...all.map((one) => make("option", { value: one, selected: one === text }, (column.type === "boolean" && names[one]) || one || "–")));
   }

@@ -28,7 +28,10 @@ export function refreshTimes() {
   for (const time of document.querySelectorAll("time")) {
     const at = new Date(time.dateTime);
     const clock = "clock" in time.dataset;
-    if (!clock) time.textContent = relative(at);
+    if (!clock) {
+      time.textContent = relative(at);
+      time.tabIndex = 0;
+    }
     // The rest takes long, and is the same all day.
     if (time.said === (time.said = time.dateTime + now)) continue;
     const local = (dateStyle, timeStyle) => at.toLocaleString(LANG, { dateStyle, timeStyle });
