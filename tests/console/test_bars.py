@@ -7,10 +7,13 @@ import gc
 import os
 import re
 import time
+from pathlib import Path
 from statistics import median, quantiles
 
 import pytest
-from playwright.sync_api import Page, expect
+from bench.console import fill, pages
+from bench.http import whole
+from playwright.sync_api import Browser, Page, expect
 
 from console.approval_case import Case, cell, show
 from console.conftest import Site
@@ -21,6 +24,7 @@ from wfcore.model.workflow import LoopStep
 
 pytestmark = pytest.mark.skipif(os.environ.get("BARS") != "1", reason="BARS=1 measures")
 TIMES = 9
+SPENT = "performance.getEntriesByType('navigation')[0].serverTiming[0].duration"
 READY = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
 PAINTED = """async (field, text) => {
     const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
@@ -40,6 +44,18 @@ def usable(page: Page, url: str) -> float:
         page.goto(url)
         found.append(page.evaluate(READY))
     return median(found)
+
+
+def timed(page: Page, url: str, what: str) -> None:
+    """B1: usable within 300 ms, of which the server takes 80 at most."""
+    spent = list[float]()
+    found = list[float]()
+    for _ in range(TIMES):
+        page.goto(url)
+        found.append(page.evaluate(READY))
+        spent.append(page.evaluate(SPENT))
+    within(300, median(found), what)
+    within(80, median(spent), f"{what}, server")
 
 
 def within(bar: float, ms: float, what: str) -> None:
@@ -139,14 +155,37 @@ def test_a_thousand_events_move_nothing(site: Site, signed_in: Page):
     assert abs(signed_in.evaluate("scrollY") - before) <= 1
 
 
-def test_a_thousand_rounds_are_one_picture(site: Site, signed_in: Page):
-    """5.5, B1: 1,000 squares, and the server takes at most 80 ms for it."""
-    runs = Runs(site, LoopStep("each", list(range(1_000)), "item", (code("one"),), max_parallel=9))
+@pytest.mark.parametrize("loops", [1, 9])
+def test_thousands_of_rounds_are_one_picture(site: Site, signed_in: Page, loops: int):
+    """5.5, B1: 1,000 squares, also of 9,000 rounds (10,000 results are the most there may be)."""
+    inner = LoopStep("each", list(range(1_000)), "item", (code("one"),), max_parallel=9)
+    runs = Runs(site, LoopStep("all", list(range(loops)), "part", (inner,)))
     id = runs.play(runs.start())
-    reader, path = Reader(site), f"/executions/{id}/steps/one"
-    took = [
-        float(reader.get(path).headers["server-timing"].partition("dur=")[2]) for _ in range(TIMES)
-    ]
-    signed_in.goto(site.url + path)
+    gc.freeze()
+    for path in (f"/executions/{id}/steps/one", f"/executions/{id}"):
+        timed(signed_in, site.url + path, f"{loops},000 rounds, {path.rpartition('/')[2][:4]}")
+    signed_in.goto(f"{site.url}/executions/{id}/steps/one")
     expect(signed_in.locator("svg.rounds a")).to_have_count(1_000)
-    within(80, median(took), "1,000 rounds, server")
+
+
+def test_a_new_approval_is_told_soon(site: Site, signed_in: Page):
+    """5.2: `1 new, show` within two seconds of the question."""
+    signed_in.goto(f"{site.url}/inbox")
+    expect(signed_in.get_by_text("Nothing waits for you.")).to_be_visible()
+    site.do(site.world.waiting(1))
+    began = time.perf_counter()
+    expect(signed_in.get_by_role("link", name="1 new, show")).to_be_visible()
+    within(2_000, (time.perf_counter() - began) * 1_000, "a new approval")
+
+
+def test_a_full_store_is_soon_usable(browser: Browser, tmp_path: Path):
+    """B1: every page of 1,000,000 executions and 10,000 open approvals, each filter and pair."""
+    found = fill(tmp_path)
+    with whole(tmp_path, WFCORE_KEEP_EXECUTIONS="365d") as server:
+        page = browser.new_page()
+        url = f"http://127.0.0.1:{server.port}"
+        page.goto(url + found.link)
+        page.get_by_role("button", name="Continue as").click()
+        page.wait_for_url("**/inbox")
+        for what, path in pages(found):
+            timed(page, url + path, what)
