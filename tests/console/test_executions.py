@@ -154,6 +154,17 @@ def test_a_failure_is_named_in_the_title_and_first(site: Site):
     assert "no score for P-1003" in explained.partition("</p>")[0]
 
 
+def test_the_picture_is_of_the_definition_that_runs(site: Site):
+    """Another definition is applied meanwhile: the execution shows its own, and its version."""
+    runs = Runs(site, code("first"), code("second"))
+    id, reader = runs.start(), Reader(site)
+    Runs(site, code("other"))
+    page = reader.get(f"/executions/{id}")
+    assert re.findall(r'class="box none" aria-label="(\w+)', page.text) == ["first", "second"]
+    assert "version 1" in text_of(page)
+    assert "other" in reader.get(f"/workflows/{runs.workflow}").text
+
+
 def test_secrets_are_dots_and_masked(site: Site):
     """A secret input shows ••••, and is masked in outputs and errors, compared ones too. SC-1."""
     runs = Runs(site, code("only"), variables={"token": TOKEN, "note": Variable("note")})

@@ -106,6 +106,19 @@ async def test_the_preview_says_what_is_in_the_way(world: World):
     ).status_code == 400
 
 
+async def test_who_may_not_decide_is_told_why(world: World):
+    """The page of an approval that I may not decide says so, and has no button to approve."""
+    session = await world.sign_in()
+    (own,) = await world.waiting(1, allow_self_approval=False)
+    (free,) = await world.waiting(1)
+    pages = [
+        await world.http.get(f"/approvals/{id}", headers={**HTML, **session}) for id in (own, free)
+    ]
+    told = ["Who started the execution may not approve it" in page.text for page in pages]
+    offered = ['value="approve"' in page.text for page in pages]
+    assert (told, offered) == ([True, False], [False, True])
+
+
 async def test_the_form_carries_what_was_shown(world: World):
     """The hash in the form is that of the rows that are summed up beside it. AP-19."""
     session = await world.sign_in()

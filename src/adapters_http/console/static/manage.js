@@ -9,7 +9,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
-// What was typed into a long form outlasts an answer that is not its own: signed out, or not now. Secrets are typed again.
+// What was typed into a long form outlasts an answer that is not its own: signed out, or not now. Secrets are typed again. Decision 202.
 const form = document.querySelector("form[data-keep]");
 const KEPT = `wfcore:form:${location.pathname}`;
 if (form) {
