@@ -7,6 +7,7 @@ authentication, ways to carry the key; contract §6, §7. AU-8 to AU-10.
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
+from time import monotonic
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
@@ -76,6 +77,17 @@ async def _admit(request: Request, route: Route) -> None:
     request.who, request.quota = admitted.who, admitted.quota
 
 
+LATE_S = 1.0
+
+
+async def _read_late(request: Request, route: Route, receive: Receive, keys: Credentials) -> None:
+    """If the body comes late, its caller may be revoked or deleted by then: that is asked again."""
+    began = monotonic()
+    await _read(request, route, receive)
+    if route.scope and request.who.key and monotonic() - began > LATE_S:
+        request.who = await authenticate.authenticate(request.services, keys, route.scope)
+
+
 async def _visitor(request: Request, keys: Credentials) -> Visitor | None:
     """
     The user whom the surrounding application vouches for, if the request carries no key of ours.
@@ -96,7 +108,8 @@ async def _visitor(request: Request, keys: Credentials) -> Visitor | None:
 async def _by_key(request: Request, route: Route, receive: Receive) -> None:
     await _admit(request, route)
     if route.body is not None:
-        await _read_and_understand(request, route, receive)
+        await _read_late(request, route, receive, credentials_of(request))
+        await _understand(request, route)
 
 
 async def _by_key_after_body(request: Request, route: Route, receive: Receive) -> None:
@@ -136,7 +149,7 @@ async def _by_agent(request: Request, route: Route, receive: Receive) -> None:
     admitted = await authenticate.admit(request.services, keys, route.scope, request.origin)
     request.who, request.quota = admitted.who, admitted.quota
     require_asker(request.who)
-    await _read(request, route, receive)
+    await _read_late(request, route, receive, keys)
     request.json = await request.services.offload(partial(parse_object, request.raw))
 
 

@@ -1,13 +1,18 @@
 """Gates: a program asks people, without a workflow of its own. GT-1 to GT-4."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 
+from adapters_http import auth
+from adapters_http.body import read_body
 from http_world import ROWS, World, bearer
 from wfcore.model.access import Scope
+from wfcore.model.page import PageRequest
+from wfcore.usecases.accounts.deleting import delete_account
 from wfcore.usecases.executions import executions
 
 ASKED = {
@@ -112,6 +117,35 @@ async def test_starting_the_workflow_of_gates_is_asking(world: World) -> None:
         assert refused.status_code == 403
         assert "use a key without APPROVAL_RESPOND" in refused.json()["error"]
         assert (await world.http.post(path, headers=key, json=body)).status_code == 202
+
+
+async def test_who_is_deleted_before_the_body_is_there_asks_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A body that comes late is taken from those who are still let in: nothing is left. AC-9."""
+    monkeypatch.setattr(auth, "LATE_S", -1)
+    admitted, deleted = asyncio.Event(), asyncio.Event()
+
+    async def noted(*given: Any) -> bytes:
+        admitted.set()
+        return await read_body(*given)
+
+    async def late() -> AsyncIterator[bytes]:
+        yield b'{"message":'
+        await deleted.wait()
+        yield b'"?"}'
+
+    monkeypatch.setattr(auth, "read_body", noted)
+    bob = await world.account("bob")
+    key = bearer((await world.new_key(bob, Scope.WORKFLOW_EXECUTE)).text)
+    asking = asyncio.create_task(world.http.post("/api/v1/gates", headers=key, content=late()))
+    async with asyncio.timeout(60):
+        await admitted.wait()
+        await delete_account(world.services, bob.id)
+        deleted.set()
+        assert (await asking).status_code == 401
+    async with world.services.store.view() as view:
+        assert not (await view.workflows.visible_to(bob.id, PageRequest(1, 1))).rows
 
 
 async def test_questions_that_are_alike_are_one_version(world: World) -> None:
