@@ -19,12 +19,15 @@ from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.ports.runtime import StepEnd
-from wfcore.ports.store import Slots
+from wfcore.ports.store import Slots, Store
+from wfcore.ports.system import Clock
 from wfcore.rules.execution import children, interruption, machine, proceed
 from wfcore.rules.execution.fold import advance
+from wfcore.testing.simulator.asks import DriverGate
 from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
 from wfcore.testing.simulator.worker import Worker
+from wfcore.testing.simulator.world import World
 from wfcore.time import later
 from wfcore.usecases import unit_of_work
 from wfcore.usecases.executions import starting
@@ -242,6 +245,16 @@ def leases_uncompared(patch: pytest.MonkeyPatch) -> None:
     """Recovery takes an execution away whose worker has extended the lease meanwhile."""
 
     patch.setattr(writes, "require_abandoned", lambda *_: lambda overlay: None)
+
+
+def leases_by_the_process(patch: pytest.MonkeyPatch) -> None:
+    """Each process asks its own clock whether a lease is over, and whether something is due."""
+
+    def store_of(self: World, clock: Clock) -> Store:
+        gate = DriverGate(store=True)
+        return MemoryStore(gate, self.disk, now=clock.service_now, ended=self.ended)
+
+    patch.setattr(World, "store_of", store_of)
 
 
 def end_recorded_again(patch: pytest.MonkeyPatch) -> None:

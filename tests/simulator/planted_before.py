@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
+from attrs import evolve
 
 from simulator.planted import beginning_forgotten, end_recorded_again
 from simulator.planted_requests import key_read_twice
@@ -62,6 +63,26 @@ def looks_forget(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(running, "_unmet", lambda outcome, met: outcome)
 
 
+def work_by_the_calendar(patch: pytest.MonkeyPatch) -> None:
+    """What follows from an expiry is due by the clock that the deadline was read from."""
+
+    @expiry.retried
+    async def expire(services: Services, approval_id: str) -> bool:
+        calendar = evolve(services, store=CalendarStore(services))
+        return bool(await once(calendar, approval_id))
+
+    once = expiry.expire.__wrapped__  # type: ignore[attr-defined]
+    patch.setattr(expiry, "expire", expire)
+
+
+class CalendarStore:
+    """A store that takes the calendar of its process for the time of work."""
+
+    def __init__(self, services: Services) -> None:
+        self.now = services.clock.deadline_now
+        self.unit, self.view = services.store.unit, services.store.view
+
+
 ONCE = (
     key_read_twice,
     torn_reads,
@@ -70,4 +91,5 @@ ONCE = (
     only_steps_keep_leases,
     late_claims_begin,
     looks_forget,
+    work_by_the_calendar,
 )

@@ -43,6 +43,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted.work_by_the_wall_clock, {"no end", "ran backwards"}),
     (planted.clock_forgotten, {"no end", "ran backwards"}),
     (planted.leases_uncompared, {"lease unheeded"}),
+    (planted.leases_by_the_process, {"interrupted for nothing", "lease unheeded"}),
     (planted.end_recorded_again, {"result changed", "late result", REFUSED}),
     (planted.cut_short_is_postponed, {"started twice"}),
     (planted.held_back_after_it_began, {"started twice"}),

@@ -1,7 +1,7 @@
 """
-A thousand worlds without a broken promise, and the same world whenever it is asked for.
+Two thousand worlds without a broken promise, and the same world whenever it is asked for.
 
-`WORLDS=20000` plays more.
+`WORLDS=100000` plays more.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import pytest
 
 from wfcore.testing.simulator import Kind, Recipe, as_played, play, recipe_from, simulate
 
-WORLDS = int(os.environ.get("WORLDS", "1000"))
+WORLDS = int(os.environ.get("WORLDS", "2000"))
 CHUNK = 500
 UNUSED = {
     *(

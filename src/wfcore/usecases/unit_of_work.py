@@ -135,7 +135,8 @@ async def definition_of(view: View | Unit, workflow_id: str, revision: int) -> D
 async def stage(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcome[Execution]:
     """
     Put an execution's next record, its events, and what belongs to the same unit: also what it
-    means for the execution that started it, and for those that it started. FL-6.
+    means for the execution that started it, and for those that it started. FL-6. *now* is the
+    store's: what others are due at follows from it.
 
     The outcome with the hints that follow from what was collected.
     """

@@ -56,9 +56,11 @@ def recipe_from(seed: int) -> tuple[Recipe, Drawn]:
     weather = random.choice(STORMS) if random.random() < 0.3 else Weather(_temper(random))
     flows = flows_from(random, weather.doings)
     reviews = _reviews(Random(f"{seed} reviews"), flows)  # noqa: S311 - as above
+    nodes = random.choice(weather.nodes)
     recipe = Recipe(
         seed=seed,
-        nodes=random.choice(weather.nodes),
+        nodes=nodes,
+        skews=_skews(Random(f"{seed} clocks"), nodes),  # noqa: S311 - as above
         locks=random.random() < 0.5,
         storm=random.choice((0, STORM_MS, STORM_MS + 4_000)),
         tick=random.choice((0, 0, 1, 7)),
@@ -68,6 +70,17 @@ def recipe_from(seed: int) -> tuple[Recipe, Drawn]:
         acts=_acts(random, weather, len(flows), reviews),
     )
     return recipe, Drawn(random, weather.temper)
+
+
+SKEWS = (-600_000, -60_000, -16_000, 0, 5_000, 60_000, 600_000)
+"""How wrong a node's clock may be, in ms: less than a lease, more than it, more than any grace."""
+
+
+def _skews(random: Random, nodes: int) -> tuple[int, ...]:
+    """In a third of the worlds with several nodes each has a clock of its own."""
+    if nodes == 1 or random.random() > 1 / 3:
+        return ()
+    return tuple(random.choice(SKEWS) for _ in range(nodes))
 
 
 def _temper(random: Random) -> Temper:

@@ -54,8 +54,8 @@ class Court(Protocol):
     def lives(self, worker: str) -> bool:
         """Whether its process is there, whatever keeps it from its work."""
 
-    def wall(self) -> int:
-        """The latest instant that a clock of this world may show now, before it was set back."""
+    def lease_time(self) -> int:
+        """The latest instant by which a lease may be over now, before a clock was set back."""
 
     @property
     def turn(self) -> int:
@@ -119,7 +119,7 @@ class Judge:
             lost = self._court.lost(before.worker)
             if after.status is ExecutionStatus.INTERRUPTED:
                 require(lost, "interrupted for nothing", id)
-            over = (tables[LEASES.name].get(id) or 0) < self._court.wall()
+            over = (tables[LEASES.name].get(id) or 0) < self._court.lease_time()
             require(lost or over, "taken away", f"{id} from {before.worker}")
             gone = over or not self._court.lives(before.worker)
             require(gone, "lease unheeded", f"{id} of {before.worker}")

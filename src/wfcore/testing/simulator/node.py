@@ -34,13 +34,14 @@ class Surroundings(Protocol):
     @property
     def services(self) -> Services: ...
     @property
-    def machine(self) -> WallClock: ...
-    @property
     def ledger(self) -> Ledger: ...
     @property
     def judge(self) -> Onlooker: ...
     @property
     def post(self) -> Post | None: ...
+    def machine_of(self, node: str) -> WallClock:
+        """The clocks of the machine that the node of that name runs on."""
+
     def store_of(self, clock: Clock) -> Store:
         """A handle on the one store, in a process with that clock."""
 
@@ -77,7 +78,7 @@ class Node:
         self.worker = f"{self.name}.{self._starts}"
         self.wakeup = SimWakeup(self._passes, self._stop_steps, self._look)
         shared = self._around.services
-        clock = SimClock(self._around.machine)
+        clock = SimClock(self._around.machine_of(self.name))
         store = self._around.store_of(clock)
         self.services = evolve(shared, store=store, clock=clock, wakeup=self.wakeup)
         runner = SimRunner(self._around.ledger, self._around.judge, self.worker)

@@ -21,11 +21,12 @@ BIRTH = 1_700_000_000_000
 class WallClock:
     """
     One machine's clocks: the driver's time, and how far the wall clock jumped away from it.
-    `known`: what its processes keep of both in a file.
+    *ahead*: by how much it was set wrong from the beginning, in ms. `known`: what its processes
+    keep of both in a file.
     """
 
-    def __init__(self, driver: Driver) -> None:
-        self.jumped = 0
+    def __init__(self, driver: Driver, ahead: int = 0) -> None:
+        self.jumped = ahead
         self.known: HeldTime | None = None
         self._driver = driver
 

@@ -38,6 +38,8 @@ class Recipe:
 
     `locks`: the store learns at once that a process died. `durable`: a commit is safe before
     it is answered. `storm`: so long things go wrong at least, and until every act is over.
+    `skews`: how far the clock of each node is ahead of the store's, which is then a clock of its
+    own that never jumps; empty: all share one, and the store tells the time of its process.
     `tick`: how long a call takes. `order`, `levels`: who goes on when several could, see
     `driver.Order`. `faults`: what goes wrong; empty before the first play. Times are in ms.
     """
@@ -53,12 +55,14 @@ class Recipe:
     flows: tuple[JsonObject, ...] = ()
     acts: tuple[Act, ...] = ()
     faults: Mapping[Site, Fault] = field(factory=dict)
+    skews: tuple[int, ...] = ()
 
     def to_json(self) -> str:
         """The recipe as a document to keep."""
         document = {
             "seed": self.seed,
             "nodes": self.nodes,
+            "skews": self.skews,
             "locks": self.locks,
             "durable": self.durable,
             "storm": self.storm,
@@ -77,6 +81,7 @@ class Recipe:
         document: dict[str, Any] = json.loads(text)
         document["flows"] = tuple(document["flows"])
         document["acts"] = tuple(Act(*act) for act in document["acts"])
+        document["skews"] = tuple(document.get("skews", ()))
         faults: Mapping[str, Any] = document["faults"]
         document["faults"] = {
             site: Fault(Kind(kind), amount) for site, (kind, amount) in faults.items()

@@ -92,6 +92,11 @@ class World:
         self.judge.tables = self.disk.tables
         self.counters = MemoryCounters(DriverGate(store=True))
         self.machine = WallClock(self.driver)
+        self._machines = {
+            f"n{number + 1}": WallClock(self.driver, ahead)
+            for number, ahead in enumerate(recipe.skews)
+        }
+        self._farthest = max(0, *recipe.skews) if recipe.skews else 0
         self.ended: set[str] = set()
         self.ledger = Ledger()
         self.promises = Promises()
@@ -107,11 +112,16 @@ class World:
         self._patience_until: int | None = None
         self._down_until = 0
         self._read_only_until = 0
-        self._farthest = 0
         self._disturbed_until = 0
+
+    def machine_of(self, node: str) -> WallClock:
+        """The clocks of the machine that the node of that name runs on."""
+        return self._machines.get(node, self.machine)
 
     def store_of(self, clock: Clock) -> Store:
         """A handle on the one store, in a process with that clock."""
+        if self._machines:
+            clock = SimClock(self.machine)
         gate = DriverGate(store=True)
         return self._new_store(gate, self.disk, now=clock.service_now, ended=self.ended)
 
@@ -146,7 +156,7 @@ class World:
             raise Violation(found)
         if self.post is not None:
             self._send_the_rest(self.post)
-            for found in self.post.wrong(self.disk.tables, self.wall()):
+            for found in self.post.wrong(self.disk.tables, self._latest()):
                 raise Violation(found)
 
     def _send_the_rest(self, post: Post) -> None:
@@ -199,8 +209,12 @@ class World:
         """Whether its process is there, whatever keeps it from its work."""
         return any(node.up and node.worker == worker for node in self.nodes)
 
-    def wall(self) -> int:
-        """The latest instant that a clock of this world may show now, before it was set back."""
+    def lease_time(self) -> int:
+        """The latest instant by which a lease may be over now, before a clock was set back."""
+        return self.machine.wall() if self._machines else self._latest()
+
+    def _latest(self) -> int:
+        """The latest instant that a clock of this world may show now."""
         return self.machine.wall() - self.machine.jumped + self._farthest
 
     def lost(self, worker: str) -> bool:
@@ -271,8 +285,9 @@ class World:
                 assert isinstance(task.group, Node)
                 task.group.frozen_until = now + amount
             case Kind.CLOCK_JUMP:
-                self.machine.jumped += amount
-                self._farthest = max(self._farthest, self.machine.jumped)
+                machine = self._jumping(task)
+                machine.jumped += amount
+                self._farthest = max(self._farthest, machine.jumped)
             case Kind.WAKE:
                 for node in self.nodes:
                     node.wake()
@@ -283,8 +298,16 @@ class World:
         """Note whether, now and for a while after *fault* is over, leases may run out."""
         if call.name != "extend" and fault.kind not in DISTURBING:
             return
+        if fault.kind is Kind.CLOCK_JUMP and self._machines:
+            return  # no lease depends on a clock that jumps
         over = self.driver.now + abs(fault.amount) + 2 * POLICY.lease_ms
         self._disturbed_until = max(self._disturbed_until, over)
+
+    def _jumping(self, task: Task) -> WallClock:
+        """Whose clock jumps: that of the node whose call it met, or of the first one."""
+        if isinstance(task.group, Node):
+            return self.machine_of(task.group.name)
+        return self.machine_of(self.nodes[0].name)
 
     def _crash(self, node: Node, down_ms: int) -> None:
         if node.up:

@@ -254,10 +254,11 @@ async def _decide(
         run = await unit.get(Execution, approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
+        work = services.store.now()
         with stale_if_illegal("execution", run.id):
-            outcome = await _told(unit, run, approval, services.store.now())
+            outcome = await _told(unit, run, approval, work)
         unit.put(approval)
-        outcome = await stage(unit, outcome, now)
+        outcome = await stage(unit, outcome, work)
         written = await tell_decision(services, unit, before, approval)
         note_decision(services, unit, who, made, run, asked.comment, origin)
         await unit.commit()

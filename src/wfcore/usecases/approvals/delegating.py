@@ -51,8 +51,9 @@ async def delegate_approval(
             "by": who.email,
             "to": to,
         }
-        said = announce(run, [(EventKind.APPROVAL_DELEGATED, about)], services.store.now())
-        await stage(unit, said, now)
+        work = services.store.now()
+        said = announce(run, [(EventKind.APPROVAL_DELEGATED, about)], work)
+        await stage(unit, said, work)
         written = await tell_asked(services, unit, approval, before)
         details: JsonObject = {**about, "until": decision.until}
         told = "approval.delegate", who, approval.id, origin, details

@@ -121,9 +121,10 @@ async def expire(services: Services, approval_id: str) -> bool:
         over = decide(approval, Expire(), BY_TIMEOUT, now).record
         unit.put(over)
         rejected = Rejected(approval.step_name, approval.id, timed_out=True)
+        work = services.store.now()
         with stale_if_illegal("execution", run.id):
-            outcome = advance(run, rejected, services.store.now())
-        outcome = await stage(unit, outcome, now)
+            outcome = advance(run, rejected, work)
+        outcome = await stage(unit, outcome, work)
         written = await tell_decision(services, unit, approval, over)
         made = decided("expire", approval, over)
         note_decision(services, unit, None, made, run, None, BY_ITSELF)
@@ -151,7 +152,8 @@ async def _remind(services: Services, approval_id: str) -> int:
         if not events:
             return 0
         unit.put(reminded)
-        await stage(unit, announce(run, events, services.store.now()), now)
+        work = services.store.now()
+        await stage(unit, announce(run, events, work), work)
         written = await tell_asked(services, unit, reminded, approval)
         if due:
             written |= await tell_reminders(services, unit, reminded, due)
