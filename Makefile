@@ -18,7 +18,7 @@ define install
 	@$(PIP) install $(if $(LOCKED),--no-deps --no-build-isolation -e .,-e '.[$(2)]' $(3:%=--group %))
 endef
 
-.PHONY: help trace up test proofs check lint types layers format bench surface docs deep bars power-cuts mutation tables clean
+.PHONY: help trace up test proofs check lint types layers format bench surface docs deep bars chaos power-cuts mutation tables clean
 .PHONY: image upgrade profile shots tour client clients lowest newest between lock release
 
 ##@ Run it
@@ -111,6 +111,9 @@ upgrade: .venv/.dev        ## two versions beside each other under load for a mi
 
 image: .venv/.dev          ## build and run the container image without a daemon: as root, with debootstrap (long)
 	.ci/image
+
+chaos: .venv/.dev          ## three servers under load while everything around them fails; CHAOS_SEED=n repeats what chance decided
+	CHAOS_S=$${CHAOS_S:-12} $(BIN)/pytest -q -s tests/chaos
 
 power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); POWER_CUTS_SEED=n for others
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py

@@ -12,7 +12,8 @@ SOCKET = ".s.PGSQL.5432"
 class Wire:
     """
     Forwards a Unix socket in *folder* to the server's. `loses`: an answer that contains it is cut
-    off, with its connection, when `spares` such answers have come through.
+    off, with its connection, when `spares` such answers have come through. `swallows`: what is sent
+    over a connection arrives no more, on either side, and that connection stays so.
     """
 
     server: Path
@@ -20,6 +21,7 @@ class Wire:
     loses: bytes | None = None
     lost: int = 0
     spares: int = 0
+    swallows: bool = False
     _listener: asyncio.Server | None = None
     _writers: set[asyncio.StreamWriter] = field(factory=set)
     _tasks: set["asyncio.Task[None]"] = field(factory=set)
@@ -40,7 +42,11 @@ class Wire:
             await asyncio.wait(self._tasks)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_unix_connection(self.server / SOCKET)
+        try:
+            there, back = await asyncio.open_unix_connection(self.server / SOCKET)
+        except OSError:  # there is no server now
+            writer.transport.abort()
+            return
         ends = {writer, back}
         self._writers |= ends
         for source, target, answers in ((reader, back, False), (there, writer, True)):
@@ -55,8 +61,12 @@ class Wire:
         ends: set[asyncio.StreamWriter],
         answers: bool,
     ) -> None:
+        dead = False
         try:
             while data := await source.read(1 << 16):
+                dead = dead or self.swallows
+                if dead:
+                    continue
                 if answers and self.loses is not None and self.loses in data:
                     if not self.spares:
                         self.lost += 1
