@@ -90,6 +90,7 @@ def german(site: Site, page: Page) -> None:
     page.context.set_extra_http_headers({"Accept-Language": "de-DE"})
     page.goto(site.link())
     page.get_by_role("button", name="Weiter als").click()
+    page.wait_for_url("**/inbox")
     show(Case(site, 12, **both(required_approvals=2)), page)
     _fill(page, "P-1001", "1200,5")
 

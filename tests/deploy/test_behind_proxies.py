@@ -122,7 +122,7 @@ def site(
             yield client
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
         assert "emerg" not in (folder / "log").read_text()
 
 

@@ -201,7 +201,7 @@ class Server:
             return 0
         self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(35)
+            return self.process.wait(60)
         finally:
             self.process.kill()
             self.process.wait()

@@ -16,7 +16,7 @@ from examples.loading import example
 from wfcore.ports.dispatch import Dispatch, Due
 from wfcore.testing.contracts.dispatch import DispatchContract
 
-KEEP_S = 0.25
+KEEP_S = 1.0
 STARTS_S = 30
 own = example("dramatiq_engine")
 recipe = example("temporal_engine")

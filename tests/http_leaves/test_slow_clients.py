@@ -35,9 +35,9 @@ def drip(client: socket.socket, parts: list[bytes]) -> None:
     client.settimeout(PATIENCE_S)
 
 
-def let_the_limits_pass() -> None:
+def let_the_limits_pass(limit: float = QUICK.head_s) -> None:
     """Let more time go by than any limit, then let the slow application answer."""
-    over = time.monotonic() + 2 * QUICK.head_s
+    over = time.monotonic() + 2 * limit
     until(lambda: time.monotonic() > over)
     KEPT["go"] = 1
 
@@ -115,11 +115,12 @@ def test_the_time_for_a_request_ends_with_its_last_byte(web):
         assert one_answer(client).endswith(b"done")
 
 
-def test_half_a_pipelined_request_waits_for_the_answer_before_it(web):
+def test_half_a_pipelined_request_waits_for_the_answer_before_it():
     """The time for the next head counts when it is its turn."""
-    with web.connect() as client:
+    slower = evolve(QUICK, head_s=0.8)  # so long the rest may take to be sent
+    with serving(APP, slower) as web, web.connect() as client:
         client.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n" + LAST[:20])
-        let_the_limits_pass()
+        let_the_limits_pass(slower.head_s)
         assert one_answer(client).endswith(b"done")
         client.sendall(LAST[20:])
         assert everything(client).startswith(b"HTTP/1.1 200")

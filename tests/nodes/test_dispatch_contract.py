@@ -10,7 +10,7 @@ from nats_server import Broker
 from wfcore.testing.contracts.dispatch import DispatchContract
 from wfcore.testing.dispatch import DispatchQueue, MemoryDispatch
 
-KEEP_S = 0.25
+KEEP_S = 1.0
 _NAMES = count()
 
 

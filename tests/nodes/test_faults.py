@@ -67,7 +67,7 @@ async def test_clocks_that_are_set_wrong_interrupt_nothing(node: AddNode) -> Non
     One machine is a minute ahead, another one a minute behind; steps that are longer than several
     heartbeats and sweeps all run once, and no healthy worker is taken for lost.
     """
-    busy = {"heartbeat_ms": 20, "sweep_ms": 20, "poll_ms": 20, "lease_ms": 2_000}
+    busy = {"heartbeat_ms": 20, "sweep_ms": 20, "poll_ms": 20, "lease_ms": 20_000}
     ledger = Ledger()
     ahead, behind = await node(clock=Off(MINUTE), **busy), await node(clock=Off(-MINUTE), **busy)
     async with (

@@ -219,7 +219,7 @@ async def test_a_cancelled_making_leaves_nothing(tmp_path: Path) -> None:
 
 def assert_dead(session: int) -> None:
     """Nothing of that session runs (what nobody has reaped yet does not run any more)."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (alive := [one for one in _processes() if one[1:] == (session, True)]) and (
         time.monotonic() < deadline
     ):

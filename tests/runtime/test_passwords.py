@@ -24,7 +24,7 @@ class Hasher:
             self.calls += 1
             self.inside += 1
             self.most = max(self.most, self.inside)
-        self.go.wait(10)
+        self.go.wait(60)
         with self._lock:
             self.inside -= 1
         return False

@@ -94,7 +94,7 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("WFCORE_")}
 
 
-def program(*arguments: str, timeout: float = 30) -> Said:
+def program(*arguments: str, timeout: float = 120) -> Said:
     """Call the command line as a process of its own."""
     ended = subprocess.run(
         [sys.executable, "-m", "wfserver", *arguments],
@@ -159,7 +159,7 @@ def end(process: "subprocess.Popen[str]") -> int:
     """Ask it to end as Ctrl-C does; its exit status."""
     process.send_signal(signal.SIGINT)
     try:
-        return process.wait(20)
+        return process.wait(60)
     finally:
         process.kill()
         if process.stdout is not None:

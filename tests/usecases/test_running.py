@@ -370,6 +370,6 @@ async def test_whoever_waits_misses_nothing_that_is_told_during_a_look(world: Wo
         world.hints.events(run_id)
         return len(looks) == 2
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await executions.wait_until(over, world.services, ann, run_id, HOUR)
     assert looks == [S.PENDING, S.PENDING]
