@@ -1,20 +1,26 @@
 """
-What a node costs the database while nothing happens.
+What a node costs the database: while nothing happens, and for an execution.
 
-Its pace is twenty times as fast as that of a server; `IDLE_S=30` measures at the real one.
+The pace of an idle one is twenty times as fast as that of a server; `IDLE_S=30` measures at the
+real one.
 """
 
 import asyncio
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import asyncpg
+import pytest
 
-from nodes.conftest import opened
+from adapters_store.postgres.reads import PostgresReads
+from nodes.conftest import NEVER, AddNode, command, opened
 from nodes.test_hints import Functions, hears
 from postgres_server import emptied
 from wfcore import Engine
+from wfcore.ports.runtime import StepEnd
+from wfcore.usecases.executions import worker as running
 from wfserver.settings import SHARED_POLL_MS, SHARED_SWEEP_MS
 
 IDLE_S = float(os.environ.get("IDLE_S", "0"))
@@ -53,3 +59,24 @@ async def test_an_idle_node_hardly_asks(database: str, tmp_path: Path) -> None:
     short, few = await idle(url, tmp_path, 0)
     long, many = await idle(url, tmp_path, IDLE_S or 0.6)
     assert (many - few) / (long - short) / FASTER <= MOST
+
+
+async def test_a_worker_does_not_read_what_it_stored_itself(
+    node: AddNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the claim to its end an execution is never read, unless somebody else changes it."""
+    real, read = PostgresReads.one, list[str]()
+
+    async def noted(reads: PostgresReads, fetch: Any, key: Any) -> Any:
+        read.append(fetch.table)
+        return await real(reads, fetch, key)
+
+    services = (one := await node(**NEVER)).services
+    run_id = await one.start(command("greet"), command("greet", step="again"))
+    monkeypatch.setattr(PostgresReads, "one", noted)
+    (lease,) = await running.claim(services, "w1", 1)
+    await running.begin(services, lease)
+    for step in ("greet", "again"):
+        await running.complete_step(services, lease, step, StepEnd("done"))
+    assert "executions" not in read
+    assert await one.rests(run_id) == "COMPLETED"

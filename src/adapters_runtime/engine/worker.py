@@ -123,7 +123,7 @@ class Worker:
         due = asyncio.Event()
         self.loop = Loop("worker", self._round, due)
         self._enlisted = False
-        self._last_taken = 0.0
+        self._last_taken = self._last_looked = 0.0
         self._heart: asyncio.Task[None] | None = None
         self.shortages = Shortages()
         services.wakeup.listen(
@@ -225,8 +225,14 @@ class Worker:
             asked = self._services.store.now()
             if not await self._claimed():
                 break
-        self.loop.oldest_due = due = await running.next_due(self._services, self.able)
-        return self._looking.pause_ms(due, asked, self._services.store.now()) / 1_000
+        time, poll_s = asyncio.get_running_loop().time(), self._services.policy.poll_ms / 1_000
+        if (
+            self.free or time - self._last_looked >= poll_s
+        ):  # else a place gets free, or it is later
+            self._last_looked = time
+            self.loop.oldest_due = await running.next_due(self._services, self.able)
+        now = self._services.store.now()
+        return self._looking.pause_ms(self.loop.oldest_due, asked, now) / 1_000
 
     def _on_timer(self) -> None:
         if not self._looking.is_told:

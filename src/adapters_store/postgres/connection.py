@@ -88,8 +88,12 @@ async def lent(pool: Pool) -> AsyncIterator[Connection]:
     if pool.is_closing():
         raise StoreClosed()
     with unavailable_on_error():
-        async with pool.acquire(timeout=CONNECT_S) as connection:
+        async with asyncio.timeout(CONNECT_S):
+            connection = await pool.acquire()
+        try:
             yield connection
+        finally:
+            await pool.release(connection)
 
 
 @contextmanager

@@ -7,10 +7,10 @@ unit. Every write checks the lease: a worker that lost it changes nothing any mo
 
 from collections.abc import Collection, Mapping, Sequence
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from wfcore.effects import CancelChildren, Outcome, StartStep
-from wfcore.errors import LeaseLost
+from wfcore.errors import LeaseLost, Stale
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Artifact, Execution
 from wfcore.model.workflow import Definition
@@ -46,13 +46,24 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, notify, retried, stage
 
 
+@define(eq=False)
+class LastStored:
+    """What the holder stored last of an execution; None: it is to be read."""
+
+    run: Execution | None = None
+
+
 @frozen
 class Lease:
-    """A worker's hold on one execution. Writes with an old fence are refused."""
+    """
+    A worker's hold on one execution. Writes with an old fence are refused. `last`: where the next
+    unit of work goes on from without a read; its commit compares versions. Decision 214.
+    """
 
     worker: str
     execution_id: str
     fence: int
+    last: LastStored = field(factory=LastStored, eq=False, repr=False)
 
 
 @frozen
@@ -82,7 +93,7 @@ async def claim(
     taken = await services.store.claim(worker, lease_ms, slots, limit, **which)
     if services.store.now() - now > lease_ms // 2:
         return []
-    return [Lease(worker, run.id, run.fence) for run in taken]
+    return [Lease(worker, run.id, run.fence, LastStored(run)) for run in taken]
 
 
 async def next_due(services: Services, able: Collection[str] | None = None) -> EpochMs | None:
@@ -140,11 +151,13 @@ async def _move(
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         if first and run.in_flight:
-            return definition, _in_flight(run)
+            return definition, _in_flight(await _confirmed(unit, lease, run))
         outcome = await _proceed(services, unit, run, definition, now, *first)
-        if outcome.record is not run:
+        if outcome.record is run:
+            await _confirmed(unit, lease, run)
+        else:
             outcome = await _collected(services, unit, outcome, now)
-            await unit.commit()
+            await _commit(unit, lease)
     return definition, outcome
 
 
@@ -192,7 +205,7 @@ async def _complete(
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         if not _runs(run, step_name, *which):
-            return definition, _in_flight(run)
+            return definition, _in_flight(await _confirmed(unit, lease, run))
         if end.files:
             end = fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
         files = end.files
@@ -209,7 +222,7 @@ async def _complete(
             outcome = _handed_back(told.record, ended, now)
         outcome = evolve(outcome, events=(*told.events, *outcome.events))
         outcome = await _collected(services, unit, outcome, now, left)
-        await unit.commit()
+        await _commit(unit, lease)
     return definition, outcome
 
 
@@ -249,7 +262,7 @@ async def log_lines(
         text = mask_lines(lines, hidden, secret_values(run), continued=continued)
         about = log_of(run, step_name, stream, text)
         await stage(unit, announce(run, [(EventKind.STEP_LOG, about)], now), now)
-        await unit.commit()
+        await _commit(unit, lease)
     services.wakeup.events(run.id)
 
 
@@ -311,11 +324,31 @@ async def _held(unit: Unit, lease: Lease) -> tuple[Execution, Definition]:
 
 
 async def _leased(unit: Unit, lease: Lease) -> Execution:
-    """The execution, if the lease still holds. Raises `LeaseLost`. EX-16."""
-    run = await unit.get(Execution, lease.execution_id)
+    """
+    The execution, if the lease still holds: as it was stored last under the lease, or read, if that
+    was tried in vain. Raises `LeaseLost`. EX-16.
+    """
+    run, lease.last.run = lease.last.run, None
+    run = run or await unit.get(Execution, lease.execution_id)
     if run is None or (run.worker, run.fence) != (lease.worker, lease.fence):
         raise LeaseLost(lease.execution_id)
     return run
+
+
+async def _confirmed(unit: Unit, lease: Lease, run: Execution) -> Execution:
+    """*run*, if it is what is stored: for a unit that stores nothing. Raises `Stale`."""
+    found = await unit.get(Execution, run.id)
+    if found is None or found.version != run.version:
+        raise Stale("executions", run.id)
+    lease.last.run = run
+    return run
+
+
+async def _commit(unit: Unit, lease: Lease) -> None:
+    """Commit, and remember the execution as it is stored then."""
+    stored = await unit.get(Execution, lease.execution_id)
+    await unit.commit()
+    lease.last.run = stored
 
 
 async def _proceed(
