@@ -52,12 +52,10 @@ async def fire_due(services: Services, report: Report = at_once) -> Sequence[Fir
     """
     until, work = services.clock.deadline_now(), services.store.now()
     async with services.store.view() as view:
-        found = await view.timers.due(until, BATCH)
-        if until < work:
-            ahead = await view.timers.due(work, MOST_AHEAD)
-            found = [*found, *(one for one in ahead if one.cause and one.due_at > until)]
+        most = MOST_AHEAD if until < work else BATCH
+        found = await view.timers.due(max(until, work), most)
     ends: list[Fired] = []
-    for timer in found:
+    for timer in [one for one in found if one.cause or one.due_at <= until][:BATCH]:
         with apart(report, "timers", timer.id):
             end = await fire(services, timer.id)
             ends += [end] if end is not None else []
