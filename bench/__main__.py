@@ -24,6 +24,7 @@ from bench import (
     kit,
     largest,
     light,
+    nodes,
     postgres,
     readers,
     retention,
@@ -319,7 +320,12 @@ def postgres_rows(report: Report, seconds: float, long: bool) -> None:
         report.plain("the same, in PostgreSQL", f"{each.database_ms:.1f} ms")
         report.plain("log of PostgreSQL for an execution", f"{each.wal / 1_024:.1f} KiB")
         idle = postgres.idle_transactions(made, 5)
-        report.plain("transactions of an idle node that sweeps, PostgreSQL", f"{idle:.1f} /s")
+        report.most("transactions of an idle node that sweeps, PostgreSQL", idle, "/s", 3)
+        both = postgres.beside_listeners(made, seconds)
+        report.ratio("starts on PostgreSQL, hints heard / unheard", *both, "/s", 0.9)
+        woken = nodes.woken(made)
+        report.most("end of a step → ?wait at another server, p99", woken.wait_ms, "ms", 50)
+        report.most("cancellation → end at another server, p99", woken.cancel_ms, "ms", 50)
 
 
 def dispatch_rows(report: Report) -> None:

@@ -36,8 +36,9 @@ from wfcore.ports.store import Slots
 from wfcore.time import HOUR
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-from adapters_store.postgres.connection import lent, rows_of
+from adapters_store.postgres.connection import close_pool, lent, open_pool, rows_of
 from adapters_store.postgres.counters import PostgresCounters
+from adapters_store.postgres.hints import PostgresHints
 from adapters_store.postgres.store import PostgresStore
 from postgres_server import Cluster, cluster
 from wfcore.ports.counters import Window
@@ -57,6 +58,8 @@ WINDOWS = (
     Window("minute", EpochMs(0), EpochMs(60_000), 10**9),
     Window("day", EpochMs(0), EpochMs(86_400_000), 10**9),
 )
+LISTENERS = 4
+LISTENING_TURNS = 9
 TRANSACTIONS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = ?"
 
 
@@ -114,6 +117,48 @@ def starts(made: Cluster | None, seconds: float) -> float:
             return await in_parallel(lambda: start_execution(services, ann, workflow, {}), seconds)
 
     return _in_folder(run)
+
+
+def beside_listeners(made: Cluster, seconds: float) -> tuple[float, float]:
+    """
+    Executions accepted a second while other servers listen to hints, and while none does; in turns,
+    the one in the middle.
+    """
+
+    async def run(folder: Path) -> tuple[float, float]:
+        async with opened(made, folder) as (services, ann, workflow):
+
+            async def rate() -> float:
+                start = lambda: start_execution(services, ann, workflow, {})  # noqa: E731
+                return await in_parallel(start, seconds / LISTENING_TURNS)
+
+            turns = []
+            for _ in range(LISTENING_TURNS):
+                async with _listeners(services):
+                    listened = await rate()
+                turns.append((listened, await rate()))
+            return sorted(turns, key=lambda turn: turn[0] / turn[1])[LISTENING_TURNS // 2]
+
+    return _in_folder(run)
+
+
+@asynccontextmanager
+async def _listeners(services: Services) -> AsyncIterator[None]:
+    """As many connections as other servers would have to hear hints."""
+    store = services.store
+    assert isinstance(store, PostgresStore)
+    pool = await open_pool(store.location, LISTENERS)
+    others = [PostgresHints(pool, store.location) for _ in range(LISTENERS)]
+    hearing = [asyncio.create_task(one.hear(lambda _: None)) for one in others]
+    try:
+        for one in others:
+            await one.echo.wait()
+        yield
+    finally:
+        for task in hearing:
+            task.cancel()
+        await asyncio.wait(hearing)
+        await close_pool(pool)
 
 
 def drained(made: Cluster | None, executions: int) -> float:
