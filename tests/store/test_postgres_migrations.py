@@ -36,6 +36,7 @@ PUBLISHED = {
     9: "69b87c1b11c320bcd23bed1a32311dcda5b8eff38db1111ff1fb682bbf1b3417",
     10: "8ea3a54c186573e1b761a47cf9efb3008d2cdaafad37fbabf7af1a7442f3f0c1",
     11: "790cdd31b8701ff9c3ed973c2960fcdc60d067f8b2c49341cecda94c9cdcb1b9",
+    12: "2cbc6272773a2d838d92532042791a62c14012108a4bf30e1e1ce51eab3155df",
 }
 """SHA-256 of each migration that a release may have made: changed, they would never run again."""
 
