@@ -122,9 +122,9 @@ def test_times_tell_their_zone(browser: Browser, site: Site):
     page.goto(case.url)
     asked = page.locator("main time").nth(1)
     expect(asked).to_have_attribute("title", re.compile(r"(GMT\+5:30|IST) \(\d{4}-.* UTC\)$"))
-    expect(asked).to_have_text(re.compile(r"\d+ s ago"))
-    page.clock.fast_forward(130_000)
-    expect(asked).to_have_text("2 min ago")
+    expect(asked).to_have_text(re.compile(r"^\d (s|min) ago$|^\d\d s ago$"))
+    page.clock.fast_forward(3_600_000)
+    expect(asked).to_have_text("1 h ago")
     asked.focus()
     shown = "one => [getComputedStyle(one, '::after').content, JSON.stringify(` (${one.title})`)]"
     assert len(set(asked.evaluate(shown))) == 1
