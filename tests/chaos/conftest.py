@@ -83,7 +83,8 @@ async def site_of(
         chance = Random(SEED)
         load = Load(people, site.fronts, chance)
         try:
-            yield Chaos(site, load, system.services, chance, LONG_S, STOP_S)
+            unhurried = bool(plants or sql) or LEASE_S >= 10
+            yield Chaos(site, load, system.services, chance, LONG_S, STOP_S, unhurried)
         finally:
             await load.http.aclose()
     mark = f"WF_VAR_ledger={ledger}\0".encode()
