@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from random import SystemRandom
 
@@ -66,6 +67,11 @@ def free_port() -> int:
         with socket.socket() as tried, suppress(OSError):
             tried.bind(("127.0.0.1", port))
             return port
+
+
+def hourly() -> str:
+    """A cron expression for once an hour, half an hour away from now: no test is at work then."""
+    return f"{(datetime.now(UTC).minute + 30) % 60} * * * *"
 
 
 def shared(folder: Path) -> Path:

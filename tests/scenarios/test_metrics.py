@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from distribution import program
 from model_server import KEY, ModelServer, a_model_server, says
-from scenarios.process import until
+from scenarios.process import hourly, until
 from scenarios.site import CallbackLoop, Site
 from wfcore.model.page import PageRequest
 from wfcore.time import HOUR, EpochMs
@@ -221,8 +221,7 @@ def _fail_on_schedule(site: Site, http: httpx.Client) -> None:
     ann = site.caller()
     fixed = site.shared / "fixed"
     step = f"{{name: say, kind: code, language: bash, source: 'test -e {fixed}'}}"
-    hourly = 'triggers: [{kind: SCHEDULE, cron: "0 * * * *"}]'
-    flow = ann.workflow(f"steps: [{step}]\n{hourly}")
+    flow = ann.workflow(f"steps: [{step}]\ntriggers: [{{kind: SCHEDULE, cron: {hourly()!r}}}]")
     now = int(time.time() * 1_000)
     (shown,) = site.do(lambda services: list_triggers(services, None, PageRequest(), flow)).rows
     period = EpochMs(now - HOUR), EpochMs(now)

@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 import pytest
 
+from scenarios.process import hourly
 from wfcore.usecases.administration.operations import OPERATIONS
 from wfcore.usecases.administration.operator import parameters_of
 from wfcore.wire.converter import wire_name
@@ -253,8 +254,7 @@ def test_executions_are_cancelled_and_redriven_by_a_filter(far: Call) -> None:
 def test_a_schedule_is_started_for_hours_that_passed(far: Call) -> None:
     """Shown first, started with --yes, each hour once. SH-11."""
     far("account", "create", "ida@example.org", "--plan", "PRO")
-    hourly = 'triggers: [{kind: SCHEDULE, cron: "30 * * * *"}]'
-    text = f"name: Ida\n{ASKS}\n{hourly}\n"
+    text = f"name: Ida\n{ASKS}\ntriggers: [{{kind: SCHEDULE, cron: {hourly()!r}}}]\n"
     assert far("workflow", "apply", "-", "--owner", "ida@example.org", stdin=text).status == 0
     (trigger,) = far("trigger", "list", "--workflow", "Ida", "--json").json["items"]
     these = ("trigger", "backfill", trigger["id"], "--from", "4h", "--to", "1h")
