@@ -31,7 +31,7 @@ def test_import_wfcore_costs_little(code: str, tmp_path: Path) -> None:
 def test_the_whole_core_costs_a_few_times_attrs(tmp_path: Path) -> None:
     """All public names together, some 300: a multiple of what attrs itself takes to load."""
     attrs = best_of(5, "import attrs", tmp_path)
-    assert best_of(5, "from wfcore import *", tmp_path) < 16 * attrs
+    assert best_of(5, "from wfcore import *", tmp_path) < 25 * attrs
 
 
 def test_importing_the_core_does_nothing_else(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from usecases.conftest import World, code, review
 from usecases.test_families import generations
-from wfcore.errors import AlreadyDecided, AlreadyFinished, Conflict, Stale
+from wfcore.errors import AlreadyDecided, AlreadyFinished, Conflict, LeaseLost, Stale
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.event import EventKind
-from wfcore.model.execution import ExecutionStatus, TriggerSource
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.rules.approval.machine import Approve
 from wfcore.time import DAY, MINUTE, SECOND
@@ -155,3 +155,35 @@ async def test_of_two_who_redrive_what_nobody_has_one_does(world: World) -> None
     )
     world.clock.advance(1)
     assert (await starting.redrive(world.services, ann, run_id)).execution_id != new
+
+
+async def moved(world: World, run_id: str) -> None:
+    """Somebody else stores the execution, as it is."""
+    async with world.services.store.unit() as unit:
+        unit.put(await unit.get(Execution, run_id))
+        await unit.commit()
+
+
+async def test_what_others_stored_of_a_held_execution_is_read(world: World) -> None:
+    """A worker goes on from what it stored last, and reads where that is not what is stored now."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one"), code("two")))
+    (lease,) = await worker.claim(world.services, "w1", 1)
+    await moved(world, run_id)
+    assert [job.step_name for job in (await worker.begin(world.services, lease)).jobs] == ["one"]
+    await moved(world, run_id)
+    assert [job.step_name for job in await world.finish(lease, "one", 1)] == ["two"]
+    await moved(world, run_id)
+    assert await world.finish(lease, "two", 2) == ()
+    assert (await executions.read_result(world.services, ann, run_id)).output == 2
+
+
+async def test_a_worker_learns_of_a_lost_lease_also_where_it_stores_nothing(world: World) -> None:
+    """A report that was recorded before is answered from what is stored, not from memory. EX-16."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one"), code("two")))
+    lease, _ = await world.take()
+    await world.finish(lease, "one", attempt=1)
+    await executions.cancel_execution(world.services, ann, run_id)
+    with pytest.raises(LeaseLost):
+        await world.finish(lease, "one", attempt=1)

@@ -373,35 +373,3 @@ async def test_whoever_waits_misses_nothing_that_is_told_during_a_look(world: Wo
     async with asyncio.timeout(60):
         await executions.wait_until(over, world.services, ann, run_id, HOUR)
     assert looks == [S.PENDING, S.PENDING]
-
-
-async def moved(world: World, run_id: str) -> None:
-    """Somebody else stores the execution, as it is."""
-    async with world.services.store.unit() as unit:
-        unit.put(await unit.get(Execution, run_id))
-        await unit.commit()
-
-
-async def test_what_others_stored_of_a_held_execution_is_read(world: World) -> None:
-    """A worker goes on from what it stored last, and reads where that is not what is stored now."""
-    ann = await world.account()
-    run_id = await world.start(ann, await world.workflow(ann, code("one"), code("two")))
-    (lease,) = await worker.claim(world.services, "w1", 1)
-    await moved(world, run_id)
-    assert [job.step_name for job in (await worker.begin(world.services, lease)).jobs] == ["one"]
-    await moved(world, run_id)
-    assert [job.step_name for job in await world.finish(lease, "one", 1)] == ["two"]
-    await moved(world, run_id)
-    assert await world.finish(lease, "two", 2) == ()
-    assert (await executions.read_result(world.services, ann, run_id)).output == 2
-
-
-async def test_a_worker_learns_of_a_lost_lease_also_where_it_stores_nothing(world: World) -> None:
-    """A report that was recorded before is answered from what is stored, not from memory. EX-16."""
-    ann = await world.account()
-    run_id = await world.start(ann, await world.workflow(ann, code("one"), code("two")))
-    lease, _ = await world.take()
-    await world.finish(lease, "one", attempt=1)
-    await executions.cancel_execution(world.services, ann, run_id)
-    with pytest.raises(LeaseLost):
-        await world.finish(lease, "one", attempt=1)

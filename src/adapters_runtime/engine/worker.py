@@ -2,8 +2,7 @@
 The worker: claims due executions, runs their steps, and records what came of them.
 
 Every decision is made in the core. This file only owns tasks: one driver per claimed
-execution, and one task per step that is running. Read `_Held` first; it is the state of one
-claimed execution.
+execution, and one task per step that is running. Read `_Held` first.
 
 **One execution at a time takes a turn.** Several steps of an execution may run side by side,
 and each of their ends is a unit of work that reads the execution, folds a fact into it and
@@ -123,7 +122,7 @@ class Worker:
         due = asyncio.Event()
         self.loop = Loop("worker", self._round, due)
         self._enlisted = False
-        self._last_taken = self._last_looked = 0.0
+        self._last_taken = self._look_again = 0.0
         self._heart: asyncio.Task[None] | None = None
         self.shortages = Shortages()
         services.wakeup.listen(
@@ -203,10 +202,9 @@ class Worker:
             kept = await running.heartbeat(self._services, self.worker, mine)
             now = self._services.store.now()
             for execution_id in mine:
-                due = kept.get(execution_id)
                 if execution_id not in kept:
                     self._stop_steps(execution_id)
-                elif due is not None and due <= now:
+                elif (due := kept[execution_id]) is not None and due <= now:
                     self._look(execution_id)
 
     async def _round(self) -> float:
@@ -214,25 +212,24 @@ class Worker:
         Fill the free places; how long to sleep afterwards, in seconds. What fell due after the
         last claim was not refused by it, and is claimed at once.
         """
+        poll_s = self._services.policy.poll_ms / 1_000
         if not self._enlisted:
             await self._services.store.enlist(self.worker)
             self._enlisted = True
         if self._draining:
             self.loop.oldest_due = None
-            return self._services.policy.poll_ms / 1_000
+            return poll_s
         asked = self._services.store.now()
         while self.free:
             asked = self._services.store.now()
             if not await self._claimed():
                 break
-        time, poll_s = asyncio.get_running_loop().time(), self._services.policy.poll_ms / 1_000
-        if (
-            self.free or time - self._last_looked >= poll_s
-        ):  # else a place gets free, or it is later
-            self._last_looked = time
+        time = asyncio.get_running_loop().time()
+        if self.free or time >= self._look_again:  # else a place gets free, or it is later
+            self._look_again = time + poll_s
             self.loop.oldest_due = await running.next_due(self._services, self.able)
-        now = self._services.store.now()
-        return self._looking.pause_ms(self.loop.oldest_due, asked, now) / 1_000
+        oldest, now = self.loop.oldest_due, self._services.store.now()
+        return self._looking.pause_ms(oldest, asked, now) / 1_000
 
     def _on_timer(self) -> None:
         if not self._looking.is_told:
@@ -243,10 +240,10 @@ class Worker:
         return [lease.execution_id for lease in await self._claimed(ids)]
 
     async def _claimed(self, ids: Collection[str] | None = None) -> Sequence[Lease]:
+        which = {"ids": ids, "able": self.able}
         async with self._claiming:
             if not (free := self.free):
                 return ()
-            which = {"ids": ids, "able": self.able}
             leases = await running.claim(self._services, self.worker, free, **which)
             for lease in leases:
                 self._take(lease)
@@ -268,7 +265,6 @@ class Worker:
 
     async def _drive(self, held: _Held) -> None:
         """Take one execution as far as it goes, then let go of it."""
-        lease = held.lease
         try:
             await self._run_all(held)
         except LeaseLost:
@@ -279,13 +275,13 @@ class Worker:
                 await running.hand_back(self._services, held.lease)
             raise
         except Exception:
-            about = {"execution_id": lease.execution_id}
+            about = {"execution_id": held.lease.execution_id}
             log.exception("a defect ended an execution", extra=about)
             await self._break(held)
         finally:
             if held.alarm is not None:
                 held.alarm.cancel()
-            self._forget(lease)
+            self._forget(held.lease)
 
     async def _run_all(self, held: _Held) -> None:
         """Until nothing of it runs here any more. Raises what the first of its tasks raised."""
@@ -310,8 +306,8 @@ class Worker:
             held.alarm = None
         if work.look_at is not None:
             left = max(work.look_at - self._services.store.now(), 0) / 1_000
-            loop = asyncio.get_running_loop()
-            held.alarm = loop.call_later(left, self._look, held.lease.execution_id)
+            later = asyncio.get_running_loop().call_later
+            held.alarm = later(left, self._look, held.lease.execution_id)
 
     async def _run_step(self, held: _Held, job: Job) -> None:
         within: set[str] = set()  # streams whose last lines ended within one
@@ -331,7 +327,6 @@ class Worker:
             self._take_up(held, await self._stored(lambda: self._complete(held.lease, job, end)))
 
     async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Work:
-        go_on = not self.loop.stopping
         return await running.complete_step(
             self._services,
             lease,
@@ -339,7 +334,7 @@ class Worker:
             end,
             attempt=job.attempt,
             postponed=job.postponed,
-            go_on=go_on,
+            go_on=not self.loop.stopping,
             hidden=job.hidden,
         )
 
@@ -353,9 +348,8 @@ class Worker:
     async def _go_on(self, held: _Held) -> None:
         async with held.turn:
             held.looks = False
-            look = running.go_on
-            work = await self._stored(lambda: look(self._services, held.lease, held.met))
-            self._take_up(held, work)
+            about = self._services, held.lease, held.met
+            self._take_up(held, await self._stored(lambda: running.go_on(*about)))
 
     async def _stored(self, write: Callable[[], Awaitable[R]]) -> R:
         """Repeat *write* while the store cannot write: what happened must not be lost."""
@@ -384,10 +378,10 @@ class Worker:
         return [one for lease, one in self._held.items() if lease.execution_id == execution_id]
 
     async def _end_steps(self, held: _Held) -> None:
-        for task in held.tasks:
+        for task in (ending := list(held.tasks)):
             task.cancel()
-        if held.tasks:
-            await asyncio.wait(list(held.tasks))
+        if ending:
+            await asyncio.wait(ending)
 
     async def _break(self, held: _Held) -> None:
         """After a defect of ours: FAILED at once. Handed back, it would come again for ever."""

@@ -8,9 +8,14 @@ schedule or by a chain. The promise covers all the work, so a child follows the 
 it for a step with `onInterrupt: fail`. Decision 63.
 """
 
+from collections.abc import Sequence
+
+from wfcore.effects import Outcome
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, TriggerSource
 from wfcore.model.workflow import Definition, OnInterrupt
 from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.phrase import phrase
 from wfcore.time import EpochMs, later
@@ -31,6 +36,20 @@ def loss(run: Execution, definition: Definition, now: EpochMs, grace_ms: int) ->
         return facts.LeaseReturned()
     resumable = obstacle(run, definition) is None
     return facts.WorkerLost(now if resumable else later(now, grace_ms))
+
+
+def handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> Outcome[Execution]:
+    """What the facts that *ended* a step mean; another worker does what follows. EX-11."""
+    outcome = Outcome(run)
+    for fact in (*ended, facts.LeaseReturned()):
+        back = isinstance(fact, facts.LeaseReturned)
+        if back and outcome.record.in_flight:
+            break  # other steps run on; with the end of the last one it is given back
+        if EXECUTION.allows(outcome.record.status, type(fact)):
+            then = advance(outcome.record, fact, now)
+            told, effects = outcome.events + then.events, outcome.effects + then.effects
+            outcome = Outcome(then.record, told, effects)
+    return outcome
 
 
 def may_resume(run: Execution, definition: Definition) -> bool:

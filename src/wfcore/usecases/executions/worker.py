@@ -18,8 +18,7 @@ from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.store import Slots, Unit
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance, announce
-from wfcore.rules.execution.interruption import loss
-from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.interruption import handed_back, loss
 from wfcore.rules.execution.proceed import proceed
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
@@ -219,7 +218,7 @@ async def _complete(
         ended = end_facts(told.record, definition, step_name, end, now)
         outcome = await _proceed(services, unit, told.record, definition, now, *ended)
         if not go_on and any(isinstance(effect, StartStep) for effect in outcome.effects):
-            outcome = _handed_back(told.record, ended, now)
+            outcome = handed_back(told.record, ended, now)
         outcome = evolve(outcome, events=(*told.events, *outcome.events))
         outcome = await _collected(services, unit, outcome, now, left)
         await _commit(unit, lease)
@@ -326,10 +325,12 @@ async def _held(unit: Unit, lease: Lease) -> tuple[Execution, Definition]:
 async def _leased(unit: Unit, lease: Lease) -> Execution:
     """
     The execution, if the lease still holds: as it was stored last under the lease, or read, if that
-    was tried in vain. Raises `LeaseLost`. EX-16.
+    was tried in vain, or if it is traced: spans are made of what a unit read and what it stored.
+    Raises `LeaseLost`. EX-16, TR-3.
     """
     run, lease.last.run = lease.last.run, None
-    run = run or await unit.get(Execution, lease.execution_id)
+    if run is None or (run.trace is not None and run.trace.recorded):
+        run = await unit.get(Execution, lease.execution_id)
     if run is None or (run.worker, run.fence) != (lease.worker, lease.fence):
         raise LeaseLost(lease.execution_id)
     return run
@@ -371,20 +372,6 @@ async def _proceed(
         return outcome
     cancelled = CancelChildren(tuple(one.child_id for one in late))
     return evolve(outcome, effects=(*outcome.effects, cancelled))
-
-
-def _handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> Outcome[Execution]:
-    """Only the meaning of the facts themselves; another worker does what follows."""
-    outcome = Outcome(run)
-    for fact in (*ended, facts.LeaseReturned()):
-        back = isinstance(fact, facts.LeaseReturned)
-        if back and outcome.record.in_flight:
-            break  # other steps run on; with the end of the last one it is given back
-        if EXECUTION.allows(outcome.record.status, type(fact)):
-            then = advance(outcome.record, fact, now)
-            told, effects = outcome.events + then.events, outcome.effects + then.effects
-            outcome = Outcome(then.record, told, effects)
-    return outcome
 
 
 async def _work(
