@@ -6,7 +6,7 @@ import pytest
 
 from .conftest import Call
 
-FORM = re.compile(r"wfk_[0-9A-Za-z]{16}_[0-9A-Za-z]{42}")
+FORM = re.compile(r"wfk_[0-9a-z]{28}_[0-9A-Za-z]{42}")
 
 
 def test_an_account_is_made_and_found_by_id_or_email(wfcore: Call) -> None:
