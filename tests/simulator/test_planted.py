@@ -50,7 +50,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted.the_rest_is_forgotten, {"no end", "waits for nobody", "forgotten"}),
     (planted.beginning_forgotten, {"interrupted for nothing", "no end"}),
     (planted_requests.second_decision_acknowledged, {"decided twice", "decision undone"}),
-    (planted_requests.expiry_overrides, {"decided twice", "decided alone"}),
+    (planted_requests.expiry_overrides, {"decided twice", "decided alone", "never told"}),
     (planted_requests.approvals_outlive, {"asks after the end"}),
     (planted_requests.link_and_account_are_two, {"two voices"}),
     (planted_requests.a_round_is_forgotten, {"result changed"}),
