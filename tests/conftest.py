@@ -38,9 +38,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.fixture(scope="session")
 def server() -> "Iterator[Cluster]":
-    """A PostgreSQL server for all tests of this session that leave it running."""
+    """
+    A PostgreSQL server for all tests of this session that leave it running. On a busy machine it
+    takes its time to connect, which is not what they are about.
+    """
+    from adapters_store.postgres import connection
     from postgres_server import cluster
 
+    connection.CONNECT_S = 60.0
     yield from cluster()
 
 
