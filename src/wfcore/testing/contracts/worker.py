@@ -185,6 +185,7 @@ class WorkerContract(Awaited, BesideOneAnother):
             if work.runs:
                 work.runner.let_go(run_id, "s0")
             await work.until_runs()
+            await work.stop(PATIENCE_S)  # what it wants to store, it stores
         run = await site.read(run_id)
         assert run.status is S.INTERRUPTED
         assert run.step_results["s0"].output is None
