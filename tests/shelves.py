@@ -14,7 +14,7 @@ import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -119,11 +119,17 @@ def _add(archive: tarfile.TarFile, name: str, text: str) -> None:
 
 
 class Registry:
-    """The packages of a registry; `asked` are the paths of the requests so far."""
+    """
+    The packages of a registry; `asked` are the paths of the requests so far. While it is `away` it
+    has nothing; while `open` is not set, whoever asks waits.
+    """
 
     def __init__(self) -> None:
         self.url = ""
         self.asked: list[str] = []
+        self.away = False
+        self.open = threading.Event()
+        self.open.set()
         self._versions: dict[str, dict[str, Any]] = {}
         self._tarballs: dict[str, bytes] = {}
 
@@ -154,6 +160,9 @@ class Registry:
     def answer(self, path: str) -> bytes | None:
         """What is at *path*; None: nothing."""
         self.asked.append(path)
+        self.open.wait()
+        if self.away:
+            return None
         if path in self._tarballs:
             return self._tarballs[path]
         versions = self._versions.get(path[1:])
@@ -180,8 +189,9 @@ def registry() -> Iterator[Registry]:
             if self.path.startswith("/simple/"):
                 self.send_header("content-type", "text/html")
             self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # whoever asked may have been killed
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -193,6 +203,7 @@ def registry() -> Iterator[Registry]:
     try:
         yield shelf
     finally:
+        shelf.open.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -244,3 +255,9 @@ class Shelf:
             exports="./index.js",
             dependencies={"common": "^1.0.0"},
         )
+
+    def by_index(self) -> dict[str, str]:
+        """The same operator, whose wheels so far are in an index beside the registry."""
+        for path in self.wheels.glob("*.whl"):
+            self.npm.put_wheel(path)
+        return by_index(self.environment, self.npm.url)

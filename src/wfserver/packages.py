@@ -52,6 +52,10 @@ class Environments:
         """The folder in which the modules lie."""
         return self.here.find(needs)
 
+    async def restore(self, needs: Needs) -> str:
+        """The same folder, filled first with what the lock says if it is not there."""
+        return await self.here.restore(needs)
+
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
         """Remove what nobody needs; without loading anything where none was ever installed."""
         if not self.settings.packages_folder.exists():

@@ -1,5 +1,6 @@
 """Steps that import packages: found offline, in every way of importing, and told when gone."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -158,21 +159,54 @@ async def test_javascript_imports_what_was_installed(
     assert (end.output, end.error) == (2 if "modern" in source else 1, None)
 
 
-@pytest.mark.parametrize("language", [Language.PYTHON, Language.JAVASCRIPT])
-async def test_a_step_whose_packages_are_gone_says_what_to_do(
-    runner: CodeStepRunner, environments: PackageEnvironments, language: Language
+LOCKED = {
+    Language.PYTHON: ("tiny==1.0", "import tiny; print(tiny.__version__)", 1.0),
+    Language.JAVASCRIPT: ("common@1.0.0", "console.log(require('common').n)", 1),
+}
+
+
+@pytest.mark.parametrize("language", LOCKED)
+async def test_a_step_whose_packages_are_gone_gets_them_again(
+    tmp_path: Path, language: Language
 ) -> None:
-    """A deleted cache fails the step for good, with the cure; applying again heals it. PK-5."""
-    packages = ("tiny==1.0",) if language is Language.PYTHON else ("common@1.0.0",)
-    source = "import tiny" if language is Language.PYTHON else "require('common')"
-    asked = await pinned(environments, bringing(source, language, *packages))
-    assert (await ran(runner, environments, asked)).error is None
-    assert asked.step.needs is not None
-    shutil.rmtree(Path(environments.find(asked.step.needs) or "").parents[1])
-    end = await runner.run(asked, silent)
-    assert end.permanent
-    assert end.error == ("its packages are not installed here any more; apply the workflow again")
-    assert (await ran(runner, environments, asked)).error is None
+    """
+    A step whose server lacks its packages, because it never had them or they were deleted, has them
+    installed as they are pinned: once, however many steps of however many servers wait. PK-5.
+    """
+    package, source, output = LOCKED[language]
+    with registry() as npm:
+        shelf = Shelf(tmp_path / "shelf", npm)
+        environment = shelf.by_index()
+        elsewhere = PackageEnvironments(tmp_path / "elsewhere", environment)
+        asked = await pinned(elsewhere, bringing(source, language, package))
+        both = [PackageEnvironments(tmp_path / "packages", environment) for _ in range(2)]
+        async with (
+            a_runner(tmp_path / "a", both[0]) as one,
+            a_runner(tmp_path / "b", both[1]) as other,
+        ):
+            for _ in range(2):
+                npm.asked.clear()
+                runs = (runner.run(asked, silent) for runner in (one, other, one, other))
+                ends = await asyncio.gather(*runs)
+                assert [(end.output, end.error) for end in ends] == [(output, None)] * 4
+                files = [path for path in npm.asked if path.endswith((".whl", ".tgz"))]
+                assert len(files) == len(set(files)) > 0
+                assert both[0].usage().count == 1
+                shutil.rmtree(tmp_path / "packages")
+
+
+async def test_what_is_pinned_for_another_platform_is_not_installed(
+    tmp_path: Path, environments: PackageEnvironments
+) -> None:
+    """Nor resolved anew: a server that fits may still run the step. PK-9."""
+    asked = await pinned(environments, bringing("import tiny", Language.PYTHON, *TINY))
+    foreign = (asked.step.lock or "").replace("python 3.", "python 2.")
+    asked = evolve(asked, step=evolve(asked.step, lock=foreign))
+    before = environments.usage()
+    async with a_runner(tmp_path, environments) as runner:
+        end = await runner.run(asked, silent)
+    assert "pinned for another platform" in (end.postponed or "")
+    assert (end.lasting, environments.usage()) == (True, before)
 
 
 TRY_TO_WRITE = """

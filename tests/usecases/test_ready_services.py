@@ -30,6 +30,7 @@ from wfcore.errors import NotReady
 from wfcore.memory import MemoryStore
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.page import PageRequest
+from wfcore.ports.runtime import Job, Say, StepEnd
 from wfcore.testing.fakes import CountingIds, ManualClock, NotedHints
 from wfcore.testing.fakes_running import in_turn, store_in_memory
 
@@ -119,6 +120,26 @@ async def test_an_engine_that_can_start_nothing_is_not_ready() -> None:
         with pytest.raises(NotReady) as refused:
             engine.check()
         assert str(refused.value) == told
+
+
+async def test_what_one_step_lacks_is_no_shortage_of_the_machine() -> None:
+    """Its attempt begins again later, and the engine is ready for others all the while. EX-27."""
+
+    class Runner:
+        async def run(self, job: Job, say: Say) -> StepEnd:
+            assert not engine.gauges()["wfcore_machine_short"]
+            if job.postponed:
+                return StepEnd("done")
+            return StepEnd(postponed="no such package", lasting=True, alone=True)
+
+    services = wfcore.in_memory()
+    ann = Principal(await ensure_account(services, "ann@example.org"))
+    hello = await apply_workflow(services, ann.account.id, HELLO)
+    async with Engine(services, Runner()) as engine:
+        run_id = (await start_execution(services, ann, hello.id, {})).execution_id
+        run = await wait_for_rest(services, None, run_id, LONG_MS)
+    assert run.step_results["greet"].attempts == 1
+    assert (run.status, engine.gauges()["wfcore_starts_short_total"]) == ("COMPLETED", 0)
 
 
 async def test_a_leaving_engine_gives_back_what_it_had(tmp_path: Path) -> None:

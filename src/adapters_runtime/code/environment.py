@@ -18,6 +18,7 @@ from adapters_runtime.code.languages import recipes_on
 from adapters_runtime.sandbox.client import uninterrupted
 from adapters_runtime.sandbox.isolation.config import CONTEXT
 from adapters_runtime.sandbox.step_folders import StepFolder
+from wfcore.errors import PackagesUnavailable
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Language, Needs
 from wfcore.ports.runtime import Environments, LanguageState, StepJob
@@ -39,14 +40,6 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
     if zone := environment.get("TZ"):
         passed["TZ"] = zone
     return passed
-
-
-def modules(needs: Needs, environments: Environments) -> str:
-    """The folder of the step's packages. Raises `CannotRun`. PK-5."""
-    found = environments.find(needs)
-    if found is None:
-        raise CannotRun("its packages are not installed here any more; apply the workflow again")
-    return found
 
 
 def links(job: StepJob, modules: str | None) -> dict[str, str]:
@@ -126,20 +119,43 @@ def _as_json(context: JsonObject) -> bytes:
 
 class Reach:
     """
-    Where steps find installed packages: in place, or copied at first use to the folder *copies*
-    that every user can reach.
+    Where steps find their packages: installed at first use if they are not here yet; in place, or
+    copied at first use to the folder *copies* that every user can reach. PK-5.
     """
 
-    def __init__(self, copies: Path | None = None) -> None:
+    def __init__(self, environments: Environments, copies: Path | None = None) -> None:
+        self._environments = environments
         self._copies = copies
         self._made: dict[str, asyncio.Future[str]] = {}
+        self._installing: set[asyncio.Timeout] = set()
+        self._left_s: float | None = None
 
-    async def path(self, modules: str) -> str:
-        """What a step is told instead of *modules*. Raises `OSError`."""
-        if self._copies is None:
-            return modules
+    def close(self) -> None:
+        """End what is being installed, and install nothing more."""
+        self._left_s = 0
+        for limit in self._installing:
+            limit.reschedule(0)
+
+    async def path(self, needs: Needs) -> str:
+        """The folder that a step is told. Raises `PackagesUnavailable`, `OSError`."""
+        modules = await asyncio.to_thread(self._environments.find, needs)
+        modules = modules or await self._installed(needs)
+        return modules if self._copies is None else await self._copied(modules, self._copies)
+
+    async def _installed(self, needs: Needs) -> str:
+        try:
+            async with asyncio.timeout(self._left_s) as limit:
+                self._installing.add(limit)
+                try:
+                    return await self._environments.restore(needs)
+                finally:
+                    self._installing.discard(limit)
+        except TimeoutError:
+            raise PackagesUnavailable("this server is stopping") from None
+
+    async def _copied(self, modules: str, copies: Path) -> str:
         if modules not in self._made:
-            copying = asyncio.to_thread(_copy, modules, self._copies / str(len(self._made)))
+            copying = asyncio.to_thread(_copy, modules, copies / str(len(self._made)))
             self._made[modules] = asyncio.ensure_future(copying)
         try:
             return await uninterrupted(self._made[modules])

@@ -44,7 +44,7 @@ from adapters_runtime.sandbox.isolation.config import (
 )
 from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level, folders_for
 from adapters_runtime.sandbox.step_folders import Folders, StepFolder
-from wfcore.errors import StoreUnavailable
+from wfcore.errors import PackagesUnavailable, StoreUnavailable
 from wfcore.model.workflow import CodeStep, Language, Runtime
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import (
@@ -181,6 +181,9 @@ class CodeStepRunner:
             return StepEnd(error=str(problem), permanent=True)
         except NotStarted as problem:
             return StepEnd(postponed=str(problem))
+        except PackagesUnavailable as refusal:
+            told = f"its packages cannot be installed here: {refusal}"
+            return StepEnd(postponed=told, lasting=True, alone=True)
         except OSError as problem:
             return StepEnd(error=f"what it left could not be read: {problem}")
         finally:
@@ -201,6 +204,7 @@ class CodeStepRunner:
         started = self._starting and not _failed(self._starting)
         setup = await uninterrupted(self._starting) if started and self._starting else None
         if setup:
+            setup.reach.close()
             await setup.spawner.close()
         if self._running:
             await asyncio.wait(self._running)
@@ -233,7 +237,8 @@ class CodeStepRunner:
             memory=limits.memory,
             processes=limits.processes,
         )
-        reach = Reach(folders.own / "packages" if level.name == UID else None)
+        copies = folders.own / "packages" if level.name == UID else None
+        reach = Reach(self._environments, copies)
         encodings = {name: self._passed_on[name] for name in _ENCODING if name in self._passed_on}
         spawner = Spawner(terms, encodings)
         return _Setup(level, folders, spawner, self._interpreters, reach)
@@ -254,19 +259,11 @@ class CodeStepRunner:
             if not in_view and not folder.remove_if_plain():
                 await uninterrupted(self._in_thread(folder.remove))
 
-    async def _modules(self, setup: _Setup, job: StepJob) -> str | None:
-        """Where the step sees its packages; None if it has none. Raises `CannotRun`."""
-        needs = job.step.needs
-        if needs is None:
-            return None
-        found = await self._in_thread(partial(world.modules, needs, self._environments))
-        return await setup.reach.path(found)
-
     async def _order(self, setup: _Setup, folder: StepFolder, job: StepJob) -> Order:
         limits = self._limits
         job = await self._without_types(self._with_runtime(job))
         argv = await self._argv(folder, job)
-        modules = await self._modules(setup, job)
+        modules = await setup.reach.path(needs) if (needs := job.step.needs) else None
         of_process = limits.of_process(setup.level.name)
         prestart = self._ahead(job.step, of_process) if self._warm else None
         return Order(

@@ -114,8 +114,7 @@ class Worker:
         self.able = able
         self._looking = Looking(services.policy, dispatch)
         self.let_go: Callable[[str], None] | None = None
-        self._claiming = asyncio.Lock()
-        self._draining = False
+        self._claiming, self._draining = asyncio.Lock(), False
         self._services = services
         self._runner = runner
         self._held: dict[Lease, _Held] = {}
@@ -320,7 +319,8 @@ class Worker:
             (within.discard if lines.endswith("\n") else within.add)(stream)
 
         end = await self._runner.run(job, say)
-        self.shortages.note(type(job).__name__, end.postponed)
+        if not end.alone:
+            self.shortages.note(type(job).__name__, end.postponed)
         async with held.turn:
             if end.postponed is not None:
                 held.met.discard((job.step_name, job.attempt))  # it begins again as the same one

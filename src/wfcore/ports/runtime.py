@@ -94,7 +94,8 @@ class StepEnd:
 
     `postponed`: nothing of the attempt has run, because the machine lacked the named resource (no
     process, no descriptor, no space); the attempt begins again later, and the other fields do not
-    count. `lasting`: waiting alone does not help, so the number of tries is limited. EX-27.
+    count. `lasting`: waiting alone does not help, so the number of tries is limited. `alone`: what
+    was lacking concerns this step and not the machine, which can start others. EX-27.
 
     `lines`: its output by stream, if nobody wanted it while the step ran. EX-28.
     """
@@ -108,6 +109,7 @@ class StepEnd:
     usage: Usage | None = None
     postponed: str | None = None
     lasting: bool = False
+    alone: bool = False
     lines: tuple[tuple[str, str], ...] = field(default=(), eq=False)
 
 
@@ -184,6 +186,16 @@ class Environments(Protocol):
         not exist (any more).
         """
 
+    async def restore(self, needs: Needs) -> str:
+        """
+        The path of the environment for needs that were prepared here or elsewhere: if it does not
+        exist, exactly what the lock lists is installed first, once, as by `prepare`. Nothing is
+        ever resolved.
+
+        Raises `PackagesUnavailable`, also without a lock or with one for another platform, and
+        `OSError` where the machine lacks something now; nothing is left behind then.
+        """
+
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
         """
         Remove environments that have not been prepared or used for a while and are not in what
@@ -202,6 +214,10 @@ class NoEnvironments:
     def find(self, needs: Needs) -> str | None:
         """None."""
         return None
+
+    async def restore(self, needs: Needs) -> str:
+        """Raises `PackagesUnavailable`."""
+        raise PackagesUnavailable("packages cannot be installed here")
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
         """0."""

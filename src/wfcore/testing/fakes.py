@@ -173,6 +173,11 @@ class NotedEnvironments:
         self.idle[locked] = False
         return locked
 
+    async def restore(self, needs: Needs) -> str:
+        if needs.lock is None:
+            raise PackagesUnavailable("they are not pinned")
+        return str(self.find(await self.prepare(needs)))
+
     def find(self, needs: Needs) -> str | None:
         if needs not in self.idle:
             return None

@@ -104,7 +104,7 @@ class Cache:
             try:
                 yield fresh
                 fresh.rename(self.path(key))
-                _sync(self._root)
+                await asyncio.to_thread(_sync, self._root)
             finally:
                 if fresh.exists():
                     await asyncio.to_thread(remove_tree, fresh)

@@ -2,9 +2,9 @@
 Package environments on this machine: a folder for each set of packages. PK-3 to PK-6, PK-9, PK-12.
 
 The key of an environment is a digest of its lock, the interpreter's version and the platform: after
-an upgrade of the interpreter the packages are installed again when the workflow is applied.
-Definitions applied before there were locks keep the environment that was made for them then, and
-get a lock when they are applied again. Decision 81.
+an upgrade of the interpreter the packages are installed again, when the workflow is applied or one
+of its steps is to run. Definitions applied before there were locks keep the environment that was
+made for them then, and get a lock when they are applied again. Decisions 81 and 203.
 """
 
 import asyncio
@@ -14,7 +14,8 @@ import os
 import platform
 import secrets
 import sysconfig
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from adapters_runtime.code.packages.cache import Cache, Entry
 from adapters_runtime.code.packages.installers import Installer, Npm, Pip
 from adapters_runtime.code.packages.sandbox import Sandbox
 from adapters_runtime.sandbox.isolation_level import Isolation
+from adapters_runtime.sandbox.shortage import is_shortage
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs
 from wfcore.ports.runtime import LanguageState
@@ -32,6 +34,8 @@ from wfcore.ports.runtime import LanguageState
 KEEP_UNUSED_S = 7 * 86_400.0
 SPARE_S = 3_600.0
 MOST_UNUSED = 4 << 30
+AT_ONCE = 4
+"""How many installers run at the same time: a server that was started anew may lack many sets."""
 _BEFORE_LOCKS, _FORMAT = 1, 2
 
 
@@ -78,6 +82,7 @@ class PackageEnvironments:
         path = environment.get("PATH") or os.defpath
         self._make_interpreters = interpreters or (lambda: Interpreters(path))
         self._pruned = pruned
+        self._places = asyncio.Semaphore(AT_ONCE)
         self._box = Sandbox(isolation, work or root / ".steps")
         self._installers: Mapping[Language, Installer] = installers or {
             Language.PYTHON: Pip(environment, builds),
@@ -86,20 +91,40 @@ class PackageEnvironments:
 
     async def prepare(self, needs: Needs) -> Needs:
         """Install what the lock says unless it is installed; returns the needs with their lock."""
-        state = await asyncio.to_thread(self._state, needs.language)
-        if not state.available:
-            raise PackagesUnavailable(f"{needs.language} cannot run here: {state.cure}")
-        try:
+        with _in_words():
+            state = await self._available(needs.language)
             needs = await self._locked(needs, state)
-            async with self._cache.making(_key(needs, state)) as fresh:
-                if fresh is not None:
-                    await self._fill(fresh, needs, needs.lock or "", state)
-        except OSError as trouble:
-            where = f"{trouble.filename}: " if trouble.filename else ""
-            raise PackagesUnavailable(f"{where}{trouble.strerror or trouble}") from None
-        except (ValueError, RecursionError) as mistake:
-            raise PackagesUnavailable(f"what was resolved cannot be read: {mistake}") from None
+            await self._make(needs, state)
         return needs
+
+    async def restore(self, needs: Needs) -> str:
+        """The folder of the modules, filled first with what the lock says if it does not exist."""
+        with _in_words(but=is_shortage):
+            state = await self._available(needs.language)
+            if needs.lock is None:
+                raise PackagesUnavailable("they are not pinned; apply the workflow again")
+            if not self._installers[needs.language].fits(needs.lock, state):
+                raise PackagesUnavailable(
+                    "they are pinned for another platform than this server's; run the step where "
+                    "they fit, or apply the workflow here"
+                )
+            await self._make(needs, state)
+        found = await asyncio.to_thread(self.find, needs)
+        if found is None:
+            raise PackagesUnavailable("they were removed while they were installed")
+        return found
+
+    async def _available(self, language: Language) -> LanguageState:
+        state = await asyncio.to_thread(self._state, language)
+        if not state.available:
+            raise PackagesUnavailable(f"{language} cannot run here: {state.cure}")
+        return state
+
+    async def _make(self, needs: Needs, state: LanguageState) -> None:
+        async with self._cache.making(_key(needs, state)) as fresh:
+            if fresh is not None:
+                async with self._places:
+                    await self._fill(fresh, needs, needs.lock or "", state)
 
     async def _locked(self, needs: Needs, state: LanguageState) -> Needs:
         """Needs without a lock of their own share the environment that already exists. PK-4."""
@@ -172,6 +197,20 @@ class PackageEnvironments:
             version = await installer.version(state) if state.available else None
             found.append(Tool(version, installer.cure))
         return found
+
+
+@contextmanager
+def _in_words(but: Callable[[int | None], bool] = lambda number: False) -> Iterator[None]:
+    """Every error is one of packages, *but* those of the system with such a number."""
+    try:
+        yield
+    except OSError as trouble:
+        if but(trouble.errno):
+            raise
+        where = f"{trouble.filename}: " if trouble.filename else ""
+        raise PackagesUnavailable(f"{where}{trouble.strerror or trouble}") from None
+    except (ValueError, RecursionError) as mistake:
+        raise PackagesUnavailable(f"what was resolved cannot be read: {mistake}") from None
 
 
 def _may_go(idle: Collection[Entry]) -> list[Entry]:

@@ -8,6 +8,7 @@ but us writes to the copies.
 """
 
 import asyncio
+import errno
 import os
 import shutil
 import stat
@@ -115,7 +116,8 @@ class Sandbox:
         try:
             return await spawner.run(await self._order(program, level, folders), _silent)
         except NotStarted as problem:
-            raise PackagesUnavailable(f"{program.name} could not be started: {problem}") from None
+            told = f"{program.name} could not be started: {problem}"
+            raise OSError(problem.errno or errno.EAGAIN, told) from None
         finally:
             await spawner.close()
 

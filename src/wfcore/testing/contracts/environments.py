@@ -72,6 +72,34 @@ class EnvironmentsContract(Awaited):
         assert len(set(places)) == 1
         assert places[0] is not None
 
+    async def test_what_is_gone_is_restored(self, environments: Environments) -> None:
+        """
+        Whoever needs what was prepared elsewhere, or was removed, gets the same again from the lock
+        alone, all of any number at once; what exists is left as it is. PK-5.
+        """
+        good = await environments.prepare(self.GOOD)
+        place = environments.find(good)
+        assert await environments.restore(good) == place
+        await self.remove_all(environments)
+        places = await asyncio.gather(*(environments.restore(good) for _ in range(6)))
+        assert set(places) == {environments.find(good)}
+
+    async def test_what_is_not_pinned_is_not_restored(self, environments: Environments) -> None:
+        """Without a lock nobody could say what to install; a step resolves nothing. PK-9."""
+        with pytest.raises(PackagesUnavailable):
+            await environments.restore(self.GOOD)
+        good = await environments.prepare(self.GOOD)
+        assert await environments.restore(good) == environments.find(good)
+
+    async def remove_all(self, environments: Environments) -> None:
+        """Prune everything, as if nobody had needed it for a year."""
+
+        async def nothing() -> Collection[Needs]:
+            return ()
+
+        self.grow_old(environments)
+        assert await environments.prune(nothing)
+
     async def test_what_cannot_be_installed_is_named(self, environments: Environments) -> None:
         """The error names what is missing, nothing is found, and the next call tries again."""
         name = self.IMPOSSIBLE.packages[0].partition("=")[0].partition("@")[0]
