@@ -315,6 +315,10 @@ def _is_for_people(request: Request, route: Route | None) -> bool:
     return request.context.config.console and looks and request.method == "GET"
 
 
+def _retry_s(refused: Refusal) -> int | None:
+    return next((int(value) for name, value in refused.headers if name == b"retry-after"), None)
+
+
 async def _page(request: Request, route: Route | None, refused: Refusal, send: Send) -> None:
     if route is not None and route.auth is Auth.KEY:
         html, nonce = pages.error_page(refused.status, refused.says)
@@ -323,7 +327,7 @@ async def _page(request: Request, route: Route | None, refused: Refusal, send: S
         from adapters_http.console.rendering import error_page, page_headers
 
         personal = route is not None and route.auth is Auth.PERSONAL
-        html = error_page(request, refused.status, refused.says, personal)
+        html = error_page(request, refused.status, refused.says, personal, _retry_s(refused))
         said = page_headers(request)
     headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
     headers += [

@@ -14,7 +14,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from adapters_store import POSTGRES
@@ -22,11 +22,14 @@ from adapters_store.private_folder import alone, flush_folder, make_private
 from adapters_store.sqlite.database_file import RESTORING
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.ports.store import Store
+from wfcore.rules.phrase import said
 from wfserver.data_folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, make_data_folder
 from wfserver.terminal.failures import Failed
 
 FORMAT = {"format": "wfcore-backup", "version": 1}
 MANIFEST = "backup.json"
+LAST_BACKUP = "last-backup.json"
+"""Of the last archive; it stays in the data folder, and is nothing that a backup holds."""
 DATABASE = "wfcore.db"
 ARTIFACTS = "artifacts"
 _MADE = (ARTIFACTS, SIGNING_KEY_FILE, SEAL_KEY_FILE, DATABASE)
@@ -61,7 +64,20 @@ async def back_up(
     with tempfile.TemporaryDirectory(prefix=".wfcore-backup-", dir=file.parent) as folder:
         copy = Path(folder) / DATABASE
         await store.backup(str(copy))
-        return _write(Path(folder) / "part.tar", copy, data, file, keys)
+        size = _write(Path(folder) / "part.tar", copy, data, file, keys)
+    with suppress(OSError):  # the archive is there, whether or not that can be remembered
+        made = {"file": str(file), "bytes": size, "at": store.now()}
+        (data / LAST_BACKUP).write_text(json.dumps(made))
+    return size
+
+
+def last_backup(data: Path) -> str | None:
+    """Which archive `back_up` wrote last of the folder *data*, how large and when, in words."""
+    try:
+        last = json.loads((data / LAST_BACKUP).read_text())
+        return f"{last['file']}, {last['bytes']:,} bytes, at {said(last['at'])}"
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def _instead(location: str, data: Path, artifacts: str | None) -> str:

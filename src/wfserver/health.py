@@ -29,8 +29,10 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
 from wfcore.usecases.webhooks.webhooks import list_webhooks
 from wfserver import ai
+from wfserver.archive import last_backup
 from wfserver.compose import System
 from wfserver.data_folder import SIGNING_KEY_FILE, trouble_with
+from wfserver.isolation import isolation_here
 from wfserver.notices import SMTP_URL, setting_of_channel, try_channel
 from wfserver.packages import Environments
 from wfserver.seal_keys import file_of, read_keys
@@ -65,7 +67,9 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
     found += _store(session, data) if found[1].ok else []
     if not found[1].essential:
         settings = session.settings()
-        found += [_keys(settings), *_signing(settings), _packages(settings)]
+        found += [
+            _backups(settings), _keys(settings), *_signing(settings), _packages(settings)
+        ]  # fmt: skip
     if (engine := session.settings().engine) is not None:
         found.append(_dispatch(engine))
     providers = session.settings().providers
@@ -75,9 +79,9 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
 
 
 def of_the_machine(settings: Settings) -> Sequence[Check]:
-    """What a running server looks at again: its folder, the disk, the keys, what steps bring."""
-    return [_program(), _folder(settings.data), _disk(settings.data), _keys(settings),
-            _packages(settings)]  # fmt: skip
+    """What a running server looks at again: folder, disk, backups, keys, and what steps have."""
+    return [_program(), _folder(settings.data), _disk(settings.data), _backups(settings),
+            _keys(settings), _packages(settings), _isolation(settings)]  # fmt: skip
 
 
 def _dispatch(url: str) -> Check:
@@ -207,6 +211,19 @@ def _keys(settings: Settings) -> Check:
         return Check("keys", False, explain(error), f"put the right {sealing} back", True)
     kept = f", {', '.join(older)} still open what is older" if older else ""
     return Check("keys", True, f"{first} in {sealing} seals what is stored{kept}")
+
+
+def _backups(settings: Settings) -> Check:
+    """The last archive of `wfcore backup`; what a database server's own tools make is not seen."""
+    if (settings.store or "").startswith(POSTGRES):
+        return Check("backups", True, "left to the tools of the database server")
+    return Check("backups", True, last_backup(settings.data) or "none by wfcore backup yet")
+
+
+def _isolation(settings: Settings) -> Check:
+    """What keeps steps apart from each other and from the server."""
+    level = isolation_here(settings)
+    return Check("isolation", not level.lacks, level.summary, level.cure)
 
 
 def _signing(settings: Settings) -> list[Check]:

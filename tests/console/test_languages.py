@@ -21,9 +21,22 @@ from console.approval_case import Case, bar, cell, show
 from console.conftest import Site
 from http_world import World, a_world
 from properties.test_explained_words import ENDS, STEPS, of
-from wfcore.model.explanation import Line
+from wfcore.model.execution import (
+    ExecutionStatus as S,
+)
+from wfcore.model.execution import (
+    PendingFailure,
+    ReasonCode,
+    StatusReason,
+    TriggerSource,
+)
+from wfcore.model.explanation import Line, Why
+from wfcore.model.node import Node
 from wfcore.rules.explain.explanation import Around
+from wfcore.rules.explain.queue import GroupAhead, Queue
 from wfcore.rules.phrase import Phrase
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
 
 FOLDER = Path(adapters_http.console.__file__).parent
 ATTRIBUTES = {"aria-label", "title", "placeholder", "alt"}
@@ -148,10 +161,35 @@ def test_an_approval_in_german(browser: Browser, site: Site):
     context.close()
 
 
+def _between_steps() -> Iterator[Line]:
+    """What is said of an execution of which no step has begun, is interrupted, or will fail."""
+    due, asked = make.execution(), make.execution(capabilities=("label:gpu",))
+    held = [make.execution(f"exec_{n}", status=S.RUNNING, worker="w") for n in range(3)]
+    steps = make.definition(make.code_step("a"), on_failure=(make.code_step("tidy"),))
+    here = Node("w", "host", 4, NOW, able=("language:python",))
+    yield from of(due, Around(steps, serving=False))
+    yield from of(due, Around(queue=Queue(held, 3)))
+    yield from of(due, Around(queue=Queue(held, 4)))
+    yield from of(due, Around(group=GroupAhead(3, 2, held)))
+    yield from of(asked, Around(queue=Queue((), 4, nodes=(here,))))
+    begun = {"status": S.RUNNING, "due_at": None}
+    why = StatusReason(ReasonCode.STEP_FAILED, "a")
+    yield from of(make.execution(**begun, worker="w"), Around(steps))
+    yield from of(make.execution(**begun, failing=PendingFailure("!", why)), Around(steps))
+    for source in (TriggerSource.MANUAL, TriggerSource.WEBHOOK):
+        yield from of(make.execution(status=S.INTERRUPTED, trigger_source=source))
+
+
 LINES = [
     *(line for run, approvals, _ in ENDS for line in of(run, Around(approvals=approvals))),
     *(line for run, around, _ in STEPS for line in of(run, around)),
+    *_between_steps(),
 ]
+
+
+def test_every_cause_has_a_sentence_below():
+    """None is left out of the check of sentences."""
+    assert {line.code for line in LINES} == set(Why)
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.text[:40])
@@ -168,7 +206,8 @@ def test_sentences_name_no_id_and_speak_german(line: Line):
         assert not re.search(r"(exec|appr)_\d|\d{4}-\d\d-|[{}`]", said), said
     told = isinstance(line.text, Phrase) or line.required is not None
     assert (german != english) is told
-    if line.until and line.required is None:
+    assert sentence(line).until == line.until
+    if line.until and line.required is None and line.code is not Why.WILL_RESUME:
         assert line.until in [piece.at for piece in pieces]
 
 

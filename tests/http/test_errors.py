@@ -148,6 +148,21 @@ async def test_a_store_that_is_away_is_503(tmp_path: Path):
     assert (await broken(tmp_path, errors.StoreUnavailable(), "/healthz")).status_code == 200
 
 
+async def test_a_page_of_a_store_that_is_away_says_when_to_try_again(tmp_path: Path):
+    """Whoever reads a page learns that nothing was changed, and what programs are told. B7."""
+    console = HttpConfig(console=True)
+    async with services_over(tmp_path, ManualClock()) as services:
+        away = Broken(services.store, errors.StoreUnavailable("disk I/O at /x"))
+        app = create_app(evolve(services, store=away), console)
+        transport = httpx.ASGITransport(app)
+        cookie = {"Cookie": f"wfcore_session={'s' * 43}", "Accept": "text/html"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
+            page = await http.get("/inbox", headers=cookie)
+    assert (page.status_code, page.headers["retry-after"]) == (503, "2")
+    assert "Nothing was changed. Try again in 2 s." in page.text
+    assert "disk" not in page.text
+
+
 class Waiting(Broken):
     """A store whose every look waits, until it is given up."""
 

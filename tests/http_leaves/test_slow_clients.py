@@ -24,15 +24,18 @@ def _fresh():
     KEPT.update(reached=0, left=0, go=0)
 
 
-def drip(client: socket.socket, parts: list[bytes]) -> None:
-    """Send *parts* slowly, until the server answers or closes."""
+def drip(client: socket.socket, parts: list[bytes]) -> int:
+    """Send *parts* slowly, until the server answers or closes; how many were sent."""
     client.settimeout(0.05)
+    sent = 0
     for part in parts:
         with suppress(TimeoutError):
             client.sendall(part)
+            sent += 1
             client.recv(1, socket.MSG_PEEK)
             break
     client.settimeout(PATIENCE_S)
+    return sent
 
 
 def let_the_limits_pass(limit: float = QUICK.head_s) -> None:
@@ -55,11 +58,9 @@ def test_half_a_head_is_closed(web):
 
 def test_dripping_a_head_does_not_extend_the_time(web):
     """One byte at a time, the limit is still the same."""
-    started = time.monotonic()
     with web.connect() as client:
-        drip(client, [b"GET / HTTP/1.1\r\nX: "] + [b"a"] * 100)
+        assert drip(client, [b"GET / HTTP/1.1\r\nX: "] + [b"a"] * 100) < 101
         assert refused(everything(client)) == 408
-    assert time.monotonic() - started < 3
 
 
 def test_dripping_blank_lines_does_not_extend_the_time(web):

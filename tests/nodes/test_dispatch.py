@@ -25,7 +25,7 @@ from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.executions import cancel_execution, read_execution
 
 LONG_S = 60
-KEEP_S = 0.1
+KEEP_S = 2  # long enough that a busy machine extends it in time
 NEVER = {"poll_ms": HOUR, "sweep_ms": HOUR, "reconcile_ms": HOUR}
 COMMAND = "language:command"
 

@@ -83,5 +83,7 @@ async def test_a_queue_of_another_kind_is_told_and_tried_ever_more_seldom(
         await asyncio.wait((running,))
         await other.close()
     assert waits.lost[:3] == [1, 2, 3]
-    details = [getattr(one, "detail", "") for one in caplog.records]
+    ours = [one for one in caplog.records if one.name == jetstream.log.name]
+    details = [getattr(one, "detail", "") for one in ours]
+    assert details
     assert [one for one in details if "consumer" in one] == details

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from wfserver.archive import FORMAT, MANIFEST
+from wfserver.archive import FORMAT, LAST_BACKUP, MANIFEST, last_backup
+from wfserver.health import of_the_machine
+from wfserver.settings import settings_from
 
 from .conftest import Call
 from .test_data_folder import as_ordinary_user, folder, given_to_the_user, said_by
@@ -45,6 +47,29 @@ def test_a_restored_folder_is_the_same(
     artifacts = sorted((again / "artifacts").rglob("*"))
     assert [path.name for path in artifacts] == ["exec_1", "art_1"]
     assert artifacts[1].read_bytes() == b"report"
+
+
+def test_the_last_backup_is_on_record(
+    wfcore: Call, applied: str, data: Path, tmp_path: Path
+) -> None:
+    """The page about health says which archive was made last, and what keeps steps apart."""
+    assert last_backup(data) is None
+    for name in ("one.tar", "two.tar"):
+        file = tmp_path / name
+        assert wfcore("backup", str(file)).status == 0
+        last = last_backup(data)
+        assert last is not None
+        assert last.startswith(f"{file}, {file.stat().st_size:,} bytes, at 20")
+    checks = {one.name: one.detail for one in of_the_machine(settings_from({}, data=str(data)))}
+    assert checks["backups"] == last
+    assert checks["isolation"]
+
+
+def test_a_torn_record_of_the_last_backup_is_none(tmp_path: Path) -> None:
+    """A power cut costs the knowledge, and no page."""
+    for torn in ("{", "", '"x"', '{"file": 1}'):
+        (tmp_path / LAST_BACKUP).write_text(torn)
+        assert last_backup(tmp_path) is None
 
 
 def test_a_backup_holds_no_key_unless_asked(

@@ -24,7 +24,7 @@ def test_the_document_says_everything(wfcore: Call) -> None:
     assert (said.status, said.json["ok"]) == (0, True)
     assert set(said.json) == {"ok", "checks", "languages", "runtimes", "isolation"}
     names = ["wfcore", "data", "disk", "store", "artifacts", "clock", "webhooks", "records"]
-    names += ["keys", "packages", "providers", "notices"]
+    names += ["backups", "keys", "packages", "providers", "notices"]
     assert [check["name"] for check in said.json["checks"]] == names
     assert all({"name", "ok", "detail", "cure"} <= set(check) for check in said.json["checks"])
     assert set(said.json["languages"]) == {

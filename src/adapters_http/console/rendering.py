@@ -229,19 +229,31 @@ def own_path(text: str) -> str:
     return "/inbox" if path == "/" or path.startswith(("/sign-", "/in/", "/static/")) else text
 
 
-def error_page(request: Request, status: int, says: str, personal: bool = False) -> str:
+def error_page(
+    request: Request,
+    status: int,
+    says: str,
+    personal: bool = False,
+    retry_s: int | None = None,
+) -> str:
     """
     An error as a page that says what to do: of a 401 the way in, which leads back here. *personal*:
-    at a personal link.
+    at a personal link. *retry_s*: after how many seconds it is worth another try, where known.
     """
     speak(request)
     if status == HTTPStatus.UNAUTHORIZED:
         return render(request, "sign_in.html", **form_facts(request, path_here(request)))
     advices = _ADVICE_AT_A_LINK if personal else _ADVICE
     title, advice = advices.get(status, (HTTPStatus(status).phrase, ""))
-    facts = {"title": _(title), "says": _(says), "advice": advice and _(advice)}
+    said = [_(advice)] if advice else []
+    if retry_s is not None:
+        wait = f"{retry_s} s" if retry_s < _LONG_S else f"{-(-retry_s // 60)} min"
+        said.append(_("Try again in {wait}.").format(wait=wait))
+    facts = {"title": _(title), "says": _(says), "advice": " ".join(said)}
     return render(request, "error.html", status=status, **facts)
 
+
+_LONG_S = 120
 
 _ADVICE = {
     403: (N_("Not permitted"), N_("Ask the owner of the workflow, or sign in as somebody else.")),
@@ -253,10 +265,10 @@ _ADVICE = {
         N_("This link is no longer valid"),
         N_("Each link signs you in once. On the server, wfcore login creates another one."),
     ),
-    429: (N_("Too many attempts"), N_("Nothing is lost; try again later.")),
+    429: (N_("Too many attempts"), N_("Nothing is lost.")),
     503: (
         N_("Not available"),
-        N_("Nothing was changed. The page works again in a moment: reload it."),
+        N_("Nothing was changed."),
     ),
 }
 _ADVICE_AT_A_LINK = {
