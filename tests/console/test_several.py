@@ -7,9 +7,11 @@ import pytest
 
 from adapters_http.app import HttpConfig
 from http_world import World, a_world
+from wfcore.model.access import Permission
 from wfcore.rules.approval.edited_items import items_hash
 from wfcore.time import HOUR
 from wfcore.usecases.approvals.approvals import read_approval
+from wfcore.usecases.workflows.workflows import share_workflow
 
 HTML = {"Accept": "text/html"}
 
@@ -172,3 +174,35 @@ async def test_pages_of_the_inbox_miss_nothing_while_others_decide(world: World)
     rest = re.findall(r'<li [^>]*id="(appr_\w+)"', second)
     assert sorted((shown + rest)[:30]) == sorted(soon)
     assert sorted((shown + rest)[30:]) == sorted(late)
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_who_sees_which_approval_in_which_state(world: World, named: bool):
+    """
+    Page × role × state: owners and named approvers, else whoever may edit the workflow; to all
+    others it is not there. It asks for a decision as long as one is possible. AC-5, AP-10.
+    """
+    ids = {name: (await world.account(name)).id for name in ("carl", "dora", "erik", "eve")}
+    people = {name: {**HTML, **await world.sign_in(name)} for name in ("ann", *ids)}
+    approvers = ("carl@example.org", "ann@example.org") if named else ()
+    states = ("PENDING", "APPROVED", "CANCELLED", "REJECTED")
+    found = {}
+    for state in states:
+        (found[state],) = await world.waiting(1, approvers=approvers, timeout_ms=HOUR)
+        flow = (await read_approval(world.services, None, found[state])).workflow_id
+        for name, share in (("dora", Permission.EXECUTE), ("erik", Permission.EDIT)):
+            await share_workflow(world.services, flow, ids[name], share)
+    await world.post(f"/api/v1/approvals/{found['APPROVED']}/approve", {})
+    run = (await read_approval(world.services, None, found["CANCELLED"])).execution_id
+    await world.post(f"/api/v1/executions/{run}/cancel", {})
+    sees = {"ann", "carl"} if named else {"ann", "erik"}
+    for state in states:
+        if state == "REJECTED":
+            world.clock.advance(HOUR)  # nobody decided in time
+        path = f"/approvals/{found[state]}"
+        for name, headers in people.items():
+            page = await world.http.get(path, headers=headers)
+            assert page.status_code == (200 if name in sees else 404), (state, name)
+            assert ('value="approve"' in page.text) == (name in sees and state == "PENDING")
+        assert (await world.http.get(path, headers=HTML)).status_code == 401
+        assert (await read_approval(world.services, None, found[state])).status == state
