@@ -105,8 +105,7 @@ def _neighbour(site: Site, ann: CallbackLoop, aims: dict[str, Any]) -> Iterator[
     flow = ann.workflow(f"steps: {json.dumps([{**step, 'timeout': '60s'}])}")
     execution = ann.start(flow, secret=aims["secret"])
     mark = f"WF_EXECUTION_ID={execution}"
-    until(lambda: _at_work(mark))
-    pid, home = _at_work(mark)[0]
+    pid, home = until(lambda: _at_work(mark))[0]  # while it becomes `sleep` it has no mark
     renew(aims["public"])
     yield {
         **aims,

@@ -11,7 +11,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import SystemRandom
+from typing import TypeVar
 
+T = TypeVar("T")
 SERVE = (sys.executable, "-m", "wfserver", "serve", "--port", "0")
 PATIENCE_S = 60
 """How long to wait for what comes at once: a machine may have much else to do."""
@@ -90,9 +92,10 @@ def ledger(folder: Path) -> Path:
     return made
 
 
-def until(holds: Callable[[], object], within_s: float = PATIENCE_S, what: str = "") -> None:
-    """Return as soon as *holds*. Fails where it does not in time."""
+def until(holds: Callable[[], T], within_s: float = PATIENCE_S, what: str = "") -> T:
+    """What *holds* gives, as soon as it is true. Fails where it is not in time."""
     deadline = time.monotonic() + within_s
-    while not holds():
+    while not (found := holds()):
         assert time.monotonic() < deadline, f"not within {within_s} s: {what or holds}"
         time.sleep(0.01)
+    return found
