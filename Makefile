@@ -100,6 +100,7 @@ bars: .venv/.dev           ## what pages promise in figures, measured in a brows
 deep: .venv/.dev           ## properties, worlds, kills and leaks with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
 	WORLDS=100000 $(BIN)/pytest -q -n $(WORKERS) tests/simulator/test_worlds.py
+	MOVED_WORLDS=2000 $(BIN)/pytest -q -n $(WORKERS) tests/simulator/test_moved.py
 	KILL_ROUNDS=50 LEAK_STEPS=1000 $(BIN)/pytest -q tests/proof/test_kill_loop.py tests/runtime/test_leaks.py
 
 clients: .venv/.dev        ## generate clients in four languages, type-check them, lint and fuzz the API (long)
