@@ -143,6 +143,7 @@ def test_whatever_was_stored_goes_on_elsewhere(fresh: str) -> None:
 
 KILLED = """
 import asyncio, os, signal, sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from adapters_store import moving
 from adapters_store.postgres.moving import PostgresSide
@@ -160,48 +161,54 @@ def dying(deed):
         return deed(self, *given)
     return does
 
+async def opened(stack, where):
+    if "://" in where:
+        return await stack.enter_async_context(PostgresSide.opened(where))
+    return stack.enter_context(SqliteSide.opened(Path(where), Path(where).parent))
+
 async def main():
-    setattr(PostgresSide, moment, dying(getattr(PostgresSide, moment)))
-    path = Path(sys.argv[1])
     async def nothing(rows):
         pass
-    with SqliteSide.opened(path, path.parent) as source:
-        async with PostgresSide.opened(sys.argv[2]) as target:
-            await moving.move(source, target, print, nothing)
+    async with AsyncExitStack() as stack:
+        source, target = [await opened(stack, where) for where in sys.argv[1:3]]
+        setattr(type(target), moment, dying(getattr(type(target), moment)))
+        await moving.move(source, target, print, nothing)
 
 asyncio.run(main())
 """
 
 
+@pytest.mark.parametrize("back", [False, True], ids=["there", "back"])
 @pytest.mark.parametrize(
     ("moment", "after"), [("begun", 0), ("replace", 0), ("replace", 9), ("replace", 25), ("end", 0)]
 )
 async def test_a_killed_move_goes_on(
-    tmp_path: Path, fresh: str, start: Start, moment: str, after: int
+    tmp_path: Path, fresh: str, start: Start, moment: str, after: int, back: bool
 ) -> None:
     """
     Killed at any moment, at most one of the two can be opened; the same command again moves all,
-    also what was written in between.
+    also what was written in between. From either kind of database to the other.
     """
-    url, path = await blank(fresh), tmp_path / "wfcore.db"
-    store = await SqliteStore.open(path)
+    url, path = await blank(fresh), folder(tmp_path, "file")
+    source, target = (url, path) if back else (path, url)
+    store = await opened(source)
     await fill(store)
     await keep(store, *(make.account(f"acc_{number:03}") for number in range(100, 200)))
     await store.close()
-    process = start(KILLED, path, url, moment, after)
+    process = start(KILLED, source, target, moment, after)
     assert process.wait() == -signal.SIGKILL
-    open_ones = [name for name in (path, url) if await opens(name)]
-    assert open_ones == ([] if moment == "end" else [path] + [url] * (moment == "begun"))
+    open_ones = [name for name in (source, target) if await opens(name)]
+    assert open_ones == ([] if moment == "end" else [source] + [target] * (moment == "begun"))
     if open_ones:
-        store = await SqliteStore.open(path)
+        store = await opened(source)
         await keep(store, make.account("acc_150b"))
         await store.close()
     log: list[Told] = []
-    await carry(path, url, log)
+    await carry(source, target, log)
     rows = {one.table: one.rows for one in log}
     assert rows["accounts"] == 101 + bool(open_ones)
-    assert await opens(url)
-    assert not await opens(path)
+    assert await opens(target)
+    assert not await opens(source)
 
 
 async def opens(where: str | Path) -> bool:
