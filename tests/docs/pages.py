@@ -4,7 +4,8 @@ Doing what a page of the documentation says, block by block, in an empty folder.
 A block that begins with `# name.ext` is a file, and so is a program of `examples` that a page
 includes under its name as the caption. A `bash` block is run; one with the comment
 `<!-- in another terminal -->` above it goes on beside the rest until the page ends, one with
-`<!-- it fails -->` must fail. A `text`
+`<!-- it fails -->` must fail, and one with `<!-- after Ctrl-C in every other terminal -->` (or: in
+the first) comes after what goes on there has ended. A `text`
 block below a command is what that command says: each of its lines is found in the output, `…`
 stands for anything. `<!-- not run: why -->` above a block leaves it out.
 """
@@ -15,7 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,8 +28,13 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 EXAMPLES = ROOT / "examples"
 BESIDE, FAILS, NOT_RUN = "in another terminal", "it fails", "not run:"
+STOPPED: Mapping[str, int | None] = {
+    "after Ctrl-C in the first other terminal": 1,
+    "after Ctrl-C in every other terminal": None,
+}
+"""How many of those that go on are ended, from the first one on."""
 PATIENCE_S = 240
-READY = re.compile("Ctrl-C|CTRL\\+C")
+READY = re.compile("Ctrl-C|CTRL\\+C|wfcore serves|serving initial configuration")
 _DONE = "-- this block is done --"
 
 _BLOCK = re.compile(
@@ -68,11 +74,16 @@ class Reader:
     """
     Somebody who does what a page says, in *folder*. *examples*: they have the folder of that name
     from the sources; without, the package and the page are all they have. *binaries*: the folder
-    of `python` and `wfcore`.
+    of `python` and `wfcore`. *here*: what they write instead of names in the page.
     """
 
     def __init__(
-        self, folder: Path, *, examples: bool = True, binaries: Path = Path(sys.executable).parent
+        self,
+        folder: Path,
+        *,
+        examples: bool = True,
+        binaries: Path = Path(sys.executable).parent,
+        here: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.examples = examples
@@ -80,6 +91,7 @@ class Reader:
         if examples:
             (folder / "examples").symlink_to(EXAMPLES)
         self.port = free_port()
+        self.here = {"8000": str(self.port), **(here or {})}
         self.said = ""
         self._beside: list[subprocess.Popen[str]] = []
         self._shell: subprocess.Popen[str] | None = None
@@ -90,7 +102,7 @@ class Reader:
             (self.folder / name).write_text((page.parent / path).read_text())
         for block in blocks(page):
             where = f"{page.relative_to(ROOT)}:{block.line}"
-            text = block.text.replace("8000", str(self.port))
+            text = self._here(block.text)
             if block.note.startswith(NOT_RUN):
                 continue
             if block.file is not None:
@@ -99,6 +111,9 @@ class Reader:
                 path.write_text(text)
             elif block.note == BESIDE:
                 self.start(text, where)
+            elif block.note in STOPPED:
+                self._interrupt(STOPPED[block.note])
+                self._type(text, where)
             elif block.language == "bash":
                 self._type(f"! {{\n{text}}}" if block.note == FAILS else text, where)
             elif block.language == "python":
@@ -110,9 +125,18 @@ class Reader:
         """End the shell, and what went on beside it."""
         if self._shell is not None:
             self._close(self._shell)
-        for process in self._beside:
+        self._interrupt(None)
+
+    def _interrupt(self, most: int | None) -> None:
+        """Ctrl-C in as many of the other terminals, the oldest first; in all of them if None."""
+        ended, self._beside = self._beside[:most], self._beside[len(self._beside[:most]) :]
+        for process in ended:
             process.send_signal(signal.SIGINT)
             self._close(process)
+
+    def _here(self, text: str) -> str:
+        names = sorted(self.here, key=len, reverse=True)
+        return re.sub("|".join(map(re.escape, names)), lambda name: self.here[name[0]], text)
 
     def _close(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdin is not None

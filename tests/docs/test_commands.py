@@ -49,7 +49,7 @@ def assert_known(words: list[str], where: str) -> None:
     group: click.Command = cli
     while words and isinstance(group, click.Group):
         if words[0].startswith("-"):
-            words = words[2:] if words[0] in ("--data", "--store") else words[1:]
+            words = words[2:] if words[0] in ("--data", "--settings", "--store") else words[1:]
             continue
         if _PLACEHOLDER.fullmatch(words[0]):
             return  # COMMAND stands for any

@@ -1,11 +1,15 @@
 """What the documentation tells to do works, as it is written."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from docs.pages import BESIDE, DOCS, FAILS, NOT_RUN, ROOT, Reader, blocks
+from distribution import program
+from docs.pages import BESIDE, DOCS, FAILS, NOT_RUN, ROOT, STOPPED, Reader, blocks
+from postgres_server import Cluster
+from scenarios.process import free_port
 
 FOLDERS = ("tutorial", "howto", "explanation")
 PAGES = [
@@ -21,10 +25,33 @@ def name(path: Path) -> str:
     return str(path.relative_to(DOCS))
 
 
+@pytest.fixture
+def machines(
+    server: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, str]]:
+    """What two machines share, and addresses for what runs on them."""
+    program("psql", "postgresql-client")
+    program("caddy", "caddy")
+    for kind in ("CONFIG", "DATA"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind))
+    yield {
+        "postgresql://postgres@db.example.org": server.url("postgres"),
+        "@db.example.org/flows": f"@/flows?host={server.folder}",
+        "/srv/wfcore": str(tmp_path / "srv"),
+        "8001": str(free_port()),
+        ":8080": f":{free_port()}",
+    }
+    server.execute("DROP DATABASE IF EXISTS flows WITH (FORCE)")
+    server.execute("DROP ROLE IF EXISTS flows")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
+def test_a_page_does_what_it_says(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """Files are written, commands run in order; tutorials need nothing but package and page."""
-    reader = Reader(tmp_path, examples=page.parent.name != "tutorial")
+    here = request.getfixturevalue("machines") if page.stem == "several-machines" else None
+    reader = Reader(tmp_path, examples=page.parent.name != "tutorial", here=here)
     try:
         reader.follow(page)
     finally:
@@ -52,4 +79,6 @@ def test_every_block_is_a_file_a_command_or_shown_on_purpose(page: Path) -> None
     for block in blocks(page):
         known = block.file is not None or block.language in (*SHOWN, *DONE)
         assert known, f"{page}:{block.line} is neither a file nor run nor shown"
-        assert block.note in ("", BESIDE, FAILS) or block.note.startswith(NOT_RUN), block.note
+        assert block.note in ("", BESIDE, FAILS, *STOPPED) or block.note.startswith(NOT_RUN), (
+            block.note
+        )
