@@ -18,7 +18,7 @@ define install
 	@$(PIP) install $(if $(LOCKED),--no-deps --no-build-isolation -e .,-e '.[$(2)]' $(3:%=--group %))
 endef
 
-.PHONY: help trace up test proofs check lint types layers format bench surface docs deep bars chaos power-cuts mutation tables clean
+.PHONY: help trace up test proofs check lint types layers format bench surface docs deep bars chaos storm power-cuts mutation tables clean
 .PHONY: image upgrade profile shots tour client clients lowest newest between lock release
 
 ##@ Run it
@@ -115,6 +115,10 @@ image: .venv/.dev          ## build and run the container image without a daemon
 
 chaos: .venv/.dev          ## three servers under load while everything around them fails; CHAOS_SEED=n repeats what chance decided
 	CHAOS_S=$${CHAOS_S:-12} $(BIN)/pytest -q -s tests/chaos
+
+storm: .venv/.dev          ## the worst of chaos in one play, and a planted bug that must be found: a minute and a half
+	CHAOS_S=4 CHAOS_SEED=$${CHAOS_SEED:-1} $(BIN)/pytest -q tests/chaos/test_checker.py tests/chaos/test_chaos.py::test_the_worst_at_once \
+	  'tests/chaos/test_planted.py::test_a_planted_mistake_is_found[leases_by_the_process]'
 
 power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); POWER_CUTS_SEED=n for others
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py

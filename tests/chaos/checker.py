@@ -7,7 +7,8 @@ processes can break.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from attrs import field, frozen
@@ -24,13 +25,26 @@ from wfcore.testing.simulator.verdict import restless
 from wfcore.testing.simulator.verdict import wrong as verdict
 
 
+class Page(Enum):
+    """
+    What happened to a live page that is open all the time: TOLD a mark of what is stored, something
+    went wrong around it (FAULT) and was over, or nothing moved any more (REST) at some mark.
+    """
+
+    TOLD, FAULT, REST = range(3)
+
+
+Pages = Mapping[str, Sequence[tuple[Page, str]]]
+"""What happened to each live page, by its node: with a mark, or what went wrong."""
+
+
 @frozen
 class Seen:
     """
     `tables`: what is stored. `promises`: what clients were told; `admitted` of it: what the
     service counted of each key and minute. `counted`: how many requests of each key were answered
     as admitted. `lines`: what steps wrote, in that order. `unharmed`: executions during which no
-    worker was killed, stopped or cut off.
+    worker was killed, stopped or cut off. `pages`: live pages that were open all the time.
     """
 
     tables: Tables
@@ -38,6 +52,7 @@ class Seen:
     lines: Lines
     counted: Mapping[str, int] = field(factory=dict)
     unharmed: frozenset[str] = frozenset()
+    pages: Pages = field(factory=dict)
 
 
 def wrong(seen: Seen) -> Iterator[str]:
@@ -49,11 +64,32 @@ def wrong(seen: Seen) -> Iterator[str]:
     yield from _groups(seen.tables, seen.lines)
     yield from _uncounted(seen)
     yield from _interrupted(seen)
+    yield from silent(seen.pages)
 
 
 def unsettled(tables: Tables) -> list[str]:
     """What has not come to its end or its rest, in words."""
     return list(restless(tables, Ledger()))
+
+
+def silent(pages: Pages) -> Iterator[str]:
+    """
+    After whatever went wrong each live page was told of a change, and at rest it knew what was
+    stored.
+    """
+    for node, happened in pages.items():
+        known = fault = ""
+        for what, about in happened:
+            if what is Page.TOLD:
+                known, fault = about, ""
+                continue
+            if fault:
+                yield f"live page silent: {node} after {fault}"
+            fault = about if what is Page.FAULT else ""
+            if what is Page.REST and about != known:
+                yield f"live page behind: {node}"
+        if fault:
+            yield f"live page silent: {node} after {fault}"
 
 
 def _ledger(lines: Lines) -> tuple[Ledger, list[str]]:

@@ -16,6 +16,8 @@ from chaos.site import leftovers, opened, until
 from nats_server import Broker, broker
 from postgres_server import Cluster, cluster, prepared
 from s3_server import Buckets
+from wfcore.usecases.accounts.sessions import issue_login_link
+from wfcore.usecases.audit.auditing import UNKNOWN
 from wfserver.compose import open_system
 from wfserver.settings import settings_from
 
@@ -23,8 +25,6 @@ LONG_S = float(os.environ.get("CHAOS_S", "0"))
 chaos_alone = pytest.mark.skipif(not LONG_S, reason="CHAOS_S=2 plays it; make chaos")
 SEED = int(os.environ.get("CHAOS_SEED", str(time_ns() % 1_000_000)))
 LEASE_S = 2 if LONG_S < 10 else 10
-STOP_S = 2 * LEASE_S
-SETTINGS = {"WFCORE_LEASE": f"{LEASE_S}s", "WFCORE_INTERRUPTED_GRACE": "1s"}
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,7 @@ async def site_of(
     sql: str = "",
     queued: bool = True,
     ahead: Mapping[str, int] | None = None,
+    lease_s: int = LEASE_S,
 ) -> AsyncIterator[Chaos]:
     """
     Three servers with their clients, and an operator beside them. *sql*: what is done to their
@@ -72,7 +73,7 @@ async def site_of(
         opened(
             folder,
             (database, url, nats, buckets),
-            SETTINGS,
+            {"WFCORE_LEASE": f"{lease_s}s", "WFCORE_INTERRUPTED_GRACE": "1s"},
             plants=plants,
             queued=queued,
             ahead=ahead,
@@ -82,10 +83,9 @@ async def site_of(
         await site.start(*site.nodes)
         chance = Random(SEED)
         load = Load(people, site.fronts, chance)
-        try:
-            unhurried = bool(plants or sql) or LEASE_S >= 10
-            yield Chaos(site, load, system.services, chance, LONG_S, STOP_S, unhurried)
-        finally:
-            await load.http.aclose()
+        unhurried = bool(plants or sql) or lease_s >= 10
+        link = await issue_login_link(system.services, people.account.id, UNKNOWN)
+        async with load.http, load.following(f"/in/{link}"):
+            yield Chaos(site, load, system.services, chance, LONG_S, 2 * lease_s, unhurried)
     mark = f"WF_VAR_ledger={ledger}\0".encode()
     await until(lambda: not leftovers([mark]), "steps end with their servers")

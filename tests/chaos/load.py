@@ -12,16 +12,17 @@ from typing import Any
 import httpx
 from attrs import Factory, define, field, frozen
 
-from chaos.checker import Seen
+from chaos.checker import Page, Seen
 from chaos.site import WAIT_S, Node
 from proof.flows import Ledger, flow
 from proof.world import FOREVER, MOST_TIMERS, PAGE, _all
 from wfcore.memory import tables as names
 from wfcore.model.access import Account, Plan, Scope
 from wfcore.model.approval import ApprovalStatus
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.rules.execution.machine import EXECUTION
 from wfcore.testing.simulator.judge import Tables
 from wfcore.testing.simulator.promises import Promises
 from wfcore.usecases.accounts.accounts import create_account
@@ -81,7 +82,10 @@ async def furnish(services: Services, ledger: Path) -> People:
 
 @define(eq=False)
 class Load:
-    """Clients of whichever node answers. `odd`: answers that nobody should be given."""
+    """
+    Clients of whichever node answers. `odd`: answers that nobody should be given. `pages`: what
+    happened to the live page of each node.
+    """
 
     people: People
     nodes: list[Node]
@@ -90,6 +94,7 @@ class Load:
     counted: Counter[str] = Factory(Counter)
     odd: list[str] = Factory(list)
     counts: Counter[str] = Factory(Counter)
+    pages: dict[str, list[tuple[Page, str]]] = Factory(dict)
     http: httpx.AsyncClient = Factory(lambda: httpx.AsyncClient(timeout=4))
     _sent: int = 0
 
@@ -97,7 +102,7 @@ class Load:
     async def running(self) -> AsyncIterator[None]:
         """Clients are at work inside of this; each then ends what it has begun."""
         over = asyncio.Event()
-        async with asyncio.timeout(3 * WAIT_S), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(5 * WAIT_S), asyncio.TaskGroup() as group:
             for _ in range(CLIENTS):
                 group.create_task(self._client(over))
             try:
@@ -147,6 +152,52 @@ class Load:
                 return self.promises.started[tag]
             again = False  # the same one once more, wherever it arrives
 
+    async def ended(self, execution_id: str) -> str:
+        """Wait until it has ended, whichever node says so; its id."""
+        while True:
+            answer = await self._ask("GET", f"/api/v1/executions/{execution_id}")
+            if answer is not None and ExecutionStatus(answer.json()["status"]) in EXECUTION.final:
+                return execution_id
+            await asyncio.sleep(0.1)
+
+    @asynccontextmanager
+    async def following(self, link: str) -> AsyncIterator[None]:
+        """Somebody who came by *link* has the console's live page of each node open."""
+        headers = {"Last-Event-ID": "none"}  # so the first thing told is what is there
+        async with httpx.AsyncClient(timeout=WAIT_S, headers=headers) as http:
+            entered = await http.post(self.nodes[0].url + link)
+            assert http.cookies, entered.text
+            tasks = [asyncio.create_task(self._follow(http, node)) for node in self.nodes]
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+        for task in tasks:
+            assert task.cancelled(), task.exception()
+
+    async def _follow(self, http: httpx.AsyncClient, node: Node) -> None:
+        """As a browser does: whenever the stream ends, it is opened again where it ended."""
+        happened = self.pages[node.name] = []
+        headers: dict[str, str] = {}
+        while True:
+            with suppress(httpx.TransportError):
+                async with http.stream("GET", f"{node.url}/live", headers=headers) as answer:
+                    if answer.status_code not in (200, *AGAIN):
+                        self.odd.append(f"odd answer: /live: {answer.status_code}")
+                    async for line in answer.aiter_lines():
+                        name, _, mark = line.partition(": ")
+                        if name == "id":
+                            headers["Last-Event-ID"] = mark
+                            happened.append((Page.TOLD, mark))
+            await asyncio.sleep(0.2)
+
+    def note(self, what: Page, about: str) -> None:
+        """The same happens to each live page."""
+        for happened in self.pages.values():
+            happened.append((what, about))
+
     async def _decide(self) -> None:
         listed = await self._ask("GET", PENDING)
         if listed is None or not (waiting := listed.json()["approvals"]):
@@ -188,8 +239,9 @@ class Load:
         """The artifact of a finished `work`, downloaded from that node."""
         path = f"{node.url}/api/v1/executions/{execution_id}/artifacts"
         headers = {"Authorization": f"Bearer {self.people.key}"}
-        (one,) = (await self.http.get(path, headers=headers)).json()["artifacts"]
-        return (await self.http.get(node.url + one["downloadUrl"])).text
+        listed = await self.http.get(path, headers=headers, timeout=WAIT_S)
+        (one,) = listed.json()["artifacts"]
+        return (await self.http.get(node.url + one["downloadUrl"], timeout=WAIT_S)).text
 
 
 async def moving(services: Services) -> dict[str, dict[Any, Any]]:
@@ -233,4 +285,5 @@ async def seen(services: Services, load: Load, ledger: Path, unharmed: frozenset
         Ledger(ledger),
         load.counted,
         unharmed,
+        load.pages,
     )

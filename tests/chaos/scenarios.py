@@ -7,18 +7,19 @@ What goes wrong, one thing after the other; each gives everything back as it was
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-import httpx
 from attrs import Factory, define
 
-from chaos.checker import Seen, unsettled, wrong
+from adapters_http.console.executions import mark_of
+from chaos.checker import Page, Pages, Seen, silent, unsettled, wrong
 from chaos.load import Load, moving, seen
 from chaos.site import WAIT_S, Site
 from wfcore.errors import StoreUnavailable
-from wfcore.usecases.accounts.sessions import issue_login_link
-from wfcore.usecases.audit.auditing import UNKNOWN
+from wfcore.model.access import Principal
+from wfcore.usecases.executions.browsing import newest_of
 from wfcore.usecases.services import Services
 
 ANSWERS = (b"SELECT 1\0", b"SELECT 1\0", b"COMMIT\0")
@@ -29,6 +30,7 @@ class Chaos:
     """
     `long_s`: how long something lasts that only lasts. `stop_s`: longer than a lease. `unhurried`:
     leases are so long that a busy machine costs no worker its own, so none may be interrupted.
+    `calm`: executions that began and ended while nothing was wrong.
     """
 
     site: Site
@@ -41,15 +43,16 @@ class Chaos:
     cuts: int = 20
     settles_s: float = 90
     broken: list[str] = Factory(list)
-    _calm: set[str] = Factory(set)
+    calm: set[str] = Factory(set)
 
     async def play(self, scenario: "Scenario") -> None:
         """Let it happen under load, wait until all is at rest, and judge everything so far."""
         before = set(self.load.promises.started.values())
         async with self.load.running():
             await scenario(self)
-        if scenario in HARMLESS and self.unhurried:
-            self._calm |= set(self.load.promises.started.values()) - before
+            await self.told_of(scenario.__name__)
+        if scenario in HARMLESS:
+            self.calm |= set(self.load.promises.started.values()) - before
         await self.settle()
         self.broken += [f"{one} ({scenario.__name__})" for one in await self.found()]
 
@@ -58,7 +61,8 @@ class Chaos:
         return [*self.load.odd, *wrong(await self.seen())]
 
     async def seen(self) -> Seen:
-        about = await seen(self.services, self.load, self.ledger, frozenset(self._calm))
+        calm = self.calm if self.unhurried else ()
+        about = await seen(self.services, self.load, self.ledger, frozenset(calm))
         about.promises.admitted.update(await self._quotas())
         return about
 
@@ -87,28 +91,30 @@ class Chaos:
                         left = ["the database is away"]
         except TimeoutError:
             self.broken += [f"no end: {one}" for one in left]
+        await self._pages_know()
 
-    async def live(self) -> None:
-        """The console's live page of each node tells that something changed, wherever it did."""
-        token = await issue_login_link(self.services, self.load.people.account.id, UNKNOWN)
-        async with httpx.AsyncClient(timeout=WAIT_S) as http, asyncio.TaskGroup() as group:
-            entered = await http.post(f"{self.site.fronts[0].url}/in/{token}")
-            assert http.cookies, entered.text
-            opened = [asyncio.Event() for _ in self.site.fronts]
+    async def told_of(self, fault: str) -> None:
+        """*fault* is over: of what is accepted from now on each live page is told."""
+        self.load.note(Page.FAULT, fault)
+        await self.load.start("once")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settles_s):
+                while any(silent(self.load.pages)):  # noqa: ASYNC110 - processes tell nobody
+                    await asyncio.sleep(0.05)
 
-            async def listen(url: str, opened: asyncio.Event) -> None:
-                async with http.stream("GET", f"{url}/live") as answer:
-                    assert answer.status_code == 200, url
-                    async for line in answer.aiter_lines():
-                        opened.set()
-                        if line.startswith("event:"):
-                            return
+    async def _pages_know(self) -> None:
+        """Nothing moves any more: wait until each live page knows what is stored."""
+        me, mark = Principal(self.load.people.account), ""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settles_s):
+                while not mark or any(silent(self._at_rest(mark))):
+                    await asyncio.sleep(0.05)
+                    with suppress(StoreUnavailable):
+                        mark = mark_of(await newest_of(self.services, me))
+        self.load.note(Page.REST, mark)
 
-            for node, event in zip(self.site.fronts, opened, strict=True):
-                group.create_task(listen(node.url, event))
-            for event in opened:
-                await event.wait()
-            await self.load.start("once")
+    def _at_rest(self, mark: str) -> Pages:
+        return {name: [*all, (Page.REST, mark)] for name, all in self.load.pages.items()}
 
     async def downloads(self) -> int:
         """Download each artifact that is there from every node; how many there were."""
@@ -133,12 +139,11 @@ async def nothing(chaos: Chaos) -> None:
     await asyncio.sleep(chaos.long_s / 2)
     await chaos.load.start()
     await chaos.load.use_up()
-    await chaos.live()
 
 
-async def many(chaos: Chaos, flow: str, nap: str) -> None:
-    """Start it ten times at once."""
-    await asyncio.gather(*(chaos.load.start(flow, nap) for _ in range(10)))
+async def many(chaos: Chaos, flow: str, nap: str) -> list[str]:
+    """Start it ten times at once; the ids."""
+    return await asyncio.gather(*(chaos.load.start(flow, nap) for _ in range(10)))
 
 
 async def bursts(chaos: Chaos) -> None:
@@ -155,6 +160,7 @@ async def kills(chaos: Chaos) -> None:
             chaos.site.forget(node)
         await asyncio.sleep(chaos.chance.uniform(0, 0.5))
         await chaos.site.start(name)
+        await chaos.told_of(f"kill -9 of {name}")
 
 
 async def stands_still(chaos: Chaos) -> None:
@@ -242,6 +248,18 @@ async def disk_full(chaos: Chaos) -> None:
     """One server can write nothing into its folder."""
     async with chaos.site.full(chaos.chance.choice(("one", "three"))):
         await asyncio.sleep(chaos.long_s / 2)
+
+
+async def storm(chaos: Chaos) -> None:
+    """
+    The worst of these under one load. In between nothing is wrong: what is accepted then ends
+    before the next blow, and nothing interrupts it.
+    """
+    for blow in (kills, database_restarts, queue_is_lost, stands_still):
+        await blow(chaos)
+        await chaos.told_of(blow.__name__)
+        begun = await many(chaos, "once", "0.3")
+        chaos.calm.update(await asyncio.gather(*map(chaos.load.ended, begun)))
 
 
 SCENARIOS: tuple[Scenario, ...] = (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from chaos.checker import Seen, unsettled, wrong
+from chaos.checker import Page, Seen, unsettled, wrong
 from proof.flows import Ledger
 from wfcore.memory import tables as names
 from wfcore.model.event import Event, EventKind
@@ -70,7 +70,8 @@ GOOD = ("begun 1", "begun 2", "ended 1", "begun 3", "ended 2", "ended 3")
 def good(folder: Path) -> Seen:
     found = seen(folder, *GOOD)
     found.promises.admitted["key", 0] = 3
-    return found
+    told = (Page.TOLD, "a"), (Page.FAULT, "kills"), (Page.TOLD, "b"), (Page.REST, "b")
+    return evolve(found, pages={"one": told, "two": told})
 
 
 def kinds(found: Seen) -> set[str]:
@@ -136,6 +137,23 @@ def test_two_executions_of_one_key_are_found(tmp_path: Path) -> None:
     found = good(tmp_path)
     found.tables[names.EXECUTIONS.name]["e2"] = execution("e2", variables={"tag": "e1"})
     assert kinds(found) >= {"started twice"}
+
+
+@pytest.mark.parametrize(
+    ("happened", "found_as"),
+    [
+        (((Page.TOLD, "b"), (Page.FAULT, "kills"), (Page.REST, "b")), "live page silent"),
+        (((Page.FAULT, "kills"), (Page.FAULT, "again"), (Page.TOLD, "b")), "live page silent"),
+        (((Page.TOLD, "b"), (Page.FAULT, "kills")), "live page silent"),
+        (((Page.FAULT, "kills"), (Page.TOLD, "a"), (Page.REST, "b")), "live page behind"),
+    ],
+)
+def test_a_live_page_that_stands_still_is_found(
+    tmp_path: Path, happened: tuple[tuple[Page, str], ...], found_as: str
+) -> None:
+    """A page of which nothing is heard after a fault, or that does not know the end of it."""
+    found = good(tmp_path)
+    assert kinds(evolve(found, pages={**found.pages, "two": happened})) == {found_as}
 
 
 def test_what_still_has_to_happen_is_named(tmp_path: Path) -> None:

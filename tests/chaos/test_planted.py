@@ -38,7 +38,7 @@ PLANTED = (
         clocks,
         {"interrupted for nothing", "started twice", "no end"},
         LEASES_BY_THE_PROCESS,
-        {"one": 60_000, "three": -60_000},
+        {"one": 60_000},
     ),
     Planted("hints_only", nobody_hears, {"no end"}),
     Planted("sequence_instead_of_row", connections_end, {"events"}),
