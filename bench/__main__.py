@@ -304,6 +304,9 @@ def postgres_rows(report: Report, seconds: float, long: bool) -> None:
             lambda: postgres.starts(made, seconds / 3), lambda: postgres.starts(None, seconds / 3)
         )
         report.ratio("starts on PostgreSQL / SQLite", *both, "/s", 0.5)
+        locked = postgres.lock_waits(made, seconds)
+        what = f"its sessions that wait for a lock, {CLIENTS} clients at two servers"
+        report.most(what, locked, "%", 5)
         both = in_turns_few(
             lambda: postgres.drained(made, DRAINED), lambda: postgres.drained(None, DRAINED)
         )
@@ -325,7 +328,9 @@ def postgres_rows(report: Report, seconds: float, long: bool) -> None:
         report.ratio("starts on PostgreSQL, hints heard / unheard", *both, "/s", 0.9)
         woken = nodes.woken(made)
         report.most("end of a step → ?wait at another server, p99", woken.wait_ms, "ms", 50)
+        report.most("the same → end of a stream of events, p99", woken.stream_ms, "ms", 50)
         report.most("cancellation → end at another server, p99", woken.cancel_ms, "ms", 50)
+        report.most("cancellation → callback of another server, p99", woken.callback_ms, "ms", 50)
 
 
 def dispatch_rows(report: Report) -> None:
@@ -335,9 +340,13 @@ def dispatch_rows(report: Report) -> None:
         report.most("accepted → begun elsewhere, by NATS, p99", found.plugged_ms, "ms", 50)
         report.most("transactions of an idle node that sweeps, with NATS", found.idle, "/s", 3)
         report.plain("accepted → begun elsewhere, NATS away, p99", f"{found.unplugged_ms:.0f} ms")
+        what, most = "the same, and no hint is heard, p99", dispatch.POLICY.poll_ms + LOOKING_MS
+        report.most(what, found.unheard_ms, "ms", most)
         report.most("the same, NATS back, p99", found.again_ms, "ms", 50)
 
 
+LOOKING_MS = 500
+"""What a look at the store finds takes so long to begin at most."""
 DRAINED = 960
 """So many that the start of an engine, and of its connections, is not most of it."""
 ADMISSIONS = 3_000

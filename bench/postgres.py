@@ -36,7 +36,7 @@ from wfcore.ports.store import Slots
 from wfcore.time import HOUR
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-from adapters_store.postgres.connection import close_pool, lent, open_pool, rows_of
+from adapters_store.postgres.connection import Connection, close_pool, lent, open_pool, rows_of
 from adapters_store.postgres.counters import PostgresCounters
 from adapters_store.postgres.hints import PostgresHints
 from adapters_store.postgres.store import PostgresStore
@@ -60,6 +60,10 @@ WINDOWS = (
 )
 LISTENERS = 4
 LISTENING_TURNS = 9
+SESSIONS = """SELECT count(*) FILTER (WHERE wait_event_type = 'Lock'), count(*)
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()"""
+LOOK_S = 0.005
 TRANSACTIONS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = ?"
 
 
@@ -83,16 +87,18 @@ async def opened(
     made: Cluster | None, folder: Path
 ) -> AsyncIterator[tuple[Services, Principal, str]]:
     """Services on an own database (None: on SQLite), somebody, and a workflow."""
-    if made is None:
-        door = on_sqlite(folder)
-    else:
-        name = f"wf_{time.monotonic_ns()}"
-        await asyncio.to_thread(made.execute, f"CREATE DATABASE {name}")
-        door = on_postgres(made.url(name), folder)
+    door = on_sqlite(folder) if made is None else on_postgres(await new_database(made), folder)
     async with door as services:
         ann = Principal(await ensure_account(services, "ann@example.org"))
         workflow = await apply_workflow(services, ann.account.id, HELLO)
         yield services, ann, workflow.id
+
+
+async def new_database(made: Cluster) -> str:
+    """The URL of an empty database."""
+    name = f"wf_{time.monotonic_ns()}"
+    await asyncio.to_thread(made.execute, f"CREATE DATABASE {name}")
+    return made.url(name)
 
 
 async def in_parallel(deed: Callable[[], Awaitable[object]], seconds: float) -> float:
@@ -100,9 +106,11 @@ async def in_parallel(deed: Callable[[], Awaitable[object]], seconds: float) -> 
     done, over = count(), time.perf_counter() + seconds
 
     async def client() -> None:
-        while time.perf_counter() < over:
+        while True:
             await deed()
             next(done)
+            if time.perf_counter() >= over:
+                return
 
     began = time.perf_counter()
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
@@ -115,6 +123,38 @@ def starts(made: Cluster | None, seconds: float) -> float:
     async def run(folder: Path) -> float:
         async with opened(made, folder) as (services, ann, workflow):
             return await in_parallel(lambda: start_execution(services, ann, workflow, {}), seconds)
+
+    return _in_folder(run)
+
+
+def lock_waits(made: Cluster, seconds: float) -> float:
+    """
+    Of all looks at a session that is at work, the percentage that find it waiting for a lock, while
+    `CLIENTS` start executions at two servers.
+    """
+
+    async def run(folder: Path) -> float:
+        async with opened(made, folder) as (one, ann, workflow):
+            assert isinstance(one.store, PostgresStore)
+            turn, url = count(), one.store.location
+            waiting = working = 0
+
+            async def look(connection: Connection) -> None:
+                nonlocal waiting, working
+                while True:
+                    locked, all = (await rows_of(connection, SESSIONS))[0]
+                    waiting, working = waiting + locked, working + all
+                    await asyncio.sleep(LOOK_S)
+
+            async with on_postgres(url, folder) as two, lent(one.store.pool) as connection:
+                looking = asyncio.create_task(look(connection))
+                await in_parallel(
+                    lambda: start_execution((one, two)[next(turn) % 2], ann, workflow, {}), seconds
+                )
+                looking.cancel()
+                await asyncio.wait((looking,))
+            assert looking.cancelled(), looking.exception()
+            return 100 * waiting / max(working, 1)
 
     return _in_folder(run)
 
@@ -324,14 +364,14 @@ def idle_transactions(made: Cluster, seconds: float) -> float:
             Engine(services, FunctionRunner(greet)),
         ):
             await asyncio.sleep(1)
-            before = await _transactions(services)
+            before = await transactions(services)
             await asyncio.sleep(seconds)
-            return (await _transactions(services) - before) / seconds
+            return (await transactions(services) - before) / seconds
 
     return _in_folder(run)
 
 
-async def _transactions(services: Services) -> int:
+async def transactions(services: Services) -> int:
     store = services.store
     assert isinstance(store, PostgresStore)
     async with lent(store.pool) as connection:

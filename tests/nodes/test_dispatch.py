@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
 
-from adapters_runtime.engine.dispatching import dispatching
+from adapters_runtime.engine.dispatching import Looking, dispatching
+from adapters_store.postgres.hints import PostgresHints
 from nodes.conftest import AddNode, Node, command
 from nodes.test_hints import Functions, hears
 from wfcore import Definition, Engine, FunctionRunner, Services, apply_workflow, start_execution
@@ -20,9 +23,10 @@ from wfcore.ports.dispatch import Dispatch, Due, DueDelivery
 from wfcore.ports.store import Slots
 from wfcore.testing.contracts.dispatch import taken
 from wfcore.testing.dispatch import DispatchQueue, MemoryDispatch
-from wfcore.time import HOUR, DurationMs
+from wfcore.time import HOUR, DurationMs, EpochMs
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.executions import cancel_execution, read_execution
+from wfcore.usecases.services import Policy
 
 LONG_S = 60
 KEEP_S = 2  # long enough that a busy machine extends it in time
@@ -206,6 +210,56 @@ async def test_unplugged_and_plugged_in_again(
         theirs.connect(True)
         assert await accepts.rests(await accepts.start(command("greet"))) == "COMPLETED"
         await empty(queue)
+
+
+async def test_unplugged_and_unheard_the_next_look_finds_everything(
+    node: AddNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    While the dispatch is away and every hint between nodes is lost, what one node accepts waits for
+    a look at most, by the pace of a node without a dispatch; plugged in again it is delivered.
+    """
+
+    async def lost(*_: object) -> None:
+        """Nothing is sent."""
+
+    queue = DispatchQueue(KEEP_S)
+    looking = {"poll_ms": 20, "sweep_ms": 20, "reconcile_ms": HOUR}
+    accepts, works = await node(**NEVER), await node(**looking)
+    ours, theirs = MemoryDispatch(queue), MemoryDispatch(queue)
+    async with (
+        told(accepts, ours) as accepts,
+        told(works, theirs) as works,
+        Engine(works.services, Functions().runner(), dispatch=theirs),
+    ):
+        monkeypatch.setattr(PostgresHints, "tell", lost)
+        for up in (True, False, True):
+            ours.connect(up)
+            theirs.connect(up)
+            runs = [await accepts.start(command("greet"), command("greet", "b")) for _ in range(3)]
+            assert [await accepts.rests(run) for run in runs] == ["COMPLETED"] * 3
+        await empty(queue)
+
+
+@given(
+    poll_ms=st.integers(1, 10_000),
+    reconcile_ms=st.integers(1, 100_000),
+    due=st.none() | st.integers(0, 1_000_000),
+    asked=st.integers(0, 1_000_000),
+    later=st.integers(0, 1_000),
+    up=st.booleans(),
+)
+def test_the_next_look_is_never_further_away_than_the_policy_says(
+    poll_ms: int, reconcile_ms: int, due: int | None, asked: int, later: int, up: bool
+) -> None:
+    """Whatever is stored: the pace of looks, or that of reconciling while a dispatch delivers."""
+    policy = Policy(poll_ms=DurationMs(poll_ms), reconcile_ms=DurationMs(reconcile_ms))
+    dispatch = MemoryDispatch()
+    dispatch.connect(up)
+    found = None if due is None else EpochMs(due)
+    looking = Looking(policy, dispatch)
+    pause = looking.pause_ms(found, EpochMs(asked), EpochMs(asked + later))
+    assert 0 <= pause <= max(poll_ms, reconcile_ms if up else 0)
 
 
 async def test_a_place_in_a_group_that_gets_free_is_taken(node: AddNode) -> None:

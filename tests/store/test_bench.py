@@ -2,10 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from bench import largest, writer
+from attrs import astuple
+from bench import dispatch, largest, nodes, postgres, writer
 from bench.profile import OTHER, phase_of
+
+from postgres_server import Cluster
 
 
 @pytest.mark.parametrize("row", [writer.bare_group_commit, writer.transitions])
@@ -17,6 +21,46 @@ async def test_a_row_is_measured(row: Callable[[float, int], Awaitable[float]]) 
 def test_the_largest_decision_is_measured(tmp_path: Path) -> None:
     """All rows that an approval may have are proposed by a step, edited and approved."""
     assert largest.held_ms(tmp_path) > 0
+
+
+SHORT_S = 0.05
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        lambda server: postgres.starts(server, SHORT_S),
+        lambda server: postgres.drained(server, postgres.CLIENTS),
+        lambda server: postgres.admissions(server, SHORT_S),
+        lambda server: postgres.claims(server, 100).full_ms,
+        lambda server: postgres.cost(server, postgres.CLIENTS).wal,
+        lambda server: postgres.idle_transactions(server, SHORT_S) + 1,
+        lambda server: postgres.lock_waits(server, SHORT_S) + 1,
+        lambda server: min(postgres.beside_listeners(server, SHORT_S)),
+    ],
+)
+def test_a_row_of_postgresql_is_measured(
+    server: Cluster, row: Callable[[Cluster], float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row about the store on PostgreSQL gives a figure."""
+    monkeypatch.setattr(postgres, "LISTENING_TURNS", 1)
+    assert row(server) > 0
+
+
+def test_rows_between_servers_are_measured(
+    server: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hints and by NATS, without hints and without NATS: each row gives a figure."""
+    few: dict[Any, dict[str, float]] = {
+        nodes: {"TIMES": 1},
+        dispatch: {"TIMES": 1, "IDLE_S": 0.1, "SETTLED_S": 0, "UNHEARD": 1, "UNHEARD_PAUSE_S": 0},
+    }
+    for module, sizes in few.items():
+        for name, size in sizes.items():
+            monkeypatch.setattr(module, name, size)
+    with dispatch.nats() as own:
+        figures = *astuple(nodes.woken(server)), *astuple(dispatch.measured(server, own))
+    assert all(figure >= 0 for figure in figures)
 
 
 def test_a_sample_belongs_to_the_innermost_phase() -> None:
