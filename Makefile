@@ -102,6 +102,9 @@ deep: .venv/.dev           ## properties, worlds, kills and leaks with many more
 	WORLDS=100000 $(BIN)/pytest -q -n $(WORKERS) tests/simulator/test_worlds.py
 	MOVED_WORLDS=2000 $(BIN)/pytest -q -n $(WORKERS) tests/simulator/test_moved.py
 	KILL_ROUNDS=50 LEAK_STEPS=1000 $(BIN)/pytest -q tests/proof/test_kill_loop.py tests/runtime/test_leaks.py
+	PG_KILL_ROUNDS=20 LOST_ANSWERS=200 MOVE_EXAMPLES=200 $(BIN)/pytest -q tests/proof/test_shared_kill_loop.py \
+	  tests/nodes/test_faults.py tests/store/test_moving.py
+	SCENARIOS_STORE=postgres $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/scenarios
 
 clients: .venv/.dev        ## generate clients in four languages, type-check them, lint and fuzz the API (long)
 	.ci/clients

@@ -19,7 +19,7 @@ def command(site: Site, *arguments: str) -> Any:
     """What `wfcore` says in a process of its own, beside the server."""
     said = subprocess.check_output(
         [sys.executable, "-m", "wfserver", *arguments, "--json"],
-        env={**os.environ, "WFCORE_DATA": str(site.data)},
+        env={**os.environ, "WFCORE_DATA": str(site.data), **site.settings},
     )
     return json.loads(said)
 
