@@ -147,3 +147,28 @@ async def test_not_all_sets_are_installed_at_the_same_time(tmp_path: Path) -> No
     places = await asyncio.gather(*map(kept.restore, needs))
     assert len(set(places)) == kept.usage().count == len(needs)
     assert 1 < installer.most <= AT_ONCE
+
+
+class Failing(Notes):
+    """The system fails it with an error of this number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    async def install(
+        self, box: Sandbox, folder: Path, packages: Collection[str], lock: str, state: LanguageState
+    ) -> None:
+        raise OSError(self.number, "write failed")
+
+
+@pytest.mark.parametrize(("number", "of_the_machine"), [(errno.ENOSPC, True), (errno.ELOOP, False)])
+async def test_what_the_machine_lacks_is_told_apart(
+    tmp_path: Path, number: int, of_the_machine: bool
+) -> None:
+    """A full disk is the machine's, for a step; whoever applies a workflow reads one error."""
+    kept, needs = folders(tmp_path, Failing(number)), Needs(Language.PYTHON, ("a==1",), "a==1")
+    with pytest.raises(PackagesUnavailable, match="write failed"):
+        await kept.prepare(needs)
+    with pytest.raises(OSError if of_the_machine else PackagesUnavailable, match="write failed"):
+        await kept.restore(needs)
