@@ -64,7 +64,8 @@ class Cluster:
     settings: Mapping[str, str] = field(factory=dict)
     process: "subprocess.Popen[bytes] | None" = None
 
-    def _as_user(self) -> dict[str, object]:
+    def as_user(self) -> dict[str, object]:
+        """Options of `subprocess` for programs that must not be root's."""
         if os.geteuid():
             return {}
         user = pwd.getpwnam(USER)
@@ -78,7 +79,7 @@ class Cluster:
         command = [binaries() / "initdb", "-D", self.folder / "data", "-U", "wfcore", "-A", "trust"]
         options = ["-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
         run = [str(part) for part in (*command, *options)]
-        done = subprocess.run(run, cwd=self.folder, capture_output=True, **self._as_user())  # type: ignore[call-overload]
+        done = subprocess.run(run, cwd=self.folder, capture_output=True, **self.as_user())  # type: ignore[call-overload]
         if done.returncode:
             pytest.fail(done.stderr.decode(), pytrace=False)
 
@@ -92,7 +93,7 @@ class Cluster:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            **self._as_user(),  # type: ignore[call-overload]
+            **self.as_user(),  # type: ignore[call-overload]
         )
         asyncio.run(self._answers())
 

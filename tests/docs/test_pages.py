@@ -17,6 +17,8 @@ PAGES = [
     DOCS / "simulator.md",
     DOCS / "testing.md",
 ]
+ON_POSTGRES = ("back-up-postgresql", "several-machines")
+DATABASES = ("again", "flows")
 SHOWN = ("text", "json", "http")
 DONE = ("bash", "python")
 
@@ -30,18 +32,20 @@ def machines(
     server: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, str]]:
     """What two machines share, and addresses for what runs on them."""
-    program("psql", "postgresql-client")
+    for needed in ("psql", "pg_dump", "pg_restore"):
+        program(needed, "postgresql-client")
     program("caddy", "caddy")
     for kind in ("CONFIG", "DATA"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind))
     yield {
         "postgresql://postgres@db.example.org": server.url("postgres"),
-        "@db.example.org/flows": f"@/flows?host={server.folder}",
+        **{f"@db.example.org/{name}": f"@/{name}?host={server.folder}" for name in DATABASES},
         "/srv/wfcore": str(tmp_path / "srv"),
         "8001": str(free_port()),
         ":8080": f":{free_port()}",
     }
-    server.execute("DROP DATABASE IF EXISTS flows WITH (FORCE)")
+    for name in DATABASES:
+        server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
     server.execute("DROP ROLE IF EXISTS flows")
 
 
@@ -50,7 +54,7 @@ def test_a_page_does_what_it_says(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Files are written, commands run in order; tutorials need nothing but package and page."""
-    here = request.getfixturevalue("machines") if page.stem == "several-machines" else None
+    here = request.getfixturevalue("machines") if page.stem in ON_POSTGRES else None
     reader = Reader(tmp_path, examples=page.parent.name != "tutorial", here=here)
     try:
         reader.follow(page)
