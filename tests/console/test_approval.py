@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from console.approval_case import Case, approve, bar, both, cell, kept, pick, rows, show
 from console.conftest import Site, enter, watched
+from console.test_weight import modules
 from wfcore.model.approval import DecisionSource
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.rules.approval.edited_items import items_hash
@@ -239,13 +240,11 @@ def test_the_inbox_lists_what_waits(site: Site, signed_in: Page, accessible: Any
 
 
 def test_what_an_approval_loads(case: Case, signed_in: Page):
-    """12 KB of scripts with the page; the rest by the first touch, before it is needed. B2."""
+    """The editor with the page; what else it needs by the first touch, before it is needed. B2."""
     loaded: list[str] = []
     signed_in.on("request", lambda one: loaded.append(one.url.rpartition("/")[2]))
     show(case, signed_in)
-    scripts = {name for name in loaded if name.endswith(".js")}
-    early = "app words approval desk review table values follow"
-    assert scripts == {f"{name}.js" for name in early.split()}
+    assert {name for name in loaded if name.endswith(".js")} == modules("approval.js", "app.js")
     with signed_in.expect_request("**/editing.js"):
         cell(signed_in, "P-1001", "Amount").focus()
 

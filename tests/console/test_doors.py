@@ -303,20 +303,6 @@ print(*[name for name in sys.modules if name == "jinja2" or name.startswith("ada
     }, ran.stderr
 
 
-def test_pages_stay_small():
-    """Scripts 3 KB compressed on any page, 12 KB on an approval, styles 8 KB, all 40 KB. B2."""
-    small = {name: len(file.small) for name, file in files().by_name.items()}
-    scripts = {name: size for name, size in small.items() if name.endswith(".js")}
-    every = scripts["app.js"] + scripts["words.js"]
-    for module in ("list.js", "inbox.js", "live.js"):
-        assert every + scripts["follow.js"] + scripts[module] <= 3_072, module
-    late = {"deciding.js", "editing.js"}  # by the first touch: `test_what_an_approval_loads`
-    others = {"live.js", "list.js", "inbox.js", "manage.js"} | late
-    assert sum(size for name, size in scripts.items() if name not in others) <= 12_288
-    assert sum(size for name, size in small.items() if name.endswith(".css")) <= 8_192
-    assert sum(small.values()) <= 40_960
-
-
 def test_what_scripts_say_is_served_as_it_is_written():
     """Blanks and comments are left out of scripts, and nothing of a text."""
     texts = re.compile(r'"[^"\n]*"|`[^`]*`')

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 
-from adapters_http.console.static_files import files
 from console.conftest import Site
 from console.execution_case import FAILED, TOKEN, Runs, in_every_state, payout_steps
 from http_world import code
@@ -366,23 +365,3 @@ def test_the_stream_says_that_and_not_what(site: Site):
     seen = {**reader.headers, "Last-Event-ID": number}
     assert site.do(_first(http, path, seen, 2)) == [f"id: {number}", "event: end"]
     assert reader.get("/executions/nothing/live").status_code == 404
-
-
-def test_what_pages_weigh(site: Site):
-    """At most 3 KB of scripts on these pages, 8 KB of styles; no inline ones. B2, B4."""
-    reader = Reader(site)
-    id = Runs(site, code("only")).start()
-    for path in ("/executions", f"/executions/{id}", "/inbox"):
-        page = reader.get(path).text
-        names = re.findall(r'/static/\w+/([\w.]+)"', page)
-        kept = files().by_name
-        scripts = {name for name in names if name.endswith(".js")}
-        for name in list(scripts):
-            scripts |= set(
-                re.findall(rb'from "./([\w.]+)"', kept[name].plain)
-                and [one.decode() for one in re.findall(rb'from "./([\w.]+)"', kept[name].plain)]
-            )
-        assert sum(len(kept[name].small) for name in scripts) <= 3_072, path
-        styles = [name for name in names if name.endswith(".css")]
-        assert sum(len(kept[name].small) for name in styles) <= 8_192
-        assert not re.search(r" style=| onclick=|<script>", page)

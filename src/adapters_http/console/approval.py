@@ -104,6 +104,8 @@ async def _page(
         stages=stage_views(approval),
         files=[(one, attachment_url(request, keys, one)) for one in approval.attachments],
         fields=[(one, _typed(request, approval, one)) for one in approval.fields],
+        state=dump_json(state_view(approval)).decode(),
+        agreed=has_assented(approval, request.caller),
         seen=items_hash(approval),
         barred=barred_from(request, found),
         deciders=approvers[:MOST_NAMES],

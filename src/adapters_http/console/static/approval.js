@@ -1,23 +1,17 @@
 // The approval page: rows become fields, and what is typed is shown against what was proposed.
 
+import { _, refreshTimes } from "./app.js";
+import { LOST, ask, button, desk, focusCell, keep, kept, make, place, plain, say } from "./desk.js";
 import { follow } from "./follow.js";
-import { DRAFT, LOST, ask, button, comment, desk, focusCell, make, place, plain, revisions, say } from "./desk.js";
 import { Review } from "./review.js";
 import { GroupView } from "./table.js";
 import { shown } from "./values.js";
-import { _, refreshTimes } from "./words.js";
 
-desk.changed = () => {
-  const draft = desk.review.draft();
-  try {
-    if (draft.count || comment.value) localStorage.setItem(DRAFT, JSON.stringify({ ...draft, comment: comment.value }));
-    else localStorage.removeItem(DRAFT);
-  } catch {
-    say(_("This browser keeps no drafts: what you type is lost when the page is closed."));
-  }
+function changed() {
+  keep(desk.review.draft());
   for (const view of desk.views) view.mark();
   paintBar();
-};
+}
 
 function paintBar() {
   const all = desk.review.count("all");
@@ -38,7 +32,7 @@ function makeBar() {
   const facts = make("div");
   const undo = button(_("Undo"), () => step("undo"), { className: "undo" });
   const reject = button(_("Reject…"), () => deciding("askReject"), { className: "danger" });
-  const revise = revisions ? [button(_("Ask for changes…"), () => deciding("askRevise"))] : [];
+  const revise = Number(place.revisions) ? [button(_("Ask for changes…"), () => deciding("askRevise"))] : [];
   const approve = button("", () => deciding("toReview"));
   desk.bar = make("div", { className: "card bar" }, facts, make("div", { className: "actions" }, undo, reject, ...revise, approve));
   Object.assign(desk.bar, { facts, undo, approve });
@@ -81,19 +75,18 @@ desk.redraw = () => {
 const first = typeof JSON.rawJSON === "function" ? await ask("/rows") : { status: -1 };
 if (first.status === 200 && first.said.status === "PENDING") {
   desk.load(first.said);
-  const kept = JSON.parse(localStorage.getItem(DRAFT) ?? "null");
-  if (kept) {
-    comment.value = kept.comment ?? "";
+  if (kept?.count) {
     const { rows, clashes } = (await import("./editing.js")).restore(desk.review, kept);
     if (clashes) say(_("The rows have changed since you typed your draft; cells to settle: {clashes}.", { clashes }));
     else if (rows) say(_("Your draft is back; rows with edits: {rows}.", { rows }));
   }
   makeBar();
+  desk.changed = changed;
   for (const section of document.querySelectorAll(".group")) desk.views.push(new GroupView(section, desk.review.groups[section.dataset.group]));
   desk.redraw();
   refreshTimes();
   const look = () => deciding("look");
-  follow(`${place.url}/live`, desk.review.version, look, (fine) => fine === false && look());
+  follow(`${place.url}/live`, desk.review.version, look);
   // not needed yet, but the connection may be gone when it is
   for (const touch of ["focusin", "pointerdown"]) document.addEventListener(touch, look, { once: true });
 } else if (first.status === -1) {

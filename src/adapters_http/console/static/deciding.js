@@ -1,9 +1,12 @@
 // Deciding: the sheets before it, and what the server said to it. Loaded by the first click that needs it.
 
-import { DRAFT, LOST, ask, button, comment, desk, focusCell, make, nameOf, place, plain, readNotice, required, say, unsay } from "./desk.js";
+import { _ } from "./app.js";
+import { DRAFT, ask, banner, button, comment, desk, focusCell, make, nameOf, place, plain, say } from "./desk.js";
 import { restore } from "./editing.js";
+import { decided, refused } from "./told.js";
 import { difference, read, same, shown, textOf } from "./values.js";
-import { _ } from "./words.js";
+
+export { look } from "./told.js";
 
 /** A dialog with one deed; Escape and "back" leave all as it is. */
 export function sheet(title, parts, deed, look, act) {
@@ -23,7 +26,7 @@ export function sheet(title, parts, deed, look, act) {
 
 function commentField() {
   const field = make("textarea", { rows: 2, maxLength: 4000, value: comment.value, id: "sheet-comment" });
-  field.addEventListener("input", () => { comment.value = field.value; desk.changed(); });
+  field.addEventListener("input", () => { comment.value = field.value; comment.dispatchEvent(new Event("input", { bubbles: true })); });
   return [make("label", { htmlFor: "sheet-comment" }, _("Comment"), " ", make("span", { className: "quiet" }, _("(optional, for the history)"))), field];
 }
 
@@ -76,10 +79,10 @@ export function toReview() {
   });
   const list = changes.length ? [make("ul", { className: "changes", tabIndex: 0, ariaLabel: _("Changes") }, ...changes)] : [make("p", { className: "quiet" }, _("Nothing was changed."))];
   const answered = answersNow().map(([title, text]) => make("p", {}, `${title}: `, make("ins", {}, text)));
-  const others = required > 1 ? [make("p", { className: "quiet" }, _("{required} people must agree to the same rows before the workflow goes on. Changing rows starts the count anew.", { required }))] : [];
+  const others = place.required > 1 ? [make("p", { className: "quiet" }, _("{required} people must agree to the same rows before the workflow goes on. Changing rows starts the count anew.", { required: place.required }))] : [];
   const deed = inside === 1 ? _("Approve 1 row") : _("Approve {inside} rows", { inside });
   const dialog = sheet(`${deed}?`, [...totals, ...list, ...answered, ...others, ...commentField()], deed, "approve", (go) =>
-    decide(dialog, go, "/approve", { editedItems: editedItems(desk.review), expectedItemsHash: desk.review.hash, answers: answers(), comment: comment.value || undefined }));
+    decide(dialog, go, "/approve", { editedItems: editedItems(desk.review), expectedItemsHash: desk.review.itemsHash, answers: answers(), comment: comment.value || undefined }));
   dialog.querySelector("textarea").focus();
 }
 
@@ -120,17 +123,10 @@ async function decide(dialog, go, path, body) {
   if (status === 200) {
     localStorage.removeItem(DRAFT);
     location.reload();
-  } else if (status === 409) await merge(said.error);
+  } else if (status === 409) await desk.merge();
   else if (status === 400 && pointAt(said.error)) return;
   else if (status !== 400) refused(status, said, retry);
-  readNotice();
-}
-
-export function refused(status, said, retry) {
-  if (status === 0) say(LOST, true);
-  else if (status === 401) say(_("You are signed out. What you typed is kept on this device."), true, make("a", { className: "button", href: `${place.base}/sign-in?next=${encodeURIComponent(place.here)}` }, _("Sign in")));
-  else if (status === 429 || status === 503) say(_("The server cannot take it now. Nothing was decided; try again in {seconds} s.", { seconds: retry ?? 5 }), true);
-  else say(_("Nothing was decided: {error}", { error: said.error ?? status }), true);
+  if (!banner.hidden) banner.focus();
 }
 
 /** `editedItems.g[3].amount: is required` leads to the cell that it is about, and stands there; false: it is about none. */
@@ -159,44 +155,18 @@ function pointAt(error = "") {
 }
 
 /** Somebody was there before: take the new rows, and carry over what was typed. */
-export async function merge(error) {
+desk.merge = async () => {
   const draft = desk.review.draft();
   const { status, said } = await ask("/rows");
   if (status !== 200) return refused(status, said);
   if (said.status !== "PENDING") return decided(said);
-  if (said.itemsHash === desk.review.hash) return location.reload();
+  if (said.itemsHash === desk.review.itemsHash) return location.reload();
   desk.load(said);
   const kept = restore(desk.review, draft);
   desk.redraw();
-  const discard = button(_("Discard my edits"), () => { desk.load(said); unsay(); desk.redraw(); });
+  const discard = button(_("Discard my edits"), () => { desk.load(said); banner.hidden = true; desk.redraw(); });
   const changed = kept.clashes
     ? _("The rows have changed since you began. Your edits are kept on top of the new ones; cells to settle: {clashes}. Nothing was decided.", kept)
     : _("The rows have changed since you began. Your edits are kept on top of the new ones. Nothing was decided.");
   say(changed, false, ...(kept.rows ? [discard] : []));
-}
-
-export function decided(said) {
-  const who = said.decidedBy ?? _("the server");
-  const word = { APPROVED: _("approved"), REJECTED: _("rejected"), REVISED: _("asked for changes to"), CANCELLED: _("withdrawn") }[said.status];
-  const open = make("a", { className: "button", href: location.href }, _("Show the decision"));
-  open.addEventListener("click", (event) => { event.preventDefault(); location.reload(); });
-  say(_("Meanwhile {who} has {word} it. What you typed stays here to be read; it changes nothing any more.", { who, word }), false, open);
-  for (const one of desk.bar.querySelectorAll("button")) one.disabled = true;
-  desk.review.status = said.status;
-}
-
-/** Ask what the approval is like now, and say what has changed; what was typed stays. */
-export async function look() {
-  const dialog = document.querySelector("dialog[open]");
-  if (dialog) return dialog.addEventListener("close", look, { once: true });
-  if (desk.review.status !== "PENDING") return;
-  const { status, said } = await ask("/state");
-  if (status === 401) return refused(status, said);
-  if (status !== 200 || said.version === desk.review.version) return;
-  const given = said.approvedBy.length;
-  const more = given > desk.review.given;
-  Object.assign(desk.review, { version: said.version, given });
-  if (said.status !== "PENDING") return decided(said);
-  if (said.itemsHash !== desk.review.hash) say(_("Somebody has changed rows. Your edits are kept."), false, button(_("Show the new rows"), () => merge()));
-  else if (more) say(_("{who} agreed: {given} of {required}.", { who: said.approvedBy.at(-1), given, required }));
-}
+};

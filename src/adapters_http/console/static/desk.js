@@ -1,19 +1,42 @@
 // What the parts of the approval page share: the review, its tables, the notice, and the server.
 
+import { _ } from "./app.js";
 import { parse, textOf } from "./values.js";
-import { _ } from "./words.js";
 
 export const place = document.getElementById("review").dataset;
 export const plain = document.getElementById("as-shown");
-export const comment = plain.querySelector("textarea");
-export const revisions = Number(place.revisions);
-export const required = Number(place.required);
+export const comment = plain?.querySelector("textarea");
 export const DRAFT = `wfcore:draft:${place.id}:${place.person}`;
 export const LOST = _("No answer from the server. What you typed is kept on this device; try again, nothing is decided twice.");
-const banner = document.getElementById("banner");
+export const banner = document.getElementById("banner");
 
 /** The review of now, a table for each group, and what to do when something was typed. */
-export const desk = { review: null, views: [], bar: null, changed() {} };
+export const desk = { review: null, views: [], bar: null, changed: () => keep(), merge: () => location.reload() };
+
+/** What was typed before this page came; nothing of what the person has agreed to since, or of what is over. */
+export let kept = JSON.parse(localStorage.getItem(DRAFT) ?? "null");
+if (kept?.agreed !== place.agreed) {
+  localStorage.removeItem(DRAFT);
+  kept = null;
+}
+
+const typed = kept?.typed ?? {};
+for (const field of plain?.elements ?? []) if (field.name in typed) field.value = typed[field.name];
+document.addEventListener("input", ({ target }) => {
+  if (!plain || target.form !== plain) return;
+  typed[target.name] = target.value;
+  desk.changed();
+});
+
+/** Keep a draft of the rows, with the comment and the answers, on this device. */
+export function keep(draft = kept ?? { count: 0, rows: [] }) {
+  try {
+    if (draft.count || Object.keys(typed).length) localStorage.setItem(DRAFT, JSON.stringify({ ...draft, typed, agreed: place.agreed }));
+    else localStorage.removeItem(DRAFT);
+  } catch {
+    say(_("This browser keeps no drafts: what you type is lost when the page is closed."));
+  }
+}
 
 /** An element with attributes and children; text stays text. */
 export function make(tag, facts = {}, ...children) {
@@ -38,14 +61,6 @@ export function say(text, bad = false, ...more) {
   banner.replaceChildren(make("p", {}, text), ...more);
   banner.className = bad ? "notice bad" : "notice";
   banner.hidden = false;
-}
-
-export function unsay() {
-  banner.hidden = true;
-}
-
-export function readNotice() {
-  if (!banner.hidden) banner.focus();
 }
 
 /** What the server answers; a lost connection is an answer, too: status 0. */

@@ -1,10 +1,10 @@
 // Editing more than a cell, and carrying edits over. Loaded by the first use.
 
+import { _ } from "./app.js";
 import { sheet } from "./deciding.js";
 import { button, desk, focusCell, make } from "./desk.js";
 import { control, setField, valueOf } from "./table.js";
 import { textOf } from "./values.js";
-import { _ } from "./words.js";
 
 /**
  * Carry a draft over to the rows of now; how many rows, and how many clashes. Where the text that stood

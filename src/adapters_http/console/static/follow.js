@@ -1,26 +1,34 @@
 // Following: the server says that something changed, and the page fetches itself again.
 
-/** This page as it is now; a document without text turned into markup, so that it passes Trusted Types. */
-export function fetched() {
+import { _ } from "./app.js";
+
+/** This page as it is now; a document without text turned into markup, so that it passes Trusted Types. *says* tells that the session is over. */
+export function fetched(says) {
   return new Promise((done) => {
     const request = new XMLHttpRequest();
     request.open("GET", location.href);
     request.responseType = "document";
-    request.onloadend = () => done(request.status === 200 ? request.response : { status: request.status });
+    request.onloadend = () => {
+      if (request.status === 401) says.textContent = _("Signed out: reload the page to sign in");
+      done(request);
+    };
     request.send();
   });
 }
 
-/** Call *changed* for hints of *url* by that *event*, at most five a second; not while nobody looks. *says*: whether it is connected. */
+/**
+ * Call *changed* for hints of *url* by that *event*, at most five a second, and where the stream is refused; not while nobody looks.
+ * It returns the status that it met: a 401 ends this until somebody looks again. *says*: whether it is connected.
+ */
 export function follow(url, after, changed, says = () => {}, event = "changed") {
-  let source, busy, again;
+  let source, busy, again, status;
   async function act() {
     again = true;
     if (busy) return;
     busy = true;
     while (again) {
       again = false;
-      await Promise.all([changed(), new Promise((done) => setTimeout(done, 200))]);
+      [status] = await Promise.all([changed(), new Promise((done) => setTimeout(done, 200))]);
     }
     busy = false;
   }
@@ -29,11 +37,15 @@ export function follow(url, after, changed, says = () => {}, event = "changed") 
     act();
   };
   function open() {
+    source?.close();
+    if (document.hidden) return;
     source = new EventSource(`${url}?after=${after}`);
     source.onopen = () => says(true);
     source.onerror = () => {
       says(false);
-      if (source?.readyState === 2) setTimeout(() => source && open(), 5_000);
+      if (source.readyState < 2) return;
+      act();
+      setTimeout(() => status === 401 || open(), 5_000);
     };
     source.addEventListener(event, hint);
     source.addEventListener("end", (event) => {
@@ -43,8 +55,8 @@ export function follow(url, after, changed, says = () => {}, event = "changed") 
     });
   }
   document.addEventListener("visibilitychange", () => {
-    source.close();
-    if (!document.hidden) act(open());
+    open();
+    document.hidden || act();
   });
   open();
 }

@@ -1,6 +1,6 @@
 // The inbox: which approvals have a draft on this device, and which are soon over.
 
-import { _ } from "./words.js";
+import { _ } from "./app.js";
 
 for (const mark of document.querySelectorAll("[data-draft]")) {
   const draft = localStorage.getItem(`wfcore:draft:${mark.dataset.draft}:${mark.dataset.person}`);

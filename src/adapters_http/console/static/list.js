@@ -1,15 +1,15 @@
 // Lists: how many rows are new, and how many are selected. Nothing moves until the reader asks for it.
 
+import { _ } from "./app.js";
 import { fetched, follow } from "./follow.js";
-import { _ } from "./words.js";
 
 const says = document.getElementById("new");
 const link = document.createElement("a");
 const rows = (root) => [...root.querySelectorAll(".runs tbody tr, .list > li[id]")];
 
 async function look() {
-  const now = await fetched();
-  if (!now.title) return;
+  const { status, response: now } = await fetched(says);
+  if (status !== 200) return status;
   const news = rows(now);
   const fresh = news.filter((row) => !document.getElementById(row.id));
   for (const row of news) document.getElementById(row.id)?.cells?.[2].replaceChildren(...row.cells[2].childNodes);

@@ -1,7 +1,7 @@
 // The page of an execution, which follows it.
 
+import { LANG, _, refreshTimes } from "./app.js";
 import { fetched, follow } from "./follow.js";
-import { LANG, _, refreshTimes } from "./words.js";
 
 const KEPT = /^(open|hidden)$/;
 sessionStorage.clear(); // the form that led here was sent
@@ -45,9 +45,8 @@ function tell(fine) {
 }
 
 async function renew() {
-  const now = await fetched();
-  if (now.status === 401) says.textContent = _("Signed out: reload the page to sign in");
-  if (!now.title) return;
+  const { status, response: now } = await fetched(says);
+  if (status !== 200) return status;
   document.title = now.title;
   morph(place, now.getElementById("live"));
   refreshTimes();

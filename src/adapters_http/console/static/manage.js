@@ -1,4 +1,4 @@
-// Pages of workflows and of operating: buttons that copy, what is asked before something is left, and what was typed.
+// Forms, and pages of operating: buttons that copy, what is asked before something is left, and what was typed.
 
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
@@ -9,14 +9,15 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
-// What was typed into a long form outlasts an answer that is not its own: signed out, or not now. Secrets are typed again. Decision 202.
+// What was typed into a long form outlasts a reload, and an answer that is not its own: signed out, or not now. It is
+// for the same person only; secrets are typed again, and which rows were seen is the page's to say. Decision 202.
 const form = document.querySelector("form[data-keep]");
-const KEPT = `wfcore:form:${location.pathname}`;
 if (form) {
-  const fields = [...form.elements].filter((one) => one.name && one.type !== "password");
-  const kept = form.dataset.keep === "fresh" && JSON.parse(sessionStorage.getItem(KEPT));
+  const KEPT = `wfcore:form:${form.dataset.keep}:${location.pathname}${location.search}`;
+  const fields = [...form.elements].filter((one) => one.name && one.type !== "password" && !one.name.startsWith("seen."));
+  const kept = "fresh" in form.dataset && JSON.parse(sessionStorage.getItem(KEPT));
   for (const field of fields) field.value = kept?.[field.name] ?? field.value;
-  form.addEventListener("submit", () => sessionStorage.setItem(KEPT, JSON.stringify(Object.fromEntries(fields.map((one) => [one.name, one.value])))));
+  for (const event of ["input", "submit"]) form.addEventListener(event, () => sessionStorage.setItem(KEPT, JSON.stringify(Object.fromEntries(fields.map((one) => [one.name, one.value])))));
 } else sessionStorage.clear();
 
 const have = document.querySelector("[data-have]");

@@ -54,7 +54,7 @@ class Row {
 
 export class Review {
   constructor(data) {
-    Object.assign(this, { id: data.id, hash: data.itemsHash, version: data.version, status: data.status, fields: data.fields, given: data.approvedBy.length });
+    Object.assign(this, data);
     this.groups = data.groups.map((group) => {
       const made = { ...group };
       made.columns = group.columns.map((column) => ({

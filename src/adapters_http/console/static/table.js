@@ -1,9 +1,9 @@
 // The tables of an approval, a hundred rows at a time.
 
+import { _ } from "./app.js";
 import { button, desk, make, nameOf } from "./desk.js";
 import { KINDS } from "./review.js";
 import { shown, textOf } from "./values.js";
-import { _ } from "./words.js";
 
 const ROWS = 100;
 

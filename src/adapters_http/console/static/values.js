@@ -1,6 +1,6 @@
 // Values of cells: from text and back, and whether the server will take them. Nothing of a page here.
 
-import { LANG, _ } from "./words.js";
+import { LANG, _ } from "./app.js";
 
 /** A number that a double cannot hold: kept, compared and sent as it is written. */
 export class Exact {
