@@ -125,6 +125,7 @@ ANYBODY = "the workflow's owner, the execution's owner or somebody with EDIT on 
 ASKS = waits(status=StepStatus.AWAITING_APPROVAL, approval_id="appr_1")
 YES = (Assent("ann", "acc_1", NOW), Assent("bob", "acc_2", NOW))
 TIMED = Around(make.definition(make.code_step("a", timeout_ms=5_999)))
+IMPORTING = Around(make.definition(make.code_step("a", requirements=("tiny==1.0",))))
 CHILD = make.execution("exec_7", status=S.PENDING, workflow_name="Inner")
 CHILDREN = Around(children=(make.execution("exec_6"), CHILD))
 BEGUN = {"status": StepStatus.RUNNING, "completed_at": None, "attempts": 1}
@@ -212,6 +213,16 @@ STEPS = [
         waits(attempts=2),
         TIMED,
         (Why.STEP_RUNNING, "Step 'a' is running, attempt 2.", None, "a"),
+    ),
+    (
+        waits(postponed=1),
+        TIMED,
+        (Why.STEP_RUNNING, "Step 'a' is running, attempt 1.", None, "a"),
+    ),
+    (
+        waits(),
+        IMPORTING,
+        (Why.STEP_RUNNING, "Step 'a' is running, attempt 1.", None, "a"),
     ),
     (waits(), Around(), (Why.STEP_RUNNING, "Step 'a' is running, attempt 1.", None, "a")),
     (

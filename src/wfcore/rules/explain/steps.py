@@ -104,7 +104,7 @@ def _limit(result: StepResult) -> str:
 
 def _working(name: str, result: StepResult, known: Known) -> Line:
     step = _timed(known.definition, name)
-    if step is None or result.attempts > 1:  # only the first attempt's beginning is on record
+    if step is None or result.attempts > 1 or result.postponed:  # `started_at` is of the first one
         text = phrase(
             "Step '{step}' is running, attempt {count}.", step=name, count=result.attempts
         )
@@ -194,8 +194,11 @@ def _so_far(approval: Approval) -> str:
 
 
 def _timed(definition: Definition | None, name: str) -> CodeStep | AiStep | None:
+    """The step, if its timeout counts from its record: its packages may be installed first."""
     try:
         step = definition.step(name_of(name)) if definition else None
     except KeyError:
+        return None
+    if isinstance(step, CodeStep) and step.needs is not None:
         return None
     return step if isinstance(step, CodeStep | AiStep) else None
