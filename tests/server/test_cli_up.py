@@ -15,6 +15,10 @@ from typing import Any
 
 import pytest
 
+from wfcore.model.workflow import Language
+from wfcore.ports.runtime import LanguageState
+from wfserver.terminal.welcome import _language_lines
+
 from .conftest import Call, Running, document, end, environment, program, said_until, start
 
 
@@ -330,3 +334,10 @@ def test_the_commands_to_paste_are_quoted(tmp_path: Path) -> None:
     finally:
         end(process)
     assert shlex.split(text.splitlines()[-1])[-2:] == [str(data), "try"]
+
+
+@pytest.mark.parametrize(("path", "said"), [("/opt/bun", "(Bun 1.4)"), ("/usr/bin/node", "1.4")])
+def test_a_version_of_bun_is_not_taken_for_one_of_javascript(path: str, said: str) -> None:
+    """Where Bun runs JavaScript, its name stands before its version."""
+    state = LanguageState(Language.JAVASCRIPT, True, path, "1.4.2")
+    assert list(_language_lines({state.language: state})) == [f"javascript {said}"]

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import wfcore
-from wfcore.model.workflow import Language
+from wfcore.model.workflow import Language, Runtime
 from wfcore.ports.runtime import LanguageState
 from wfserver.bootstrap import First
 from wfserver.terminal.output import console
@@ -108,7 +108,10 @@ def _language_lines(languages: Languages) -> Iterator[str]:
 
 
 def _with_version(state: LanguageState) -> str:
-    return f"{state.language} {'.'.join((state.version or '').split('.')[:2])}".strip()
+    version = ".".join((state.version or "").split(".")[:2])
+    if state.path and Path(state.path).name.startswith(Runtime.BUN):
+        version = f"(Bun {version})"
+    return f"{state.language} {version}".strip()
 
 
 def _next_steps(info: "ServerInfo", first: First) -> Iterator[tuple[str, list[str]]]:
