@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from attrs import evolve
 
 from nodes.conftest import LONG_MS, NEVER, AddNode, Node, command, opened
 from nodes.test_hints import LONG_S, Functions, hears
@@ -18,11 +19,12 @@ from wfcore.model.access import Scope
 from wfcore.model.explanation import Why
 from wfcore.model.workflow import Language
 from wfcore.rules.execution.start import capabilities_with
-from wfcore.time import HOUR
+from wfcore.time import HOUR, MINUTE, EpochMs
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.executions.executions import read_execution
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.nodes import drain_node, list_nodes
+from wfserver.serving.metrics import StoreGauges
 from wfserver.settings import settings_from
 from wfserver.sharing import Role
 
@@ -209,3 +211,28 @@ def test_roles_and_labels_are_read() -> None:
     }
     settings = settings_from(given, role="worker")
     assert (settings.role, settings.labels) == (Role.WORKER, ("eu-1", "gpu"))
+
+
+async def test_gauges_count_nodes_by_what_they_are_up_to(node: AddNode) -> None:
+    """
+    Taking, draining, and gone without a word, for an hour; every server of the store says the same,
+    also one that runs no steps.
+    """
+    one, two, serves = await node(), await node(), await node()
+    async with working(one), working(two):
+        await announced(serves, 2)
+        first, _ = await list_nodes(serves.services)
+        await drain_node(serves.services, None, first.id)
+        async with serves.services.store.unit() as unit:
+            for name, ago in (("killed", 1), ("killed-long-ago", HOUR + MINUTE)):
+                seen = EpochMs(serves.services.store.now() - ago)
+                unit.put(evolve(first, id=name, seen_until=seen, version=0))
+            await unit.commit()
+        for each in (one, two, serves):
+            found = await StoreGauges(each.services).read()
+            told = {name: count for name, count in found.items() if "nodes" in name}
+            assert told == {
+                'wfcore_nodes{state="taking"}': 1,
+                'wfcore_nodes{state="draining"}': 1,
+                'wfcore_nodes{state="gone"}': 1,
+            }

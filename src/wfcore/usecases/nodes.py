@@ -1,6 +1,7 @@
 """Nodes: processes that take executions announce themselves, and can be asked to take no more."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 from attrs import evolve
 
@@ -11,7 +12,7 @@ from wfcore.model.node import Node
 from wfcore.model.page import PageCursor, PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.explain.queue import waits_for_a_node
-from wfcore.time import HOUR, MINUTE, DurationMs, later
+from wfcore.time import HOUR, MINUTE, DurationMs, EpochMs, later
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_waiting
 from wfcore.usecases.services import Services
@@ -22,6 +23,23 @@ FORGOTTEN_MS = DurationMs(HOUR)
 """How long nodes that are gone without a word are kept."""
 LOOKED_AT = 2_000
 _PAGE, _FIRST = 200, PageCursor(0, "")
+
+
+class NodeState(StrEnum):
+    """GONE: it ended without a word, less than `FORGOTTEN_MS` ago."""
+
+    TAKING = "taking"
+    DRAINING = "draining"
+    GONE = "gone"
+
+
+def state_of(node: Node, now: EpochMs) -> NodeState | None:
+    """*now*: the store's time. None: it has been gone for so long that it is forgotten."""
+    if node.seen_until < now - FORGOTTEN_MS:
+        return None
+    if node.seen_until < now:
+        return NodeState.GONE
+    return NodeState.DRAINING if node.draining else NodeState.TAKING
 
 
 @retried
@@ -41,10 +59,10 @@ async def announce_node(services: Services, node: Node) -> Node:
 @retried
 async def withdraw_node(services: Services, node_id: str) -> None:
     """The node ends, and so do, on record, those that have been gone for long."""
-    long_ago = services.store.now() - FORGOTTEN_MS
+    now = services.store.now()
     async with services.store.unit() as unit:
         for node in await unit.nodes.list():
-            if node.id == node_id or node.seen_until < long_ago:
+            if node.id == node_id or state_of(node, now) is None:
                 unit.delete(node)
         await unit.commit()
 

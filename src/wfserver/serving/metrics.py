@@ -10,6 +10,7 @@ Labels are bounded: by enumerations, by the codes of HTTP, and models by the fir
 """
 
 import asyncio
+from collections import Counter as Counted
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -31,6 +32,7 @@ from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.rules.definition.steps import KINDS
 from wfcore.time import EpochMs
+from wfcore.usecases.nodes import NodeState, state_of
 from wfcore.usecases.services import Services
 
 FRESH_S = 5.0
@@ -82,6 +84,10 @@ GAUGES: Mapping[str, str] = {
     "wfcore_connections_dropped_total": "Connections that were ended because nothing was read.",
     "wfcore_unsent_bytes": "Bytes that wait for clients.",
     "wfcore_store_up": "1 while the store answers; the same on each server.",
+    "wfcore_nodes": (
+        "Servers that run steps: taking executions, draining, or gone without a word in the last "
+        "hour; of the store."
+    ),
     "wfcore_executions_kept": f"Executions by status, each up to {MOST_OPEN}; of the store.",
     "wfcore_queue_p50_seconds": (
         f"Median age of executions that have not begun, of the oldest {MOST_OPEN}; of the store."
@@ -319,7 +325,9 @@ class StoreGauges:
             count, opened = await view.approvals.open(MOST_OPEN)
             kept = await view.executions.by_status(EVERYTHING, MOST_OPEN)
             waiting = kept[ExecutionStatus.PENDING]
+            nodes = Counted(state_of(node, now) for node in await view.nodes.list())
             return {
+                **{f'wfcore_nodes{{state="{one}"}}': float(nodes[one]) for one in NodeState},
                 **{f'wfcore_executions_kept{{status="{one}"}}': float(kept[one]) for one in kept},
                 "wfcore_queue_p50_seconds": age(await _accepted(view, waiting, 0.5)),
                 "wfcore_queue_p99_seconds": age(await _accepted(view, waiting, 0.99)),
