@@ -292,8 +292,8 @@ async def _kept(system: System) -> Check:
         return Check("store", True, f"{system.location}: {kind}")
     from adapters_store.postgres.report import report  # its driver is of an extra
 
-    direct = system.settings.direct is not None
-    told = await report(cast("Any", store), system.services.clock.now(), direct)
+    settings, wall = system.settings, system.services.clock.now
+    told = await report(cast("Any", store), wall, str(settings.store), settings.direct)
     return Check("store", told.cure is None, f"{system.location}: {told.detail}", told.cure)
 
 

@@ -48,10 +48,14 @@ def command(function: str, step: str | None = None, **more: Any) -> dict[str, An
 
 @asynccontextmanager
 async def opened(
-    url: str, data: Path, clock: Clock | None = None, **policy: Any
+    url: str, data: Path, clock: Clock | None = None, direct: str | None = None, **policy: Any
 ) -> AsyncIterator[Node]:
-    """A node on the database at *url*; keyword arguments are of its policy."""
-    settings = settings_from({}, data=str(data), store=url)
+    """
+    A node on the database at *url*, which hears hints at *direct*; keyword arguments are of its
+    policy.
+    """
+    env = {"WFCORE_STORE_DIRECT": direct} if direct else {}
+    settings = settings_from(env, data=str(data), store=url)
     settings = evolve(settings, policy=evolve(settings.policy, **policy))
     async with open_system(settings, **({"clock": clock} if clock else {})) as system:
         account = await ensure_account(system.services, "ann@example.org")

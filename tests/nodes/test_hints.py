@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -12,8 +13,9 @@ from adapters_runtime.engine.wakeups import SharedWakeups
 from adapters_store.postgres.connection import close_pool, lent, open_pool, rows_of
 from adapters_store.postgres.hints import IDS, UNHEARD, PostgresHints, hints_in, texts_of
 from adapters_store.postgres.store import PostgresStore
-from nodes.conftest import NEVER, AddNode, Node, command
-from postgres_server import Cluster
+from nodes.conftest import NEVER, AddNode, Node, command, opened
+from postgres_server import Cluster, emptied
+from store.pooler import OLDEST, pooled
 from wfcore import Engine, Execution, FunctionRunner, Principal, Services, start_execution
 from wfcore.model.access import Scope
 from wfcore.model.approval import DecisionSource
@@ -117,6 +119,30 @@ async def test_another_node_begins_at_once_and_tells_of_the_end(node: AddNode) -
         for _ in range(3):
             run = await accepts.start(command("greet"), command("greet", step="again"))
             assert await accepts.rests(run) == "COMPLETED"
+
+
+async def test_behind_a_pooler_nothing_is_lacking_but_a_way_past_it(
+    database: str, tmp_path: Path
+) -> None:
+    """
+    While each transaction gets another connection to the server, what one node accepts another one
+    does at once, in its turns, and with what is listened to directly.
+    """
+    url = await emptied(database)
+    async with pooled(url, OLDEST) as (behind, pooler), AsyncExitStack() as open_nodes:
+        accepts, works = [
+            await open_nodes.enter_async_context(
+                opened(behind, tmp_path / "shared", direct=url, **NEVER)
+            )
+            for _ in range(2)
+        ]
+        async with Engine(works.services, Functions().runner()):
+            await hears(accepts)
+            await hears(works)
+            steps = command("greet"), command("greet", step="again")
+            runs = await asyncio.gather(*(accepts.start(*steps) for _ in range(8)))
+            assert {await accepts.rests(run) for run in runs} == {"COMPLETED"}
+        assert pooler.moved > len(runs)
 
 
 async def test_followers_are_woken_by_another_node(

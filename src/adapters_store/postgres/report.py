@@ -1,8 +1,22 @@
-"""What `doctor` says of the server: who it is, and what an operator may have set wrong."""
+"""
+What `doctor` says of the server: who it is, what is in between, and what an operator may have set
+wrong.
+
+A pooler gives its clients process ids of its own. In session mode a client keeps one connection to
+the server; in transaction mode it gets whichever is free, so it either meets another server process
+as it asks again, or finds that another client has its own. Poolers choose the one that was used
+last, or first, or any: several questions in a row, and another client in a transaction, tell of
+each. Whether hints arrive is not concluded but tried.
+"""
+
+import asyncio
+from collections.abc import Callable
+from enum import StrEnum
 
 from attrs import frozen
 
-from adapters_store.postgres.connection import lent, rows_of
+from adapters_store.postgres.connection import Connection, Pool, lent, rows_of
+from adapters_store.postgres.hints import PostgresHints
 from adapters_store.postgres.migrate import migrations
 from adapters_store.postgres.store import PostgresStore
 from wfcore.time import EpochMs
@@ -11,9 +25,21 @@ OLDEST = 150_000
 """The oldest server that the tests have run with."""
 FAR_MS = 2_000
 """A clock of this machine that is further away shows people times that others do not see."""
+HEARD_S = 10.0
+"""How long a hint may take until it counts as lost."""
+ASKED = 4
 
 ABOUT = """SELECT current_setting('server_version'), current_setting('server_version_num')::bigint,
-    current_setting('synchronous_commit'), current_setting('fsync'), pg_backend_pid()"""
+    current_setting('synchronous_commit'), current_setting('fsync')"""
+PROCESS = "SELECT pg_backend_pid()"
+
+
+class Between(StrEnum):
+    """What is between us and the server."""
+
+    NOTHING = "connected directly"
+    SESSION = "behind a pooler in session mode"
+    TRANSACTION = "behind a pooler in transaction mode"
 
 
 @frozen
@@ -24,24 +50,27 @@ class Report:
     cure: str | None
 
 
-async def report(store: PostgresStore, wall: EpochMs, direct: bool = False) -> Report:
+async def report(
+    store: PostgresStore, wall: Callable[[], EpochMs], url: str, direct: str | None = None
+) -> Report:
     """
-    *wall*: what the clock of this machine says. *direct*: hints are listened to at a URL of their
-    own. Raises `StoreUnavailable`.
+    *wall*: the clock of this machine. *url*: where the store is; *direct*: where hints
+    are listened to, if elsewhere. Raises `StoreUnavailable`.
     """
     await store.ping()
+    ahead = wall() - store.now()
     async with lent(store.pool) as connection:
-        version, number, sync, fsync, pid = (await rows_of(connection, ABOUT))[0]
-        pooled = pid != connection.get_server_pid()
-    ahead = wall - store.now()
+        version, number, sync, fsync = (await rows_of(connection, ABOUT))[0]
+    between = await between_here_and(store.pool)
+    heard = await _is_heard(PostgresHints(store.pool, direct or url))
     detail = (
-        f"PostgreSQL {version}, schema {migrations()[-1][0]}, writable; "
-        f"{'behind a pooler' if pooled else 'connected directly'}; "
-        f"this machine's clock is {ahead / 1_000:+.1f} s from its"
+        f"PostgreSQL {version}, schema {migrations()[-1][0]}, writable; {between}; "
+        f"hints are {'heard' if heard else 'not heard'}{' past it' if direct else ''}; "
+        f"this machine's clock is {ahead / 1_000:+z.1f} s from its"
     )
     cure = _cure(number, sync, fsync, ahead)
-    if cure is None and pooled and not direct:
-        cure = "set WFCORE_STORE_DIRECT to a URL past the pooler: hints of others may not come"
+    if cure is None and (not heard or (between is Between.TRANSACTION and direct is None)):
+        cure = _unheard(between, direct)
     return Report(detail, cure)
 
 
@@ -54,3 +83,45 @@ def _cure(number: int, sync: str, fsync: str, ahead: int) -> str | None:
     if abs(ahead) > FAR_MS:
         return "let an NTP service keep both clocks: work goes by its time, calendars by yours"
     return None
+
+
+def _unheard(between: Between, direct: str | None) -> str:
+    late = "what other servers store is found late"
+    if direct is not None:
+        return f"let WFCORE_STORE_DIRECT lead to the same database, past every pooler; {late}"
+    if between is Between.NOTHING:
+        return f"see whether the server lets you LISTEN and NOTIFY; {late}"
+    return f"set WFCORE_STORE_DIRECT to a URL past the pooler; {late}"
+
+
+async def between_here_and(pool: Pool) -> Between:
+    """What is between *pool* and its server. Raises `StoreUnavailable`."""
+    async with lent(pool) as one, lent(pool) as other:
+        met = {await _process(one) for _ in range(ASKED)}
+        async with other.transaction():
+            held = await _process(other)
+            if held not in met:  # else there may be no other connection to the server
+                met.add(await _process(one))
+        met.add(await _process(one))
+        if len(met) > 1 or held in met:
+            return Between.TRANSACTION
+        return Between.NOTHING if one.get_server_pid() in met else Between.SESSION
+
+
+async def _process(connection: Connection) -> int:
+    """The server process that answers *connection* now."""
+    return int(await connection.fetchval(PROCESS))
+
+
+async def _is_heard(hints: PostgresHints) -> bool:
+    """Whether what is told arrives, tried once."""
+    listening = asyncio.create_task(hints.hear(lambda _: None))
+    try:
+        async with asyncio.timeout(HEARD_S):
+            await hints.echo.wait()
+    except TimeoutError:
+        return False
+    finally:
+        listening.cancel()
+        await asyncio.wait((listening,))
+    return True
