@@ -8,7 +8,6 @@ attachment unless it can be previewed. Spec: artifacts; contract ยง6; RFC 9110 ย
 import re
 from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
-from urllib.parse import quote
 
 from attrs import frozen
 from starlette.responses import Response, StreamingResponse
@@ -16,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from adapters_http.body import dump_json
 from wfcore.model.execution import Artifact
 from wfcore.model.json import Json
+from wfcore.wire.common import disposition
 
 Read: TypeAlias = Callable[[int, int], AsyncIterator[bytes]]
 """The bytes [start, end) of the content; raises `NotFound` before the first one."""
@@ -29,8 +29,6 @@ OUTPUT_MEDIA = "application/vnd.wfcore.output+json"
 """An output as a file: any JSON, so not the `application/json` of our shapes. Decision 110."""
 
 _UNKNOWN = "application/octet-stream"
-_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9 ._()+-]")
-_SAFE_IN_EXTENDED = "!#$&+-.^_`|~"
 
 _SAFETY = {
     "Accept-Ranges": "bytes",
@@ -170,13 +168,3 @@ async def _begun(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             yield chunk
 
     return all_of_it()
-
-
-def disposition(name: str, *, inline: bool = False) -> str:
-    """A Content-Disposition for any *name*: ASCII only, and in full by RFC 8187 if it differs."""
-    label = re.split(r"[/\\]", name)[-1].encode("utf-8", "replace").decode() or "file"
-    plain = _UNSAFE_IN_NAME.sub("_", label)
-    kind = "inline" if inline else "attachment"
-    if plain == label:
-        return f'{kind}; filename="{plain}"'
-    return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(label, safe=_SAFE_IN_EXTENDED)}"

@@ -30,8 +30,10 @@ class LocalFiles:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
-        """Copy *content* to its place, durably. Raises `StoreUnavailable`."""
+    async def store(
+        self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
+    ) -> StoredFile:
+        """Copy *content* to its place, durably; *name* is not kept. Raises `StoreUnavailable`."""
         return await asyncio.to_thread(self._store, execution_id, artifact_id, content)
 
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:

@@ -23,6 +23,7 @@ from obstore.store import AzureStore, GCSStore, S3Store, from_url
 from wfcore.errors import NotFound, StoreUnavailable
 from wfcore.ports.files import FoundFile, StoredFile
 from wfcore.time import EpochMs
+from wfcore.wire.common import disposition
 
 PART = 5 << 20
 """Bytes of one part, the least that S3 takes; a whole object is at most 10,000 of them."""
@@ -41,6 +42,8 @@ _HARMLESS: Any = {
     "Cache-Control": "private, no-store",
 }
 """How a browser takes it that comes past us: what a step left is a stranger's file."""
+LONGEST_LABEL = 1_500
+"""Of a Content-Disposition; S3 takes 2 KiB of headers."""
 _FAULTS = (BaseError, OSError, ValueError)
 """What obstore raises; for some causes it uses Python's own errors."""
 
@@ -59,9 +62,12 @@ class ObjectFiles:
         except _FAULTS as error:
             raise ValueError(_first_line(error)) from None
 
-    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
+    async def store(
+        self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
+    ) -> StoredFile:
         """Upload *content*, in a thread that ends by itself. Raises `StoreUnavailable`."""
-        return await asyncio.to_thread(self._store, f"{execution_id}/{artifact_id}", content)
+        key = f"{execution_id}/{artifact_id}"
+        return await asyncio.to_thread(self._store, key, content, _attributes(name))
 
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """The bytes [*start*, *end*) in chunks of 1 MiB. Raises `NotFound`, `StoreUnavailable`."""
@@ -112,29 +118,38 @@ class ObjectFiles:
         listed = obstore.list(self._bucket, f"{execution_id}/", chunk_size=LISTED)
         return [one["path"] async for page in listed for one in page]
 
-    def _store(self, key: str, content: BinaryIO) -> StoredFile:
+    def _store(self, key: str, content: BinaryIO, attributes: Any) -> StoredFile:
         """In one request, or in parts if it is larger than one: never more of it is in memory."""
         counted = _Counted(content)
         try:
             first = counted.part()
             if len(first) < PART:
-                self._put(key, first, use_multipart=False)
+                self._put(key, first, attributes, use_multipart=False)
             else:
-                self._put(key, counted.parts(first), use_multipart=True)
+                self._put(key, counted.parts(first), attributes, use_multipart=True)
         except _FAULTS as error:
             raise _unavailable(error) from error
         return StoredFile(key, counted.size, counted.sha256)
 
-    def _put(self, key: str, content: bytes | Iterator[bytes], *, use_multipart: bool) -> None:
+    def _put(
+        self, key: str, content: bytes | Iterator[bytes], attributes: Any, *, use_multipart: bool
+    ) -> None:
         obstore.put(
             self._bucket,
             key,
             content,
-            attributes=_HARMLESS,
+            attributes=attributes,
             use_multipart=use_multipart,
             chunk_size=PART,
             max_concurrency=PARTS_AT_ONCE,
         )
+
+
+def _attributes(name: str) -> Any:
+    """Harmless, and under its *name*, if there is one and it is not too long for a header."""
+    label = disposition(name) if name else ""
+    named = {"Content-Disposition": label} if 0 < len(label) <= LONGEST_LABEL else {}
+    return {**_HARMLESS, **named}
 
 
 class _Counted:

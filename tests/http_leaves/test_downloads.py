@@ -13,13 +13,13 @@ from starlette.routing import Route
 from adapters_http.downloads import (
     Range,
     Unsatisfiable,
-    disposition,
     download_response,
     output_response,
     parse_range,
 )
 from wfcore.errors import NotFound
 from wfcore.testing import builders as make
+from wfcore.wire.common import disposition
 
 CONTENT = bytes(range(256)) * 10
 SIZE = len(CONTENT)

@@ -16,9 +16,11 @@ from wfcore.model.access import Scope
 from wfcore.time import HOUR
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.executions.executions import read_execution
+from wfcore.wire.common import disposition
 
 COUNT = 4
-LEAVES = 'head -c 6000000 /dev/zero > "$WF_ARTIFACTS/large.bin"; env > "$WF_ARTIFACTS/env.txt"'
+LARGE = "große 'Datei'.bin"
+LEAVES = f'head -c 6000000 /dev/zero > "$WF_ARTIFACTS/{LARGE}"; env > "$WF_ARTIFACTS/env.txt"'
 
 
 class Servers:
@@ -75,6 +77,35 @@ async def test_started_here_run_there_downloaded_elsewhere(
             shutil.rmtree(tmp_path / "c")
             servers.begin("c", "api", "--settings", str(shared))
             assert await downloaded(servers.urls["c"], links) == len(links)
+            direct = tmp_path / "direct.toml"
+            direct.write_text(shared.read_text() + 'WFCORE_ARTIFACT_DOWNLOADS = "direct"\n')
+            direct.chmod(0o600)
+            servers.begin("d", "api", "--settings", str(direct))
+            for link in links:
+                await led_to_the_bucket(servers.urls["d"], link, made.text)
+
+
+async def led_to_the_bucket(url: str, link: Any, key: str) -> None:
+    """
+    A large file comes from the bucket, whole, under its name and harmless; what a browser may be
+    shown, and whatever is asked for with a key, from the server.
+    """
+    led = link["name"] == LARGE
+    async with httpx.AsyncClient(timeout=60) as http:
+        first = await http.get(url + link["downloadUrl"])
+        assert first.status_code == (302 if led else 200), first.text
+        kept = await http.get(url + link["downloadUrl"], headers={"x-api-key": key})
+        assert (kept.status_code, len(kept.content)) == (200, link["size"])
+        if not led:
+            return
+        there = first.headers["location"]
+        assert not there.startswith(url)
+        assert SECRET not in there
+        second = await http.get(there)
+    assert (second.status_code, second.content) == (200, kept.content)
+    assert second.headers["content-disposition"] == kept.headers["content-disposition"]
+    assert second.headers["content-disposition"] == disposition(LARGE)
+    assert second.headers["content-type"] == "application/octet-stream"
 
 
 async def left(http: httpx.AsyncClient, urls: dict[str, str], flow: str) -> list[Any]:

@@ -5,12 +5,15 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from adapters_runtime.code import artifacts
 from adapters_runtime.code.artifacts import Found, UnusableArtifact, find
 from wfcore.model.execution import RefusedFile
+from wfcore.ports.files import StoredFile
+from wfcore.rules.masking import secrets_of
 from wfcore.testing.fakes_running import DictFiles
 
 MOST = 100
@@ -125,6 +128,24 @@ async def test_a_file_is_stored_with_what_it_is(tmp_path: Path, files: DictFiles
     assert (left.content_type, left.previewable) == ("image/svg+xml", False)
     assert left.sha256 == "cd2eb0837c9b4c962c22d2ff8b5441b7b45805887f051d39bf133b583baf6860"
     assert b"".join([part async for part in files.read(left.storage_key, 0, 3)]) == b"xxx"
+
+
+async def test_a_name_leaves_without_secrets(tmp_path: Path) -> None:
+    """Whoever keeps the content, and may tell its name to others, never gets the job's secrets."""
+    told: list[str] = []
+
+    class Named(DictFiles):
+        async def store(
+            self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
+        ) -> StoredFile:
+            told.append(name)
+            return await super().store(execution_id, artifact_id, content, name)
+
+    filled(tmp_path, "out/for-s3cret-canary.csv")
+    path, hidden = ("out", "for-s3cret-canary.csv"), secrets_of(["s3cret-canary"])
+    with opened(tmp_path) as descriptor:
+        left = await artifacts.store(Named(), "exec_1", "art_1", descriptor, path, hidden)
+    assert told == [left.name] == ["out/for-***.csv"]
 
 
 @pytest.mark.parametrize("path", [("file",), ("folder", "outside"), ("gone",), ("plain", "x")])

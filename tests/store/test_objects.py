@@ -17,6 +17,7 @@ from wfcore.errors import NotFound, StoreUnavailable
 from wfcore.ports.files import ArtifactFiles
 from wfcore.testing import FilesContract
 from wfcore.testing.contracts.files import content
+from wfcore.wire.common import disposition
 
 
 class TestObjectFiles(FilesContract):
@@ -161,6 +162,32 @@ async def test_a_direct_url_is_harmless_and_only_for_reading(bucket: str) -> Non
         assert answer.read() == b"<script>"
         assert answer.headers["content-type"] == "application/octet-stream"
         assert answer.headers["content-disposition"] == "attachment"
+
+
+@pytest.mark.parametrize("size", [9, PART])
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("out/report.csv", "report.csv"),
+        ('"; filename="a.html', '"; filename="a.html'),
+        ("a\r\nContent-Type: text/html", "a\r\nContent-Type: text/html"),
+        ("Überweisung €.csv", "Überweisung €.csv"),
+        ("x" * 2_000, None),
+    ],
+)
+async def test_what_is_downloaded_there_is_called_by_its_name(
+    bucket: str, size: int, name: str, label: str | None
+) -> None:
+    """Any name, as one label: still an attachment of no type. One that no header holds is left."""
+    files = ObjectFiles(bucket, direct=True)
+    kept = await files.store("exec_1", "art_1", BytesIO(bytes(size)), name)
+    url = await files.direct_url(kept.storage_key)
+    assert url is not None
+    with await to_thread(urlopen, url, timeout=60) as answer:
+        assert len(answer.read()) == size
+        assert answer.headers.get_all("content-type") == ["application/octet-stream"]
+        told = answer.headers["content-disposition"]
+    assert told == (disposition(label) if label else "attachment")
 
 
 def test_an_environment_that_cannot_be_used_is_refused(bucket: str) -> None:

@@ -13,7 +13,6 @@ from starlette.responses import Response, StreamingResponse
 
 from adapters_http.body import dump_json
 from adapters_http.console.step import number_of
-from adapters_http.downloads import disposition
 from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
 from adapters_http.pages import columns_of
 from adapters_http.request import Request, last_event_id
@@ -27,6 +26,7 @@ from wfcore.rules.approval.typed import cell_text
 from wfcore.usecases.approvals.approvals import has_many_rows
 from wfcore.usecases.approvals.reviewing import Review, review_for
 from wfcore.wire.approvals import column_view, field_view
+from wfcore.wire.common import disposition
 from wfcore.wire.converter import plain
 
 

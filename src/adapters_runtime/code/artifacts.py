@@ -19,6 +19,7 @@ from adapters_runtime.sandbox.workdir import FILE, FOLDER
 from wfcore.model.execution import RefusedFile
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LeftFile
+from wfcore.rules.masking import NO_SECRETS, Secrets, mask_text
 
 _MOST_LEVELS = 32
 _MOST_FOLDERS = 2_000
@@ -162,15 +163,24 @@ def _reason_against(name: str, facts: os.stat_result) -> str | None:
 
 
 async def store(
-    files: ArtifactFiles, execution_id: str, artifact_id: str, folder: int, path: Parts
+    files: ArtifactFiles,
+    execution_id: str,
+    artifact_id: str,
+    folder: int,
+    path: Parts,
+    hidden: Secrets = NO_SECRETS,
 ) -> LeftFile:
-    """Store one file that `find` found. Raises `UnusableArtifact`, `StoreUnavailable`."""
+    """
+    Store one file that `find` found; its name is without what is *hidden*. Raises
+    `UnusableArtifact`, `StoreUnavailable`.
+    """
+    name = mask_text(label(path), hidden)
     with _opened(folder, path) as content:
-        stored = await files.store(execution_id, artifact_id, content)
+        stored = await files.store(execution_id, artifact_id, content, name)
     content_type = content_type_of(path[-1])
     return LeftFile(
         id=artifact_id,
-        name=label(path),
+        name=name,
         storage_key=stored.storage_key,
         size=stored.size,
         sha256=stored.sha256,

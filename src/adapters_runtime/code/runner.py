@@ -350,15 +350,15 @@ class CodeStepRunner:
 
     async def _with_artifacts(self, end: StepEnd, folder: int, job: StepJob) -> StepEnd:
         """The same end with its files stored, and the rest refused by name. CS-10."""
-        limits = self._limits
-        found = await self._in_thread(
-            partial(artifacts.find, folder, limits.artifacts, limits.artifact)
-        )
+        most = self._limits.artifacts, self._limits.artifact
+        found = await self._in_thread(partial(artifacts.find, folder, *most))
         stored: list[LeftFile] = []
         for path in found.files:
             id = self._new_artifact_id()
             try:
-                file = await artifacts.store(self._files, job.execution_id, id, folder, path)
+                file = await artifacts.store(
+                    self._files, job.execution_id, id, folder, path, job.hidden
+                )
             except UnusableArtifact as problem:
                 found.refuse(path, str(problem))
             else:

@@ -88,7 +88,9 @@ class MemoryFiles:
     def __init__(self) -> None:
         self._content: dict[str, bytes] = {}
 
-    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
+    async def store(
+        self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
+    ) -> StoredFile:
         """Copy *content* from its position to its end."""
         data = content.read()
         key = f"{execution_id}/{artifact_id}"

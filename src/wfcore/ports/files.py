@@ -34,8 +34,13 @@ class ArtifactFiles(Protocol):
     is durable when `store` returns.
     """
 
-    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
-        """Copy *content* from its position to its end. Raises `StoreUnavailable`."""
+    async def store(
+        self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
+    ) -> StoredFile:
+        """
+        Copy *content* from its position to its end. *name*: what it is called where `direct_url`
+        leads to; any text, without secrets. Raises `StoreUnavailable`.
+        """
 
     def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """

@@ -107,7 +107,7 @@ class Artifacts:
             if self.to is None or await _digest(self.to, about) == about["sha256"]:
                 return True
             content.seek(0)
-            stored = await self.to.store(about["execution_id"], about["id"], content)
+            stored = await self.to.store(about["execution_id"], about["id"], content, about["name"])
         return bool(stored.sha256 == about["sha256"])
 
 

@@ -41,6 +41,17 @@ class FilesContract(Awaited):
         assert await content(files, stored.storage_key, 0, stored.size) == CONTENT[250:]
 
     @pytest.mark.parametrize(
+        "name",
+        ["", "../../etc/a", 'a"; b', "a\r\nX: b", "Überweisung €.csv", "\ud800", "x" * 9_000],
+    )
+    async def test_a_name_is_a_label(self, files: ArtifactFiles, name: str) -> None:
+        """Whatever it is, it changes nothing about where the content is."""
+        stored = await files.store("exec_1", "art_1", BytesIO(b"abc"), name)
+        assert stored.storage_key == (await files.store("exec_1", "art_1", BytesIO())).storage_key
+        stored = await files.store("exec_1", "art_1", BytesIO(b"abc"), name)
+        assert await content(files, stored.storage_key, 0, 3) == b"abc"
+
+    @pytest.mark.parametrize(
         ("start", "end"), [(0, 1), (100, 200), (70_000, 200_001), (255_999, 256_000), (9, 9)]
     )
     async def test_a_range_is_read(self, files: ArtifactFiles, start: int, end: int) -> None:

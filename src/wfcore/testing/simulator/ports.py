@@ -152,7 +152,9 @@ _NO_FILES: Sequence[FoundFile] = ()
 class NoFiles:
     """Artifact content: simulated steps leave none."""
 
-    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
+    async def store(
+        self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
+    ) -> StoredFile:
         raise NotFound("Artifact")
 
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
