@@ -224,7 +224,7 @@ async def test_unplugged_and_unheard_the_next_look_finds_everything(
         """Nothing is sent."""
 
     queue = DispatchQueue(KEEP_S)
-    looking = {"poll_ms": 20, "sweep_ms": 20, "reconcile_ms": HOUR}
+    looking = {"poll_ms": 20, "sweep_ms": HOUR, "reconcile_ms": HOUR}
     accepts, works = await node(**NEVER), await node(**looking)
     ours, theirs = MemoryDispatch(queue), MemoryDispatch(queue)
     async with (
