@@ -171,7 +171,7 @@ def test_a_crash_of_the_tab_loses_nothing(case: Case, open_page: Page):
     assert case.decisions() == []
 
 
-def test_expired_meanwhile_is_a_sentence(site: Site, signed_in: Page):
+def test_expired_meanwhile_is_a_sentence(site: Site, signed_in: Page, accessible: Any):
     """Nobody decided in time: the page says so by itself, and what was typed can be read. R7."""
     case = Case(site, 3, timeout_ms=HOUR)
     show(case, signed_in)
@@ -182,6 +182,7 @@ def test_expired_meanwhile_is_a_sentence(site: Site, signed_in: Page):
     expect(cell(signed_in, "P-1001", "Amount")).to_have_value("7")
     signed_in.get_by_role("link", name="Show the decision").click()
     expect(signed_in.get_by_text("nobody decided in time")).to_be_visible()
+    accessible(signed_in)
 
 
 def test_what_the_server_refuses_leads_to_its_cell(case: Case, open_page: Page):

@@ -11,6 +11,7 @@ from adapters_http.app import HttpConfig
 from adapters_http.config import SignOn
 from console.approval_case import Case, cell
 from console.conftest import Site, enter, watched
+from console.test_executions import Reader
 from http_world import PASSWORD
 from wfcore.testing.fakes_running import NotedNotifier
 
@@ -37,6 +38,19 @@ def test_the_same_page_after_signing_in(site: Site, page: Page, accessible):
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url("**/inbox?view=agreed")
+
+
+def test_a_locked_login_is_for_everybody(site: Site, page: Page, accessible):
+    """After ten wrong passwords the page says until when; axe finds nothing. B3."""
+    wrong = {"email": "ann@example.org", "password": "wrong", "next": ""}
+    for _ in range(10):
+        Reader(site, None).post("/sign-in", **wrong)
+    page.goto(f"{site.url}/sign-in")
+    page.get_by_label("E-mail").fill("ann@example.org")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("Try again in")
+    accessible(page)
 
 
 def test_colours_and_times_are_remembered(signed_in: Page, accessible):

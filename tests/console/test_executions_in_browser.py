@@ -63,16 +63,19 @@ def test_every_state_has_a_picture_of_its_own(site: Site, signed_in: Page):
 
 
 def test_steps_previews_and_comparisons_are_accessible(site: Site, signed_in: Page, accessible):
-    """A failed step, rounds, what a redrive keeps, and two runs beside each other. B3."""
+    """A failed step, rounds, two runs beside each other; what a deed means, and what it did. B3."""
     runs = Runs(site)
     good, bad = runs.play(runs.start()), runs.play(runs.start(), FAILED)
-    for path in (
-        f"{bad}/steps/fraud_model",
-        f"{good}/steps/bank_limit",
-        f"redrive?id={bad}",
-        f"{bad}/compare/{good}",
-    ):
+    going = runs.play(runs.start(), stay=("collect",))
+    for path in (f"{bad}/steps/fraud_model", f"{good}/steps/bank_limit", f"{bad}/compare/{good}"):
         signed_in.goto(f"{site.url}/executions/{path}")
+        accessible(signed_in)
+    for deed, others in (("cancel", (good, going)), ("redrive", (bad, going))):
+        chosen = "&".join(f"id={id}" for id in others)
+        signed_in.goto(f"{site.url}/executions/{deed}?{chosen}")
+        accessible(signed_in)
+        signed_in.get_by_role("button", name=f"{deed.capitalize()} 2 executions").click()
+        expect(signed_in.get_by_role("heading", name="What was done")).to_be_visible()
         accessible(signed_in)
 
 

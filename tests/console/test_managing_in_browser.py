@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Error, Page, expect
 from adapters_http.app import HttpConfig
 from adapters_http.console.operate import FOR_OPERATORS, TABS
 from console.conftest import Site, enter
-from console.execution_case import ABOUT, CRON, VARIABLES_OF_A_FORM, Runs, give_calendar
+from console.execution_case import ABOUT, CRON, FAILED, VARIABLES_OF_A_FORM, Runs, give_calendar
 from console.test_editing import WRITTEN, applied, read
 from http_world import PASSWORD
 from wfcore.model.access import Scope
@@ -53,6 +53,10 @@ def test_pages_of_operating_are_for_everybody(
     for name in (*TABS, *FOR_OPERATORS, *more):
         signed_in.goto(f"{site.url}/operate/{name}")
         accessible(signed_in)
+    signed_in.goto(f"{site.url}/operate/people/{site.world.ann.id}")
+    signed_in.get_by_role("button", name="Create a sign-in link").click()
+    expect(signed_in.locator("#link")).to_be_visible()
+    accessible(signed_in)
 
 
 def test_the_audit_page_tells_what_is_new(site: Site, signed_in: Page):
@@ -70,7 +74,9 @@ def test_the_audit_page_tells_what_is_new(site: Site, signed_in: Page):
     expect(signed_in.locator(".runs tbody tr")).to_have_count(before + 1)
 
 
-def test_a_secret_is_nowhere_but_on_its_page(site: Site, signed_in: Page):
+def test_a_secret_is_nowhere_but_on_its_page(
+    site: Site, signed_in: Page, accessible: Callable[[Page], None]
+):
     """Not in the address, the browser's storage or history; the page is not left without a word."""
     signed_in.goto(f"{site.url}/operate/keys")
     signed_in.get_by_label("Name").fill("CI")
@@ -79,6 +85,7 @@ def test_a_secret_is_nowhere_but_on_its_page(site: Site, signed_in: Page):
     secret = signed_in.locator("#secret").inner_text()  # waits for the page that has it
     kept = "JSON.stringify([localStorage, sessionStorage, history.state, location.href])"
     assert secret not in signed_in.evaluate(kept)
+    accessible(signed_in)
     signed_in.get_by_role("button", name="Done").click()
     expect(signed_in.get_by_label("I have it")).to_be_focused()
     expect(signed_in.locator("#secret")).to_be_visible()
@@ -106,6 +113,46 @@ def test_a_workflow_is_started_by_keyboard(site: Site, signed_in: Page):
     found = site.do(site.world.get("/api/v1/executions")).json()
     assert found["total"] == 1
     expect(signed_in).to_have_url(re.compile(found["items"][0]["executionId"]))
+
+
+def test_starting_redriving_and_operating_without_scripts(browser: Browser, site: Site):
+    """A start with a mistake, a redrive, a key from its making to its end, a webhook. B5."""
+    runs, hook = made(site), site.do(site.world.webhook())
+    failed = runs.play(runs.start(), FAILED)
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    enter(site, page)
+    page.goto(f"{site.url}/workflows/{runs.workflow}")
+    page.get_by_role("link", name="Start…").click()
+    page.get_by_label("rows").fill("many")
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_label("rows")).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("rows").fill("3")
+    page.get_by_role("button", name="Start", exact=True).click()
+    expect(page).to_have_url(re.compile("/executions/exec_"))
+    page.goto(runs.url(failed))
+    page.get_by_role("link", name="Redrive…").click()
+    page.get_by_role("button", name="Redrive 1 execution").click()
+    expect(page.get_by_role("link", name=failed[-4:])).to_be_visible()
+    page.goto(f"{site.url}/operate/keys")
+    page.get_by_label("Name").fill("CI")
+    page.get_by_label("WORKFLOW_READ").check()
+    page.get_by_role("button", name="Create key").click()
+    expect(page.get_by_role("heading", name="Key CI created")).to_be_visible()
+    page.get_by_label("I have it").check()
+    page.get_by_role("button", name="Done").click()
+    page.get_by_role("button", name="Rotate").click()
+    expect(page.get_by_role("heading", name="CI has a new secret")).to_be_visible()
+    page.get_by_label("I have it").check()
+    page.get_by_role("button", name="Done").click()
+    page.get_by_label("Type its name, CI").fill("CI")
+    page.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("✕ revoked")).to_be_visible()
+    page.goto(f"{site.url}/operate/webhooks/{hook}")
+    for deed, after in (("Disable", "Enable"), ("Enable", "Disable")):
+        page.get_by_role("button", name=deed).click()
+        expect(page.get_by_role("button", name=after)).to_be_visible()
+    context.close()
 
 
 def test_what_was_typed_outlasts_a_session(site: Site, signed_in: Page):
