@@ -32,7 +32,7 @@ up: .venv/.server          ## install the server and run it with a sample
 PROOFS := tests/proof tests/simulator tests/scenarios/test_fault.py tests/scenarios/test_traces.py tests/durability tests/escapes tests/clients tests/packaging tests/docs/test_pages.py \
   tests/runtime/test_package_escapes.py tests/runtime/test_packages.py tests/runtime/test_package_steps.py tests/runtime/test_leaks.py \
   tests/kit/test_comparison.py tests/kit/test_the_kit_bites.py tests/kit/test_values.py tests/properties/test_trees.py \
-  tests/store/test_moving.py tests/store/test_point_in_time.py tests/store/test_postgres_comparison.py tests/store/test_sqlite_statements.py tests/console/test_values.py \
+  tests/store/test_moving.py tests/store/test_point_in_time.py tests/store/test_postgres_comparison.py tests/store/test_sqlite_statements.py tests/console/test_values.py tests/console/test_shows.py \
   tests/http/test_doors.py tests/server/test_cli_packages.py tests/scenarios/test_stopping.py tests/scenarios/test_restarts.py \
   tests/scenarios/test_triggers.py tests/scenarios/test_two_servers.py tests/nodes/test_bucket.py tests/nodes/test_packages.py tests/nodes/test_traces.py \
   tests/nodes/test_nats.py tests/deploy/test_shipped_services.py tests/deploy/test_rolling_upgrade.py

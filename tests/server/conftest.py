@@ -120,7 +120,9 @@ class Running:
         return str(self.said["url"])
 
 
-def start(*arguments: str, data: Path, python: Sequence[str] = ()) -> "subprocess.Popen[str]":
+def start(
+    *arguments: str, data: Path, python: Sequence[str] = (), **settings: str
+) -> "subprocess.Popen[str]":
     """A process that serves on *data*; what it says on stderr is kept beside it."""
     with log_of(data).open("w") as log:
         return subprocess.Popen(
@@ -129,7 +131,7 @@ def start(*arguments: str, data: Path, python: Sequence[str] = ()) -> "subproces
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env=environment(),
+            env={**environment(), **settings},
         )
 
 
