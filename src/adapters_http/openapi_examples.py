@@ -18,7 +18,7 @@ from wfcore.model.approval import (
     Verdict,
 )
 from wfcore.model.event import EventKind
-from wfcore.model.execution import ExecutionStatus, StepStatus, TriggerSource
+from wfcore.model.execution import CallbackStatus, ExecutionStatus, StepStatus, TriggerSource
 from wfcore.model.explanation import Why
 from wfcore.model.trigger import TriggerKind, TriggerState
 from wfcore.model.webhook import AuthMode, DeliveryKind, Scheme, WebhookStatus
@@ -48,6 +48,7 @@ from wfcore.wire.events import (
     LogView,
 )
 from wfcore.wire.executions import (
+    CallbackStateView,
     ExecutionCounts,
     ExecutionPage,
     ExecutionRow,
@@ -272,16 +273,16 @@ VIEWS: Final[Mapping[type, object]] = {
         WorkflowPage(items=[_WORKFLOW_VIEW], **_ONE),
         StartView(_EXECUTION, ExecutionStatus.PENDING, _WORKFLOW, _AT),
         ExecutionPage(items=[ExecutionRow(**_RUN)], next="ZXhlYw", size=1),
-        ExecutionCounts(
-            {"FAILED": 3, "COMPLETED": 1_000},
-            [ExecutionStatus.COMPLETED],
-        ),
+        ExecutionCounts({"FAILED": 3, "COMPLETED": 1_000}, [ExecutionStatus.COMPLETED]),
         StatusView(
             **_RUN,
             redriven_as=None,
             inputs={"customer": "Ann"},
             step_results={"find": _STEP},
             earlier_results={},
+        ),
+        CallbackStateView(
+            _EXECUTION, "example.org", CallbackStatus.PENDING, 2, _AT + 690_000, "answered 503"
         ),
         DefinitionView(_EXECUTION, _WORKFLOW, 1, _STEPS, "Finds refunds", []),
         ResultView(

@@ -37,6 +37,7 @@ from wfcore.wire.common import DoneView, HealthView, SessionView
 from wfcore.wire.decisions import DecisionResults, DecisionView, GateView
 from wfcore.wire.events import ArtifactList, ArtifactView, ExplanationView, LogPage
 from wfcore.wire.executions import (
+    CallbackStateView,
     ExecutionCounts,
     ExecutionPage,
     ResultView,
@@ -181,6 +182,9 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/v1/executions/{id}/definition", Auth.KEY, executions.definition,
           "Read the definition that an execution runs by", Scope.EXECUTION_READ,
           returns=DefinitionView, refuses=(404,)),
+    Route("GET", "/api/v1/executions/{id}/callback", Auth.KEY, executions.callback,
+          "Read what became of an execution's callback", Scope.EXECUTION_READ,
+          returns=CallbackStateView, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/result", Auth.KEY, executions.result,
           "Read an execution's result", Scope.EXECUTION_READ,
           query=(WAIT, OUTPUTS), returns=ResultView, refuses=(404, 409)),

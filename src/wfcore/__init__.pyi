@@ -291,6 +291,7 @@ from wfcore.usecases.audit.evidence import check_audit as check_audit
 from wfcore.usecases.audit.evidence import write_evidence as write_evidence
 from wfcore.usecases.executions.browsing import count_executions as count_executions
 from wfcore.usecases.executions.callbacks import next_call as next_call
+from wfcore.usecases.executions.callbacks import read_callback as read_callback
 from wfcore.usecases.executions.callbacks import settle_call as settle_call
 from wfcore.usecases.executions.callbacks import take_calls as take_calls
 from wfcore.usecases.executions.executions import cancel_execution as cancel_execution

@@ -160,6 +160,12 @@ def definition(execution_id: str) -> Call[shapes.DefinitionView]:
     return _get(path, shapes.DefinitionView, {"id": execution_id})
 
 
+def callback(execution_id: str) -> Call[shapes.CallbackStateView]:
+    """What became of the callback of an execution; `NotFound` if none was asked for."""
+    path = "/api/v1/executions/{id}/callback"
+    return _get(path, shapes.CallbackStateView, {"id": execution_id})
+
+
 def result(id: str, wait_s: int | None = None, *, outputs: bool = True) -> Call[shapes.ResultView]:
     """The result; a `Conflict` before the end. *outputs*: of the steps, as in `execution`."""
     path = "/api/v1/executions/{id}/result"

@@ -257,6 +257,28 @@ class ArtifactList:
     total: int
 
 
+class CallbackStatus(Word):
+    PENDING = "PENDING"
+    DELIVERED = "DELIVERED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallbackStateView:
+    """
+    What became of the callback of an execution: PENDING until it is DELIVERED or given up. `host`:
+    of its address, whose path may be a secret. `nextAttemptAt` is null before the end of the
+    execution, and once none follows.
+    """
+
+    execution_id: str
+    host: str
+    status: CallbackStatus
+    attempts: int
+    next_attempt_at: int | None
+    last_error: str | None
+
+
 class DecisionOutcome(Word):
     DECIDED = "decided"
     AGREED = "agreed"

@@ -22,6 +22,7 @@ MADE: tuple[Call, ...] = (
     calls.step("e", "s"),
     calls.result("e", outputs=False),
     calls.logs("e"),
+    calls.callback("e"),
     calls.definition("e"),
     calls.explain("e"),
     calls.cancel("e"),

@@ -12,7 +12,10 @@ from http_world import code
 from wfcore.model.access import Permission
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.workflow import LoopStep, Variable
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.ports.runtime import StepEnd
+from wfcore.rules.callback import DELAYS
+from wfcore.usecases.executions.callbacks import settle_call, take_calls
 from wfcore.usecases.workflows import workflows
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e😀"
@@ -51,6 +54,34 @@ def _status(page: str, state: str) -> int:
 
 
 PAGES = ("", "/steps/collect", "/steps/bank_limit", "/output", "/outputs/collect")
+
+
+def test_what_became_of_a_callback_is_shown(site: Site):
+    """Before the end, under way, after a failure, over; of the address the host alone. CB-5."""
+    runs, world, told = (
+        Runs(site, code("only")),
+        site.world,
+        "https://shop.example.org/s3cret?s3cret",
+    )
+    start = world.post(f"/api/v1/workflows/{runs.workflow}/executions", {"callbackUrl": told})
+    id = site.do(start).json()["executionId"]
+
+    def shown() -> str:
+        page = Reader(site).get(f"/executions/{id}")
+        assert "s3cret" not in page.text
+        return text_of(page)
+
+    def answered(status: int) -> str:
+        (call,) = site.do(take_calls(world.services, 8))
+        site.do(settle_call(world.services, call, CallbackAnswer(status)))
+        world.clock.advance(DELAYS[0])
+        return shown()
+
+    assert "Callback to shop.example.org, at the end" in shown()
+    runs.play(id)
+    assert "on its way to shop.example.org" in shown()
+    assert "to shop.example.org, attempt 1 failed: answered 503 (" in answered(503)
+    assert "✕ to shop.example.org, given up after 2 attempts: answered 410" in answered(410)
 
 
 def test_who_sees_which_page_in_which_state(site: Site):

@@ -2,7 +2,9 @@
 
 from http_world import World, bearer, code
 from wfcore.model.workflow import Variable, VariableType
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.ports.runtime import StepEnd
+from wfcore.usecases.executions.callbacks import settle_call, take_calls
 
 
 async def test_a_poll_need_not_carry_outputs(world: World):
@@ -80,6 +82,29 @@ async def test_an_execution_says_who_started_what_with_which_inputs(world: World
     assert (shown["workflowVersion"], [s["name"] for s in shown["workflow"]]) == (1, ["fetch"])
     bob = await world.new_key(await world.account("bob"))
     assert (await world.http.get(url, headers=bearer(bob.text))).status_code == 404
+
+
+async def test_what_became_of_a_callback_is_told(world: World):
+    """Status, attempts, the next one, the last error; of its address the host. CB-5."""
+    started = f"/api/v1/workflows/{await world.workflow(code('one'))}/executions"
+    run, other = [
+        (await world.post(started, asked)).json()["executionId"]
+        for asked in ({"callbackUrl": "https://shop.example.org:8443/s3cret?to=s3cret"}, {})
+    ]
+    told = {
+        "executionId": run, "host": "shop.example.org:8443", "status": "PENDING", "attempts": 0,
+        "nextAttemptAt": None, "lastError": None,
+    }  # fmt: skip
+    url = f"/api/v1/executions/{run}/callback"
+    assert (await world.get(url)).json() == told
+    await world.post(f"/api/v1/executions/{run}/cancel")
+    assert (await world.get(url)).json() == told | {"nextAttemptAt": world.clock.now()}
+    (call,) = await take_calls(world.services, 8)
+    await settle_call(world.services, call, CallbackAnswer(410))
+    over = {"status": "FAILED", "attempts": 1, "lastError": "answered 410"}
+    assert (await world.get(url)).json() == told | over
+    missing = await world.get(f"/api/v1/executions/{other}/callback")
+    assert (missing.status_code, missing.json()["error"]) == (404, "Callback not found")
 
 
 async def test_output_lines_are_read_whoever_started_it(world: World):

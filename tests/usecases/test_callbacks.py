@@ -4,13 +4,17 @@ import pytest
 from attrs import evolve
 
 from usecases.conftest import World, code
-from wfcore.errors import InvalidInput
-from wfcore.model.access import ApiKey, Principal, Scope
+from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.access import Account, ApiKey, Principal, Scope
 from wfcore.model.execution import Callback, CallbackStatus
 from wfcore.model.page import PageRequest
+from wfcore.model.workflow import Definition
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import DELAYS
 from wfcore.usecases.accounts import keys
+from wfcore.usecases.administration import executions as administration
+from wfcore.usecases.administration.operator import Operator
+from wfcore.usecases.audit.auditing import Origin
 from wfcore.usecases.executions import callbacks
 from wfcore.usecases.executions.callbacks import settle_call, take_calls
 from wfcore.usecases.executions.executions import list_executions
@@ -69,6 +73,28 @@ async def test_why_nobody_was_reached_is_recorded(world: World) -> None:
     await settle_call(world.services, call, CallbackAnswer(error="no answer within 15 s"))
     settled = await stored(world, run_id)
     assert (settled.status, settled.last_error) == (CallbackStatus.PENDING, "no answer within 15 s")
+
+
+async def test_what_became_of_it_is_read_by_those_who_see_the_execution(world: World) -> None:
+    """Its owner reads it, delivered or not; to anybody else there is no such execution. CB-5."""
+    run_id = await owed(world)
+    eve = await world.account("eve@example.org")
+    operator = Operator(world.services, Definition.from_json, Origin(), "https://flows.example.org")
+    told = (await administration.read_execution(operator, run_id))["callback"]
+    assert isinstance(told, dict)
+    assert told["status"] == "PENDING"
+    run, before = await callbacks.read_callback(world.services, None, run_id)
+    async with world.services.store.view() as view:
+        owner = await view.get(Account, run.owner_id)
+    assert owner is not None
+    ann = Principal(owner, eve.key)
+    assert before == await stored(world, run_id)
+    (call,) = await take_calls(world.services, 8)
+    await settle_call(world.services, call, CallbackAnswer(200))
+    _, after = await callbacks.read_callback(world.services, ann, run_id)
+    assert (after.status, after.attempts, after.due_at) == (CallbackStatus.DELIVERED, 1, None)
+    with pytest.raises(NotFound, match=r"^Execution not found$"):
+        await callbacks.read_callback(world.services, eve, run_id)
 
 
 async def test_what_nobody_can_sign_is_given_up_and_says_why(world: World) -> None:

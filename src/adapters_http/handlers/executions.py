@@ -22,16 +22,19 @@ from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases.executions import executions
 from wfcore.usecases.executions.browsing import MOST_COUNTED, SHORTEST_END, count_executions
+from wfcore.usecases.executions.callbacks import read_callback
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.wire.common import EXECUTIONS
 from wfcore.wire.converter import plain
 from wfcore.wire.events import ExplanationView, LogPage, explanation_view, log_view
 from wfcore.wire.executions import (
+    CallbackStateView,
     ExecutionCounts,
     ExecutionPage,
     ResultView,
     StatusView,
     StepView,
+    callback_view,
     execution_counts,
     execution_page,
     result_view,
@@ -107,6 +110,11 @@ async def definition(request: Request) -> DefinitionView:
     """The definition that an execution runs by."""
     found = await executions.read_definition(request.services, request.who, request.params["id"])
     return definition_view(*found)
+
+
+async def callback(request: Request) -> CallbackStateView:
+    """What became of the callback of an execution."""
+    return callback_view(*await read_callback(request.services, request.who, request.params["id"]))
 
 
 async def result(request: Request) -> object:

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from attrs import define, field
 
 from wfcore.errors import NotFound
 from wfcore.model.execution import (
     Awaits,
+    Callback,
+    CallbackStatus,
     Execution,
     ExecutionStatus,
     ReasonCode,
@@ -153,6 +156,22 @@ class ResultView:
 
 
 @define(eq=False)
+class CallbackStateView:
+    """
+    What became of the callback of an execution: PENDING until it is DELIVERED or given up. `host`:
+    of its address, whose path may be a secret. `nextAttemptAt` is null before the end of the
+    execution, and once none follows.
+    """
+
+    execution_id: str
+    host: str
+    status: CallbackStatus
+    attempts: int
+    next_attempt_at: int | None
+    last_error: str | None
+
+
+@define(eq=False)
 class StartView:
     """An accepted execution."""
 
@@ -187,6 +206,18 @@ def inputs_of(run: Execution, secrets: Secrets) -> Mapping[str, Any]:
 def execution_row(run: Execution, names: Names = NO_NAMES) -> ExecutionRow:
     """The status view without inputs and step results, for lists."""
     return ExecutionRow(**_row(run, secret_values(run), names))
+
+
+def callback_view(run: Execution, callback: Callback) -> CallbackStateView:
+    """The callback of that execution, without what in its address may be secret. CB-5."""
+    return CallbackStateView(
+        execution_id=run.id,
+        host=urlsplit(callback.url).netloc,
+        status=callback.status,
+        attempts=callback.attempts,
+        next_attempt_at=callback.due_at,
+        last_error=_masked(callback.last_error, secret_values(run)),
+    )
 
 
 def _starter(run: Execution, names: Names) -> StarterView:

@@ -312,6 +312,7 @@ def _put(run: Any) -> None:
             "error": run["error"],
             "redrive of": run["redriveOf"],
             "redriven as": run["redrivenAs"],
+            "callback": _callback(run["callback"]),
         }
     )
     rows = [
@@ -321,6 +322,14 @@ def _put(run: Any) -> None:
     if rows:
         click.echo()
         put_table(("step", "status", "took", "output"), rows, len(rows))
+
+
+def _callback(told: Any) -> str | None:
+    if told is None:
+        return None
+    tried = f", attempt {told['attempts']}" if told["attempts"] else ""
+    failed = f": {told['lastError']}" if told["lastError"] else ""
+    return f"{told['status']} ({told['host']}{tried}{failed})"
 
 
 def _output(value: object) -> str:

@@ -17,12 +17,13 @@ from wfcore.usecases.administration.operator import (
     shown,
 )
 from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.executions.callbacks import callback_of
 from wfcore.usecases.executions.executions import rests
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.executions.starting import Started
 from wfcore.wire.converter import plain
 from wfcore.wire.events import explanation_view, log_view
-from wfcore.wire.executions import StartView, execution_row, status_view
+from wfcore.wire.executions import StartView, callback_view, execution_row, status_view
 
 
 async def start_execution(at: Operator, workflow: str, inputs: Mapping[str, str]) -> Answer:
@@ -140,4 +141,8 @@ async def cancel_execution(at: Operator, id: str) -> Answer:
 
 async def _status(at: Operator, run: Execution) -> Answer:
     names = await executions.starter_names(at.services, [run])
-    return shown(status_view(run, names, await executions.redriven_as(at.services, run)))
+    view = status_view(run, names, await executions.redriven_as(at.services, run))
+    async with at.services.store.view() as stored:
+        callback = await callback_of(stored, run)
+    told = plain(callback_view(run, callback)) if callback else None
+    return {**shown(view), "callback": told}

@@ -9,13 +9,14 @@ from attrs import frozen
 
 from wfcore.errors import NotFound, Unreadable
 from wfcore.model.access import Permission, Principal, Share
-from wfcore.model.execution import Artifact, Execution, ExecutionStatus, Replay
+from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
 from wfcore.model.page import PageCursor, PageRequest
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import includes, permission_on, sees_execution
 from wfcore.rules.execution.redrive import FROM
+from wfcore.usecases.executions.callbacks import callback_of
 from wfcore.usecases.executions.executions import (
     EVERY_EXECUTION,
     redriven_as,
@@ -103,6 +104,7 @@ class Whole:
     artifacts: Sequence[Artifact]
     redriven_as: str | None
     redrives: bool
+    callback: Callback | None
 
     @property
     def run(self) -> Execution:
@@ -120,6 +122,7 @@ async def read_whole(services: Services, who: Principal, execution_id: str) -> W
         held = permission_on(workflow, who.account.id, share) if workflow else None
         artifacts = await view.artifacts.of_execution(run.id)
         children = await _children(view, run, who)
+        callback = await callback_of(view, run)
     return Whole(
         explained,
         explained.definition,
@@ -128,6 +131,7 @@ async def read_whole(services: Services, who: Principal, execution_id: str) -> W
         artifacts,
         await redriven_as(services, run),
         run.status in FROM and held is not None and includes(held, Permission.EXECUTE),
+        callback,
     )
 
 

@@ -1,18 +1,22 @@
-"""Callbacks that are due: an attempt is on record before it is made. CB-1, CB-3."""
+"""
+Callbacks that are due: an attempt is on record before it is made. What became of one can be read.
+CB-1, CB-3, CB-5.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
-from wfcore.errors import Stale
-from wfcore.model.access import ApiKey
+from wfcore.errors import NotFound, Stale
+from wfcore.model.access import ApiKey, Principal
 from wfcore.model.execution import Callback, Execution
 from wfcore.model.trace import span_about
 from wfcore.ports.callbacks import CallbackAnswer
+from wfcore.ports.store import View
 from wfcore.rules.callback import answered, attempted, body_of, put_off, signed
 from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
-from wfcore.usecases.unit_of_work import Report, apart, at_once, retried
+from wfcore.usecases.unit_of_work import Report, apart, at_once, execution_for, retried
 
 NO_EXECUTION = CallbackAnswer(error="the execution is gone")
 NO_SECRET = CallbackAnswer(error="the key that signs it is gone")
@@ -30,6 +34,28 @@ class Call:
     def url(self) -> str:
         """Where it goes."""
         return self.callback.url
+
+
+async def read_callback(
+    services: Services, who: Principal | None, execution_id: str
+) -> tuple[Execution, Callback]:
+    """
+    An execution and what became of its callback; before the end, what is owed then. CB-5. Raises
+    `NotFound`, also where no callback was asked for.
+    """
+    async with services.store.view() as view:
+        run = await execution_for(view, who, execution_id)
+        if (callback := await callback_of(view, run)) is None:
+            raise NotFound("Callback")
+    return run, callback
+
+
+async def callback_of(view: View, run: Execution) -> Callback | None:
+    """The callback of *run*, if it has one: the one that it owes, where it has not ended."""
+    if run.callback_url is None:
+        return None
+    pending = Callback(run.id, run.callback_url, run.key_id, run.accepted_at, due_at=None)
+    return await view.get(Callback, run.id) or pending
 
 
 async def next_call(services: Services) -> EpochMs | None:
