@@ -292,6 +292,9 @@ def main() -> int:
 
 def console_rows(report: Report, folder: Path) -> None:
     """Pages over a store of a million executions, and ten thousand open approvals."""
+    times, megabytes = console.unopened(folder)
+    report.most("start with pages that nobody opens, of one without", times, "times", 1.1)
+    report.most("memory of pages that nobody opens", megabytes, "MB", 1)
     found = console.fill(folder)
     for what, ms in console.measured(folder, found):
         report.most(what, ms, "ms", console.MOST_MS)

@@ -57,6 +57,21 @@ class Filled:
     waiting: str
 
 
+def unopened(data: Path) -> tuple[float, float]:
+    """
+    What pages cost a server of which nobody opens one: how many times as long its start takes as
+    without them, and how many MB more it holds, idle. Both started in turns.
+    """
+    took: dict[str, list[float]] = {"1": [], "0": []}
+    held: dict[str, list[float]] = {"1": [], "0": []}
+    for _ in range(TIMES):
+        for pages_too in took:
+            with whole(data, WFCORE_CONSOLE=pages_too) as server:
+                took[pages_too].append(server.ready_s)
+                held[pages_too].append(server.memory_mb())
+    return median(took["1"]) / median(took["0"]), median(held["1"]) - median(held["0"])
+
+
 def fill(data: Path, executions: int = EXECUTIONS, approvals: int = APPROVALS) -> Filled:
     """A store of so many ended executions, and so many that wait at an approval."""
     found = asyncio.run(_models(data, approvals))
