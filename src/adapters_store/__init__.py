@@ -47,7 +47,7 @@ __all__ = [
 SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")
 GROUP = "wfcore.stores"
-CACHE_BYTES = 16 << 20
+CACHE_BYTES = 24 << 20
 """What decoded records may take up in memory, unless a setting says otherwise."""
 
 

@@ -184,7 +184,7 @@ SETTINGS = (
     Setting("WFCORE_AI_PRICES", "none", 'a file with prices of models; see "Models"'),
     Setting(
         "WFCORE_CACHE",
-        "16MB",
+        "24MB",
         "how much memory the cache of decoded records may use; the database's own "
         "caches (36 MB at most) and the rest of the process come on top",
     ),

@@ -7,10 +7,12 @@ import gc
 import os
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median, quantiles
 
 import pytest
+from attrs import evolve
 from bench.console import fill, pages
 from bench.http import whole
 from playwright.sync_api import Browser, Page, expect
@@ -20,6 +22,7 @@ from console.conftest import Site
 from console.execution_case import Runs
 from console.test_executions import Reader
 from http_world import code
+from wfcore.model.execution import Execution
 from wfcore.model.workflow import LoopStep
 
 pytestmark = pytest.mark.skipif(os.environ.get("BARS") != "1", reason="BARS=1 measures")
@@ -155,12 +158,28 @@ def test_a_thousand_events_move_nothing(site: Site, signed_in: Page):
     assert abs(signed_in.evaluate("scrollY") - before) <= 1
 
 
+async def repeated(site: Site, id: str, times: int) -> None:
+    """Give an execution the results of its outer loop's round as those of so many rounds."""
+    async with site.world.services.store.unit() as unit:
+        run = await unit.get(Execution, id)
+        assert run is not None
+        parts = (f"all.{number}." for number in range(times))
+        found = {
+            key.replace("all.0.", part, 1): result
+            for part in parts
+            for key, result in run.step_results.items()
+        }
+        unit.put(evolve(run, step_results=found))
+        await unit.commit()
+
+
 @pytest.mark.parametrize("loops", [1, 9])
 def test_thousands_of_rounds_are_one_picture(site: Site, signed_in: Page, loops: int):
     """5.5, B1: 1,000 squares, also of 9,000 rounds (10,000 results are the most there may be)."""
     inner = LoopStep("each", list(range(1_000)), "item", (code("one"),), max_parallel=9)
-    runs = Runs(site, LoopStep("all", list(range(loops)), "part", (inner,)))
+    runs = Runs(site, LoopStep("all", [0], "part", (inner,)))
     id = runs.play(runs.start())
+    site.do(repeated(site, id, loops))
     gc.freeze()
     for path in (f"/executions/{id}/steps/one", f"/executions/{id}"):
         timed(signed_in, site.url + path, f"{loops},000 rounds, {path.rpartition('/')[2][:4]}")
@@ -180,7 +199,8 @@ def test_a_new_approval_is_told_soon(site: Site, signed_in: Page):
 
 def test_a_full_store_is_soon_usable(browser: Browser, tmp_path: Path):
     """B1: every page of 1,000,000 executions and 10,000 open approvals, each filter and pair."""
-    found = fill(tmp_path)
+    with ThreadPoolExecutor(1) as apart:  # the browser's own loop is running in this thread
+        found = apart.submit(fill, tmp_path).result()
     with whole(tmp_path, WFCORE_KEEP_EXECUTIONS="365d") as server:
         page = browser.new_page()
         url = f"http://127.0.0.1:{server.port}"

@@ -10,6 +10,7 @@ from attrs import evolve
 
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.execution import Execution
+from wfcore.rules.limits import MAX_STEP_RESULTS
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 
@@ -80,12 +81,30 @@ async def test_the_bound_holds_however_much_is_read_and_written(tmp_path: Path) 
         assert cache.filled == sum(known.size for known in cache.entries.values()) <= 200_000
     assert most > 150_000
     assert 0 < len(cache.entries) < 150
-    await keep(store, make.execution("large", variables={"x": "x" * 150_000}))
+    await keep(store, make.execution("large", variables={"x": "x" * 250_000}))
     async with store.view() as view:
         assert await view.get(Execution, "large") is not None
     assert ("executions", ("large",)) not in cache.entries
     assert cache.entries
     await store.close()
+
+
+async def test_a_loop_of_as_many_rounds_as_may_be_is_kept(tmp_path: Path) -> None:
+    """As it comes, the cache holds it: no look decodes it again, no step writes all the others."""
+    path = tmp_path / "wfcore.db"
+    steps = {
+        f"all.{round}.one": make.step_result(output={"checked": "one"})
+        for round in range(MAX_STEP_RESULTS)
+    }
+    writing = await SqliteStore.open(path)
+    await keep(writing, make.execution("e1", step_results=steps))
+    reading = await SqliteStore.open(path)
+    for store in (writing, reading):
+        for _ in range(3):
+            async with store.view() as view:
+                assert await view.get(Execution, "e1") is not None
+        assert store._reads.cache.decoded == 1
+        await store.close()
 
 
 async def test_an_execution_that_changes_often_counts_once(tmp_path: Path) -> None:

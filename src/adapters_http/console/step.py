@@ -110,14 +110,13 @@ def _rounds(asked: str, text: str | None, wanted: int) -> Sequence[int] | None:
 
 def _all_rounds(row: Row) -> Opened:
     """A step of a loop: failed rounds first, then by number."""
-    by_number = [_round(row, key, result) for key, result in row.results]
     bad = ("FAILED", "INTERRUPTED", "REJECTED")
-    ordered = sorted(by_number, key=lambda one: one.result.status not in bad)
+    ordered = sorted(row.results, key=lambda one: one[1].status not in bad)
     return Opened(
         row,
         None,
         row.step.name,
-        rounds=ordered[:MOST_ROUNDS],
+        rounds=[_round(row, key, result) for key, result in ordered[:MOST_ROUNDS]],
         more_rounds=max(0, len(ordered) - MOST_ROUNDS),
     )
 

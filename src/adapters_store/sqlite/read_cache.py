@@ -87,8 +87,8 @@ class Cache:
     """
     Decoded records by table and key, limited by their approximate size in bytes.
 
-    A record of more than half of `limit` is not stored: each change then writes all its steps
-    again. `lookups`: reads by key that asked it; `decoded`: those that had to decode their row.
+    One of more than `limit` is not stored: each change then writes all its steps again. `lookups`:
+    reads by key that asked it; `decoded`: those that had to decode their row.
     """
 
     limit: int
@@ -113,7 +113,7 @@ class Cache:
     def keep(self, table: str, key: Key, known: Known) -> None:
         """Store it; the oldest entries make room."""
         self.forget(table, key)
-        if known.size > self.limit // 2:
+        if known.size > self.limit:
             return
         self.entries[table, key] = known
         self.filled += known.size
