@@ -17,7 +17,7 @@ from wfcore.usecases.administration.operator import (
     shown,
 )
 from wfcore.usecases.executions import executions, starting
-from wfcore.usecases.executions.callbacks import callback_of
+from wfcore.usecases.executions.callbacks import read_callback
 from wfcore.usecases.executions.executions import rests
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.executions.starting import Started
@@ -142,7 +142,7 @@ async def cancel_execution(at: Operator, id: str) -> Answer:
 async def _status(at: Operator, run: Execution) -> Answer:
     names = await executions.starter_names(at.services, [run])
     view = status_view(run, names, await executions.redriven_as(at.services, run))
-    async with at.services.store.view() as stored:
-        callback = await callback_of(stored, run)
-    told = plain(callback_view(run, callback)) if callback else None
+    told = None
+    if run.callback_url is not None:
+        told = plain(callback_view(*await read_callback(at.services, None, run.id)))
     return {**shown(view), "callback": told}
