@@ -5,6 +5,7 @@ import fcntl
 import os
 import stat
 import struct
+import time
 from contextlib import suppress
 
 from escapes.inside.calls import called, called_number, libc, opened, read, syscall
@@ -95,10 +96,12 @@ def change_shared(t, change):
     """Whether *change* does anything to a file of the server's that every step may read."""
     fd = os.open(t["shared"], os.O_RDONLY)
     try:
-        before = os.fstat(fd)
+        before = os.fstat(fd).st_ctime_ns
+        while time.time_ns() < before + 20_000_000:  # two ticks of the coarsest clock of files
+            time.sleep(0.005)
         with suppress(OSError):
             change(fd)
-        return os.fstat(fd) != before
+        return os.fstat(fd).st_ctime_ns != before
     finally:
         os.close(fd)
 
