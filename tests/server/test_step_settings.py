@@ -95,7 +95,7 @@ def test_every_setting_that_is_documented_is_known() -> None:
 
 def test_the_cache_of_records_has_a_size() -> None:
     """`WFCORE_CACHE` is a size in bytes; too small or unreadable ones are refused by name."""
-    assert settings_from({}).cache == 16 << 20
+    assert settings_from({}).cache == 24 << 20
     assert settings_from({"WFCORE_CACHE": "64MB"}).cache == 64 << 20
     for odd in ("lots", "1KB", "-5MB"):
         with pytest.raises(InvalidInput) as refusal:
