@@ -80,8 +80,8 @@ def test_what_became_of_a_callback_is_shown(site: Site):
     assert "Callback to shop.example.org, at the end" in shown()
     runs.play(id)
     assert "on its way to shop.example.org" in shown()
-    assert "to shop.example.org, attempt 1 failed: answered 503 (" in answered(503)
-    assert "✕ to shop.example.org, given up after 2 attempts: answered 410" in answered(410)
+    assert "to shop.example.org, attempt 1; last error: answered 503 · next" in answered(503)
+    assert "✕ to shop.example.org, given up at attempt 2: answered 410" in answered(410)
 
 
 def test_who_sees_which_page_in_which_state(site: Site):

@@ -90,7 +90,7 @@ async def test_the_bound_holds_however_much_is_read_and_written(tmp_path: Path) 
 
 
 async def test_a_loop_of_as_many_rounds_as_may_be_is_kept(tmp_path: Path) -> None:
-    """As it comes, the cache holds it: no look decodes it again, no step writes all the others."""
+    """As it comes, the cache holds it: of three looks one decodes it."""
     path = tmp_path / "wfcore.db"
     steps = {
         f"all.{round}.one": make.step_result(output={"checked": "one"})

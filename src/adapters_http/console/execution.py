@@ -39,7 +39,7 @@ from wfcore.usecases.executions.executions import (
 )
 from wfcore.wire.converter import plain
 from wfcore.wire.events import event_view
-from wfcore.wire.executions import callback_view, execution_row, inputs_of, result_view
+from wfcore.wire.executions import callback_state_view, execution_row, inputs_of, result_view
 
 _PASSED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 EVENTS = 50
@@ -95,7 +95,7 @@ async def show(request: Request) -> Response:
         redrives=whole.redrives,
         redriven_as=whole.redriven_as,
         children=whole.children,
-        callback=callback_view(run, whole.callback) if whole.callback else None,
+        callback=callback_state_view(run, whole.callback) if whole.callback else None,
         artifacts=whole.artifacts,
         inputs=_pieces(inputs_of(run, secrets)),
         opened=opened,

@@ -34,7 +34,7 @@ from wfcore.wire.executions import (
     ResultView,
     StatusView,
     StepView,
-    callback_view,
+    callback_state_view,
     execution_counts,
     execution_page,
     result_view,
@@ -114,7 +114,9 @@ async def definition(request: Request) -> DefinitionView:
 
 async def callback(request: Request) -> CallbackStateView:
     """What became of the callback of an execution."""
-    return callback_view(*await read_callback(request.services, request.who, request.params["id"]))
+    return callback_state_view(
+        *await read_callback(request.services, request.who, request.params["id"])
+    )
 
 
 async def result(request: Request) -> object:

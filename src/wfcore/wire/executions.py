@@ -208,7 +208,7 @@ def execution_row(run: Execution, names: Names = NO_NAMES) -> ExecutionRow:
     return ExecutionRow(**_row(run, secret_values(run), names))
 
 
-def callback_view(run: Execution, callback: Callback) -> CallbackStateView:
+def callback_state_view(run: Execution, callback: Callback) -> CallbackStateView:
     """The callback of that execution, without what in its address may be secret. CB-5."""
     return CallbackStateView(
         execution_id=run.id,

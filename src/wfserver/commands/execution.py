@@ -328,7 +328,7 @@ def _callback(told: Any) -> str | None:
     if told is None:
         return None
     tried = f", attempt {told['attempts']}" if told["attempts"] else ""
-    failed = f": {told['lastError']}" if told["lastError"] else ""
+    failed = f"; last error: {told['lastError']}" if told["lastError"] else ""
     return f"{told['status']} ({told['host']}{tried}{failed})"
 
 

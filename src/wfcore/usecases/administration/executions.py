@@ -23,7 +23,7 @@ from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.executions.starting import Started
 from wfcore.wire.converter import plain
 from wfcore.wire.events import explanation_view, log_view
-from wfcore.wire.executions import StartView, callback_view, execution_row, status_view
+from wfcore.wire.executions import StartView, callback_state_view, execution_row, status_view
 
 
 async def start_execution(at: Operator, workflow: str, inputs: Mapping[str, str]) -> Answer:
@@ -144,5 +144,5 @@ async def _status(at: Operator, run: Execution) -> Answer:
     view = status_view(run, names, await executions.redriven_as(at.services, run))
     told = None
     if run.callback_url is not None:
-        told = plain(callback_view(*await read_callback(at.services, None, run.id)))
+        told = plain(callback_state_view(*await read_callback(at.services, None, run.id)))
     return {**shown(view), "callback": told}
