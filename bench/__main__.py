@@ -4,7 +4,7 @@
 Absolute figures depend on the machine and are printed for orientation; the ratios are what
 this project promises. A row is printed as soon as it is measured; one that misses its promise is
 marked, and the exit status is 1. With `--long` retention deletes as many executions as it promises
-to, instead of a part of them.
+to, instead of a part of them, and the store of `growth` is as large as it promises.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from bench import (
     console,
     contained,
     dispatch,
+    growth,
     http,
     kit,
     largest,
@@ -226,7 +227,7 @@ def store_rows(report: Report, seconds: float, folder: Path, long: bool) -> None
     wanted = retention.LONG if long else retention.SHORT
     seeded = http.seed(folder)
     none = http.readiness_s(folder)
-    retention.fill(folder, seeded, wanted)
+    retention.filled(folder, seeded, wanted)
     many = http.readiness_s(folder, WFCORE_KEEP_EXECUTIONS="365d")
     what = f"readiness with {wanted:,} executions / with none"
     report.at_most(what, f"{many:.2f} s", f"{none:.2f} s", many / none, 1.5)
@@ -295,9 +296,18 @@ def console_rows(report: Report, folder: Path) -> None:
     times, megabytes = console.unopened(folder)
     report.most("start with pages that nobody opens, of one without", times, "times", 1.1)
     report.most("memory of pages that nobody opens", megabytes, "MB", 1)
-    found = console.fill(folder)
+    found = console.filled(folder)
     for what, ms in console.measured(folder, found):
         report.most(what, ms, "ms", console.MOST_MS)
+
+
+def growth_rows(report: Report, folder: Path, long: bool) -> None:
+    """What everyday work takes with millions stored, in relation to few."""
+    few = growth.filled(folder / "few", growth.FEW)
+    many = growth.filled(folder / "many", growth.LONG if long else growth.USUAL)
+    for row in growth.measured(few, many):
+        figures = f"{row.many_ms:.2f} ms", f"{row.few_ms:.2f} ms"
+        report.at_most(row.what, *figures, row.many_ms / row.few_ms, row.most)
 
 
 def postgres_rows(report: Report, seconds: float, long: bool) -> None:
@@ -361,7 +371,7 @@ def in_turns_few(one: Callable[[], float], other: Callable[[], float]) -> tuple[
     return sorted(turns, key=lambda turn: turn[0] / turn[1])[1]
 
 
-ON_DEMAND = ("without", "console")
+ON_DEMAND = ("without", "console", "growth")
 """Parts that run only when they are named."""
 PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "http": lambda report, asked, folder: http_rows(report, asked.seconds, folder),
@@ -375,6 +385,7 @@ PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "dispatch": lambda report, asked, folder: dispatch_rows(report),
     "largest": lambda report, asked, folder: largest_rows(report, folder),
     "console": lambda report, asked, folder: console_rows(report, folder),
+    "growth": lambda report, asked, folder: growth_rows(report, folder, asked.long),
     "without": lambda report, asked, folder: without_rows(report, asked.seconds, folder),
 }
 

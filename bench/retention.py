@@ -8,6 +8,7 @@ from pathlib import Path
 from attrs import frozen
 
 from bench import http
+from bench.fill import DATABASE, fill
 from bench.load import Load, load
 from bench.servers import Server
 
@@ -17,9 +18,7 @@ MOST_S = 900
 MOST_SHRINKING_S = 120
 KEPT = 6 << 20
 """Bytes of unused room that stay: 4 MB, up to a piece of 1 MB, and what just went."""
-DATABASE = "wfcore.db"
 AGE_MS = 200 * 86_400_000
-TABLES = ("executions", "execution_variables", "step_results", "events")
 
 
 @frozen
@@ -37,40 +36,14 @@ class Retained:
     shrinking_s: float
 
 
-def fill(data: Path, seeded: http.Seeded, wanted: int) -> None:
-    """
-    Let an execution end, and make *wanted* copies of it with events and steps, 200 days older.
-
-    By SQL, in the order of their age as a server writes them.
-    """
+def filled(data: Path, seeded: http.Seeded, wanted: int) -> None:
+    """Let an execution end, and make *wanted* copies of it, 200 days older."""
     with http.whole(data) as server:
         http.executions(server, seeded, "bash-1", 1, 0.2)
-    with closing(sqlite3.connect(data / DATABASE, isolation_level=None)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        (model,) = connection.execute(
-            "SELECT id FROM executions WHERE completed_at IS NOT NULL LIMIT 1"
-        ).fetchone()
-        for table in TABLES:
-            connection.execute(*_copies(connection, table, model, wanted))
-        connection.execute("COMMIT")
-
-
-def _copies(
-    connection: sqlite3.Connection, table: str, model: str, wanted: int
-) -> tuple[str, tuple[int, str]]:
-    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-    key = "id" if table == "executions" else "execution_id"
-    changed = {
-        key: f"'exec_0' || printf('%09d', n) || '_' || {key}",
-        "accepted_at": f"accepted_at - {AGE_MS} + n",
-        "completed_at": f"completed_at - {AGE_MS} + n",
-    }
-    picked = ", ".join(changed.get(name, name) for name in columns)
-    sql = f"""WITH RECURSIVE numbers (n) AS
-        (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
-        INSERT INTO {table} ({", ".join(columns)}) SELECT {picked} FROM numbers, {table}
-        WHERE {key} = ? ORDER BY n"""
-    return sql, (wanted, model)
+    with closing(sqlite3.connect(data / DATABASE)) as connection:
+        sql = "SELECT id FROM executions WHERE completed_at IS NOT NULL LIMIT 1"
+        (model,) = connection.execute(sql).fetchone()
+    fill(data, [model], wanted, round(time.time() * 1_000) - AGE_MS)
 
 
 def measured(data: Path, seeded: http.Seeded, wanted: int, seconds: float) -> Retained:

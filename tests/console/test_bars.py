@@ -13,7 +13,7 @@ from statistics import median, quantiles
 
 import pytest
 from attrs import evolve
-from bench.console import fill, pages
+from bench.console import filled, pages
 from bench.http import whole
 from playwright.sync_api import Browser, Page, expect
 
@@ -200,7 +200,7 @@ def test_a_new_approval_is_told_soon(site: Site, signed_in: Page):
 def test_a_full_store_is_soon_usable(browser: Browser, tmp_path: Path):
     """B1: every page of 1,000,000 executions and 10,000 open approvals, each filter and pair."""
     with ThreadPoolExecutor(1) as apart:  # the browser's own loop is running in this thread
-        found = apart.submit(fill, tmp_path).result()
+        found = apart.submit(filled, tmp_path).result()
     with whole(tmp_path, WFCORE_KEEP_EXECUTIONS="365d") as server:
         page = browser.new_page()
         url = f"http://127.0.0.1:{server.port}"

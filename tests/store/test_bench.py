@@ -1,15 +1,20 @@
 """Rows of `python -m bench` that reach into the code still run: a column more must not end them."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import astuple
-from bench import dispatch, largest, nodes, postgres, writer
+from bench import dispatch, growth, largest, nodes, postgres, writer
 from bench.profile import OTHER, phase_of
 
 from postgres_server import Cluster
+from wfcore.model.execution import Execution
+from wfcore.usecases.executions.executions import read_execution
+from wfserver.compose import open_system
+from wfserver.settings import settings_from
 
 
 @pytest.mark.parametrize("row", [writer.bare_group_commit, writer.transitions])
@@ -21,6 +26,21 @@ async def test_a_row_is_measured(row: Callable[[float, int], Awaitable[float]]) 
 def test_the_largest_decision_is_measured(tmp_path: Path) -> None:
     """All rows that an approval may have are proposed by a step, edited and approved."""
     assert largest.held_ms(tmp_path) > 0
+
+
+async def read(of: growth.Filled) -> Execution:
+    async with open_system(settings_from({}, data=str(of.data))) as system:
+        return await read_execution(system.services, None, next(of.ids()))
+
+
+def test_growth_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores are filled with executions that can be read; sweeps and claims give figures."""
+    for name in ("TURNS", "SAMPLES", "OPEN"):
+        monkeypatch.setattr(growth, name, 1)
+    monkeypatch.setattr(growth, "ACCOUNTS", 2)
+    few, many = (growth.filled(tmp_path / name, growth.CYCLE) for name in ("few", "many"))
+    assert asyncio.run(read(many)).owner_id == many.account_id
+    assert all(row.few_ms > 0 and row.many_ms > 0 for row in growth.inside(few, many))
 
 
 SHORT_S = 0.05

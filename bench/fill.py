@@ -1,0 +1,104 @@
+"""Stores that hold much: copies, made by SQL, of executions that use cases or a server made."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from wfcore.model.access import Principal
+from wfcore.model.execution import TriggerSource
+from wfcore.ports.runtime import StepEnd
+from wfcore.usecases.executions import starting, worker
+from wfcore.usecases.services import Services
+
+DATABASE = "wfcore.db"
+TABLES = ("executions", "execution_variables", "step_results", "events")
+AT_ONCE = 50_000
+"""So many copies are written by one transaction: neither a log nor a cache holds all of them."""
+WAITING_AT_ONCE = 50
+
+
+async def ended(
+    services: Services,
+    who: Principal,
+    workflow_id: str,
+    end: StepEnd,
+    source: TriggerSource = TriggerSource.OPEN_API,
+) -> str:
+    """One of which each step ends so, made by use cases."""
+    start = starting.start_execution(services, who, workflow_id, {}, source=source)
+    id = (await start).execution_id
+    (lease,) = await worker.claim(services, "bench", 1)
+    jobs = (await worker.begin(services, lease)).jobs
+    while jobs:
+        jobs = (await worker.complete_step(services, lease, jobs[0].step_name, end)).jobs
+    return id
+
+
+async def waiting(services: Services, who: Principal, workflow_id: str) -> str:
+    """Some that wait, made by use cases: what an approval holds is sealed for its own id."""
+    starts = (
+        starting.start_execution(services, who, workflow_id, {}) for _ in range(WAITING_AT_ONCE)
+    )
+    ids = [one.execution_id for one in await asyncio.gather(*starts)]
+    leases = await worker.claim(services, "bench", WAITING_AT_ONCE)
+    await asyncio.gather(*(worker.begin(services, lease) for lease in leases))
+    return ids[0]
+
+
+def fill(data: Path, models: Sequence[str], wanted: int, last: int, apart_ms: int = 1) -> None:
+    """
+    *wanted* copies of ended executions, with variables, steps and events, of each of *models* in
+    turn: *apart_ms* apart in the order of their age, as a server writes them, the newest accepted
+    at *last*.
+
+    Sealed cells belong to their execution and cannot be copied: they are empty in a
+    copy. The events of a model keep their instants.
+    """
+    with closing(sqlite3.connect(data / DATABASE, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = OFF")  # a fill that fails is thrown away
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA cache_size = -1000000")
+        connection.execute("CREATE TEMP TABLE models (turn INTEGER PRIMARY KEY, id TEXT)")
+        connection.executemany("INSERT INTO models VALUES (?, ?)", enumerate(models))
+        copies = [_copies(connection, table) for table in TABLES]
+        first = last - (wanted - 1) * apart_ms
+        for begin in range(0, wanted, AT_ONCE):
+            end = min(begin + AT_ONCE, wanted)
+            values = {"begin": begin, "end": end, "first": first, "apart": apart_ms}
+            connection.execute("BEGIN IMMEDIATE")
+            for sql in copies:
+                connection.execute(sql, {**values, "models": len(models)})
+            connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def id_of(number: int) -> str:
+    """The id of a copy, from 0."""
+    return f"exec_0{number:018x}"
+
+
+def _copies(connection: sqlite3.Connection, table: str) -> str:
+    """The statement that copies the rows of *table* for the numbers from :begin up to :end."""
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    key = "id" if table == "executions" else "execution_id"
+    id, accepted_at = "'exec_0' || printf('%018x', n)", ":first + :apart * n"
+    changed = {key: id}
+    for sealed in ("output", "items", "data", "callback_url"):
+        if sealed in columns:
+            cell = f"r.{sealed}"
+            changed[sealed] = f"CASE substr({cell}, 1, 1) WHEN '~' THEN '{{}}' ELSE {cell} END"
+    if table == "executions":
+        changed["accepted_at"] = accepted_at
+        changed["completed_at"] = f"r.completed_at - r.accepted_at + {accepted_at}"
+        times = ", ".join(
+            f"'$.{name}', {changed[name]}" for name in ("accepted_at", "completed_at")
+        )
+        changed["body"] = f"json_set(r.body, '$.id', {id}, {times})"
+    picked = ", ".join(changed.get(name, f"r.{name}") for name in columns)
+    return f"""WITH RECURSIVE numbers (n) AS
+        (SELECT :begin UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < :end)
+        INSERT INTO {table} ({", ".join(columns)})
+        SELECT {picked} FROM numbers CROSS JOIN models m ON m.turn = n % :models
+        CROSS JOIN {table} r ON r.{key} = m.id"""
