@@ -16,6 +16,7 @@ from attrs import frozen
 from bench.load import Load, load, request
 from bench.servers import Server, running
 from wfcore.model.access import Account, Plan, Principal, Scope
+from wfcore.model.review import ApprovalStep
 from wfcore.model.workflow import CodeStep, DataStep, Definition, DelayStep, Language, Step
 from wfcore.time import DurationMs
 from wfcore.usecases.accounts import accounts, keys
@@ -36,8 +37,9 @@ LIGHT: Mapping[str, Sequence[Step]] = {
     "light-1": (DataStep("s0", {"sum": "{{ 1 + 2 }}"}),),
     f"light-{LIGHT_STEPS}": tuple(DataStep(f"s{n}", n) for n in range(LIGHT_STEPS)),
     "delay-1": (DelayStep("wait", DurationMs(1)),),
+    "approval-1": (ApprovalStep("ask"),),
 }
-"""By name: one step, many in a row, and one that a wake-up must end."""
+"""By name: one step, many in a row, one that a wake-up must end, and one that asks."""
 
 LARGE = "head -c 1000000 /dev/zero | tr '\\0' x"
 """Its output is a megabyte."""

@@ -35,10 +35,16 @@ class Server:
 
 
 @contextmanager
-def running(argv: list[str], path: str = "/healthz", **env: str) -> Iterator[Server]:
+def running(
+    argv: list[str],
+    path: str = "/healthz",
+    *,
+    program: Path | str = sys.executable,
+    **env: str,
+) -> Iterator[Server]:
     """*argv* with `{port}` filled in, once it answers *path*; ended on leaving."""
-    port = _free_port()
-    command = [sys.executable, *(part.format(port=port) for part in argv)]
+    port = free_port()
+    command = [program, *(part.format(port=port) for part in argv)]
     began = time.perf_counter()
     process = subprocess.Popen(
         command, env={**os.environ, **env}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -55,7 +61,7 @@ def running(argv: list[str], path: str = "/healthz", **env: str) -> Iterator[Ser
             process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 

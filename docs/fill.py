@@ -48,6 +48,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "nginx": lambda: f"```nginx\n{(DEPLOY / 'nginx/wfcore.conf').read_text()}```\n",
     "peers": peers.measured,
     "settings": settings,
+    "work": peers.work,
 }
 WHOLE = re.compile(rf"(<!-- ({'|'.join(TABLES)}) -->\n).*?(<!-- end -->)", re.S)
 

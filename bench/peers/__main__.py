@@ -2,7 +2,8 @@
 `python -m bench.peers [NAME …]`: measure all peers, or some, and write `results.json`.
 
 Each is installed, at the version that is current in the package index, into an environment of its
-own, `bench/peers/.venv/NAME`. Nothing here is run by the tests.
+own, `bench/peers/.venv/NAME`. Nothing here is run by the tests. NAME `work`: what servers do side
+by side.
 """
 
 import json
@@ -17,32 +18,38 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.peers import HERE, PEERS, PROGRAMS, RESULTS, Peer
+from bench.peers import HERE, PEERS, PROGRAMS, RESULTS, Peer, work
+from bench.peers.install import python_with, run, wheel
 from bench.peers.program import code_lines, cpu_ms_of_children, foreign_imports, import_cost
 
-ROOT = HERE.parents[1]
+WORK = "work"
 PATIENCE_S = 180
 RUNS = 5
 
 
 def main(names: list[str]) -> int:
-    kept = json.loads(RESULTS.read_text())["peers"] if names and RESULTS.exists() else {}
-    for name in names or PEERS:
+    kept = json.loads(RESULTS.read_text()) if names else {"peers": {}}
+    peers = kept["peers"]
+    wanted = names or [*PEERS, WORK]
+    for name in wanted:
         print(f"{name} …", file=sys.stderr, flush=True)
-        kept[name] = measured(name, PEERS[name])
-    document = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}",
-        "peers": {name: kept[name] for name in PEERS if name in kept},
-    }
-    RESULTS.write_text(json.dumps(document, indent=2) + "\n")
-    return 0 if all(one["continued"] is not False for one in kept.values()) else 1
+        if name == WORK:
+            kept["work"] = work.measured()
+        else:
+            peers[name] = measured(name, PEERS[name])
+    if set(wanted) & set(PEERS):
+        kept |= {
+            "date": datetime.now(UTC).date().isoformat(),
+            "python": platform.python_version(),
+            "machine": f"{platform.system()} {platform.machine()}",
+        }
+    RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+    return 0 if all(one["continued"] is not False for one in peers.values()) else 1
 
 
 def measured(name: str, peer: Peer) -> dict[str, Any]:
     """Everything that is known of a peer."""
-    python = installed(HERE / ".venv" / name, peer)
+    python = installed(name, peer)
     source = (PROGRAMS / peer.program).read_text()
     inside = run(python, HERE / "inside.py", peer.distribution).stdout
     cpu_ms, modules = import_cost(python, source)
@@ -60,21 +67,10 @@ def measured(name: str, peer: Peer) -> dict[str, Any]:
     }
 
 
-def installed(folder: Path, peer: Peer) -> Path:
-    """The Python of a fresh environment that holds the peer and what it needs, nothing else."""
-    shutil.rmtree(folder, ignore_errors=True)
-    run(sys.executable, "-m", "venv", "--without-pip", folder)
-    python = folder / "bin" / "python"
+def installed(name: str, peer: Peer) -> Path:
+    """The Python of an environment that holds the peer alone."""
     with tempfile.TemporaryDirectory() as dist:
-        wanted = peer.requirement or f"{wheel(Path(dist))}[server]"
-        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", wanted)
-    return python
-
-
-def wheel(folder: Path) -> Path:
-    """This source tree as it would be released."""
-    run(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder, ROOT)
-    return next(folder.glob("*.whl"))
+        return python_with(name, peer.requirement or f"{wheel(Path(dist))}[server]")
 
 
 def continued(python: Path, peer: Peer) -> bool:
@@ -132,10 +128,6 @@ def misspelt(source: str) -> str:
     """*source* with one more import, of a name that its library does not have."""
     module = foreign_imports(source)[0].split()[1]
     return f"{source}\nfrom {module} import Misspelt as _\n"
-
-
-def run(*command: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
 
 
 if __name__ == "__main__":

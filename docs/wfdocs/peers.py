@@ -25,6 +25,30 @@ def measured() -> str:
     return "\n".join(parts)
 
 
+def work() -> str:
+    """When and where servers did the same, how busy the machine was, and a row for each."""
+    found = json.loads(RESULTS.read_text())["work"]
+    where = f"{found['date']}, Python {found['python']}, {found['machine']}"
+    many, steps, busy = found["clients"], found["steps"], found["busy"]
+    figures: Figures = {
+        f"one step, {many} clients": lambda one: f"{one['per_second']:,.0f}/s",
+        "wfcore's rate to it": lambda one: f"{one['ratio']:.2f}",
+        "CPU each": lambda one: _ms(one["cpu_ms"]),
+        "one client": lambda one: _ms(one["p50_ms"]),
+        f"{steps} steps": lambda one: _ms(one["row_ms"]),
+        f"polls, {many} clients": lambda one: f"{one['polls_per_second']:,.0f}/s",
+        "CPU of a poll": lambda one: _ms(one["poll_cpu_ms"]),
+        "approved → end seen": lambda one: _ms(one["approval_ms"]),
+    }
+    rows = [(one["title"], *(told(one) for told in figures.values())) for one in found["servers"]]
+    said = f"Measured on {where}; load average of the machine before: {busy}.\n"
+    return "\n".join([said, table(("", *figures), rows)])
+
+
+def _ms(milliseconds: float) -> str:
+    return f"{milliseconds:.{0 if milliseconds >= 20 else 1 if milliseconds >= 2 else 2}f} ms"
+
+
 def _name(peer: Measured) -> str:
     return f"{peer['title']} {peer['version']}"
 

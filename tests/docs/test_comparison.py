@@ -21,6 +21,16 @@ def test_every_figure_on_the_page_was_measured() -> None:
     assert date.fromisoformat(MEASURED["date"])
 
 
+def test_work_is_shown_as_it_was_measured_side_by_side() -> None:
+    """The table is the file of results: of every server the same figures, from the same run."""
+    work = MEASURED["work"]
+    assert peers.work() in (DOCS / "comparison.md").read_text()
+    assert date.fromisoformat(work["date"])
+    names = [one["title"].split()[0] for one in work["servers"]]
+    assert names == ["wfcore", "Restate", "DBOS", "DBOS"]
+    assert len({tuple(one) for one in work["servers"]}) == 1
+
+
 @pytest.mark.parametrize("name", PEERS)
 def test_what_was_measured_is_the_program_that_is_there(name: str) -> None:
     """Nobody changes a program, or the way in which lines are counted, without measuring anew."""
