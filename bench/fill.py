@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from adapters_store.sqlite.tallies import tally
 from wfcore.model.access import Principal
 from wfcore.model.execution import TriggerSource
 from wfcore.ports.runtime import StepEnd
+from wfcore.time import EpochMs
 from wfcore.usecases.executions import starting, worker
 from wfcore.usecases.services import Services
 
@@ -71,6 +73,8 @@ def fill(data: Path, models: Sequence[str], wanted: int, last: int, apart_ms: in
             for sql in copies:
                 connection.execute(sql, {**values, "models": len(models)})
             connection.execute("COMMIT")
+        while tally(connection.cursor(), EpochMs(last), AT_ONCE):
+            pass
         connection.execute("PRAGMA journal_mode = WAL")
 
 

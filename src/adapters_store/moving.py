@@ -72,7 +72,12 @@ MOVED: Mapping[str, tuple[str, ...]] = {
 }
 """Every table that is moved, with the key whose order both databases agree on."""
 
-LEFT = frozenset({"nodes", "pulse", "changes", "duties", "quotas", "wfcore_schemas", "moving"})
+LEFT = frozenset(
+    {
+        *("nodes", "pulse", "changes", "duties", "quotas", "wfcore_schemas", "moving"),
+        *("execution_tallies", "tally_notes", "tally_mark"),
+    }
+)
 FRESH = frozenset({"audit_chain"})
 """Not empty in a new database."""
 

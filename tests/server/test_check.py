@@ -81,7 +81,7 @@ def damage(path: Path) -> None:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         root = database.execute("SELECT max(rootpage) FROM sqlite_schema").fetchone()[0]
     with path.open("r+b") as file:
-        file.seek(4_096 * (root + 5))
+        file.seek(4_096 * (root + 20))  # the schema's own pages follow the last root
         file.write(os.urandom(4_096 * 20))
 
 

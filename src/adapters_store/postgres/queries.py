@@ -98,6 +98,8 @@ class PostgresWebhooks(records.Webhooks):
 
 
 class PostgresExecutions(runs.Executions):
+    _tallied = False  # totals are counted: a tally would be a row that units wait for
+
     async def abandoned(self, limit: int) -> Sequence[Execution]:
         """Only a lease tells: a connection that was lost says nothing about a worker."""
         where = f"""r.worker IS NOT NULL AND r.{OPEN}

@@ -191,6 +191,10 @@ class PostgresStore:
             size = await connection.fetchval("SELECT pg_database_size(current_database())")
         return {"wfcore_store_size_bytes": float(size), **self._reads.cache.gauges()}
 
+    async def tally(self, limit: int) -> int:
+        """Totals are counted."""
+        return 0
+
     async def release(self, limit: int) -> int:
         """The server's own vacuum does that."""
         return 0

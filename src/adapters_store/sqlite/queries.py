@@ -83,14 +83,26 @@ class Listing:
     descending: bool = True
     computed: Mapping[str, str] = field(factory=dict)
 
-    def page(self, where: str, values: tuple[Any, ...], page: PageRequest, tables: str) -> Query:
-        """The query for one page of the rows for which *where* holds."""
+    def page(
+        self,
+        where: str,
+        values: tuple[Any, ...],
+        page: PageRequest,
+        tables: str,
+        total: tuple[str, Sequence[Any]] | None = None,
+    ) -> Query:
+        """
+        The query for one page of the rows for which *where* holds. *total*: an expression for their
+        number, with its values, where that is known without counting them.
+        """
         columns = ", ".join(f"p.{name}" for name in (*self.order, *self.columns))
         if page.after is None:
-            count = f"(SELECT count(*) AS total FROM {self.table} r WHERE {where}) t"
+            counting = f"(SELECT count(*) FROM {self.table} r WHERE {where})"
+            number, counted = total or (counting, values)
             rows = self._rows(where)
+            count = f"(SELECT {number} AS total) t"
             sql = f"SELECT t.total, {columns} FROM {count} LEFT JOIN ({rows}) p ON 1 = 1"
-            found: tuple[Any, ...] = (*values, *values)
+            found: tuple[Any, ...] = (*counted, *values)
         else:
             way, (key, id) = "<" if self.descending else ">", self.order
             rows = self._rows(f"({where}) AND (r.{key}, r.{id}) {way} (?, ?)")

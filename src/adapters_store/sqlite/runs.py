@@ -2,10 +2,11 @@
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from attrs import define, evolve
 
+from adapters_store.sqlite import tallies
 from adapters_store.sqlite.execution_rows import COLUMNS, LISTED, SELECT, decode
 from adapters_store.sqlite.kinds import (
     APPROVALS,
@@ -65,11 +66,17 @@ UNDECIDED = f"""(r.allow_self_approval = 1 OR r.owner_id <> ?)
     AND NOT {ASSENTED} AND NOT EXISTS (SELECT 1 FROM json_each(r.idle) WHERE value IN (?, ?))"""
 
 
-def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
+def execution_page(where: ExecutionFilter, page: PageRequest, *, tallied: bool = True) -> Query:
     """
     The query for one page. The indexes of lists hold all that it looks at but the rows shown.
+    *tallied*: whether there are tallies of what has ended, for the total.
     """
     wanted = _wanted(where, where.statuses)
+    total, tables = None, RUN_TABLES
+    if tallied and _is_tallied(where):
+        any_time = evolve(where, since=None, until=None)
+        total = tallies.total(where, _wanted(any_time, where.statuses))
+        tables += f" {tallies.TABLES}"
     if where.id_end is not None:
         floor = f"""SELECT r.accepted_at FROM executions r WHERE {wanted.text}
             ORDER BY r.accepted_at DESC LIMIT 1 OFFSET {SEARCHED - 1}"""
@@ -79,7 +86,20 @@ def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
         length = len(where.id_end) - 1
         wanted.add("substr(r.id, length(r.id) - ?) = ?", length, where.id_end)
     pages = evolve(EXECUTION_PAGES, descending=not where.oldest_first)
-    return pages.page(wanted.text, tuple(wanted.values), page, RUN_TABLES)
+    return pages.page(wanted.text, tuple(wanted.values), page, tables, total)
+
+
+def _is_tallied(where: ExecutionFilter) -> bool:
+    """
+    Whether tallies help. Of all accounts since some day they do not: what has not ended is in no
+    index of all accounts by time.
+    """
+    of_all = where.owner_id is None and where.workflow_id is None and where.since is not None
+    return where.id_end is None and not of_all and not _excludes_ended(where.statuses)
+
+
+def _excludes_ended(statuses: Sequence[ExecutionStatus]) -> bool:
+    return bool(statuses) and EXECUTION.final.isdisjoint(statuses)
 
 
 def _wanted(where: ExecutionFilter, statuses: Sequence[ExecutionStatus]) -> Where:
@@ -93,7 +113,7 @@ def _wanted(where: ExecutionFilter, statuses: Sequence[ExecutionStatus]) -> Wher
     wanted.among("r.status", statuses)
     if statuses and FAILED_OR_CANCELLED.issuperset(statuses):
         wanted.add("r.status IN ('FAILED', 'CANCELLED')")
-    elif statuses and EXECUTION.final.isdisjoint(statuses):
+    elif _excludes_ended(statuses):
         wanted.add("r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')")
     wanted.among("r.trigger_source", where.sources)
     wanted.within("r.accepted_at", where.since, where.until)
@@ -148,9 +168,10 @@ ADD_EVENT = {table: insert(table, _EVENT) for table in ("events", "logs")}
 @define(eq=False)
 class Executions:
     unit: UnitOfWork
+    _tallied: ClassVar[bool] = True
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
-        found = execution_page(where, page)
+        found = execution_page(where, page, tallied=self._tallied)
         return await self.unit.page("executions", decode, found, page)
 
     async def by_status(self, where: ExecutionFilter, most: int) -> Mapping[ExecutionStatus, int]:

@@ -39,6 +39,7 @@ from adapters_store.sqlite.sealing_keys import (
     note_key,
     require_keys,
 )
+from adapters_store.sqlite.tallies import tally
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from adapters_store.sqlite.workers import Workers
 from adapters_store.sqlite.writer import DatabaseFile, Writer
@@ -323,6 +324,10 @@ class SqliteStore:
             deliveries_before,
         )
         return await self._writer.submit(partial(claims.trim, before=before, limit=limit))
+
+    async def tally(self, limit: int) -> int:
+        """Move the mark of the tallies on by up to *limit* executions, and add as many notes."""
+        return await self._writer.submit(partial(tally, now=self._now(), limit=limit))
 
     async def release(self, limit: int) -> int:
         """

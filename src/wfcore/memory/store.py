@@ -274,6 +274,10 @@ class MemoryStore:
 
         return await self._gate("trim", limit, trim, writes=True)
 
+    async def tally(self, limit: int) -> int:
+        """Lists count their rows."""
+        return 0
+
     async def release(self, limit: int) -> int:
         """Memory is given back by itself."""
         return 0

@@ -298,6 +298,13 @@ class Store(Protocol):
         starts at the last deleted one. AL-5.
         """
 
+    async def tally(self, limit: int) -> int:
+        """
+        Count what has ended among the next *limit* executions, once, so that the exact totals of
+        lists need not count them again; returns how many records were looked at. 0: there is
+        nothing to count, or the store counts in another way.
+        """
+
     async def release(self, limit: int) -> int:
         """
         Return up to *limit* unused bytes to the operating system, quickly enough that others can

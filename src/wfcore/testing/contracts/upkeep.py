@@ -2,14 +2,15 @@
 
 from wfcore.model.access import Login, LoginLink, Session
 from wfcore.model.approval import Approval
-from wfcore.model.execution import Callback, Execution, Replay
+from wfcore.model.execution import Callback, Execution, ExecutionStatus, Replay, evolve
 from wfcore.model.notice import Notice
 from wfcore.model.page import PageRequest
+from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import Store
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.contracts.lists import at, ids
-from wfcore.time import EpochMs
+from wfcore.time import HOUR, EpochMs
 
 
 class UpkeepContract:
@@ -95,6 +96,40 @@ class UpkeepContract:
             left = [await view.get(Execution, id) is not None for id in ("e1", "e2", "e3")]
             events = [len(await view.events.of_execution(id, 0, 9)) for id in ("e1", "e2", "e3")]
         assert (left, events) == ([False, True, False], [0, 1, 0])
+
+    async def test_tallies_change_no_total(self, store: Store) -> None:
+        """
+        The total of a list is exact before and after what has ended is tallied, after some of that
+        is deleted, and after what was open has ended, or what has ended is stored late.
+        """
+        done = make.execution(status=ExecutionStatus.COMPLETED, completed_at=at(9))
+        for n in range(4):
+            await keep(store, evolve(done, id=f"e{n}", accepted_at=at(n - HOUR)))
+        await keep(store, make.execution("open", accepted_at=at(5 - HOUR)))
+        completed = ExecutionFilter(statuses=(ExecutionStatus.COMPLETED,))
+
+        async def totals() -> list[int | None]:
+            async with store.view() as view:
+                return [
+                    (await view.executions.list(where, PageRequest())).total
+                    for where in (ExecutionFilter(), completed, ExecutionFilter(since=at(2 - HOUR)))
+                ]
+
+        assert await totals() == [5, 4, 3]
+        while await store.tally(2):
+            assert await totals() == [5, 4, 3]
+        async with store.unit() as unit:
+            unit.purge("e3")
+            await unit.commit()
+        assert await totals() == [4, 3, 2]
+        async with store.unit() as unit:
+            run = await unit.get(Execution, "open")
+            assert run is not None
+            unit.put(evolve(run, status=ExecutionStatus.COMPLETED, completed_at=at(9)))
+            await unit.commit()
+        assert await totals() == [4, 4, 2]
+        await keep(store, evolve(done, id="late", accepted_at=at(-HOUR)))
+        assert await totals() == [5, 5, 2]
 
     async def test_room_is_given_back_until_none_is_left(self, store: Store) -> None:
         """Each call returns at most its limit; stored records do not change."""

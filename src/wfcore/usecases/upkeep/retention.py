@@ -23,6 +23,8 @@ from wfcore.usecases.workflows.workflows import prune_packages
 
 EXECUTIONS = 50
 RECORDS = 200
+TALLIED = 1_000
+"""Executions that one piece counts for the totals of lists."""
 ROOM = 1 << 20
 """Bytes given back in one piece."""
 KEEP_COUNTERS = 2 * DAY
@@ -35,18 +37,21 @@ class Retained:
     """
     What a piece did. `executions` and `records`: how many were deleted; `released`: bytes returned
     to the system, once little is left that is old; `left_out`: executions that could not be
-    deleted. `more`: the next piece may have something to do.
+    deleted; `tallied`: how many were counted for totals. `more`: the next piece may have something
+    to do.
     """
 
     executions: int
     records: int
     released: int
     left_out: int = 0
+    tallied: int = 0
 
     @property
     def more(self) -> bool:
-        """Whether anything was done: if so, there may be more."""
-        return bool(self.executions or self.records or self.released or self.left_out)
+        """Whether anything was deleted, or as much counted as one piece may: there may be more."""
+        gone = self.executions or self.records or self.released or self.left_out
+        return bool(gone) or self.tallied >= TALLIED
 
 
 async def retain(
@@ -54,7 +59,8 @@ async def retain(
 ) -> Retained:
     """
     One piece of deleting what is past its time: ended executions with artifacts and events, audit
-    entries, idempotency records, sessions, logins, deliveries of webhooks.
+    entries, idempotency records, sessions, logins, deliveries of webhooks; and of counting what
+    has ended, for the totals of lists.
 
     Failures are passed to *report*, which by default raises. *left_out*: executions whose files
     could not be deleted; they are skipped, and those of this piece are added.
@@ -66,7 +72,8 @@ async def retain(
     released = 0
     if executions < EXECUTIONS and records < RECORDS:
         released = await _tried("room", services.store.release(ROOM), report)
-    return Retained(executions, records, released, len(left_out) - before)
+    tallied = await _tried("tallies", services.store.tally(TALLIED), report)
+    return Retained(executions, records, released, len(left_out) - before, tallied)
 
 
 async def _tried(duty: str, work: Awaitable[int], report: Report) -> int:

@@ -1,0 +1,181 @@
+"""
+Exact totals of executions that read hardly any of them. Decision 229.
+
+What has ended never changes again. So ended executions that were accepted before a mark are counted
+once, into tallies by owner, workflow, status and source, for each hour, each day, and all time. The
+total of a list is the sum of four counts:
+
+1. the tallies of the days and hours that lie in the list's period as a whole, and their notes;
+2. ended executions before the mark in what is left at either end of the period: an hour at most;
+3. executions before the mark that have not ended;
+4. all executions from the mark on.
+
+The first does not grow with executions, and each of the others is a walk through an index over no
+more than it counts. Retention moves the mark on (`tally`); it stays some time behind, so that most
+executions have ended when it passes them. Those that end later, and those that are deleted, are
+noted by triggers (migration 28), in the transaction that ends or deletes them, until `tally` adds
+the notes.
+"""
+# ruff: noqa: S608 - only constant text of this package is put together
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from adapters_store.sqlite.connection import Cursor
+from adapters_store.sqlite.queries import Where
+from wfcore.ports.records import ExecutionFilter
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.time import DAY, HOUR, MINUTE, EpochMs
+
+TABLES = "execution_tallies tally_notes tally_mark"
+ALL_TIME = 1 << 53
+LAG = MINUTE
+ENDED = "r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')"
+UNFINISHED = "r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
+MARK = "(SELECT before FROM tally_mark)"
+
+Span: TypeAlias = tuple[int, int, int]
+"""How long tallies are, the first of them, and the end of the last."""
+Period: TypeAlias = tuple[int, int]
+
+
+def covering(since: EpochMs | None, until: EpochMs | None) -> tuple[list[Span], list[Period]]:
+    """The tallies that lie in a period as a whole, and what is left of the period."""
+    if since is None and until is None:
+        return [(ALL_TIME, 0, ALL_TIME)], []
+    begin, end = since or 0, ALL_TIME if until is None else until
+    first, last = -(-begin // HOUR) * HOUR, end // HOUR * HOUR
+    if first >= last:
+        return [], [(begin, end)]
+    dawn, dusk = -(-first // DAY) * DAY, last // DAY * DAY
+    if dawn >= dusk:
+        spans = [(HOUR, first, last)]
+    else:
+        spans = [(HOUR, first, dawn), (DAY, dawn, dusk), (HOUR, dusk, last)]
+    return [one for one in spans if one[1] < one[2]], [
+        one for one in ((begin, first), (last, end)) if one[0] < one[1]
+    ]
+
+
+def total(where: ExecutionFilter, wanted: Where) -> tuple[str, Sequence[Any]]:
+    """
+    How many executions fit *where*, as an expression with its values; *wanted*: the conditions of
+    *where* without the period. `id_end` is not among what tallies know.
+    """
+    spans, edges = covering(where.since, where.until)
+    counts = [_tallied(where, span) for span in spans]
+    if spans:
+        counts.append(_noted(where, min(span[1] for span in spans), max(span[2] for span in spans)))
+    for begin, end in edges:
+        ended = _copy(wanted)
+        ended.within("r.accepted_at", EpochMs(begin), EpochMs(end))
+        ended.add(f"{ENDED} AND r.accepted_at < {MARK}")
+        counts.append(_counted(ended))
+    if not where.statuses or not EXECUTION.final.issuperset(where.statuses):
+        counts.append(_unfinished(where, wanted))
+    counts.append(_counted(_since_mark(where, wanted)))
+    return " + ".join(text for text, _ in counts), [one for _, values in counts for one in values]
+
+
+def _tallied(where: ExecutionFilter, span: Span) -> tuple[str, Sequence[Any]]:
+    length, first, end = span
+    wanted = _fitting(where)
+    wanted.add("t.span = ? AND t.begins >= ? AND t.begins < ?", length, first, end)
+    return _summed("execution_tallies", wanted)
+
+
+def _noted(where: ExecutionFilter, first: int, end: int) -> tuple[str, Sequence[Any]]:
+    """Between the first and the end of the spans that tallies are taken of."""
+    wanted = _fitting(where)
+    wanted.within("t.accepted_at", EpochMs(first), EpochMs(end))
+    return _summed("tally_notes", wanted)
+
+
+def _fitting(where: ExecutionFilter) -> Where:
+    """Whatever the period."""
+    wanted = Where()
+    wanted.equal("t.owner_id", where.owner_id)
+    wanted.equal("t.workflow_id", where.workflow_id)
+    wanted.among("t.status", where.statuses)
+    wanted.among("t.trigger_source", where.sources)
+    return wanted
+
+
+def _summed(table: str, wanted: Where) -> tuple[str, Sequence[Any]]:
+    sql = f"(SELECT coalesce(sum(t.count), 0) FROM {table} t WHERE {wanted.text})"
+    return sql, wanted.values
+
+
+def _counted(wanted: Where, index: str = "") -> tuple[str, Sequence[Any]]:
+    return f"(SELECT count(*) FROM executions r{index} WHERE {wanted.text})", wanted.values
+
+
+def _unfinished(where: ExecutionFilter, wanted: Where) -> tuple[str, Sequence[Any]]:
+    """
+    Before the mark. By the index of what is unfinished, which is short: the planner may take the
+    one of all executions. Without an owner or a workflow it is kept from it by a sign.
+    """
+    found, index, at = _copy(wanted), "", "+r.accepted_at"
+    if where.workflow_id is not None or where.owner_id is not None:
+        of = "owner" if where.workflow_id is None else "workflow"
+        index, at = f" INDEXED BY executions_unfinished_of_{of}", "r.accepted_at"
+    found.within(at, where.since, None)
+    until = ALL_TIME if where.until is None else where.until
+    found.add(f"{UNFINISHED} AND {at} < min(?, {MARK})", until)
+    return _counted(found, index)
+
+
+def _since_mark(where: ExecutionFilter, wanted: Where) -> Where:
+    found = _copy(wanted)
+    found.add(f"r.accepted_at >= max(?, {MARK})", where.since or 0)
+    found.within("r.accepted_at", None, where.until)
+    return found
+
+
+def _copy(wanted: Where) -> Where:
+    return Where([*wanted.conditions], [*wanted.values])
+
+
+NEXT = """SELECT accepted_at FROM executions
+    WHERE accepted_at >= ? AND accepted_at < ? ORDER BY accepted_at LIMIT 1 OFFSET ?"""
+COUNT = "SELECT count(*) FROM executions WHERE accepted_at >= ? AND accepted_at < ?"
+_ADD = f"""INSERT INTO execution_tallies
+    SELECT s.span, r.owner_id, r.hour / s.span * s.span, r.workflow_id, r.status,
+        r.trigger_source, sum(r.count)
+    FROM (
+        SELECT owner_id, accepted_at / {HOUR} * {HOUR} AS hour, workflow_id, status,
+            trigger_source, {{count}} AS count
+        FROM {{rows}} GROUP BY 1, 2, 3, 4, 5) r
+    CROSS JOIN (SELECT {HOUR} AS span UNION ALL SELECT {DAY} UNION ALL SELECT {ALL_TIME}) s
+    GROUP BY 1, 2, 3, 4, 5, 6
+    ON CONFLICT DO UPDATE SET count = count + excluded.count"""
+ADD_ENDED = _ADD.format(
+    count="count(*)",
+    rows="""executions WHERE accepted_at >= ? AND accepted_at < ?
+        AND status IN ('COMPLETED', 'FAILED', 'CANCELLED')""",
+)
+SOME_NOTES = "(SELECT rowid FROM tally_notes ORDER BY rowid LIMIT ?)"
+ADD_NOTES = _ADD.format(count="sum(count)", rows=f"tally_notes WHERE rowid IN {SOME_NOTES}")
+
+FORGET_NOTES = f"DELETE FROM tally_notes WHERE rowid IN {SOME_NOTES}"
+
+
+def tally(cursor: Cursor, now: EpochMs, limit: int) -> int:
+    """
+    A job for the writer: add up to *limit* notes to the tallies, count what has ended among the
+    next *limit* executions, and move the mark behind them; returns how many notes and executions
+    there were. More executions of one instant are counted together.
+    """
+    cursor.execute(ADD_NOTES, (limit,))
+    noted = cursor.execute(FORGET_NOTES, (limit,)).rowcount
+    if noted:
+        cursor.execute("DELETE FROM execution_tallies WHERE count = 0")
+    (mark,) = cursor.execute("SELECT before FROM tally_mark").fetchone()
+    target = now - LAG
+    found = cursor.execute(NEXT, (mark, target, limit)).fetchone()
+    moved = target if found is None else max(found[0], mark + 1)
+    counted = cursor.execute(COUNT, (mark, moved)).fetchone()[0]
+    if counted:
+        cursor.execute(ADD_ENDED, (mark, moved))
+        cursor.execute("UPDATE tally_mark SET before = ?", (moved,))
+    return int(noted + counted)
