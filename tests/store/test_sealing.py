@@ -339,13 +339,8 @@ async def test_damage_is_left_alone_by_a_rotation(store: SqliteStore, key: str) 
 
 
 TABLES_SINCE = (
-    "seal_keys",
-    "logs",
-    "login_links",
-    "notices",
-    "nodes",
-    "approval_details",
-    "signing_keys",
+    *("seal_keys", "logs", "login_links", "notices", "nodes"),
+    *("approval_details", "signing_keys", "execution_tallies", "tally_notes", "tally_mark"),
 )
 LISTED_SINCE = (
     "ended_badly_of_owner",
@@ -384,6 +379,7 @@ async def test_what_became_columns_is_carried_over(store: SqliteStore) -> None:
         "UPDATE approvals SET body = json_patch(body, (SELECT d.body FROM approval_details d"
         " WHERE d.id = approvals.id)) WHERE id IN (SELECT id FROM approval_details)",
         "DROP TRIGGER approval_details_go",
+        *(f"DROP TRIGGER executions_{how}_behind_mark" for how in ("ended", "inserted", "deleted")),
         *(f"DROP TABLE {name}" for name in TABLES_SINCE),
         "DROP INDEX approvals_open_of_workflow",
         "ALTER TABLE approvals DROP COLUMN idle",
