@@ -1,7 +1,10 @@
 """Shared by all tests: how deep Hypothesis digs, and what a pytest inside of a test leaves out."""
 
 import os
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,6 +37,31 @@ settings.register_profile(
 )
 os.environ["PYTEST_ADDOPTS"] = "-p no:schemathesis -p no:anyio"  # a second of each start
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+MEMORY, ROOM = "/dev/shm", 1 << 30
+FLUSHES = {"console", "http", "http_leaves", "kit", "store", "usecases"}
+"""Tests of which most would wait for a disk that flushes; and none runs steps in a sandbox, which
+has a `/dev` of its own."""
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder of the test's own: in memory, where that is large enough, if it is about no disk."""
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    if folder not in FLUSHES or not _has_room(MEMORY):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="wf", dir=MEMORY) as made:
+        yield Path(made)
+
+
+def _has_room(folder: str) -> bool:
+    with suppress(OSError):
+        found = os.statvfs(folder)
+        free = found.f_bavail * found.f_frsize
+        return free > ROOM and not found.f_flag & os.ST_NOEXEC and os.access(folder, os.W_OK)
+    return False
 
 
 @pytest.fixture(scope="session")
