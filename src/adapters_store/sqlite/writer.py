@@ -39,7 +39,7 @@ from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, TypeVar, cast
 
 from attrs import frozen
@@ -55,6 +55,7 @@ from adapters_store.sqlite.connection import (
     connect_writer,
     detail_of,
     is_locked,
+    never_wait,
 )
 from adapters_store.sqlite.database_file import LOG, NOTE
 from adapters_store.sqlite.statements import Batcher, Writes, perform_together
@@ -67,6 +68,8 @@ BATCH = 512
 """The most jobs of one transaction, so that the first waiter need not wait for ever."""
 SHORTLY_S = 0.25
 """How long the lock is waited for once the whole of `BUSY_S` was waited in vain."""
+NAP_S, LONGEST_NAP_S = 0.0003, 0.005
+"""Between two looks whether the lock is free: a commit takes about a millisecond."""
 QUIET_TURNS = 3
 """A request whose job is still to come takes about so many turns of the event loop."""
 
@@ -238,10 +241,10 @@ class Writer:
             self._file.require_in_place()
             cursor = self._cursor()
             try:
-                done = _together(cursor, batch)
+                done = _together(cursor, batch, self._patience_s())
             except Failed:
                 cursor.execute("ROLLBACK")
-                done = _apart(cursor, batch)
+                done = _apart(cursor, batch, self._patience_s())
             if self._locked_since is not None:
                 self._locked_since = None
                 self._drop_connection()
@@ -264,7 +267,7 @@ class Writer:
             except StoreUnavailable:
                 close_quietly(fresh)
                 raise
-            self._connection = fresh
+            self._connection = never_wait(fresh)
         return self._connection.cursor()
 
     def _patience_s(self) -> float:
@@ -302,10 +305,27 @@ def _commit(cursor: Cursor, changes: int) -> int | None:
     return beat
 
 
-def _together(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
+def _begin(cursor: Cursor, patience_s: float) -> None:
+    """
+    Take the write lock. Between two looks SQLite would sleep for longer and longer, up to 100 ms,
+    while another process that commits all the time lets go of it for a moment after each.
+    """
+    until, nap_s = monotonic() + patience_s, NAP_S
+    while True:
+        try:
+            cursor.execute("BEGIN IMMEDIATE")
+            return
+        except DriverError as error:
+            if not is_locked(error) or monotonic() >= until:
+                raise
+        sleep(nap_s)
+        nap_s = min(nap_s * 1.5, LONGEST_NAP_S)
+
+
+def _together(cursor: Cursor, batch: Sequence[Waiting], patience_s: float) -> Done:
     """The usual case: no job fails, so no savepoints are needed."""
     changes = cursor.connection.total_changes
-    cursor.execute("BEGIN IMMEDIATE")
+    _begin(cursor, patience_s)
     ends: list[End] = []
     units: list[Writes] | None = []
     with _failing():
@@ -325,10 +345,10 @@ def _is_unit(waiting: Waiting) -> bool:
     return isinstance(waiting[0], Writes)
 
 
-def _apart(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
+def _apart(cursor: Cursor, batch: Sequence[Waiting], patience_s: float) -> Done:
     """Some job fails: each gets a savepoint, so that only its own work is undone."""
     changes = cursor.connection.total_changes
-    cursor.execute("BEGIN IMMEDIATE")
+    _begin(cursor, patience_s)
     ends = [_apart_from_others(cursor, waiting) for waiting in batch]
     return Done(ends, _commit(cursor, changes))
 
