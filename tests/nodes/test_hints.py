@@ -10,8 +10,9 @@ import pytest
 
 from adapters_runtime.engine import wakeups
 from adapters_runtime.engine.wakeups import SharedWakeups
+from adapters_store.hints import IDS, ChannelHints, channels, hints_in, texts_of
 from adapters_store.postgres.connection import close_pool, lent, open_pool, rows_of
-from adapters_store.postgres.hints import IDS, UNHEARD, PostgresHints, hints_in, texts_of
+from adapters_store.postgres.hints import UNHEARD, PostgresHints
 from adapters_store.postgres.store import PostgresStore
 from nodes.conftest import NEVER, AddNode, Node, command, opened
 from postgres_server import Cluster, emptied
@@ -111,6 +112,18 @@ class TestPostgresHints(HintsContract):
     async def new_hints(self, node: AddNode) -> Callable[[], PostgresHints]:
         first = hints_of(await node())
         return lambda: PostgresHints(first.pool, first.direct)
+
+
+class TestChannelHints(HintsContract):
+    """Processes of one command."""
+
+    @pytest.fixture
+    async def new_hints(self) -> AsyncIterator[Callable[[], ChannelHints]]:
+        made = channels(3)
+        processes = iter(made)
+        yield lambda: ChannelHints(next(processes))
+        for end in {end for one in made for end in (one.own, *one.others.values())}:
+            end.close()
 
 
 async def test_another_node_begins_at_once_and_tells_of_the_end(node: AddNode) -> None:

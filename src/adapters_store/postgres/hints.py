@@ -13,15 +13,15 @@ everything is found by polling.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from itertools import groupby
 from typing import Any
 from uuid import uuid4
 
 import asyncpg
 from attrs import define, field
 
+from adapters_store.hints import hints_in, texts_of
 from adapters_store.postgres.connection import (
     APPLICATION,
     CONNECT_S,
@@ -31,7 +31,7 @@ from adapters_store.postgres.connection import (
     lent,
 )
 from wfcore.errors import Stale, StoreUnavailable
-from wfcore.ports.dispatch import Hint, HintKind
+from wfcore.ports.dispatch import Hint
 from wfcore.rules.backoff import Backoff
 
 log = logging.getLogger("wfcore.hints")
@@ -39,8 +39,6 @@ log = logging.getLogger("wfcore.hints")
 CHANNEL = "wfcore"
 TELL = """SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, told)
     FROM unnest($2::text[]) AS told"""
-IDS = 100
-"""Ids of one notification, which may have 8,000 bytes."""
 ECHO = "echo"
 ECHO_S = 10.0
 LATE_S = 5.0
@@ -125,20 +123,3 @@ class PostgresHints:
                 await self.echo.wait()
         except TimeoutError:
             raise _Unheard from None
-
-
-def texts_of(hints: Collection[Hint]) -> Iterator[str]:
-    """Notifications that say *hints*: a kind, and ids."""
-    in_order = sorted(hints, key=lambda hint: (hint.kind, hint.execution_id))
-    for kind, alike in groupby(in_order, key=lambda hint: hint.kind):
-        ids = [hint.execution_id for hint in alike]
-        for first in range(0, len(ids), IDS):
-            yield f"{kind} {','.join(ids[first : first + IDS])}"
-
-
-def hints_in(text: str) -> Iterator[Hint]:
-    """The hints of a notification. Of what this program does not know it makes nothing."""
-    kind, _, ids = text.partition(" ")
-    if kind in tuple(HintKind):
-        for id in ids.split(","):
-            yield Hint(HintKind(kind), id)
