@@ -14,8 +14,6 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from attrs import define
-
 from bench import (
     console,
     contained,
@@ -27,6 +25,7 @@ from bench import (
     light,
     nodes,
     postgres,
+    processes,
     readers,
     retention,
     scenarios,
@@ -35,44 +34,12 @@ from bench import (
     writer,
 )
 from bench.load import request
+from bench.report import TURNS, Report, in_turns, in_turns_few
 from bench.servers import Server
 from wfcore.model.workflow import Language
 
 CLIENTS = 32
-TURNS = 15
 STEPS = 9
-
-
-@define
-class Report:
-    """Prints rows as they come; `kept`: whether all promises so far were kept."""
-
-    kept: bool = True
-
-    def ratio(self, what: str, got: float, against: float, unit: str, wanted: float) -> None:
-        """*got* in relation to *against*: at least *wanted*."""
-        ratio = got / against
-        good = ratio >= wanted
-        self._row(
-            what, f"{got:,.0f} {unit}", f"{against:,.0f} {unit}", f"{ratio:.2f} ≥ {wanted}", good
-        )
-
-    def at_most(self, what: str, got: str, against: str, ratio: float, wanted: float) -> None:
-        """*ratio* must not be over *wanted*."""
-        self._row(what, got, against, f"{ratio:.2f} ≤ {wanted}", ratio <= wanted)
-
-    def most(self, what: str, got: float, unit: str, wanted: float, against: str = "") -> None:
-        """*got* must not be over *wanted*."""
-        self._row(what, f"{got:,.2f} {unit}", against, f"≤ {wanted} {unit}", got <= wanted)
-
-    def plain(self, what: str, got: str, against: str = "") -> None:
-        """A figure without a promise."""
-        self._row(what, got, against, "", good=True)
-
-    def _row(self, what: str, got: str, against: str, wanted: str, good: bool) -> None:
-        self.kept &= good
-        mark = "" if good else "  ✗"
-        print(f"{what:<62} {got:>13}  {against:<32} {wanted}{mark}".rstrip(), flush=True)
 
 
 def http_rows(report: Report, seconds: float, folder: Path) -> None:
@@ -92,6 +59,17 @@ def http_rows(report: Report, seconds: float, folder: Path) -> None:
             report.ratio(what, *in_turns(seconds, rate(server, got), against), "req/s", wanted)
 
 
+def processes_rows(report: Report, seconds: float, folder: Path) -> None:
+    """What a second process brings, on the two processors that it shares with the clients."""
+    with processes.both(folder, CLIENTS) as rates:
+        for what, (two, one) in rates.items():
+            figures = in_turns(seconds, two, one)
+            report.ratio(f"{what}, two processes / one", *figures, "/s", PROCESSES[what])
+
+
+PROCESSES = {"status polls": 1.7, "light executions": 1.4}
+
+
 def writer_rows(report: Report, seconds: float) -> None:
     rates = in_turns(
         seconds,
@@ -99,17 +77,6 @@ def writer_rows(report: Report, seconds: float) -> None:
         lambda part: asyncio.run(writer.bare_group_commit(part, CLIENTS)),
     )
     report.ratio("durable transition / bare writer", *rates, "tx/s", 0.5)
-
-
-def in_turns(
-    seconds: float, one: Callable[[float], float], other: Callable[[float], float]
-) -> tuple[float, float]:
-    """
-    Two rates measured in turns, so that a busy moment meets both; the turn in the middle, so
-    that a disk that stands still for a moment (a flush may take 300 ms) does not count.
-    """
-    turns = [(one(seconds / TURNS), other(seconds / TURNS)) for _ in range(TURNS)]
-    return sorted(turns, key=lambda turn: turn[0] / turn[1])[TURNS // 2]
 
 
 WARM = {
@@ -365,16 +332,11 @@ DRAINED = 960
 ADMISSIONS = 3_000
 
 
-def in_turns_few(one: Callable[[], float], other: Callable[[], float]) -> tuple[float, float]:
-    """As `in_turns`, for rates that take a while: the middle of three turns."""
-    turns = [(one(), other()) for _ in range(3)]
-    return sorted(turns, key=lambda turn: turn[0] / turn[1])[1]
-
-
 ON_DEMAND = ("without", "console", "growth")
 """Parts that run only when they are named."""
 PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "http": lambda report, asked, folder: http_rows(report, asked.seconds, folder),
+    "processes": lambda report, asked, folder: processes_rows(report, asked.seconds, folder),
     "writer": lambda report, asked, folder: writer_rows(report, asked.seconds),
     "kit": lambda report, asked, folder: kit_rows(report),
     "contained": lambda report, asked, folder: contained_rows(report, asked.seconds),

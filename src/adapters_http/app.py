@@ -31,7 +31,7 @@ _ANSWERED = (
 )
 
 
-class _Application(Starlette):
+class Application(Starlette):
     """
     Starlette with the pipeline in place of its middleware stack: the pipeline answers every error
     itself.
@@ -71,7 +71,7 @@ def _sharing(origins: Sequence[str]) -> Sequence[Middleware]:
     )
 
 
-def create_app(services: Services, config: HttpConfig | None = None) -> Starlette:
+def create_app(services: Services, config: HttpConfig | None = None) -> Application:
     """
     The HTTP interface over *services*.
 
@@ -88,7 +88,7 @@ def create_app(services: Services, config: HttpConfig | None = None) -> Starlett
         async with chosen.lifespan():
             yield
 
-    app = _Application(lifespan=lifespan, middleware=_sharing(chosen.cors_origins))
+    app = Application(lifespan=lifespan, middleware=_sharing(chosen.cors_origins))
     describing = lru_cache(2 * _MOST_MOUNTS)(partial(describe, chosen))
     app.context = Context(services, chosen, Metrics(), describing)
     return app

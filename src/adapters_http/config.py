@@ -62,6 +62,7 @@ class HttpConfig:
     `stage`: what it still does; asked with every start and by whatever waits.
     `gauges`: what the metrics page shows beside the requests, each family described in
     `gauge_help`. `counted`: counters of the application, which it shows, too.
+    `of_all`: the metrics of several processes by number, given how to get those of this one.
     `checks`: what the page about health shows of the machine.
     `trusted_proxies`: whose `X-Forwarded-For`, `-Proto` and `-Host` are believed.
     `allowed_hosts`: names that it answers to, in lower case, without port; None: to any.
@@ -87,6 +88,7 @@ class HttpConfig:
     gauges: Callable[[], Awaitable[Mapping[str, float]]] | None = None
     gauge_help: Mapping[str, str] = field(factory=dict)
     counted: CollectorRegistry | None = None
+    of_all: Callable[[Callable[[], Awaitable[bytes]]], Awaitable[Mapping[int, bytes]]] | None = None
     checks: Callable[[], Awaitable[Sequence[HealthCheck]]] | None = None
     trusted_proxies: Sequence[Network] = ()
     allowed_hosts: Collection[str] | None = None

@@ -69,3 +69,31 @@ class Metrics:
             lines.append(f"{name} {float(value)!r}\n")
         elsewhere = generate_latest(counted) if counted is not None else b""
         return generate_latest(self._registry) + elsewhere + "".join(lines).encode()
+
+
+def by_process(texts: Mapping[int, bytes]) -> bytes:
+    """One text of several, each of one process, whose number every sample gets as a label."""
+    families: dict[str, tuple[list[str], list[str]]] = {}
+    for number, text in texts.items():
+        label = f'process="{number}"'
+        about: list[str] = []
+        samples: list[str] = []
+        for line in text.decode().splitlines(keepends=True):
+            if line.startswith("# HELP "):
+                about, samples = families.setdefault(line.split(" ")[2], ([], []))
+                about[:] = [line]
+            elif line.startswith("#"):
+                about[1:] = [line]
+            else:
+                samples.append(_labelled(line, label))
+    return "".join(
+        line for family in families.values() for part in family for line in part
+    ).encode()
+
+
+def _labelled(sample: str, label: str) -> str:
+    name, brace, rest = sample.partition("{")
+    if brace:
+        return f"{name}{{{label},{rest}"
+    name, _, value = sample.partition(" ")
+    return f"{name}{{{label}}} {value}"

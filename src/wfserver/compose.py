@@ -19,6 +19,7 @@ from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
 from adapters_store import Opened, open_store, storage_around
 from adapters_store.files import LocalFiles
+from wfcore.ports.dispatch import Hints
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import StepRunner
@@ -58,13 +59,15 @@ async def open_system(
     runner: StepRunner | None = None,
     login: Login | None = None,
     notifier: Notifier | None = None,
+    hints: Hints | None = None,
     **parts: Unpack[Parts],
 ) -> AsyncIterator[System]:
     """
     Open the store of *settings*, making the data folder if there is none.
 
     *parts* replace the bundled ones; their owner closes them. *runner* (for code steps), *login*
-    and *notifier* are for the server that is made of the system.
+    and *notifier* are for the server that is made of the system. *hints*: to other processes, where
+    the store knows no way itself.
 
     Raises `Failed` where the data folder or a key cannot be used, `StoreRefused` for a store
     that is foreign, damaged, newer or not whole, `StoreUnavailable`, and `ValueError` for a store
@@ -74,7 +77,7 @@ async def open_system(
     clock = parts.get("clock") or SystemClock(settings.data / CLOCK_FILE)
     async with (
         _storage(settings, parts, clock.service_now) as opened,
-        _wakeups(opened) as wakeup,
+        _wakeups(opened.hints or hints) as wakeup,
     ):
         defaults: dict[str, Any] = {
             "store": opened.store,
@@ -152,9 +155,9 @@ def bucket_at(url: str, direct: bool = False) -> ArtifactFiles:
 
 
 @asynccontextmanager
-async def _wakeups(opened: Opened) -> AsyncIterator[Wakeups]:
-    """Hints within this process, and to others where the store knows a way."""
-    made = Wakeups() if opened.hints is None else SharedWakeups(opened.hints)
+async def _wakeups(hints: Hints | None) -> AsyncIterator[Wakeups]:
+    """Hints within this process, and to others where there is a way."""
+    made = Wakeups() if hints is None else SharedWakeups(hints)
     try:
         yield made
     finally:

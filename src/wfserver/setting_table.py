@@ -124,6 +124,13 @@ SETTINGS = (
         "`https://app.example.org`; `*`: any",
     ),
     Setting("WFCORE_CONCURRENCY", "8", "how many executions run at once"),
+    Setting(
+        "WFCORE_PROCESSES",
+        "1",
+        "how many processes serve, which share the port, the store and the places "
+        "([several processes](operating.md#several-processes))",
+        option="--processes",
+    ),
     Setting("WFCORE_LEASE", "15s", "how long a silent worker keeps its executions"),
     Setting(
         "WFCORE_INTERRUPTED_GRACE",

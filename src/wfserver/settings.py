@@ -48,6 +48,7 @@ from wfserver.sharing import (
     engine_url,
     is_shared,
     labels,
+    process_count,
     role_of,
     signing_keys,
 )
@@ -88,7 +89,7 @@ class Settings:
     `store` None: SQLite in the data folder. `direct`: the URL of a PostgreSQL store past a pooler,
     for listening; None: `store`. `engine`: the URL of what dispatches executions beside a store
     that is shared. `places`: executions worked on at once.
-    `cache`: bytes that decoded records may take up.
+    `processes`: servers of one command. `cache`: bytes that decoded records may take up, in each.
     `drain_ms`: how long running steps may go on after SIGTERM. `stalled_ms`: how long due work may
     be left, or one round of a loop take, before the server is not ready.
     `providers`: of models, by name. `prices`: the file with the operator's own. `ai_calls`: calls
@@ -130,6 +131,7 @@ class Settings:
     trusted_proxies: tuple[Network, ...] = ()
     allowed_hosts: frozenset[str] | None = None
     steps: StepSettings = StepSettings()
+    processes: int = 1
     cache: int = CACHE_BYTES
     packages: Path | None = None
     seal_key: str | None = field(default=None, repr=False)
@@ -193,6 +195,7 @@ def settings_from(
     port: int | None = None,
     public_url: str | None = None,
     role: str | None = None,
+    processes: int | None = None,
 ) -> Settings:
     """
     The settings in the environment and the arguments.
@@ -243,6 +246,7 @@ def settings_from(
         trusted_proxies=_networks(env, "WFCORE_TRUSTED_PROXIES"),
         allowed_hosts=_hosts(env, "WFCORE_ALLOWED_HOSTS", public),
         steps=step_settings(env),
+        processes=process_count(env, processes, policy.places, url),
         cache=size(env, "WFCORE_CACHE", CACHE_BYTES, 1 << 20),
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
         seal_key=env.get(SEAL_KEY) or None,

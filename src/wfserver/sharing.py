@@ -16,6 +16,7 @@ CELL = "WFCORE_CELL"
 DIRECT = "WFCORE_STORE_DIRECT"
 ENGINE = "WFCORE_ENGINE"
 LABELS = "WFCORE_LABELS"
+PROCESSES = "WFCORE_PROCESSES"
 ROLE = "WFCORE_ROLE"
 SIGNING_KEY = "WFCORE_SIGNING_KEY"
 _BUCKET = re.compile(
@@ -58,6 +59,24 @@ def role_of(env: Mapping[str, str], option: str | None, shared: bool) -> Role:
         fix = "must be all unless servers share a store; set WFCORE_STORE to postgresql://…"
         raise InvalidInput(name, fix)
     return Role(text)
+
+
+def process_count(
+    env: Mapping[str, str], option: int | None, places: int, store: str | None
+) -> int:
+    """Servers of one command. Raises `InvalidInput`, also where each would have its own store."""
+    name, text = PROCESSES, env.get(PROCESSES) or "1"
+    if option:
+        name, text = "--processes", str(option)
+    if not re.fullmatch(r"[1-9][0-9]?", text, re.ASCII):
+        raise InvalidInput(name, "must be a whole number from 1 to 99")
+    count = int(text)
+    if count > places:
+        fix = f"must not be over WFCORE_CONCURRENCY ({places}), which the processes share"
+        raise InvalidInput(name, fix)
+    if count > 1 and store == "memory:":
+        raise InvalidInput(name, "must be 1 for a store in memory, which no other process sees")
+    return count
 
 
 def labels(env: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """For whoever runs the server: alive, ready, metrics; and the descriptions for programs."""
 
-from functools import cache
+from functools import cache, partial
 
 from starlette.responses import Response
 
 from adapters_http.body import dump_json
-from adapters_http.metrics import CONTENT_TYPE
-from adapters_http.request import Request, flag, require_serving
+from adapters_http.metrics import CONTENT_TYPE, by_process
+from adapters_http.request import Context, Request, flag, require_serving
 from wfcore.rules.definition.check import definition_schema
 from wfcore.wire.common import HealthView
 
@@ -25,10 +25,16 @@ async def readyz(request: Request) -> HealthView:
 
 async def metrics(request: Request) -> Response:
     """Prometheus text."""
-    config = request.context.config
-    gauges = await config.gauges() if config.gauges is not None else {}
-    text = request.context.metrics.render(gauges, config.gauge_help, config.counted)
+    own, of_all = partial(own_metrics, request.context), request.context.config.of_all
+    text = await own() if of_all is None else by_process(await of_all(own))
     return Response(text, media_type=CONTENT_TYPE)
+
+
+async def own_metrics(context: Context) -> bytes:
+    """What this process has counted, as Prometheus text."""
+    config = context.config
+    gauges = await config.gauges() if config.gauges is not None else {}
+    return context.metrics.render(gauges, config.gauge_help, config.counted)
 
 
 async def openapi(request: Request) -> Response:

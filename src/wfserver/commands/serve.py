@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     type=click.Choice(["api", "worker", "all"]),
     help="What this server does, if servers share a store. [env WFCORE_ROLE; default: all]",
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 99),
+    metavar="N",
+    help="How many processes share the port and the store. [env WFCORE_PROCESSES; default: 1]",
+)
 @pass_session
 def serve_command(
     session: Session,
@@ -29,6 +35,7 @@ def serve_command(
     port: int | None,
     public_url: str | None,
     role: str | None,
+    processes: int | None,
 ) -> None:
     """Serve until Ctrl-C or SIGTERM; running steps may end first."""
 
@@ -39,4 +46,7 @@ def serve_command(
             click.echo(f"wfcore serves {info.system.location} at {info.url}")
 
     with no_collecting():
-        serve(session.settings(host=host, port=port, public_url=public_url, role=role), ready)
+        settings = session.settings(
+            host=host, port=port, public_url=public_url, role=role, processes=processes
+        )
+        serve(settings, ready)

@@ -34,7 +34,6 @@ def require_free_port(settings: "Settings") -> None:
 def serve(settings: "Settings", on_ready: "Callable[[ServerInfo], None]") -> None:
     """Serve until SIGTERM or SIGINT. Raises `Failed` where the port is taken."""
     from wfserver import logs
-    from wfserver.serving.serve import run
 
     logs.set_up(settings.log, settings.log_format)
     require_free_port(settings)
@@ -44,7 +43,15 @@ def serve(settings: "Settings", on_ready: "Callable[[ServerInfo], None]") -> Non
             note.here(info.url)
             on_ready(info)
 
-        run(settings, ready)
+        if settings.processes > 1:
+            from wfserver.serving.processes import fork_all
+
+            process = fork_all(settings)
+        else:
+            process = None
+        from wfserver.serving.serve import run
+
+        run(settings, ready, process=process)
 
 
 def _explained(error: OSError, host: str, port: int) -> Failed:

@@ -28,20 +28,21 @@ def presence(data: Path) -> Iterator["Presence"]:
 
 
 class Presence:
-    """The note of this process."""
+    """The note of this process, which one that it forks may write but not take away."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._pid = os.getpid()
 
     def here(self, url: str) -> None:
         """Write down that this process answers at *url*."""
-        fresh = self._path.with_suffix(f".{os.getpid()}")
-        fresh.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", "utf-8")
+        fresh = self._path.with_suffix(f".{self._pid}")
+        fresh.write_text(json.dumps({"url": url, "pid": self._pid}) + "\n", "utf-8")
         fresh.replace(self._path)
 
     def clear(self) -> None:
         """Take the note away, unless another server wrote its own over it."""
-        if _read(self._path).get("pid") == os.getpid():
+        if os.getpid() == self._pid == _read(self._path).get("pid"):
             self._path.unlink(missing_ok=True)
 
 

@@ -21,6 +21,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvloop
 from attrs import frozen
@@ -31,6 +32,9 @@ from wfserver.compose import System, open_system
 from wfserver.isolation import IsolationReport, report, step_isolation
 from wfserver.serving.engine import runner_of
 from wfserver.settings import Settings
+
+if TYPE_CHECKING:
+    from wfserver.serving.processes import Process
 
 _PR_SET_DUMPABLE = 4
 _BACKLOG = 2_048
@@ -52,7 +56,7 @@ class Stopping:
         self.asked = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._within_s = drain_s + CLOSING_S
-        self._signalled = False
+        self._signalled = self._begun = False
 
     def obey(self) -> None:
         """
@@ -63,12 +67,25 @@ class Stopping:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
+    def heed(self, leave: socket.socket) -> None:
+        """Stop once *leave* is readable, too; one signal may come on top."""
+        self._loop.add_reader(leave, self._left, leave)
+
+    def _left(self, leave: socket.socket) -> None:
+        self._loop.remove_reader(leave)
+        self._begin()
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._signalled:
             os._exit(128 + number)
         self._signalled = True
-        faulthandler.dump_traceback_later(self._within_s, exit=True)
-        self._loop.call_soon_threadsafe(self._ask)
+        self._begin()
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            faulthandler.dump_traceback_later(self._within_s, exit=True)
+            self._loop.call_soon_threadsafe(self._ask)
 
     def _ask(self) -> None:
         self.asked.set()
@@ -96,21 +113,23 @@ def run(
     settings: Settings,
     on_ready: Callable[[ServerInfo], None],
     opened: AbstractAsyncContextManager[System] | None = None,
+    process: "Process | None" = None,
 ) -> None:
     """
     Serve until SIGTERM or SIGINT; a second one ends the process. *on_ready* is called once
     requests are answered. *opened*: `open_system(settings, …)` with parts of one's own.
+    *process*: which one of several this is; None: the only one.
 
     The process becomes undumpable: no other process of the same user reads its memory. It
     may open as many files as the system allows: each connection is one.
 
     Raises `OSError` when the port is taken, and what `open_system` raises.
     """
-    with _listen(settings.host, settings.port) as listener:
+    with process.listener if process else _listen(settings.host, settings.port) as listener:
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-        uvloop.run(_serve(settings, listener, on_ready, opened))
+        uvloop.run(_serve(settings, listener, on_ready, opened, process))
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -123,21 +142,29 @@ async def _serve(
     listener: socket.socket,
     on_ready: Callable[[ServerInfo], None],
     opened: AbstractAsyncContextManager[System] | None,
+    process: "Process | None",
 ) -> None:
     port = listener.getsockname()[1]
-    async with opened or open_system(settings) as system:
+    if process is not None:
+        settings = process.share(settings)
+    hints = process.hints if process else None
+    async with opened or open_system(settings, hints=hints) as system:
         runner = runner_of(system, port)
         level = asyncio.create_task(_isolation_of(runner, settings))
 
         async def ready() -> None:
             url = settings.public_url or _own_url(listener)
-            on_ready(ServerInfo(url, system, runner, await level))
+            info = ServerInfo(url, system, runner, await level)
+            if process is None or await process.all_answer():
+                on_ready(info)
 
         try:
             answer = await asyncio.to_thread(_load_the_rest)
             stopping = Stopping(settings.drain_ms / 1_000)
             stopping.obey()
-            await answer(system, runner, listener, ready, stopping.asked)
+            if process is not None:
+                stopping.heed(process.leave)
+            await answer(system, runner, listener, ready, stopping.asked, process)
         finally:
             level.cancel()
             await runner.close()

@@ -4,18 +4,25 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from functools import partial
 from importlib.util import find_spec
 from math import inf
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import uvicorn
 from attrs import define, evolve, field
 from prometheus_client import disable_created_metrics
 
-from adapters_http.app import HttpConfig, create_app
+from adapters_http.app import Application, HttpConfig, create_app
 from adapters_http.config import HealthCheck, Stage
+from adapters_http.handlers.operations import own_metrics
 from adapters_http.transport.connections import Connections, Room
 from adapters_http.transport.uvicorn_protocol import (
     forgive_lost_clients,
@@ -47,6 +54,9 @@ from wfserver.sharing import ENGINE, Role
 from wfserver.sign_on import sign_on_with
 from wfserver.terminal.failures import Failed
 
+if TYPE_CHECKING:
+    from wfserver.serving.processes import Process
+
 _LAST_ANSWERS_S = 2
 """How long answers that have begun may go on after the drain."""
 
@@ -59,17 +69,19 @@ async def answer(
     listener: socket.socket,
     ready: Ready,
     asked: asyncio.Event,
+    process: "Process | None" = None,
 ) -> None:
     """
     Answer at *listener* and run what is to be run, until *asked* to stop; *runner* is closed.
 
-    *ready* is awaited once requests are answered; what it raises ends the server. Running steps
-    are drained while requests are still answered, all but those that start something.
+    *process*: which one of several this is. *ready* is awaited once requests are answered; what it
+    raises ends the server. Running steps are drained while requests are still answered, all but
+    those that start something.
     """
     # A second series for each would be shown. This process is ours alone.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     async with open_traces(system.settings) as traces:
-        await _answer(system, runner, listener, ready, asked, traces)
+        await _answer(system, runner, listener, ready, asked, traces, process)
 
 
 async def _answer(
@@ -79,6 +91,7 @@ async def _answer(
     ready: Ready,
     asked: asyncio.Event,
     traces: Traces | None,
+    process: "Process | None",
 ) -> None:
     metrics, standing = ServerMetrics(), StoreGauges(system.services)
     system = _counted(system, metrics, traces)
@@ -103,6 +116,7 @@ async def _answer(
             gauges=lambda: _gauges(working, protocol.ledger, standing, dispatch),
             gauge_help=GAUGES,
             counted=metrics.registry,
+            of_all=process.metrics.read if process else None,
             read_definition=partial(_definition, settings.steps.javascript),
             definition_warnings=lambda one: missing_from(one, settings.providers),
             stage=leaving.stage,
@@ -115,15 +129,25 @@ async def _answer(
             tracing=traces,
         )
         forgive_lost_clients(asyncio.get_running_loop())
+        app = create_app(system.services, http)
         config = server_config(
-            create_app(system.services, http),
+            app,
             host=settings.host,
             port=settings.port,
             timeout_graceful_shutdown=_LAST_ANSWERS_S,
             log_config=None,
             http=protocol,
         )
-        await _Server(config, ready, asked, leaving.leave).serve([listener])
+        async with _asked_by_others(process, app):
+            await _Server(config, ready, asked, leaving.leave).serve([listener])
+
+
+def _asked_by_others(
+    process: "Process | None", app: Application
+) -> AbstractAsyncContextManager[None]:
+    if process is None:
+        return nullcontext()
+    return process.metrics.answering(partial(own_metrics, app.context))
 
 
 def _offers_agents(settings: Settings) -> bool:

@@ -1,0 +1,274 @@
+"""
+Several servers as one command: `wfcore serve --processes N`. Decision 226.
+
+The process that is started opens no store: it listens, forks, and waits. Each child is a whole
+server with an engine and a spawner of its own, behind a socket of its own for the one port, among
+which the kernel shares connections out (`SO_REUSEPORT`). What they have in common is the store.
+They tell each other hints over sockets that were made before the fork. So a child that is begun
+anew has the same ones, and connections that arrive in between wait in its socket.
+
+The first child is ready before the others begin: it alone creates or migrates the store, and what
+is wrong with the settings is said once. A child that dies later is begun anew. When this process
+is killed, the kernel kills the children, too: none of them keeps the port.
+"""
+
+import asyncio
+import ctypes
+import logging
+import os
+import select
+import signal
+import socket
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from time import monotonic
+
+from attrs import define, evolve, field, frozen
+
+from adapters_store.hints import Channel, ChannelHints, channels
+from wfcore.rules.backoff import Backoff
+from wfserver.settings import Settings
+
+log = logging.getLogger("wfcore.server")
+
+_PR_SET_PDEATHSIG = 1
+_BACKLOG = 2_048
+ANSWER_S = 1.0
+"""How long a process may take to say what it counted."""
+_MOST_BYTES = 1 << 17
+_ANEW = Backoff(first=0.25, longest=10.0)
+"""In seconds, after a child that died."""
+_STOPS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (*_STOPS, signal.SIGCHLD)
+
+
+@frozen
+class Process:
+    """
+    One child. `up`: where it says that it answers; `begun`: readable once all do; `leave`: readable
+    once it is to stop. `tells`: whether it then says to whoever started the
+    command that all answer.
+    """
+
+    number: int
+    listener: socket.socket
+    hints: ChannelHints
+    metrics: "MetricsOfAll"
+    up: socket.socket
+    begun: socket.socket
+    leave: socket.socket
+    tells: bool
+
+    def share(self, settings: Settings) -> Settings:
+        """*settings* with a part of what is bounded for the server as a whole."""
+
+        def part(whole: int) -> int:
+            return max((whole + settings.processes - 1 - self.number) // settings.processes, 1)
+
+        most, each = settings.connections, settings.connections_each
+        return evolve(
+            settings,
+            policy=evolve(settings.policy, places=part(settings.policy.places)),
+            ai_calls=part(settings.ai_calls),
+            connections=None if most is None else part(most),
+            connections_each=None if each is None else part(each),
+        )
+
+    async def all_answer(self) -> bool:
+        """Say that this one answers; wait until all do, if it `tells`. Returns `tells`."""
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self.up, bytes([self.number]))
+        if self.tells:
+            await loop.sock_recv(self.begun, 1)
+        return self.tells
+
+
+def fork_all(settings: Settings) -> Process:
+    """
+    Returns in each child, as that child. In the process that called it, raises `SystemExit` with
+    their status once all have ended. Raises `OSError` where the port is taken.
+    """
+    return _Parent(settings.processes, settings.host, settings.port).run()
+
+
+class _Parent:
+    def __init__(self, count: int, host: str, port: int) -> None:
+        self._count, self._pid = count, os.getpid()
+        self._listeners = _listeners(host, port, count)
+        self._hints, self._counted = channels(count), channels(count)
+        self._reports, self._up = _pair()
+        self._begin, self._begun = _pair()
+        self._stay, self._leave = _pair()
+        self._alarm, self._signals = _pair()
+        self._alive: dict[int, int] = {}
+        self._due = {0: 0.0}
+        self._died = dict.fromkeys(range(count), 0)
+        self._answering: set[int] = set()
+        self._all_answered = self._stopping = False
+        self._status = 0
+
+    def run(self) -> Process:
+        """As `fork_all`."""
+        before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+        signal.set_wakeup_fd(self._signals.fileno(), warn_on_full_buffer=False)
+        while self._alive or self._due:
+            for number in [one for one, at in self._due.items() if at <= monotonic()]:
+                del self._due[number]
+                if self._fork(number):
+                    return self._child(number, before)
+            self._wait()
+        raise SystemExit(self._status)
+
+    def _fork(self, number: int) -> bool:
+        """
+        Whether this is the child. A signal in between waits until whoever gets it has handlers.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        pid = os.fork()
+        if pid:
+            self._alive[pid] = number
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        return not pid
+
+    def _child(self, number: int, before: Mapping[signal.Signals, object]) -> Process:
+        """Nobody but the parent holds what its end closes, so that all hear it."""
+        self._stay.close()
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal.set_wakeup_fd(-1)
+        for one, handler in before.items():
+            signal.signal(one, handler)  # type: ignore[arg-type]
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        if os.getppid() != self._pid:
+            raise SystemExit(1)
+        return Process(
+            number,
+            self._listeners[number],
+            ChannelHints(self._hints[number]),
+            MetricsOfAll(number, self._counted[number]),
+            self._up,
+            self._begun,
+            self._leave,
+            tells=not number and not self._all_answered,
+        )
+
+    def _wait(self) -> None:
+        """Until a child answers or ends, somebody asks to stop, or one is to be begun anew."""
+        soon = min(self._due.values(), default=None)
+        patience = None if soon is None else max(soon - monotonic(), 0)
+        ready, _, _ = select.select([self._alarm, self._reports], [], [], patience)
+        if self._reports in ready:
+            self._answers(self._reports.recv(self._count))
+        if self._alarm in ready:
+            for one in self._alarm.recv(64):
+                if one in _STOPS:
+                    self._stop(one)
+        while self._alive:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                break
+            if (number := self._alive.pop(pid, None)) is not None:
+                self._ended(number, os.waitstatus_to_exitcode(status))
+
+    def _answers(self, numbers: bytes) -> None:
+        self._answering.update(numbers)
+        for number in numbers:
+            self._died[number] = 0
+        if len(self._answering) == self._count and not self._all_answered:
+            self._all_answered = True
+            self._begin.send(b"!")
+        elif 0 in numbers and not self._all_answered:
+            self._due.update(dict.fromkeys(range(1, self._count), 0.0))
+
+    def _stop(self, number: int) -> None:
+        """
+        The first time, have the children stop in order, and not by a signal: init systems and
+        terminals send one to each of them as well, and a second one ends a server at once.
+        """
+        self._due.clear()
+        if not self._stopping:
+            self._stopping = True
+            self._stay.close()
+            return
+        self._status = 128 + number
+        for pid in self._alive:
+            os.kill(pid, signal.SIGKILL)
+
+    def _ended(self, number: int, status: int) -> None:
+        """
+        Begin it anew; but if the server as a whole was never up, or is to stop, that is the end.
+        """
+        if self._stopping or not self._all_answered:
+            self._status = max(self._status, status if status >= 0 else 128 - status)
+            if not self._stopping:
+                self._stop(signal.SIGTERM)
+            return
+        self._died[number] += 1
+        wait = _ANEW.wait(self._died[number])
+        self._due[number] = monotonic() + wait
+        about = {"number": number, "status": status, "in_s": wait}
+        log.error("a process has ended and is begun anew", extra=about)
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    one, other = socket.socketpair()
+    for end in (one, other):
+        end.setblocking(False)
+    return one, other
+
+
+def _listeners(host: str, port: int, count: int) -> list[socket.socket]:
+    """Sockets for one port; for port 0 whichever the first one got."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made: list[socket.socket] = []
+    for _ in range(count):
+        chosen = made[0].getsockname()[1] if made else port
+        one = socket.create_server((host, chosen), family=family, backlog=_BACKLOG, reuse_port=True)
+        made.append(one)
+    return made
+
+
+@define(eq=False)
+class MetricsOfAll:
+    """
+    What all processes count, whichever of them is asked: each sample with the number of its
+    process. One that does not answer soon is left out, as a server that is down would be.
+    """
+
+    number: int
+    _channel: Channel
+    answer_s: float = ANSWER_S
+    _answers: dict[int, bytes] = field(factory=dict)
+    _came: asyncio.Event = field(factory=asyncio.Event)
+
+    @asynccontextmanager
+    async def answering(self, render: Callable[[], Awaitable[bytes]]) -> AsyncIterator[None]:
+        """Meanwhile tell the others what *render* gives whenever they ask."""
+        answers = asyncio.create_task(self._answer(render), name="metrics of others")
+        try:
+            yield
+        finally:
+            answers.cancel()
+
+    async def _answer(self, render: Callable[[], Awaitable[bytes]]) -> None:
+        loop = asyncio.get_running_loop()
+        while message := await loop.sock_recv(self._channel.own, _MOST_BYTES):
+            kind, number, packed = message[:1], message[1], message[2:]
+            if kind == b"=":
+                self._answers[number] = zlib.decompress(packed)
+                self._came.set()
+            else:
+                mine = b"=" + bytes([self.number]) + zlib.compress(await render(), 1)
+                self._channel.send(mine, [number])
+
+    async def read(self, render: Callable[[], Awaitable[bytes]]) -> Mapping[int, bytes]:
+        """The texts of all processes, by number."""
+        self._answers = {}
+        self._channel.send(b"?" + bytes([self.number]))
+        found = {self.number: await render()}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.answer_s):
+                while len(self._answers) < len(self._channel.others):
+                    self._came.clear()
+                    await self._came.wait()
+        return dict(sorted({**found, **self._answers}.items()))
