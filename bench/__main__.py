@@ -67,7 +67,8 @@ def processes_rows(report: Report, seconds: float, folder: Path) -> None:
             report.ratio(f"{what}, two processes / one", *figures, "/s", PROCESSES[what])
 
 
-PROCESSES = {"status polls": 1.7, "light executions": 1.4}
+PROCESSES = {"status polls": 1.3, "light executions": 1.3}
+"""Of two processors, which the clients use as well."""
 
 
 def writer_rows(report: Report, seconds: float) -> None:

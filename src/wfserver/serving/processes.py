@@ -106,7 +106,7 @@ class _Parent:
         self._died = dict.fromkeys(range(count), 0)
         self._answering: set[int] = set()
         self._all_answered = self._stopping = False
-        self._status = 0
+        self._status, self._killed_by = 0, 0
 
     def run(self) -> Process:
         """As `fork_all`."""
@@ -118,7 +118,7 @@ class _Parent:
                 if self._fork(number):
                     return self._child(number, before)
             self._wait()
-        raise SystemExit(self._status)
+        raise SystemExit(128 + self._killed_by if self._killed_by else self._status)
 
     def _fork(self, number: int) -> bool:
         """
@@ -190,7 +190,7 @@ class _Parent:
             self._stopping = True
             self._stay.close()
             return
-        self._status = 128 + number
+        self._killed_by = number
         for pid in self._alive:
             os.kill(pid, signal.SIGKILL)
 
