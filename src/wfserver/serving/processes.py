@@ -177,7 +177,7 @@ class _Parent:
         if len(self._answering) == self._count and not self._all_answered:
             self._all_answered = True
             self._begin.send(b"!")
-        elif 0 in numbers and not self._all_answered:
+        elif 0 in numbers and not (self._all_answered or self._stopping):
             self._due.update(dict.fromkeys(range(1, self._count), 0.0))
 
     def _stop(self, number: int) -> None:
