@@ -38,5 +38,6 @@ async def test_kill_loop_of_two_servers(tmp_path: Path, server: Cluster) -> None
     made = await asyncio.to_thread(shared, server)
     report = await kill_loop(tmp_path, ROUNDS, SEED, shared=made)
     assert not report.broken, f"KILL_SEED={SEED}: {report.broken[:20]}"
-    for what in ("started", "work completed", "ask completed", "called back"):
-        assert report.counts[what] >= ROUNDS, (what, report.counts)
+    ends = [report.counts[what] for what in ("work completed", "ask completed", "called back")]
+    enough = min(report.counts["started"], sum(ends)) >= ROUNDS and min(ends) >= ROUNDS // 4
+    assert enough, report.counts  # which of them, in a few rounds, is left to chance
