@@ -114,7 +114,7 @@ class Restate(Door):
     """A handler whose steps are `ctx.run`, and a workflow that waits for a promise."""
 
     def steps(self, count: int) -> Ask:
-        return lambda: request("POST", "/work/steps", body=str(count).encode())
+        return lambda: request("POST", "/sums/steps", body=str(count).encode())
 
     def polls(self) -> Ask:
         key = self._asked()

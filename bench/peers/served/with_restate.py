@@ -2,7 +2,7 @@
 
 import restate
 
-work = restate.Service("work")
+sums = restate.Service("sums")
 approval = restate.Workflow("approval")
 
 
@@ -10,7 +10,7 @@ def add() -> int:
     return 1 + 2
 
 
-@work.handler()
+@sums.handler()
 async def steps(ctx: restate.Context, count: int) -> int:
     for number in range(count):
         await ctx.run_typed(f"s{number}", add)
@@ -33,4 +33,4 @@ async def approve(ctx: restate.WorkflowSharedContext) -> None:
     await ctx.promise("decision", type_hint=str).resolve("yes")
 
 
-app = restate.app([work, approval])
+app = restate.app([sums, approval])

@@ -132,7 +132,7 @@ class _Parent:
         return not pid
 
     def _child(self, number: int, before: Mapping[signal.Signals, object]) -> Process:
-        """Nobody but the parent holds what its end closes, so that all hear it."""
+        """Closes its copy of the end that the parent holds open until all are to stop."""
         self._stay.close()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.set_wakeup_fd(-1)
