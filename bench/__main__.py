@@ -126,8 +126,9 @@ def contained_rows(report: Report, seconds: float) -> None:
 
 
 STEPS_A_SECOND = 50
-BOXED = 3
-"""Bubblewrap starts no supervisor, counts no memory, filters no calls and knows no Landlock."""
+BOXED = 1
+"""Bubblewrap makes namespaces for each program; it counts no memory, filters no calls, and knows no
+Landlock."""
 
 
 def kit_rows(report: Report) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from adapters_runtime.sandbox.process_tree import children_of
 from bench.spawn import AT_ONCE, REFILL_S, a_runner, a_step, job_of
 from wfcore.model.workflow import Language, Runtime
 
@@ -91,9 +92,10 @@ async def cost(language: Language, runtime: Runtime | None, count: int) -> Cost 
 
 
 def _cpu_ms(pid: int) -> float:
-    """What a process has used, and those of its descendants that have ended."""
+    """What a process and all below it have used, and those below it that have ended."""
     facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, facts[11:15])) * 1_000 / os.sysconf("SC_CLK_TCK")
+    own = sum(map(int, facts[11:15])) * 1_000 / os.sysconf("SC_CLK_TCK")
+    return own + sum(map(_cpu_ms, children_of(pid)))
 
 
 def bubblewrap_ms(count: int) -> float | None:

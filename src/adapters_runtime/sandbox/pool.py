@@ -34,11 +34,12 @@ LARGE_IDLE_S = 30.0
 
 
 class _Pool(Generic[S]):
-    def __init__(self, now: float, idle_s: float, wanted: int = 1) -> None:
+    def __init__(self, now: float, is_large: bool) -> None:
         self.spares: list[S] = []
-        self.wanted = wanted
+        self.wanted = 0 if is_large else 1
         self.used_at = now
-        self.idle_s = idle_s
+        self.idle_s = LARGE_IDLE_S if is_large else IDLE_S
+        self.is_large = is_large
 
 
 class Pools(Generic[K, S]):
@@ -50,19 +51,25 @@ class Pools(Generic[K, S]):
     def __init__(self, always: K, is_large: Callable[[K], bool] = lambda _: False) -> None:
         self._always = always
         self._is_large = is_large
-        self._pools: dict[K, _Pool[S]] = {always: _Pool(0.0, IDLE_S)}
+        self._pools: dict[K, _Pool[S]] = {always: _Pool(0.0, is_large=False)}
 
     def take(self, profile: K, now: float) -> S | None:
         """A spare of *profile*; None where there is none, which asks for more of them."""
         known = self._pools.pop(profile, None)
-        pool = self._pools[profile] = known or self._new(profile, now)  # the latest used is last
+        pool = known or _Pool(now, self._is_large(profile))
+        self._pools[profile] = pool  # the latest used is last
         if known and not pool.spares and now - pool.used_at < QUIET_S:
             pool.wanted = min(pool.wanted + 1, MOST_EACH)
         pool.used_at = now
         return pool.spares.pop(0) if pool.spares else None  # the first made is ready the soonest
 
-    def _new(self, profile: K, now: float) -> _Pool[S]:
-        return _Pool(now, LARGE_IDLE_S, wanted=0) if self._is_large(profile) else _Pool(now, IDLE_S)
+    def wants(self, profile: K) -> bool:
+        """
+        Whether to hold one ready that has just served a step: not more large ones than would be
+        made; of others all, until it gets quiet.
+        """
+        pool = self._pools.get(profile)
+        return pool is not None and (not pool.is_large or len(pool.spares) < pool.wanted)
 
     def add(self, profile: K, spare: S) -> None:
         """Hold *spare* ready."""
@@ -92,16 +99,18 @@ class Pools(Generic[K, S]):
             if is_old and profile != self._always:
                 del self._pools[profile]
                 pool.wanted = 0
-            gone += pool.spares[pool.wanted :]
-            del pool.spares[pool.wanted :]
+            if is_old or quiet >= QUIET_S:
+                gone += pool.spares[pool.wanted :]
+                del pool.spares[pool.wanted :]
         return gone
 
     def next_look_s(self, now: float) -> float | None:
         """After how long something may have become surplus; None: never."""
         waits = [
-            (QUIET_S if pool.wanted > 1 else pool.idle_s) - (now - pool.used_at)
+            (QUIET_S if max(pool.wanted, len(pool.spares)) > 1 else pool.idle_s)
+            - (now - pool.used_at)
             for profile, pool in self._pools.items()
-            if profile != self._always or pool.wanted > 1
+            if profile != self._always or max(pool.wanted, len(pool.spares)) > 1
         ]
         return max(min(waits), 0.0) if waits else None
 

@@ -1,12 +1,12 @@
 """
 The spawner: a small single-threaded program that the server starts once.
 
-For each step it gets one end of a socket pair and hands it to a supervisor; one of each profile of
-step in use is forked in advance whenever it is quiet. Jobs travel on that socket alone, so the
-spawner never sees one, and nothing of the server's memory or environment is in it. It keeps the
-step's end of the socket open until the supervisor has ended and, should somebody have killed it,
-until the orphans it left are dead: the server reads "end of file" only when nothing of the step is
-alive.
+For each step it gets one end of a socket pair and hands it to a supervisor: to one that is free
+after its last step, or to a new one; one of each profile of step in use is forked in advance
+whenever it is quiet. Jobs travel on that socket alone, so the spawner never sees one, and nothing
+of the server's memory or environment is in it. It keeps the step's end of the socket open until the
+supervisor is free or has ended and, should somebody have killed it, until the orphans it left are
+dead: the server reads "end of file" only when nothing of the step is alive.
 
 It ends when the server is gone and the last supervisor with it. Standard library only; run by
 `process.Spawner` through `main`, with its end of a SOCK_SEQPACKET pair as standard input.
@@ -27,7 +27,7 @@ from typing import NoReturn
 from adapters_runtime.sandbox.isolation import identity
 from adapters_runtime.sandbox.isolation.config import Profile, SandboxConfig, unpacked
 from adapters_runtime.sandbox.isolation.levels import LEVELS, Process, Refused
-from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, clone, prctl
+from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from adapters_runtime.sandbox.launch import IGNORED
 from adapters_runtime.sandbox.pool import Pools
 from adapters_runtime.sandbox.process_tree import end_children_except
@@ -53,15 +53,28 @@ class _SupervisorProcess:
         self.channel: socket.socket | None = None
 
     def give(self, number: int, channel: socket.socket) -> None:
-        """Give it its step. Raises `ConnectionError` if it is dead."""
+        """Give it a step. Raises `ConnectionError` if it is dead."""
         socket.send_fds(self.door, [START], [channel.fileno()])
         self.number, self.channel = number, channel
-        self.door.close()
+
+    def heard(self) -> bytes | None:
+        """What it says: that it is free; nothing if it has ended, None if it says nothing."""
+        try:
+            return self.door.recv(1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except ConnectionError:
+            return b""
+
+    def end_step(self) -> None:
+        """All of its step is dead."""
+        if self.channel:
+            self.channel.close()
+        self.number = self.channel = None
 
     def close(self) -> None:
         self.door.close()
-        if self.channel:
-            self.channel.close()
+        self.end_step()
 
 
 class _SpawnerLoop:
@@ -70,6 +83,7 @@ class _SpawnerLoop:
         self._level = level
         self._self = os.pidfd_open(os.getpid())  # supervisors see by it that we are gone
         self._supervisors: dict[int, _SupervisorProcess] = {}
+        self._busy: dict[int, _SupervisorProcess] = {}  # by their doors
         self._wake, awaken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(awaken, warn_on_full_buffer=False)
         self._poll = select.poll()
@@ -87,8 +101,10 @@ class _SpawnerLoop:
             for fd, _ in events:
                 if fd == self._wake:
                     self._on_child()
-                else:
+                elif fd == self._control.fileno():
                     self._on_control()
+                else:
+                    self._on_door(fd)
             if not events:
                 self._make_ready()
 
@@ -117,21 +133,50 @@ class _SpawnerLoop:
         self._server_there = False
         self._poll.unregister(self._control)
         for spare in self._spares:
-            spare.door.close()
+            spare.door.close()  # it ends
 
     def _start(self, number: int, profile: Profile, channel: socket.socket) -> None:
         """Give a step to a spare supervisor of its profile, or to a new one."""
         spare = self._spares.take(profile, time.monotonic())
         try:
             try:
-                (spare or self._fork(profile)).give(number, channel)
+                self._give(spare or self._fork(profile), number, channel)
             except ConnectionError:  # somebody killed it while it waited
-                self._fork(profile).give(number, channel)
+                self._give(self._fork(profile), number, channel)
         except OSError as trouble:  # too many processes or files
             if trouble.errno == errno.ENOSPC:  # that is how the kernel says it
                 trouble = OSError("the machine allows no more namespaces")
             refuse(channel, f"no supervisor for it: {trouble.strerror or trouble}", trouble)
             channel.close()
+
+    def _give(self, to: _SupervisorProcess, number: int, channel: socket.socket) -> None:
+        to.give(number, channel)
+        self._is_busy(to, True)
+
+    def _on_door(self, fd: int) -> None:
+        """A supervisor has ended its step and could serve another, or has ended."""
+        supervisor = self._busy.get(fd)
+        said = supervisor.heard() if supervisor else None
+        if supervisor is None or said is None:
+            return  # it ended while we looked at others, and its number is used again
+        self._is_busy(supervisor, False)
+        if not said:
+            return  # which SIGCHLD says, too
+        supervisor.end_step()
+        if self._server_there and self._spares.wants(supervisor.profile):
+            with suppress(ConnectionError):
+                supervisor.door.send(START)
+                self._spares.add(supervisor.profile, supervisor)
+        else:
+            supervisor.door.close()  # it ends
+
+    def _is_busy(self, supervisor: _SupervisorProcess, is_busy: bool) -> None:
+        fd = supervisor.door.fileno()
+        if is_busy:
+            self._busy[fd] = supervisor
+            self._poll.register(fd, select.POLLIN)
+        elif self._busy.pop(fd, None):
+            self._poll.unregister(fd)
 
     def _make_ready(self) -> None:
         """Fork the next spare, at a moment when no start of a step has to wait for it."""
@@ -148,8 +193,7 @@ class _SpawnerLoop:
         place = identity.free_place({other.place for other in self._supervisors.values()})
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
-            flags = self._level.clone_flags
-            pid = clone(flags) if flags else os.fork()
+            pid = os.fork()
             if pid == 0:
                 self._become_supervisor(profile, place, theirs)
         self._supervisors[pid] = _SupervisorProcess(pid, profile, place, ours)
@@ -183,6 +227,7 @@ class _SpawnerLoop:
 
     def _forget(self, supervisor: _SupervisorProcess, orphaned: bool) -> None:
         self._spares.forget(supervisor)
+        self._is_busy(supervisor, False)
         if orphaned:
             end_children_except(self._supervisors.keys())
             if self._level.groups:

@@ -1,17 +1,24 @@
 """
-The supervisor of one step: the process that starts it, watches it, and ends all of it.
+The supervisor of a step: the process that has it started, watches it, and ends all of it.
 
-A step may fork, daemonise and call `setsid`; killing its process group would miss half of that.
-So every step has a process of its own as parent, which is the *subreaper* of everything below it:
-whatever loses its parent becomes a child of the supervisor, and the step is over exactly when
-`waitpid` has no children left to report. Decision 5.
+A step may fork, daemonise and call `setsid`; killing its process group would miss half of that. So
+every step has a supervisor, which starts it as its own child and is the *subreaper* of all below
+it, or has an init of a namespace start it (`sandbox.init`): whatever loses its parent becomes a
+child of that process, and the step is over exactly when `waitpid` has no children left to report.
+Decision 5.
 
-**Ready before there is a job.** `supervise` builds the sandbox (`isolation.levels`), forks the
-process that will become the step, and only then waits for a job. Both are the expensive part of a
-start, and neither needs to know the job. A supervisor that never gets one tidies up and leaves.
+**Ready before there is a job.** `supervise` builds the sandbox (`isolation.levels`), has the
+process forked that will become the step, and only then waits for a job. Both are the expensive part
+of a start, and neither needs to know the job. A supervisor that never gets one tidies up and
+leaves.
+
+**One step after another.** Where an init holds the namespaces, the supervisor offers itself for the
+next step when one has ended as it should and left nothing behind; the spawner decides, and nothing
+older than `FRESH_S` goes on. Of the steps that it served it keeps nothing, and no step is forked
+from it. Decision 230.
 
 **Whoever disappears ends the step.** The supervisor polls three descriptors besides the step's
-output: the channel to the server, the spawner's pidfd, and its own wake-up pipe for SIGCHLD. End of
+output: the channel to the server, the spawner's pidfd, and what tells of ended processes. End of
 file on the first or readiness of the second means that the server or the spawner is gone, for
 whatever reason; then the step is killed. Nothing here depends on the server being quick: the
 deadline, the size of the output and the memory of the process tree are checked by this process.
@@ -34,22 +41,28 @@ import marshal
 import math
 import os
 import select
-import signal
 import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from adapters_runtime.sandbox import frames, workdir
 from adapters_runtime.sandbox.connect_filter import Gate
+from adapters_runtime.sandbox.init import Children, Init, Processes
 from adapters_runtime.sandbox.isolation.config import STEP_DIR, Profile
 from adapters_runtime.sandbox.isolation.levels import Process
 from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from adapters_runtime.sandbox.launch import Launch, LaunchFailed, require_room
 from adapters_runtime.sandbox.output_stream import CHUNK, MOST_LOGGED, Stream
-from adapters_runtime.sandbox.process_tree import Statuses, memory_held, next_look_s, reap
+from adapters_runtime.sandbox.process_tree import memory_held, next_look_s
 from adapters_runtime.sandbox.shortage import is_shortage
+
+FREE = b"f"
+"""A supervisor to the spawner: it could serve another step. The answer is a byte, or the end."""
+FRESH_S = 60.0
+"""How old a sandbox may be that another step is to have."""
 
 _FLUSH_S = 0.1
 _LONGEST_POLL_MS = 1_000_000_000
@@ -59,26 +72,40 @@ def supervise(
     level: Process, profile: Profile, place: int, door: socket.socket, spawner: int
 ) -> None:
     """
-    Make everything ready, wait for a step to come through *door*, run it, report.
+    Make everything ready, wait for a step to come through *door*, run it, report; and so on.
 
-    What comes through the door is the descriptor of the step's channel, with the job on it.
+    What comes through the door is the descriptor of a step's channel, with the job on it.
     *spawner* is a descriptor that becomes readable when the spawner is gone.
     """
     prctl(PR_SET_CHILD_SUBREAPER)
     os.setpgid(0, 0)  # should a step stop us, the kernel wakes us when the spawner goes
-    try:
-        level.prepare(profile, place)
-        supervisor = _Supervisor(level, spawner)
-    except (LaunchFailed, OSError) as trouble:
-        level.leave()
-        if channel := _await_channel(door):
-            said = f"it could not be confined: {_words(trouble)}"
-            refuse(channel, said, trouble, unconfined=True)
-        return
-    if channel := _await_channel(door):
-        supervisor.run(channel)
-    level.end_all({})
-    supervisor.tidy_up()
+    stale_at = time.monotonic() + FRESH_S
+    processes: Processes | None = None
+    while True:
+        try:
+            if processes is None:
+                level.prepare(profile, place)
+                foreign = door.fileno(), spawner
+                processes = Init(level, foreign) if level.has_own_files else Children(level)
+            supervisor = _Supervisor(level, processes, spawner)
+        except (LaunchFailed, OSError) as trouble:
+            if processes:
+                processes.close()
+            level.leave()
+            if channel := _await_channel(door):
+                said = f"it could not be confined: {_words(trouble)}"
+                refuse(channel, said, trouble, unconfined=True)
+            return
+        channel = None if _breaks_first(processes, door) else _await_channel(door)
+        if channel:
+            supervisor.run(channel)
+        supervisor.close()
+        if not (channel and supervisor.left_nothing and time.monotonic() < stale_at):
+            break
+        door.send(FREE)
+        if not door.recv(1):
+            break
+    processes.close()
     level.leave()
 
 
@@ -94,6 +121,14 @@ def refuse(
 
 def _words(trouble: Exception) -> str:
     return getattr(trouble, "strerror", None) or str(trouble)
+
+
+def _breaks_first(processes: Processes, door: socket.socket) -> bool:
+    """Whether somebody kills what waits for a step, before one comes through the *door*."""
+    poll = select.poll()
+    for fd in (processes.fd, door.fileno()):
+        poll.register(fd, select.POLLIN)
+    return any(fd == processes.fd for fd, _ in poll.poll())
 
 
 def _await_channel(door: socket.socket) -> socket.socket | None:
@@ -118,21 +153,25 @@ def _read_job(channel: socket.socket) -> bytes | None:
 
 
 class _Supervisor:
-    def __init__(self, level: Process, spawner: int) -> None:
+    def __init__(self, level: Process, processes: Processes, spawner: int) -> None:
         self._level = level
+        self._processes = processes
+        self.left_nothing = False
         room = [MOST_LOGGED]
         self._stdout = Stream("stdout", room)
         self._stderr = Stream("stderr", room)
-        for stream in (self._stdout, self._stderr):
-            level.own(stream.write_end)  # to be opened anew as /dev/stdout
-        self._path = STEP_DIR if level.has_own_files else ""
-        if level.profile.prestart and not self._path:
+        outputs = self._stdout.write_end, self._stderr.write_end
+        for fd in outputs:
+            level.own(fd)  # to be opened anew as /dev/stdout
+        self._path, self._folder = "", -1
+        if isinstance(processes, Init):
+            self._path = STEP_DIR
+        elif level.profile.prestart:
             self._path = f"{level.config.base}/ahead-{os.getpid()}"
-        self._folder = workdir.make(level, self._path) if self._path else -1
-        ends = self._stdout.write_end, self._stderr.write_end
-        self._launch = Launch(level, *ends, self._path)
-        self._main = self._launch.pid
-        self._statuses: Statuses = {self._main: None}
+            self._folder = workdir.make(level, self._path)
+        self._launch = Launch(partial(processes.start, folder=self._path), *outputs)
+        if isinstance(processes, Init):
+            self._folder = processes.folder
         self._unsent = bytearray()
         self._flush_at = math.inf
         self._look_at = 0.0
@@ -140,15 +179,14 @@ class _Supervisor:
         self._failure: str | None = None
         self._unready = False
         self._errno: int | None = None
-        self._wake = self._open_wake()
         self._poll = select.poll()
         self._on: dict[int, Callable[[], None]] = {}
-        self._listen(self._wake, select.POLLIN, self._on_child)
+        self._listen(processes.fd, select.POLLIN, processes.look)
         self._listen(self._stdout.fd, select.POLLIN, self._on_stdout)
         self._listen(self._stderr.fd, select.POLLIN, self._on_stderr)
         self._listen(spawner, select.POLLIN, self._on_loss)
         if self._launch.listener is not None:
-            Gate(self._launch.listener, level.config.closed, self._listen, self._poll.unregister)
+            Gate(self._launch.listener, level.config.closed, self._listen, self._forget)
 
     def run(self, channel: socket.socket) -> None:
         """Read the job from *channel*, run it to its end, report. No job, nothing is run."""
@@ -157,20 +195,30 @@ class _Supervisor:
             return
         self._channel = channel
         self._listen(channel.fileno(), select.POLLIN, self._on_channel)
+        known = frozenset(self._on)
         job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
         self._take_up(job)
         if self._furnish(job) and self._launches(job):
             self._watch()
-        self._level.end_all(self._statuses)
+        is_as_new = self._processes.end_all()
         self._drain()
         if self._ran_out():
             self._reason = self._reason or frames.TOO_MUCH_MEMORY
-        self._report()
+        left = self._report()
+        ended_well = self._reason is None and self._failure is None
+        is_quiet = known.issuperset(self._on) and not left
+        self.left_nothing = is_as_new and ended_well and is_quiet
 
-    def tidy_up(self) -> None:
-        """Remove a folder that was made ahead and never used."""
-        if self._path and not self._level.has_own_files:
-            workdir.remove_unused(self._path)
+    def close(self) -> None:
+        """Before the next step, or the end."""
+        if self._path and self._path != STEP_DIR:
+            workdir.remove_unused(self._path)  # it was made ahead, and is there if it was not used
+        if self.left_nothing:  # else all ends with this process
+            self._channel.close()
+            for fd in (self._stdout.fd, self._stderr.fd, self._folder, self._launch.listener):
+                if fd is not None:
+                    os.close(fd)
+            self._on.clear()  # and with it all that refers to us
 
     def _take_up(self, job: dict[str, Any]) -> None:
         self._timeout_s: float = job["timeout_s"]
@@ -210,14 +258,13 @@ class _Supervisor:
         self._on[fd] = act
         self._poll.register(fd, events)
 
-    def _open_wake(self) -> int:
-        wake, awaken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(awaken, warn_on_full_buffer=False)
-        return wake
+    def _forget(self, fd: int) -> None:
+        del self._on[fd]
+        self._poll.unregister(fd)
 
     @property
     def _runs(self) -> bool:
-        return self._statuses[self._main] is None
+        return self._processes.status is None
 
     def _watch(self) -> None:
         now = time.monotonic()
@@ -236,7 +283,7 @@ class _Supervisor:
                 self._reason = self._reason or frames.TIMED_OUT
 
     def _look(self, now: float) -> None:
-        held = memory_held(self._level.members(), self._memory)
+        held = memory_held(self._processes.members(), self._memory)
         self._look_at = now + next_look_s(held, self._memory)
         if held > self._memory or self._ran_out():
             self._reason = self._reason or frames.TOO_MUCH_MEMORY
@@ -244,10 +291,6 @@ class _Supervisor:
     def _ran_out(self) -> bool:
         """Whether the kernel killed something of it for want of memory, perhaps not its first."""
         return self._level.counted is not None and self._level.counted.ran_out()
-
-    def _on_child(self) -> None:
-        os.read(self._wake, CHUNK)
-        reap(self._statuses)
 
     def _on_stdout(self) -> None:
         self._take(self._stdout)
@@ -260,7 +303,7 @@ class _Supervisor:
 
     def _take(self, stream: Stream) -> None:
         if not stream.take(self._log):
-            self._poll.unregister(stream.fd)
+            self._forget(stream.fd)
         elif self._log and self._flush_at == math.inf:
             self._flush_at = time.monotonic() + _FLUSH_S
 
@@ -297,8 +340,9 @@ class _Supervisor:
         if self._stdout.seen > self._stdout_bytes:
             self._reason = frames.TOO_MUCH_OUTPUT
 
-    def _report(self) -> None:
-        status = self._statuses[self._main]
+    def _report(self) -> bool:
+        """Tell the server how it ended; whether there are artifacts."""
+        status = self._processes.status
         exit_code = None if status is None else os.waitstatus_to_exitcode(status)
         end = {
             "exit": exit_code,
@@ -317,6 +361,7 @@ class _Supervisor:
             if left is not None:
                 socket.send_fds(self._channel, [frames.frame(frames.LEFT)], [left])
             self._channel.sendall(self._unsent)
+        return left is not None
 
     def _collect(self, end: dict[str, Any]) -> int | None:
         """Add the output file to the report; the folder of artifacts, where there are any."""

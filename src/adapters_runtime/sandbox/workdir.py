@@ -15,8 +15,12 @@ _PRIVATE = 0o700
 
 def make(level: Process, path: str) -> int:
     """Create the folder at *path* with its subfolders; returns its descriptor. Raises `OSError`."""
-    if not level.has_own_files:
-        os.mkdir(path, _PRIVATE)
+    os.mkdir(path, _PRIVATE)
+    return divided(level, path)
+
+
+def divided(level: Process, path: str) -> int:
+    """The same for an empty folder that exists."""
     folder = os.open(path, _FOLDER)
     level.own(folder)
     for name in FOLDERS:

@@ -115,7 +115,8 @@ class RootTemplate:
             mount("", mask, flags=MS_REMOUNT | MS_BIND | _READ_ONLY)
         if wanted:
             _link_temporary(root)
-        self._mount_own(root, user, group)
+        mount("proc", f"{root}/proc", "proc", _NO_DEVICES | MS_NOEXEC, "hidepid=2")
+        self._mount_folder(root + STEP_DIR, user, group)
         os.chdir(root)
         pivot_root(".", ".")
         umount(".")
@@ -167,12 +168,14 @@ class RootTemplate:
                 mount(f"{root}/dev/null", root + path, flags=MS_BIND)
         return masks
 
-    def _mount_own(self, root: str, user: int, group: int) -> None:
-        mount("proc", f"{root}/proc", "proc", _NO_DEVICES | MS_NOEXEC, "hidepid=2")
-        config = self._terms
-        size = f"size={config.disk},nr_inodes={config.inodes}"
-        options = f"mode=700,uid={user},gid={group},{size}"
-        mount("tmpfs", root + STEP_DIR, "tmpfs", _NO_DEVICES, options)
+    def renew(self, user: int, group: int) -> None:
+        """Inside such a root: an empty folder for the next step."""
+        umount(STEP_DIR)
+        self._mount_folder(STEP_DIR, user, group)
+
+    def _mount_folder(self, path: str, user: int, group: int) -> None:
+        size = f"size={self._terms.disk},nr_inodes={self._terms.inodes}"
+        mount("tmpfs", path, "tmpfs", _NO_DEVICES, f"mode=700,uid={user},gid={group},{size}")
 
 
 def _link_temporary(root: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from adapters_runtime.sandbox.isolation.syscalls import (
+    PR_SET_DUMPABLE,
     PR_SET_SECUREBITS,
     drop_capabilities,
     drop_possible_capabilities,
@@ -98,17 +99,17 @@ def become_keeping_capabilities(user: int, group: int) -> None:
     os.setresuid(user, user, user)
 
 
-def map_user(pid: int, user: int, group: int) -> None:
-    """Map *user* and *group* to `INSIDE` in the new user namespace of *pid*."""
-    write(f"/proc/{pid}/uid_map", f"{INSIDE} {user} 1")
-    write(f"/proc/{pid}/gid_map", f"{INSIDE} {group} 1")
+def map_own_user(inside: int, user: int, inside_group: int, group: int) -> None:
+    """
+    See our previous *user* and *group* as these two in our own new user namespace.
 
-
-def map_own_user(user: int, group: int) -> None:
-    """Map our previous ids in our own new user namespace."""
+    Who has changed its user may not write about itself in /proc before it says that it has nothing
+    to hide: here only what every step is forked from.
+    """
+    prctl(PR_SET_DUMPABLE)
     write("/proc/self/setgroups", "deny")
-    write("/proc/self/uid_map", f"{user} {user} 1")
-    write("/proc/self/gid_map", f"{group} {group} 1")
+    write("/proc/self/uid_map", f"{inside} {user} 1")
+    write("/proc/self/gid_map", f"{inside_group} {group} 1")
 
 
 def write(path: str, text: str) -> None:

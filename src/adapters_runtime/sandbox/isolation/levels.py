@@ -4,11 +4,13 @@ The four levels of isolation, each as the same few moments in the life of a step
 | moment | where | what is known |
 |---|---|---|
 | `open` | spawner, once | the server's configuration |
-| `prepare` | supervisor | the profile of the step, not its job |
+| `prepare` | supervisor, once | the profile of its steps, no job |
+| `enter` | init (`sandbox.init`), once | the same |
 | `confine_ahead` | the process that becomes the step | still no job |
 | `confine` | the same process | its folder and its job |
-| `end_all` | supervisor | the step's first process has ended, or has to |
-| `leave` | supervisor, last | nothing of the step is alive |
+| `end_all` | init; the supervisor without one | the step has ended, or has to |
+| `renew` | init, between two steps | nothing of the last step is alive |
+| `leave` | supervisor, last | nothing of any step is alive |
 
 Everything that can be done before the job is known is done before it, so that no step waits for it.
 The order within a moment matters: capabilities and ids are given up only after everything that
@@ -28,7 +30,7 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
@@ -52,16 +54,17 @@ from adapters_runtime.sandbox.isolation.filesystem import (
     settings,
 )
 from adapters_runtime.sandbox.isolation.seccomp import SyscallFilter
-from adapters_runtime.sandbox.process_tree import Statuses, descendants_of, end_descendants, reap
+from adapters_runtime.sandbox.process_tree import Statuses, end_descendants, reap
 
+_TRAFFIC = ("netstat", "snmp", "snmp6", "ip6_flowlabel")
 _HARMLESS = ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems")
 
 
 class Process:
     """No isolation except a process tree of its own, with limits; the lowest level."""
 
-    clone_flags = 0
-    has_own_files = False  # whether the step's folder is a file system of its own
+    has_own_files = False
+    """Whether steps have namespaces, with an init, and their folder is a file system."""
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config = config
@@ -81,30 +84,33 @@ class Process:
             self.uncounted = str(reason)
 
     def prepare(self, profile: Profile, place: int) -> None:
-        """In the supervisor of a step with this profile, before anything of the step is forked."""
+        """In the supervisor of steps with this profile, before anything of a step is forked."""
         self.profile = profile
         if self.groups:
             self.counted = self.groups.make(place)
 
     def leave(self) -> None:
-        """In the supervisor, last of all, when the step is dead."""
+        """In the supervisor, last of all, when its steps are dead."""
         if self.counted:
             self.counted.remove()
 
-    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
-        """
-        In the step's process, before its job. *ask* has `admit` called in the supervisor.
+    def enter(self) -> None:
+        """In the init, if there is one, before anything of a step is forked."""
 
-        Returns a listener for the supervisor.
-        """
+    def renew(self) -> None:
+        """In the init: make all that the last step could have changed as it was before it."""
+
+    def is_as_new(self) -> bool:
+        """In the init: whether `renew` is enough; if not, its sandbox is given up."""
+        return False
+
+    def confine_ahead(self) -> int | None:
+        """In the step's process, before its job. Returns a listener for the supervisor."""
         if self.counted:
             self.counted.join()
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS)
         _go_first_when_memory_runs_out()
         return None
-
-    def admit(self, pid: int) -> None:
-        """In the supervisor, when the step's process *pid* asks for it."""
 
     def confine(self, folder: str) -> None:
         """In the step's process, last of all; it lives in *folder*."""
@@ -112,12 +118,8 @@ class Process:
     def own(self, fd: int) -> None:
         """Give an open file or folder to the step."""
 
-    def members(self) -> Iterable[int]:
-        """In the supervisor: the processes of the step, as far as they can be listed."""
-        return descendants_of(os.getpid())
-
     def end_all(self, statuses: Statuses) -> None:
-        """In the supervisor: kill all of the step, and return when it is dead."""
+        """In the parent of the step: kill all of it, and return when it is dead."""
         if self.counted:
             self.counted.kill()
         end_descendants(statuses)
@@ -147,8 +149,8 @@ class Landlocked(Process):
         if not landlock.version():
             raise OSError(38, "the kernel has no Landlock")
 
-    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
-        super().confine_ahead(ask)
+    def confine_ahead(self) -> int | None:
+        super().confine_ahead()
         self._become()
         return (self._open if self.profile.network else self._closed).install()
 
@@ -206,11 +208,14 @@ class Namespaced(Process):
     """
     Namespaces for processes, files, network and users, plus Landlock and the filter.
 
-    The supervisor is the first process of the step's process namespace: when it ends, for whatever
-    reason, the kernel ends all other processes in it first.
+    The init is the first process of the namespace for processes: when it ends, for whatever reason,
+    the kernel ends all others in it first. Its namespaces serve one step after another, since
+    making them, most of all the one for the network, costs more than a short step. What a step can
+    leave in them is made anew: its files, its shared memory and queues, its user namespace. Whoever
+    used the network leaves counters, labels and ports that wait, so after such a step (`_traffic`)
+    none follows. Decision 230.
     """
 
-    clone_flags = syscalls.NEW_PID
     has_own_files = True
 
     def open(self) -> None:
@@ -220,7 +225,7 @@ class Namespaced(Process):
             self.group = identity.common_group_id()
         else:
             syscalls.unshare(syscalls.NEW_USER | syscalls.NEW_NS)
-            identity.map_own_user(self.user, self.group)
+            identity.map_own_user(self.user, self.user, self.group, self.group)
         self._quotas = identity.own_quotas()
         with _common_umask():
             self._template = RootTemplate(self.config)
@@ -236,36 +241,44 @@ class Namespaced(Process):
             # What steps write beside their own folder is shared, so there they are one user.
             shared = bool(self.config.writes)
             self.user = self.group if shared else identity.namespaced_user_id(place)
-        new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
-        syscalls.unshare(new if profile.network else new | syscalls.NEW_NET)
-        with _common_umask():
-            self._template.enter(profile, self.user, self.group)
-        socket.sethostname("localhost")
-        if not profile.network:
-            _switch_loopback_on()
 
-    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
-        super().confine_ahead(ask)
+    def enter(self) -> None:
+        new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
+        syscalls.unshare(new if self.profile.network else new | syscalls.NEW_NET)
+        with _common_umask():
+            self._template.enter(self.profile, self.user, self.group)
+        socket.sethostname("localhost")
+        if not self.profile.network:
+            _switch_loopback_on()
+        self._unused = self._traffic()
+
+    def renew(self) -> None:
+        syscalls.unshare(syscalls.NEW_IPC)
+        with _common_umask():
+            self._template.renew(self.user, self.group)
+
+    def is_as_new(self) -> bool:
+        return self._traffic() == self._unused
+
+    def _traffic(self) -> list[bytes]:
+        """All that the network namespace of a step tells of earlier ones; empty if it has none."""
+        return [] if self.profile.network else [_content(f"/proc/net/{name}") for name in _TRAFFIC]
+
+    def confine_ahead(self) -> int | None:
+        super().confine_ahead()
         if os.geteuid() == 0:
             os.setgroups([])
             identity.become_keeping_capabilities(self.user, self.group)
         syscalls.unshare(syscalls.NEW_USER)
-        ask()
+        identity.map_own_user(identity.INSIDE, self.user, identity.INSIDE, self.group)
         identity.hold_quotas(self._quotas)
         identity.become(identity.INSIDE, identity.INSIDE)
         if landlock.version():
             landlock.restrict(self._rules())
         return (self._open if self.profile.network else self._closed).install()
 
-    def admit(self, pid: int) -> None:
-        identity.map_user(pid, self.user, self.group)
-
     def own(self, fd: int) -> None:
         os.fchown(fd, self.user, self.group)
-
-    def members(self) -> Iterable[int]:
-        own = os.getpid()
-        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
 
     def end_all(self, statuses: Statuses) -> None:
         """No process can be created in the namespace while the kernel does this."""
@@ -307,6 +320,12 @@ def _rights_on(device: str) -> int:
     dropped.
     """
     return landlock.READ if device == "zero" else landlock.DEVICE
+
+
+def _content(path: str) -> bytes:
+    with suppress(FileNotFoundError), open(path, "rb", buffering=0) as file:  # no IPv6 here
+        return file.readall()
+    return b""
 
 
 def _switch_loopback_on() -> None:

@@ -1,0 +1,150 @@
+"""A sandbox with namespaces serves one step after another, and no step finds what another left."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox import spawner, supervisor
+from adapters_runtime.sandbox.isolation.config import NAMESPACE
+from wfcore.model.workflow import Language
+from wfcore.testing.contracts.steps import alive, job, silent, until
+
+NAMESPACES = ("mnt", "net", "pid", "cgroup", "uts")
+WHERE = f"for kind in {' '.join(NAMESPACES)}; do readlink /proc/self/ns/$kind; done"
+COUNTERS = "cat /proc/net/netstat /proc/net/snmp /proc/net/snmp6 /proc/net/sockstat"
+KNOCK = """
+import socket
+with socket.create_server(("127.0.0.1", 0)) as server:
+    socket.create_connection(server.getsockname()).close()
+print(1)
+"""
+LOOK = """
+import json, re
+found = []
+with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
+    for line in maps:
+        place, rights = line.split()[:2]
+        begin, end = (int(edge, 16) for edge in place.split("-"))
+        if rights.startswith("rw") and end < 1 << 47:
+            memory.seek(begin)
+            found += re.findall(b"pass" + b"word-[a-z]+", memory.read(end - begin))
+print(json.dumps(sorted({one.decode() for one in found})))
+"""
+
+
+@pytest.fixture
+async def runner(runner: CodeStepRunner) -> CodeStepRunner:
+    """At the level where sandboxes are used again; elsewhere there is nothing to try."""
+    if (await runner.level()).name != NAMESPACE:
+        pytest.skip("no namespaces here")
+    return runner
+
+
+async def out(runner: CodeStepRunner, source: str, language: Language = Language.BASH) -> str:
+    end = await runner.run(job(source, language), silent)
+    assert end.error is None, end
+    return end.output if isinstance(end.output, str) else json.dumps(end.output)
+
+
+async def busy(runner: CodeStepRunner, marker: str) -> tuple[int, int]:
+    """The supervisor and the init of the step that runs."""
+    await until(lambda: alive(marker), within_s=60)
+    for supervisor_pid in children(runner.spawner_pid or 0):
+        for init in children(supervisor_pid):
+            if any(b"sleep" in command(step) or children(step) for step in children(init)):
+                return supervisor_pid, init
+    raise AssertionError("no step runs")
+
+
+def children(pid: int) -> list[int]:
+    try:
+        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except OSError:
+        return []
+    return [int(child) for child in listed.split()]
+
+
+def command(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+async def test_steps_follow_one_another_in_few_sandboxes(runner: CodeStepRunner) -> None:
+    """Twenty steps one by one, of two languages, are run by a handful of supervisors."""
+    await out(runner, "true")
+    seen = set(children(runner.spawner_pid or 0))
+    for number in range(20):
+        await out(runner, *(("true",) if number % 2 else ("1", Language.PYTHON)))
+        seen |= set(children(runner.spawner_pid or 0))
+    assert len(seen) <= 5
+
+
+async def test_what_a_step_leaves_is_gone(runner: CodeStepRunner) -> None:
+    """No file, no process of an earlier step is there for the next, in the same namespaces."""
+    look = f"{WHERE} | md5sum; find /step -type f ! -name main.sh ! -name context.json; ls /proc"
+    places: list[str] = []
+    for _ in range(6):
+        place, *found = (await out(runner, look)).splitlines()
+        places.append(place)
+        assert not [path for path in found if path.startswith("/step")]
+        assert len([name for name in found if name.isdigit()]) <= 4  # its own Bash, md5sum, ls
+        await out(runner, "for x in work home tmp; do echo 1 > /step/$x/left; done; sleep 600 &")
+    assert len(set(places)) < len(places)
+
+
+async def test_no_step_reads_what_an_earlier_one_held(runner: CodeStepRunner) -> None:
+    """Neither a job nor the output of an earlier step is in the memory a step is forked from."""
+    for _ in range(4):
+        await out(runner, "echo password-printed; echo password-kept > work; # password-coded")
+        await out(runner, "print('password-printed')  # password-coded", Language.PYTHON)
+        assert await out(runner, LOOK, Language.PYTHON) == "[]"
+
+
+async def test_who_used_the_network_is_followed_by_nobody(runner: CodeStepRunner) -> None:
+    """Every step counts from nought, whatever those before it sent to themselves."""
+    fresh = await out(runner, COUNTERS)
+    for _ in range(4):
+        await out(runner, KNOCK, Language.PYTHON)
+        assert await out(runner, COUNTERS) == fresh
+
+
+@pytest.mark.parametrize(
+    "source", ["echo 1 > $WF_ARTIFACTS/kept", "head -c 9000000 /dev/zero; exit 1", "kill -9 $$"]
+)
+async def test_only_what_ended_by_itself_is_followed(runner: CodeStepRunner, source: str) -> None:
+    """A step that left files to fetch, or was ended, has no successor; and the next is well."""
+    await runner.run(job(source, Language.BASH), silent)
+    assert await out(runner, "echo 7") == "7"
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["supervisor", "init"])
+async def test_killed_watchers(runner: CodeStepRunner, which: int) -> None:
+    """Whoever of the two that watch over a step is killed, the step dies before the run returns."""
+    await out(runner, "true")
+    asked = job("sleep 600 & sleep 600", Language.BASH)
+    running = asyncio.ensure_future(runner.run(asked, silent))
+    os.kill((await busy(runner, asked.execution_id))[which], signal.SIGKILL)
+    assert "watched over" in ((await running).error or "")
+    assert alive(asked.execution_id) == []
+    assert await out(runner, "echo 7") == "7"
+
+
+async def test_killed_spares(runner: CodeStepRunner) -> None:
+    """An init that is killed while it waits fails no step: one is postponed at most."""
+    for _ in range(3):
+        await out(runner, "true")
+        for waiting in children(runner.spawner_pid or 0):
+            for init in children(waiting):
+                os.kill(init, signal.SIGKILL)
+        end = await runner.run(job("echo 7", Language.BASH), silent)
+        assert end.output == 7 or end.postponed, end
+
+
+def test_what_is_old_is_followed_by_nobody() -> None:
+    """A sandbox does not outlive what it was made from by much: a minute."""
+    assert supervisor.FRESH_S <= 60
+    assert spawner.START != supervisor.FREE
