@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from adapters_runtime.sandbox.isolation.config import LADDER
+from adapters_runtime.sandbox.isolation.config import LADDER, STEP_DIR
 from wfcore.errors import InvalidInput
 from wfcore.model.workflow import Runtime
 
@@ -91,6 +91,9 @@ def _number(env: Mapping[str, str], name: str, default: int, least: int) -> int:
     return number
 
 
+_OWN = ("dev", "proc", STEP_DIR[1:])
+
+
 def _paths(env: Mapping[str, str], name: str) -> tuple[str, ...]:
     paths = [text for text in env.get(name, "").split(os.pathsep) if text]
     for path in paths:
@@ -98,6 +101,9 @@ def _paths(env: Mapping[str, str], name: str) -> tuple[str, ...]:
             raise InvalidInput(name, f"{path!r} is not an absolute path below /")
         if not os.path.exists(path):
             raise InvalidInput(name, f"{path} does not exist")
+        if os.path.normpath(path).split("/")[1] in _OWN:
+            own = " and ".join(", ".join(f"/{one}" for one in _OWN).rsplit(", ", 1))
+            raise InvalidInput(name, f"{path}: every step has {own} of its own; name another path")
     return tuple(os.path.normpath(path) for path in paths)
 
 

@@ -10,11 +10,12 @@ import pytest
 
 from adapters_runtime.code.runner import CodeStepRunner, StepLimits
 from adapters_runtime.sandbox.isolation.config import LANDLOCK, NAMESPACE, UID
-from adapters_runtime.sandbox.isolation.filesystem import carve
+from adapters_runtime.sandbox.isolation.filesystem import RESOLVING, carve, settings
 from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import job, silent
 
+SHOWN = (*RESOLVING, "passwd", "group", "hostname")
 Made = Callable[..., Any]
 
 
@@ -72,6 +73,16 @@ async def test_nothing_is_seen_unasked(runner_with: Made, shared: Path) -> None:
     """A folder that nobody named is not there, or closed."""
     runner = await runner_with()
     assert await _said(runner, f"cat {shared}/file 2>/dev/null || echo no") == "no"
+
+
+async def test_settings_of_the_machine_may_be_read(runner_with: Made) -> None:
+    """A file and a folder of /etc that steps do not see otherwise, if they are named."""
+    others = sorted(path for path in Path("/etc").iterdir() if path.name not in settings())
+    public = [path for path in others if path.stat().st_mode & 4 and not path.is_symlink()]
+    file = next(path for path in public if path.is_file() and path.name not in SHOWN)
+    folder = next(path for path in public if path.is_dir() and path.stat().st_mode & 1)
+    runner = await runner_with(reads=(str(file), str(folder)))
+    assert await _said(runner, f"cmp {file} {file} && ls {folder} > /dev/null && echo yes") == "yes"
 
 
 async def test_what_may_be_read(runner_with: Made, shared: Path) -> None:

@@ -57,6 +57,8 @@ def test_everything_is_read(tmp_path: Path) -> None:
         ("WFCORE_STEP_READS", "/"),
         ("WFCORE_STEP_READS", "/usr/.."),
         ("WFCORE_STEP_WRITES", "/there/is/no/such/path"),
+        ("WFCORE_STEP_WRITES", "/dev/shm"),
+        ("WFCORE_STEP_READS", "/usr/../proc/self"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(name: str, value: str) -> None:

@@ -86,6 +86,9 @@ class RootTemplate:
             _write(f"{etc}/{name}", text.encode())
         for name in settings():
             _copy_setting(f"/etc/{name}", f"{etc}/{name}")
+        for path in (*self._terms.reads, *self._terms.writes):
+            if path.startswith("/etc/") and not os.path.lexists(self._base + path):
+                _place(path, self._base + path)  # now: each step finds it sealed
         _seal(etc, _READ_ONLY)
 
     def _make_devices(self, dev: str) -> None:
@@ -213,12 +216,17 @@ def _show(source: str, target: str, flags: int) -> None:
 
 def _bind(source: str, target: str) -> None:
     """Mount *source* also at *target*, with everything mounted below it."""
+    _place(source, target)
+    mount(source, target, flags=MS_BIND | MS_REC)
+
+
+def _place(source: str, target: str) -> None:
+    """Something empty at *target*, to mount *source* on."""
     if os.path.isdir(source):
         os.makedirs(target, 0o755, exist_ok=True)
     else:
         os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
         _write(target)
-    mount(source, target, flags=MS_BIND | MS_REC)
 
 
 def _seal(folder: str, flags: int) -> None:
