@@ -1,9 +1,9 @@
 """
 `python -m bench.profile [--seconds S]`: where the CPU time of an execution goes, by phase.
 
-py-spy samples the bundled server from outside, which costs it nothing. A sample belongs to the
-innermost of its frames that some phase names; the share of a phase, of the CPU time that the kernel
-counts, is printed as a table in Markdown: µs for each execution.
+py-spy samples the bundled server from outside. A sample belongs to the innermost of its frames that
+some phase names; the share of a phase, of the CPU time that the kernel counts in a run without
+py-spy, is printed as a table in Markdown: µs for each execution.
 """
 
 import argparse
@@ -28,6 +28,8 @@ PHASES: Mapping[str, str] = {
     "adapters_store/counters": "authentication and quota",
     "adapters_store/": "store: statements, commit, reads",
     "adapters_runtime/expressions": "templates",
+    "adapters_runtime/sandbox": "steps: folder, spawner, channel",
+    "adapters_runtime/code": "steps: folder, spawner, channel",
     "adapters_runtime/": "worker and scheduler",
     "adapters_http/": "HTTP",
     "wfcore/wire/": "HTTP",
@@ -39,6 +41,10 @@ PHASES: Mapping[str, str] = {
     "wfcore/usecases/": "use cases",
 }
 """By the beginning of a file's path: the first entry that fits counts."""
+
+
+WAITS = ("_worker (concurrent/", "_connection_worker_thread (aiosqlite/", "._next_batch (")
+"""Where a thread waits for work, which py-spy takes for work."""
 
 
 def phase_of(stack: str) -> str:
@@ -55,18 +61,20 @@ def measured(name: str, seconds: float, folder: Path) -> tuple[float, Mapping[st
     seeded, out = http.seed(folder), folder / "stacks"
     with http.whole(folder) as server:
         http.executions(server, seeded, name, CLIENTS, 1)
+        alone = http.executions(server, seeded, name, CLIENTS, seconds)
         spy = ["py-spy", "record", "--pid", str(server.process.pid), "--rate", str(RATE)]
         spy += ["--duration", str(int(seconds)), "--format", "raw", "--output", str(out)]
         with subprocess.Popen(spy, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as sampler:
-            done = http.executions(server, seeded, name, CLIENTS, seconds)
+            http.executions(server, seeded, name, CLIENTS, seconds)
             _, said = sampler.communicate(timeout=seconds + 60)
         if sampler.returncode:
             raise SystemExit(said.decode())
     found = Counter[str]()
     for line in out.read_text().splitlines():
         stack, _, count = line.rpartition(" ")
-        found[phase_of(stack)] += int(count)
-    return done.cpu_ms * 1_000, {one: found[one] / found.total() for one in found}
+        if not any(wait in stack.rpartition(";")[2] for wait in WAITS):
+            found[phase_of(stack)] += int(count)
+    return alone.cpu_ms * 1_000, {one: found[one] / found.total() for one in found}
 
 
 def main() -> int:

@@ -69,6 +69,14 @@ async def _said(runner: CodeStepRunner, source: str) -> Any:
     return end.output
 
 
+def _of_the_machine() -> tuple[Path, Path]:
+    """A file and a folder of /etc that everybody may read, and that steps are not shown."""
+    others = sorted(path for path in Path("/etc").iterdir() if path.name not in settings())
+    public = [path for path in others if path.stat().st_mode & 4 and not path.is_symlink()]
+    file = next(path for path in public if path.is_file() and path.name not in SHOWN)
+    return file, next(path for path in public if path.is_dir() and path.stat().st_mode & 1)
+
+
 async def test_nothing_is_seen_unasked(runner_with: Made, shared: Path) -> None:
     """A folder that nobody named is not there, or closed."""
     runner = await runner_with()
@@ -77,10 +85,7 @@ async def test_nothing_is_seen_unasked(runner_with: Made, shared: Path) -> None:
 
 async def test_settings_of_the_machine_may_be_read(runner_with: Made) -> None:
     """A file and a folder of /etc that steps do not see otherwise, if they are named."""
-    others = sorted(path for path in Path("/etc").iterdir() if path.name not in settings())
-    public = [path for path in others if path.stat().st_mode & 4 and not path.is_symlink()]
-    file = next(path for path in public if path.is_file() and path.name not in SHOWN)
-    folder = next(path for path in public if path.is_dir() and path.stat().st_mode & 1)
+    file, folder = _of_the_machine()
     runner = await runner_with(reads=(str(file), str(folder)))
     assert await _said(runner, f"cmp {file} {file} && ls {folder} > /dev/null && echo yes") == "yes"
 
