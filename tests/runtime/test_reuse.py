@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,14 +52,19 @@ async def out(runner: CodeStepRunner, source: str, language: Language = Language
     return end.output if isinstance(end.output, str) else json.dumps(end.output)
 
 
-async def busy(runner: CodeStepRunner, marker: str) -> tuple[int, int]:
-    """The supervisor and the init of the step that runs."""
-    await until(lambda: alive(marker), within_s=60)
-    for supervisor_pid in children(runner.spawner_pid or 0):
-        for init in children(supervisor_pid):
-            if any(b"sleep" in command(step) or children(step) for step in children(init)):
-                return supervisor_pid, init
-    raise AssertionError("no step runs")
+async def busy(runner: CodeStepRunner) -> tuple[int, int]:
+    """The supervisor and the init of the step that runs, and has started another process."""
+    found: list[tuple[int, int]] = []
+
+    def look() -> bool:
+        for one in children(runner.spawner_pid or 0):
+            found.extend(
+                (one, init) for init in children(one) if any(map(children, children(init)))
+            )
+        return bool(found)
+
+    await until(look, within_s=60)
+    return found[0]
 
 
 def children(pid: int) -> list[int]:
@@ -69,8 +75,8 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in listed.split()]
 
 
-def command(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+def are_gone(pids: list[int]) -> bool:
+    return not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 
 async def test_steps_follow_one_another_in_few_sandboxes(runner: CodeStepRunner) -> None:
@@ -127,7 +133,7 @@ async def test_killed_watchers(runner: CodeStepRunner, which: int) -> None:
     await out(runner, "true")
     asked = job("sleep 600 & sleep 600", Language.BASH)
     running = asyncio.ensure_future(runner.run(asked, silent))
-    os.kill((await busy(runner, asked.execution_id))[which], signal.SIGKILL)
+    os.kill((await busy(runner))[which], signal.SIGKILL)
     assert "watched over" in ((await running).error or "")
     assert alive(asked.execution_id) == []
     assert await out(runner, "echo 7") == "7"
@@ -137,9 +143,11 @@ async def test_killed_spares(runner: CodeStepRunner) -> None:
     """An init that is killed while it waits fails no step: one is postponed at most."""
     for _ in range(3):
         await out(runner, "true")
-        for waiting in children(runner.spawner_pid or 0):
-            for init in children(waiting):
-                os.kill(init, signal.SIGKILL)
+        waiting = children(runner.spawner_pid or 0)
+        inits = [init for supervisor_pid in waiting for init in children(supervisor_pid)]
+        for init in inits:
+            os.kill(init, signal.SIGKILL)
+        await until(partial(are_gone, inits), within_s=60)
         end = await runner.run(job("echo 7", Language.BASH), silent)
         assert end.output == 7 or end.postponed, end
 

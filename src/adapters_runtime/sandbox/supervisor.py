@@ -198,9 +198,15 @@ class _Supervisor:
         known = frozenset(self._on)
         job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
         self._take_up(job)
-        if self._furnish(job) and self._launches(job):
+        runs = self._furnish(job) and self._launches(job)
+        if runs:
             self._watch()
-        is_as_new = self._processes.end_all()
+        try:
+            is_as_new = self._processes.end_all()
+        except ConnectionError:  # somebody killed the init, and so all that it had started
+            if runs:
+                raise
+            is_as_new, self._unready = False, True
         self._drain()
         if self._ran_out():
             self._reason = self._reason or frames.TOO_MUCH_MEMORY
