@@ -17,7 +17,7 @@ from wfcore.testing.contracts.steps import alive, job, silent, until
 
 NAMESPACES = ("mnt", "net", "pid", "cgroup", "uts")
 WHERE = f"for kind in {' '.join(NAMESPACES)}; do readlink /proc/self/ns/$kind; done"
-COUNTERS = "cat /proc/net/netstat /proc/net/snmp /proc/net/snmp6 /proc/net/sockstat"
+COUNTERS = "cat /proc/net/netstat /proc/net/snmp /proc/net/snmp6"
 KNOCK = """
 import socket
 with socket.create_server(("127.0.0.1", 0)) as server:
