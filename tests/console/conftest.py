@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from adapters_http.app import HttpConfig
 from distribution import missing
 from http_world import World, a_world
+from scenarios.process import until
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.audit.auditing import UNKNOWN
 
@@ -138,6 +139,14 @@ def enter(site: Site, page: Page, account_id: str | None = None) -> None:
     page.goto(site.link(account_id))
     page.get_by_role("button", name="Continue as").click()
     page.wait_for_url("**/inbox")
+
+
+def until_true(page: Page, condition: str) -> None:
+    """
+    Wait for JavaScript to be true. Playwright's `wait_for_function` looks again inside the page,
+    where the Content-Security-Policy of ours forbids `eval`.
+    """
+    until(lambda: page.evaluate(condition), what=condition)
 
 
 def painted(page: Page) -> None:

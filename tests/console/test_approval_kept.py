@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Page, expect
 
 from console.approval_case import Case, approve, bar, both, cell, kept, pick, rows, show
-from console.conftest import Site, enter
+from console.conftest import Site, enter, until_true
 from wfcore.model.approval import ApprovalStatus
 from wfcore.time import HOUR
 
@@ -158,9 +158,10 @@ def test_a_crash_of_the_tab_loses_nothing(case: Case, open_page: Page):
     other.goto(f"{case.site.url}/inbox")
     cell(open_page, "P-1001", "Amount").fill("7")
     pick(open_page, "P-1002").uncheck()
-    other.wait_for_function(
+    until_true(
+        other,
         "Object.entries(localStorage).some(([key, text]) => "
-        "key.startsWith('wfcore:draft') && JSON.parse(text).count === 2)"
+        "key.startsWith('wfcore:draft') && JSON.parse(text).count === 2)",
     )
     with open_page.expect_event("crash"), pytest.raises(Error):
         open_page.goto("chrome://crash")

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from console.approval_case import Case
-from console.conftest import Site, enter
+from console.conftest import Site, enter, until_true
 from console.execution_case import Runs
 from http_world import code
 from wfcore.usecases.executions.executions import read_execution
@@ -56,14 +56,14 @@ def test_many_events_are_few_updates(site: Site, signed_in: Page):
         runs.finish(id, before)
         runs.play(id, stay=(after,))
         newest = site.do(read_execution(site.world.services, None, id)).events
-        page.wait_for_function(f"heard >= {newest}")
+        until_true(page, f"heard >= {newest}")
         assert page.evaluate("[asked, pauses.length]") == [1, 1]
     page.evaluate("pauses.shift()()")
-    page.wait_for_function("asked === 2 && pauses.length === 1")
+    until_true(page, "asked === 2 && pauses.length === 1")
     expect(page.get_by_text("5 of 6")).to_be_visible()
     page.evaluate("pauses.shift()()")
     runs.finish(id, "s5")
-    page.wait_for_function("asked === 3")
+    until_true(page, "asked === 3")
 
 
 @pytest.mark.parametrize("path", ["/executions/{run}", "/executions", "/inbox", "/approvals/{ask}"])
@@ -73,7 +73,7 @@ def test_nobody_looks_nobody_asks(site: Site, signed_in: Page, path: str):
     id, case = runs.play(runs.start(), stay=("first",)), Case(site, 0)
     page.add_init_script(COUNTED)
     page.goto(site.url + path.format(run=id, ask=case.id))
-    page.wait_for_function(f"{OPEN}.length === 1")
+    until_true(page, f"{OPEN}.length === 1")
     page.evaluate(HIDE, True)
     assert page.evaluate(f"{OPEN}.length") == 0
     runs.finish(id, "first")
@@ -100,7 +100,7 @@ def test_a_session_that_ended_is_said(site: Site, signed_in: Page):
         page.route("**/live?*", lambda route: route.fulfill(status=401))
         page.context.clear_cookies()
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        page.wait_for_function(TRIED_AGAIN)
+        until_true(page, TRIED_AGAIN)
         said = r"Signed out: reload the page to sign in|You are signed out\."
         expect(page.get_by_text(re.compile(said))).to_be_visible()
         page.unroute("**/live?*")

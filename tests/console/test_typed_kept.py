@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from console.approval_case import Case, bar, both, rows
-from console.conftest import Site, enter, watched
+from console.conftest import Site, enter, until_true, watched
 from console.test_real_review import FIELDS
 from http_world import PASSWORD
 from wfcore.model.approval import ApprovalStatus
@@ -17,7 +17,7 @@ KEPT = "Object.keys(localStorage).some((key) => key.startsWith('wfcore:draft'))"
 
 def forgotten(page: Page) -> None:
     """No draft is left in this browser."""
-    page.wait_for_function(f"!{KEPT}")
+    until_true(page, f"!{KEPT}")
 
 
 def opened(page: Page, case: Case) -> None:
@@ -191,7 +191,7 @@ def test_the_comment_on_several_is_kept(site: Site, signed_in: Page):
     page.get_by_role("button", name="Approve 1").click()
     expect(page.get_by_role("status")).to_have_text("1 decision counts.")
     assert (case.now().status, case.now().comment) == (ApprovalStatus.APPROVED, "as agreed")
-    page.wait_for_function("!sessionStorage.length")
+    until_true(page, "!sessionStorage.length")
 
 
 def test_forms_are_of_one_person(site: Site, signed_in: Page):
