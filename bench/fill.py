@@ -96,10 +96,6 @@ def _copies(connection: sqlite3.Connection, table: str) -> str:
     if table == "executions":
         changed["accepted_at"] = accepted_at
         changed["completed_at"] = f"r.completed_at - r.accepted_at + {accepted_at}"
-        times = ", ".join(
-            f"'$.{name}', {changed[name]}" for name in ("accepted_at", "completed_at")
-        )
-        changed["body"] = f"json_set(r.body, '$.id', {id}, {times})"
     picked = ", ".join(changed.get(name, f"r.{name}") for name in columns)
     return f"""WITH RECURSIVE numbers (n) AS
         (SELECT :begin UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < :end)

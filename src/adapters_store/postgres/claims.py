@@ -81,7 +81,7 @@ WITH picked AS (
 ), taken AS (
     UPDATE executions r SET worker = ?2, lease_until = wfcore_now() + ?3::bigint, due_at = NULL,
         fence = fence + 1, version = version + 1
-    FROM picked p WHERE r.id = p.id RETURNING {_WHOLE}, r.owner_id
+    FROM picked p WHERE r.id = p.id RETURNING {_WHOLE}
 ), free AS (
     SELECT owner_id FROM served WHERE owner_id IN (SELECT owner_id FROM taken)
     ORDER BY owner_id FOR UPDATE SKIP LOCKED

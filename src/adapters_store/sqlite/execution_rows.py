@@ -41,10 +41,12 @@ _cells = (
 )
 _variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
 
-COLUMNS = (
-    *("version", "worker", "fence", "due_at", "body", "callback_url"),
-    *("output", "variables", "steps", "id"),
+_IN_COLUMNS = (
+    *("version", "worker", "fence", "due_at", "owner_id", "workflow_id"),
+    *("trigger_source", "status", "accepted_at", "completed_at", "id"),
 )
+"""Fields that have columns of their own, and are not in the body as well."""
+COLUMNS = (*_IN_COLUMNS[:-1], "body", "callback_url", "output", "variables", "steps", "id")
 WHOLE = {"variables": _variables, "steps": _steps.format(cells=_cells)}
 LISTED = {
     "output": "NULL",
@@ -92,16 +94,7 @@ MARK_BUSY_GROUP = f"""INSERT INTO lane_checks (lane) SELECT ?1 WHERE EXISTS
 DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
 
 _ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
-_APART = (
-    "version",
-    "worker",
-    "fence",
-    "due_at",
-    "variables",
-    "step_results",
-    "put_aside",
-    *SEALED["executions"].columns,
-)
+_APART = (*_IN_COLUMNS, "variables", "step_results", "put_aside", *SEALED["executions"].columns)
 write_head = writer_of(Execution, _APART)
 _STEP_APART = SEALED["step_results"].columns
 _write_step = writer_of(StepResult, _STEP_APART)
@@ -110,9 +103,9 @@ _read_execution = reader_of(Execution)
 
 def decode(row: Row, cells: Cells) -> Execution:
     """The execution in a row of `COLUMNS`."""
-    version, worker, fence, due_at, body, url, output, variables, steps, _ = row
+    *columns, body, url, output, variables, steps, id = row
     data: dict[str, Any] = value_of(body)
-    data.update(version=version, worker=worker, fence=fence, due_at=due_at)
+    data.update(zip(_IN_COLUMNS, (*columns, id), strict=True))
     data["callback_url"] = None if url is None else value_of(cells.opened(url, "callback_url"))
     data["output"] = None if output is None else value_of(cells.opened(output, "output"))
     if variables is not None:
@@ -199,10 +192,10 @@ def writes(
 
 
 def _has_new_variables(run: Execution, base: Execution | None) -> bool:
-    """Whether the stored variables differ; a new execution without any has no row of them."""
+    """Whether the stored variables differ; one that never had any has no row of them."""
     if base is None:
         return bool(run.variables or run.version)
-    return base.variables is not run.variables
+    return base.variables is not run.variables and bool(base.variables or run.variables)
 
 
 def _head(

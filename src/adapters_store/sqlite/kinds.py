@@ -287,11 +287,11 @@ class ApprovalKind(Kind[Approval]):
 
     def put(self, record: Approval, sealer: Sealer | None) -> list[Write]:
         data = self._encode(record)
-        details = {name: data[name] for name in self._DETAILS}
+        details = {name: data[name] for name in self._DETAILS if name in data}
         head = {name: type(value)() for name, value in details.items()}  # as `Approval.head`
         head["groups"] = [
-            {**group, "columns": [], "items": [], "left_out": len(group["items"])}
-            for group in data["groups"]
+            {**group, "columns": [], "items": [], "left_out": len(group.get("items", ()))}
+            for group in data.get("groups", ())
         ]
         writes = [self._put(record, {**data, **head}, sealer)]
         if record.version or any(details.values()):

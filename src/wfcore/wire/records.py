@@ -60,13 +60,20 @@ def _is_json(wanted: Any) -> bool:
 
 
 def _writer_of(converter: Converter, cls: Any) -> Callable[[Any], dict[str, Any]]:
-    """Omits None where that is the default; other defaults are written, because they may change."""
-    without_none = {
+    """
+    Omits nothing (None, zero, False, an empty tuple) where that is the default. Other defaults are
+    written, because they may change.
+    """
+    without_nothing = {
         field.name: override(omit_if_default=True)
         for field in attrs.fields(cls)
-        if field.default is None
+        if _is_nothing(field.default)
     }
-    return make_dict_unstructure_fn(cls, converter, **without_none)  # type: ignore[arg-type]
+    return make_dict_unstructure_fn(cls, converter, **without_nothing)  # type: ignore[arg-type]
+
+
+def _is_nothing(default: Any) -> bool:
+    return default is None or (isinstance(default, int | tuple) and not default)
 
 
 _CONVERTER = _make_converter()
@@ -103,7 +110,7 @@ def _made_writer(cls: Any, leaving_out: tuple[str, ...]) -> Callable[[Any], dict
     kept: dict[str, Any] = {
         field.name: override(omit=True)
         if field.name in leaving_out
-        else override(omit_if_default=field.default is None, rename=STORED_AS.get(field.name))
+        else override(omit_if_default=_is_nothing(field.default), rename=STORED_AS.get(field.name))
         for field in attrs.fields(cast("type[attrs.AttrsInstance]", cls))
     }
     return cast(
