@@ -30,6 +30,7 @@ each record plus a fixed overhead per entry (`WFCORE_CACHE`).
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar, cast
@@ -85,14 +86,13 @@ class Known:
 @define(eq=False)
 class Cache:
     """
-    Decoded records by table and key, limited by their approximate size in bytes.
-
-    One of more than `limit` is not stored: each change then writes all its steps again. `lookups`:
-    reads by key that asked it; `decoded`: those that had to decode their row.
+    Decoded records by table and key, limited by their approximate size in bytes. One of more than
+    `limit` is not stored: each change then writes all its steps again. `lookups`: reads by key that
+    asked it; `decoded`: those that had to decode their row.
     """
 
     limit: int
-    entries: dict[tuple[str, Key], Known] = field(factory=dict)
+    entries: OrderedDict[tuple[str, Key], Known] = field(factory=OrderedDict)
     filled: int = 0
     lookups: int = 0
     decoded: int = 0
@@ -118,7 +118,7 @@ class Cache:
         self.entries[table, key] = known
         self.filled += known.size
         while self.filled > self.limit:
-            self.forget(*next(iter(self.entries)))
+            self.forget(*next(iter(self.entries)))  # a dict would look past all that were popped
 
     def forget(self, table: str, key: Key) -> None:
         """Remove it."""
