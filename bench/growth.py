@@ -5,7 +5,8 @@ to few: 10,000 beside 1,000,000, or with `--long` 10,000,000.
 Both stores are filled alike (`fill`): `ACCOUNTS` with workflows of three steps, of which the one
 that is asked holds a quarter; ended in each way, started by requests and by webhooks, evenly over
 `DAYS`, with steps and events; and some that wait for a decision. 1,000,000
-take 2.5 GB of disk and a minute, 10,000,000 take 25 GB.
+take 2 GB of disk and a minute, 10,000,000 take 20 GB: copies are without sealed contents, and in
+order. What an execution takes up in earnest is a row of its own (`kept_kb`).
 
 Each row asks the two in turns, one request after another, so that a busy moment meets both; the
 figures are of the turn in the middle, by the relation of the 99th percentiles of `SAMPLES`.
@@ -14,6 +15,7 @@ figures are of the turn in the middle, by the relation of the 99th percentiles o
 import asyncio
 import http.client
 import random
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -24,7 +26,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from bench.fill import ended, fill, id_of, waiting
+from bench.fill import DATABASE, ended, fill, id_of, waiting
 from bench.http import STARTS, http_alone, whole
 from wfcore.model.access import Plan, Principal, Scope
 from wfcore.model.execution import TriggerSource
@@ -55,10 +57,13 @@ SHARES = {"done": 75, "hooked": 15, "failed": 7, "cancelled": 3}
 CYCLE = 1_000
 """After so many copies the models come in the same order again."""
 DRAWN = 1_000
+WRITTEN = 300
+"""Executions whose size is measured."""
 TURNS, SAMPLES, MOST_S = 5, 300, 20
 """A turn ends after `MOST_S`, too."""
 KEPT = {"WFCORE_KEEP_EXECUTIONS": "365d"}
 MOST, MOST_TOTAL = 1.5, 2.0
+_THREE_STEPS = tuple(CodeStep(f"s{n}", Language.BASH, ":") for n in range(3))
 
 
 @frozen
@@ -119,8 +124,7 @@ async def _models(data: Path) -> tuple[Asked, Sequence[str], Sequence[int]]:
             who = Principal(await accounts.create_account(services, email, Plan.ENTERPRISE))
             kinds: dict[str, list[str]] = {kind: [] for kind in SHARES}
             for flow in range(WORKFLOWS):
-                code = tuple(CodeStep(f"s{n}", Language.BASH, ":") for n in range(3))
-                definition = Definition(f"flow {flow}", code, ())
+                definition = Definition(f"flow {flow}", _THREE_STEPS, ())
                 id = (await workflows.apply_workflow(services, who.account.id, definition)).id
                 for kind in SHARES:
                     kinds[kind].append(await _model(services, who, id, kind))
@@ -151,6 +155,33 @@ async def _model(services: Services, who: Principal, workflow_id: str, kind: str
     end = StepEnd(error="no") if kind == "failed" else StepEnd()
     source = TriggerSource.WEBHOOK if kind == "hooked" else TriggerSource.OPEN_API
     return await ended(services, who, workflow_id, end, source)
+
+
+def kept_kb(data: Path) -> float:
+    """KB of the database for an ended execution of three Bash steps, as use cases write it."""
+    return asyncio.run(_kept_kb(data))
+
+
+async def _kept_kb(data: Path) -> float:
+    async with open_system(settings_from({}, data=str(data))) as system:
+        services = system.services
+        who = Principal(
+            await accounts.create_account(services, "bench@example.org", Plan.ENTERPRISE)
+        )
+        definition = Definition("flow", _THREE_STEPS, ())
+        id = (await workflows.apply_workflow(services, who.account.id, definition)).id
+        with closing(sqlite3.connect(data / DATABASE)) as connection:
+            before = _bytes(connection)
+            for _ in range(WRITTEN):
+                await _model(services, who, id, "done")
+            return (_bytes(connection) - before) / WRITTEN / 1_000
+
+
+def _bytes(connection: sqlite3.Connection) -> int:
+    pages, size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size")
+    )
+    return int(pages * size)
 
 
 def filters(of: Filled) -> Iterator[tuple[str, str]]:

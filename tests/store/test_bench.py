@@ -41,6 +41,7 @@ def test_growth_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     few, many = (growth.filled(tmp_path / name, growth.CYCLE) for name in ("few", "many"))
     assert asyncio.run(read(many)).owner_id == many.account_id
     assert all(row.few_ms > 0 and row.many_ms > 0 for row in growth.inside(few, many))
+    assert growth.kept_kb(tmp_path / "kept") > 0
 
 
 SHORT_S = 0.05

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 import wfcore
-from adapters_store.sqlite.execution_rows import write_head
+from adapters_store.sqlite.execution_rows import COLUMNS, write_head
 from wfcore import RECORDS, decode_record, encode_record
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
@@ -37,14 +37,23 @@ def test_a_record_is_the_same_after_its_json(record: Any) -> None:
     assert isinstance(json.loads(text), dict)
 
 
-def test_what_is_none_by_default_takes_no_room() -> None:
-    """Not in what a record holds either: an execution has thousands of results."""
-    run = make.execution(step_results={"a": make.step_result(), "b": make.step_result(output=1)})
+def test_what_says_nothing_takes_no_room() -> None:
+    """
+    None, zero and what is empty, where that is the default; not in what a record holds either: an
+    execution has thousands of results. Other defaults may change, and are written.
+    """
+    run = make.execution(step_results={"a": make.step_result(), "b": make.step_result(postponed=1)})
     stored = json.loads(encode_record(run))
-    assert [{*one} & {"output", "retry_at"} for one in stored["step_results"].values()] == [
-        set(),
-        {"output"},
+    looked_for = {"output", "refused", "postponed", "steps"}
+    assert [{*one} & looked_for for one in stored["step_results"].values()] == [
+        {"steps"},
+        {"postponed", "steps"},
     ]
+
+
+def test_a_body_does_not_repeat_what_a_column_holds() -> None:
+    """Ids, status and instants of an execution are stored once."""
+    assert not {*COLUMNS} & {*write_head(samples.EXECUTION)}
 
 
 def test_what_was_stored_under_an_older_name_is_read() -> None:
