@@ -62,8 +62,8 @@ log = logging.getLogger("wfcore.store")
 
 PULSE = "SELECT beats, changes FROM pulse"
 READERS = 2
-ENTRY_BYTES = 1_400
-"""What an entry takes up beside the values in its texts: key, record, results of steps."""
+ENTRY_BYTES = 1_900
+"""What an entry takes up beside the values in its texts: key, record, columns, results of steps."""
 
 
 @define(eq=False)
