@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from adapters_http.app import HttpConfig, create_app
-from http_world import PASSWORD, World, a_world, serving
+from http_world import NO_TLS, PASSWORD, World, a_world, serving
 from wfcore.errors import NotFound
 from wfcore.model.access import AccountStatus, Session
 from wfcore.rules.limits import LOGINS_EACH
@@ -128,7 +128,7 @@ async def test_another_sites_page_changes_nothing(world: World, headers, status:
 
 async def signed_in(url: str, session: dict[str, str]) -> int:
     """What a server says to somebody with that session."""
-    async with httpx.AsyncClient(base_url=url) as http:
+    async with httpx.AsyncClient(base_url=url, verify=NO_TLS) as http:
         return (await http.get("/api/session", headers=session)).status_code
 
 
