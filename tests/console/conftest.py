@@ -10,6 +10,8 @@ from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from adapters_http.app import HttpConfig
@@ -68,6 +70,22 @@ class Site:
 
 async def _awaited(work: Awaitable[T]) -> T:
     return await work
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn_before() -> None:
+    """
+    With its first examples Hypothesis imports parts of itself, which pytest parses. The thread of a
+    `Site` imports as well, and CPython 3.11 fails if it parses twice at once (a `SystemError` about
+    its recursion depth): so these parts are there before any site is.
+    """
+
+    @settings(max_examples=1, database=None)
+    @given(st.from_regex("a"))
+    def draw(value: str) -> None:
+        assert value
+
+    draw()
 
 
 @pytest.fixture(scope="module")
