@@ -6,7 +6,7 @@ Both stores are filled alike (`fill`): `ACCOUNTS` with workflows of three steps,
 that is asked holds a quarter; ended in each way, started by requests and by webhooks, evenly over
 `DAYS`, with steps and events; and some that wait for a decision. 1,000,000
 take 2 GB of disk and a minute, 10,000,000 take 20 GB: copies are without sealed contents, and in
-order. What an execution takes up in earnest is a row of its own (`kept_kb`).
+order. What an execution really takes up is a row of its own (`kept_kb`).
 
 Each row asks the two in turns, one request after another, so that a busy moment meets both; the
 figures are of the turn in the middle, by the relation of the 99th percentiles of `SAMPLES`.
@@ -158,7 +158,7 @@ async def _model(services: Services, who: Principal, workflow_id: str, kind: str
 
 
 def kept_kb(data: Path) -> float:
-    """KB of the database for an ended execution of three Bash steps, as use cases write it."""
+    """KB of the database for an ended execution of three steps without outputs, as it is stored."""
     return asyncio.run(_kept_kb(data))
 
 

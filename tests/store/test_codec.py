@@ -2,8 +2,11 @@
 
 import inspect
 import json
+import sqlite3
 import typing
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -12,12 +15,14 @@ from attrs import evolve
 
 import wfcore
 from adapters_store.sqlite.execution_rows import COLUMNS, write_head
+from adapters_store.sqlite.store import SqliteStore
 from wfcore import RECORDS, decode_record, encode_record
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
 from wfcore.model.webhook import Delivery, Tally
 from wfcore.testing import builders as make
 from wfcore.testing.contracts import samples
+from wfcore.testing.contracts.keeping import keep
 
 LOGGED = (
     make.event(3, data={"step": "a", "n": [1, None, "\u0000"]}),
@@ -54,6 +59,48 @@ def test_what_says_nothing_takes_no_room() -> None:
 def test_a_body_does_not_repeat_what_a_column_holds() -> None:
     """Ids, status and instants of an execution are stored once."""
     assert not {*COLUMNS} & {*write_head(samples.EXECUTION)}
+
+
+async def test_a_body_of_before_that_repeats_columns_is_read(tmp_path: Path) -> None:
+    """What it repeats is of its own time: the columns count."""
+    path, run = tmp_path / "wfcore.db", samples.EXECUTION
+    store = await SqliteStore.open(path)
+    await keep(store, run)
+    async with store.view() as view:
+        stored = await view.get(Execution, run.id)
+    await store.close()
+    stale = {"id": "other", "owner_id": "other", "status": "PENDING", "accepted_at": 1}
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE executions SET body = json_patch(body, ?)", (json.dumps(stale),))
+    again = await SqliteStore.open(path)
+    async with again.view() as view:
+        assert stored is not None
+        assert await view.get(Execution, run.id) == stored
+    await again.close()
+
+
+@pytest.mark.parametrize("variables", [{}, {"n": 1}])
+async def test_variables_have_a_row_where_there_are_any(tmp_path: Path, variables: Any) -> None:
+    """Also after further transitions; those that were taken away are gone."""
+    path, run = tmp_path / "wfcore.db", make.execution(variables=variables)
+    store = await SqliteStore.open(path)
+    await keep(store, run)
+    for changed in ({"events": 1}, {"variables": {}}):
+        async with store.unit() as unit:
+            found = await unit.get(Execution, run.id)
+            assert found is not None
+            unit.put(evolve(found, **changed))
+            await unit.commit()
+        with closing(sqlite3.connect(path)) as database:
+            rows = database.execute("SELECT body FROM execution_variables").fetchall()
+        assert bool(rows) == bool(variables)
+    await store.close()
+    again = await SqliteStore.open(path)
+    async with again.view() as view:
+        found = await view.get(Execution, run.id)
+    assert found is not None
+    assert found.variables == {}
+    await again.close()
 
 
 def test_what_was_stored_under_an_older_name_is_read() -> None:

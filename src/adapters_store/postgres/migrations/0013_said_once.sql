@@ -1,3 +1,3 @@
--- What a column holds, a body written from now on does not repeat; a row of variables says something.
+-- Bodies no longer repeat what columns hold (those already stored still do), and empty variables have no row.
 
 DELETE FROM execution_variables WHERE body = '{}';
