@@ -24,19 +24,21 @@ nothing. A cancellation while the server ends is answered with 503, because the 
 there. And a streamed response that has begun cannot change its status any more: what fails then
 closes the connection, so that the client sees that something is missing.
 
-Pure ASGI without middleware, and JSON is sent without a `Response` object: both would cost every
-request more than most requests take here (`python -m bench`). Decisions 10, 13, 71 and 84.
+Pure ASGI without middleware, JSON without a `Response` object, answers that our own transport takes
+whole: the usual forms would cost every request more than most take here (`python -m bench`).
+Decisions 10, 13, 14, 71 and 84.
 """
 
 import asyncio
 import logging
 import re
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from secrets import token_hex
 from time import perf_counter
+from typing import Any
 from urllib.parse import unquote
 
 from starlette.datastructures import MutableHeaders
@@ -49,10 +51,10 @@ from adapters_http.auth import AUTHENTICATORS, payload_of
 from adapters_http.body import dump_json
 from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
 from adapters_http.metrics import METHODS
-from adapters_http.request import Context, Headers, Proxies, Request, rate_headers, require_serving
-from adapters_http.route import Auth, Route
+from adapters_http.request import Context, Proxies, Request, rate_headers, require_serving
+from adapters_http.route import Auth, Lookup, Route
 from adapters_http.tracing import RequestTrace
-from adapters_http.transport.connections import host_name
+from adapters_http.transport.connections import WHOLE, Headers, Whole, host_name
 from wfcore.errors import InvalidInput, NotReady, StoreUnavailable, Unauthenticated
 from wfcore.rules.auth.rate_limit import Quota
 from wfcore.rules.definition.values import known_or
@@ -71,58 +73,6 @@ _KEY = "api_key"
 _NAME_SHOWN = 80
 _GONE = 499
 """How an exchange that the client left is counted; nobody sees it."""
-
-
-class _Node:
-    """What may follow a prefix of segments."""
-
-    __slots__ = ("methods", "static", "wild")
-
-    def __init__(self) -> None:
-        self.static: dict[str, _Node] = {}
-        self.wild: _Node | None = None
-        self.methods: dict[str, Route] = {}
-
-
-class Lookup:
-    """The table as a tree. A static segment takes precedence over a parameter in the same place."""
-
-    def __init__(self, routes: Iterable[Route]) -> None:
-        self._root = _Node()
-        for route in routes:
-            methods = self._grow(route.path).methods
-            if route.method in methods:
-                raise ValueError(f"two rows for {route.method} {route.path}")
-            methods[route.method] = route
-            if route.method == "GET":
-                methods.setdefault("HEAD", route)
-
-    def _grow(self, path: str) -> _Node:
-        node = self._root
-        for segment in path.split("/")[1:]:
-            if segment.startswith("{"):
-                node.wild = node.wild or _Node()
-                node = node.wild
-            else:
-                node = node.static.setdefault(segment, _Node())
-        return node
-
-    def find(self, path: str) -> tuple[Mapping[str, Route], list[str]]:
-        """
-        The routes of *path* by method, and the values of its parameters; no routes: no such path.
-
-        No parameter is empty or contains anything unprintable.
-        """
-        node, values = self._root, list[str]()
-        for segment in path.split("/")[1:]:
-            following = node.static.get(segment)
-            if following is None:
-                if node.wild is None or not segment or not segment.isprintable():
-                    return {}, values
-                following = node.wild
-                values.append(segment)
-            node = following
-        return node.methods, values
 
 
 class Pipeline:
@@ -191,12 +141,8 @@ async def _dispatch(
         return route, await _refuse(request, route, error, send)
     if isinstance(answer, Response):
         return route, await _respond(request, answer, receive, send)
-    await _send(
-        send,
-        route.status,
-        [_JSON, *_common(request), *_quota(request.quota), *request.headers],
-        body,
-    )
+    headers = [_JSON, *_common(request), *_quota(request.quota), *request.headers]
+    await _send(request, send, route.status, headers, body)
     return route, route.status
 
 
@@ -226,7 +172,7 @@ def _own_path(scope: Scope) -> str:
     """
     path: str = scope["path"]
     raw: bytes = scope.get("raw_path") or b""
-    if b"%2f" in raw.lower():
+    if b"%" in raw and b"%2f" in raw.lower():
         path = unquote(_SLASH.sub(b"%252F", raw.partition(b"?")[0]))
     root: str = scope.get("root_path", "")
     if root and path.startswith(root):
@@ -282,7 +228,7 @@ async def _refuse(request: Request, route: Route | None, error: Exception, send:
         await _page(request, route, refused, send)
     else:
         headers = [_JSON, *_common(request), *_quota(request.quota), *refused.headers]
-        await _send(send, refused.status, headers, refused.body)
+        await _send(request, send, refused.status, headers, refused.body)
     return refused.status
 
 
@@ -334,7 +280,7 @@ async def _page(request: Request, route: Route | None, refused: Refusal, send: S
         (b"content-type", b"text/html; charset=utf-8"),
         (b"x-request-id", request.request_id.encode()),
     ]
-    await _send(send, refused.status, headers + refused.headers, html.encode())
+    await _send(request, send, refused.status, headers + refused.headers, html.encode())
 
 
 async def _respond(request: Request, response: Response, receive: Receive, send: Send) -> int:
@@ -348,6 +294,10 @@ async def _respond(request: Request, response: Response, receive: Receive, send:
     for name, value in (*_common(request), *_quota(request.quota), *request.headers):
         add = headers.append if name == b"set-cookie" else headers.setdefault
         add(name.decode(), value.decode())
+    if type(response) is Response:
+        body = bytes(response.body)
+        await _send_whole(request, send, response.status_code, response.raw_headers, body)
+        return response.status_code
     begun = False
 
     async def noting(message: Message) -> None:
@@ -378,10 +328,24 @@ def _quota(quota: Quota | None) -> Headers:
     return rate_headers(quota.limit, quota.remaining, quota.window) if quota else []
 
 
-async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+async def _send(request: Request, send: Send, status: int, headers: Headers, body: bytes) -> None:
     headers.append((b"content-length", b"%d" % len(body)))
+    await _send_whole(request, send, status, headers, body)
+
+
+async def _send_whole(
+    request: Request, send: Send, status: int, headers: Headers, body: bytes
+) -> None:
+    """Over the extension of our own transport, or as any ASGI server takes it."""
+    whole: Whole | None = request.scope.get("extensions", _NONE).get(WHOLE)
+    if whole is not None and whole.send == send:
+        whole.answer(status, headers, body)
+        return
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+_NONE: Mapping[str, Any] = {}
 
 
 def report(request: Request, route: Route | None, error: Exception) -> None:

@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 from attrs import define, frozen
 
 from adapters_http.body import BodyTimeout, dump_json
-from adapters_http.request import Headers, rate_headers
+from adapters_http.request import rate_headers
+from adapters_http.transport.connections import Headers
 from wfcore import errors
 from wfcore.wire.common import ErrorView, RateLimitedView
 from wfcore.wire.converter import plain

@@ -20,7 +20,7 @@ from adapters_http.body import Answers, Pace
 from adapters_http.config import HttpConfig, Network, Stage
 from adapters_http.metrics import Metrics
 from adapters_http.tracing import RequestTrace
-from adapters_http.transport.connections import Address, address_of, is_host
+from adapters_http.transport.connections import Address, Headers, address_of, is_host
 from wfcore.errors import InvalidInput, NotReady
 from wfcore.model.access import Caller, Guest, Principal
 from wfcore.model.execution import Execution
@@ -39,9 +39,6 @@ from wfcore.usecases.services import Services
 log = logging.getLogger("wfcore.http")
 
 _MOST_FIELDS = 100
-
-Headers = list[tuple[bytes, bytes]]
-"""Headers of a response, their names in lower case."""
 
 
 class Aside:

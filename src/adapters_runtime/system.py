@@ -14,8 +14,6 @@ from os import urandom
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from attrs import asdict
-
 from wfcore.rules.auth.api_key import ALPHABET
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, restarted, service_time
 from wfcore.rules.ids import COUNTS, FIRST_CELL, timed_id
@@ -83,7 +81,7 @@ class SystemClock:
     def _keep(self, steady: int) -> None:
         if self._kept is None:
             return
-        about = {"boot": _boot(), "seen": steady, "known": asdict(self._known)}
+        about = {"boot": _boot(), "seen": steady, "known": self._known._asdict()}
         fresh = self._kept.with_name(f"{self._kept.name}.{os.getpid()}")
         with suppress(OSError):
             fresh.write_text(json.dumps(about))

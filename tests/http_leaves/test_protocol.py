@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 from uvicorn.server import ServerState
 
-from adapters_http.transport.connections import HeadFirst
+from adapters_http.transport.connections import head_of
 from adapters_http.transport.uvicorn_protocol import HardenedProtocol, server_config
 from http_leaves.serving import QUICK, everything, one_answer, serving, until
 from http_leaves.treated import APP, GET, KEPT, LAST, refused
@@ -242,15 +242,48 @@ def test_an_upgrade_is_declined(web, protocol):
     assert b"\r\nconnection: close\r\n" in answer.lower()
 
 
-async def test_head_and_body_of_an_answer_are_one_write():
-    """A small answer is one write, so that no client is woken twice for it; more follows alone."""
-    written = mock.Mock()
-    answer = HeadFirst(written, asyncio.get_running_loop(), written.close)
-    answer.write(b"head")
-    answer.write(b"body")
-    answer.write(b"more")
-    await asyncio.sleep(0)
-    assert written.mock_calls == [mock.call.write(b"headbody"), mock.call.write(b"more")]
+async def _asked(request: bytes):
+    """What the transport of a connection was told after one request to `APP`."""
+    config = server_config(APP, host="x", port=0, log_config=None)
+    config.load()
+    protocol = HardenedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+    transport = mock.Mock()
+    transport.is_closing.return_value, transport.get_extra_info.return_value = False, None
+    protocol.connection_made(transport)
+    protocol.data_received(request)
+    while not protocol.cycle.response_complete:
+        assert not transport.write.called
+        await asyncio.sleep(0)
+    return transport
+
+
+async def test_a_whole_answer_is_one_write():
+    """Head and body are one write, so that no client is woken twice; to HEAD there is no body."""
+    for method, end in ((b"GET", b"\r\n\r\nwhole"), (b"HEAD", b"\r\n\r\n")):
+        transport = await _asked(method + b" /whole HTTP/1.1\r\nHost: x\r\n\r\n")
+        (written,) = [call.args[0] for call in transport.write.call_args_list]
+        assert written.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert written.endswith(end)
+        assert b"\r\nx-one: 1\r\n" in written
+        assert not transport.close.called
+
+
+async def test_the_last_whole_answer_says_so_and_ends_the_connection():
+    """Whether the client or the application ends it: the header says so, and it is closed."""
+    for request in (
+        b"GET /whole HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"GET /whole-last HTTP/1.1\r\nHost: x\r\n\r\n",
+    ):
+        transport = await _asked(request)
+        assert transport.write.call_args.args[0].count(b"\r\nconnection: close\r\n") == 1
+        assert transport.close.called
+
+
+@pytest.mark.parametrize("field", [(b"x", b"1\r\ny: 2"), (b"x", b"1\n"), (b"x\r", b"1")])
+def test_no_field_of_a_whole_answer_can_become_two(field):
+    """Whatever comes into a header, it cannot begin another one, or the body."""
+    with pytest.raises(ValueError, match="line break"):
+        head_of(b"HTTP/1.1 200 OK\r\n", [(b"a", b"b"), field])
 
 
 def test_a_head_does_not_wait_for_a_body_that_is_late(web):
@@ -264,16 +297,7 @@ def test_a_head_does_not_wait_for_a_body_that_is_late(web):
 
 async def test_the_head_of_an_answer_to_head_waits_for_nothing():
     """No body will follow it: it is written before the answer counts as complete."""
-    config = server_config(APP, host="x", port=0, log_config=None)
-    config.load()
-    protocol = HardenedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
-    transport = mock.Mock()
-    transport.is_closing.return_value, transport.get_extra_info.return_value = False, None
-    protocol.connection_made(transport)
-    protocol.data_received(b"HEAD /refuse HTTP/1.1\r\nHost: x\r\n\r\n")
-    while not protocol.cycle.response_complete:
-        assert not transport.write.called
-        await asyncio.sleep(0)
+    transport = await _asked(b"HEAD /refuse HTTP/1.1\r\nHost: x\r\n\r\n")
     assert transport.write.call_args.args[0].startswith(b"HTTP/1.1 405")
 
 

@@ -7,6 +7,9 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from adapters_http.transport.connections import WHOLE
 
 KEPT = {"reached": 0, "left": 0, "go": 0}
 
@@ -51,6 +54,15 @@ async def late(request: Request) -> StreamingResponse:
     return StreamingResponse(chunks())
 
 
+class Whole:
+    """An application that answers over the extension of the transport."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-length", b"5"), (b"x-one", b"1")]
+        headers += [(b"connection", b"close")] if scope["path"].endswith("last") else []
+        scope["extensions"][WHOLE].answer(200, headers, b"whole")
+
+
 APP = Starlette(
     routes=[
         Route("/", echo, methods=["GET", "POST"]),
@@ -58,6 +70,8 @@ APP = Starlette(
         Route("/slow", slow, methods=["GET", "POST"]),
         Route("/flood", flood),
         Route("/late", late),
+        Route("/whole", Whole()),
+        Route("/whole-last", Whole()),
     ]
 )
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

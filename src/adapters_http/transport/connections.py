@@ -1,6 +1,6 @@
 """
 Connections of a server: what they may use together, what a request's head must be before anything
-else looks at it, and how an answer's head leaves. RFC 9110, RFC 9112.
+else looks at it, and how a whole answer leaves. RFC 9110, RFC 9112.
 
 Each connection is a descriptor, and the steps need some, too; so their number is bounded, in all
 and for one address. Where there is no room for another one, the one that has waited longest for a
@@ -16,14 +16,17 @@ server and a proxy in front of it never take one request for two different ones.
 """
 
 import asyncio
+import logging
 import re
 import resource
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from attrs import define, frozen
+
+log = logging.getLogger("wfcore.http")
 
 STALLED_S = 1.0
 """After so long without progress a client is the first whose answer is given up for others."""
@@ -294,38 +297,50 @@ def _of_coding(version: str, codings: list[bytes]) -> Problem | None:
     return None
 
 
-class HeadFirst:
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+"""Headers of a response, their names in lower case."""
+
+WHOLE = "wfcore.answer"
+"""The extension of an ASGI scope that takes a whole answer: its value is a `Whole`."""
+
+
+class Whole(NamedTuple):
     """
-    The transport of one answer: its head waits for the first part of its body, so that both are one
-    write. A head without a body so far is sent at the end of the loop's turn.
+    `answer` takes what *send* would take as two messages, each of which costs more than all of it.
+    A middleware that changes answers hands on another *send*, which must be used then.
     """
 
-    def __init__(
-        self,
-        transport: asyncio.Transport,
-        loop: asyncio.AbstractEventLoop,
-        close: Callable[[], None],
-    ) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._close = close
-        self._head: bytes | None = None
+    send: Callable[..., Awaitable[None]]
+    answer: Callable[[int, Headers, bytes], None]
+
+
+class EndedBy:
+    """The transport of answers that are streamed: *close* says how their connection ends."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self.write = transport.write
         self.is_closing = transport.is_closing
+        self.close = close
 
-    def write(self, data: bytes) -> None:
-        if self._head is None:
-            self._head = data
-            self._loop.call_soon(self.flush)
+
+def head_of(status_line: bytes, fields: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """The head of a response. Raises `ValueError` for a field that would be several."""
+    lines = [b"%b: %b\r\n" % field for field in fields]
+    head = b"".join((status_line, *lines, b"\r\n"))
+    if not head.count(b"\r") == head.count(b"\n") == len(fields) + 2:
+        raise ValueError("a line break in a header field")
+    return head
+
+
+def forgive_lost_clients(loop: asyncio.AbstractEventLoop) -> None:
+    """
+    A client that left is not a defect: the error of its transport is not logged with a traceback.
+    """
+
+    def handle(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
+        if "transport" in about and isinstance(about.get("exception"), OSError):
+            log.debug("client.lost", extra={"error": repr(about["exception"])})
         else:
-            self._transport.write(self._head + data)
-            self._head = b""
+            loop.default_exception_handler(about)
 
-    def flush(self) -> None:
-        """Do not wait for a body."""
-        if self._head:
-            self._transport.write(self._head)
-            self._head = b""
-
-    def close(self) -> None:
-        self.flush()
-        self._close()
+    loop.set_exception_handler(handle)

@@ -27,6 +27,7 @@ import logging
 import secrets
 import socket
 import time
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from attrs import frozen
@@ -40,9 +41,13 @@ from uvicorn.protocols.http.httptools_impl import (
 from adapters_http.body import dump_json
 from adapters_http.transport.connections import (
     DEFAULT_ROOM,
+    WHOLE,
     Connections,
-    HeadFirst,
+    EndedBy,
+    Headers,
     Room,
+    Whole,
+    head_of,
     problem_of,
 )
 
@@ -52,6 +57,7 @@ _TOO_MANY = "Too many connections; retry later"
 _RETRY_S = 1
 _KERNEL_BYTES = 256 * 1024
 """How much that is not on its way yet the kernel may hold for one client."""
+_CLOSE = (b"connection", b"close")
 _HEAD_TOO_LARGE = "Request header fields are too large"
 
 
@@ -92,7 +98,6 @@ class HardenedProtocol(HttpToolsProtocol):
         """Refused and half closed: whatever else the client sends is discarded."""
         self._discarded = 0
         self._refusal = (400, "Malformed HTTP request")
-        self._answer: HeadFirst | None = None
         self._running: RequestResponseCycle | None = None
         """The request that is being answered; `cycle` is the newest one, which may wait for it."""
         self._next: tuple[RequestResponseCycle, Any] | None = None
@@ -111,6 +116,7 @@ class HardenedProtocol(HttpToolsProtocol):
             return
         self._arm(self.limits.head_s)
         transport.set_write_buffer_limits(0)
+        self._streamed = cast("asyncio.Transport", EndedBy(transport, self._end))
         connection = transport.get_extra_info("socket")
         if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
             silent_ms = int(2 * self.limits.stall_s * 1_000)
@@ -195,16 +201,17 @@ class HardenedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if len(self.headers) > self.limits.max_fields:
             self._stop(431, f"More than {self.limits.max_fields} request header fields")
-        size = len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
-        if size > self.limits.max_head:
-            self._stop(431, _HEAD_TOO_LARGE)
+        if self._overhead > self.limits.max_head:  # perhaps of what follows the head, too
+            size = len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
+            if size > self.limits.max_head:
+                self._stop(431, _HEAD_TOO_LARGE)
         problem = problem_of(self.parser.get_http_version(), self.url, self.headers)
         if problem is not None:
             self._stop(*problem)
         super().on_headers_complete()
-        if self.scope["method"] != "HEAD":
-            self._answer = HeadFirst(self.transport, self.loop, self._end)
-            self.cycle.transport = cast("asyncio.Transport", self._answer)
+        self.cycle.transport = self._streamed
+        whole = Whole(self.cycle.send, partial(self._answer, self.cycle))
+        self.scope["extensions"] = cast("Any", {WHOLE: whole})
         self._in_body = True
         self._discarded = 0
         self._disarm()
@@ -232,6 +239,24 @@ class HardenedProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
         else:
             super()._start_asgi_task(cycle, app)
+
+    def _answer(
+        self, cycle: RequestResponseCycle, status: int, headers: Headers, body: bytes
+    ) -> None:
+        """A whole answer in one write, so that no client is woken twice for it."""
+        if cycle.disconnected or cycle.response_complete:
+            return
+        if _CLOSE in headers:
+            cycle.keep_alive = False
+        elif not cycle.keep_alive:
+            headers.append(_CLOSE)
+        head = head_of(STATUS_LINE[status], (*cycle.default_headers, *headers))
+        cycle.response_started = cycle.response_complete = True
+        self.transport.write(head if cycle.scope["method"] == "HEAD" else head + body)
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self._end()
+        cycle.on_response()
 
     def on_response_complete(self) -> None:
         self.ledger.idle(self)
@@ -312,8 +337,6 @@ class HardenedProtocol(HttpToolsProtocol):
         """
         self._disarm()
         self._over = True
-        if self._answer is not None:
-            self._answer.flush()
         if self.transport.can_write_eof():
             self.transport.write_eof()
             self._arm(self.limits.linger_s)
@@ -327,30 +350,15 @@ class HardenedProtocol(HttpToolsProtocol):
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"x-request-id", secrets.token_hex(16).encode()),
-            (b"connection", b"close"),
+            _CLOSE,
             *more,
         ]
-        lines = b"".join([name + b": " + value + b"\r\n" for name, value in headers])
-        return STATUS_LINE[status] + lines + b"\r\n" + body
+        return head_of(STATUS_LINE[status], headers) + body
 
     def _unsupported_upgrade_warning(self) -> None:
         """Upgrades (h2c, WebSocket) are not supported: answer as usual, then close, silently."""
         if self.cycle is not None:
             self.cycle.keep_alive = False
-
-
-def forgive_lost_clients(loop: asyncio.AbstractEventLoop) -> None:
-    """
-    A client that left is not a defect: the error of its transport is not logged with a traceback.
-    """
-
-    def handle(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
-        if "transport" in about and isinstance(about.get("exception"), OSError):
-            log.debug("client.lost", extra={"error": repr(about["exception"])})
-        else:
-            loop.default_exception_handler(about)
-
-    loop.set_exception_handler(handle)
 
 
 def protocol_with(room: Room, limits: Limits = Limits()) -> type[HardenedProtocol]:

@@ -273,7 +273,7 @@ class Definition:
         """The step of that name, at any depth. Raises `KeyError`."""
         return self._by_name[name]
 
-    @property
+    @cached_property
     def total_steps(self) -> int:
         """The number of steps; containers count as well, the steps of `on_failure` do not."""
         return sum(1 for _ in walk(self.steps))

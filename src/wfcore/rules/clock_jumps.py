@@ -7,7 +7,7 @@ a while as if there had been no jump (AP-4). Work uses a clock of its own that n
 has caught up. Decision 60.
 """
 
-from attrs import evolve, frozen
+from typing import NamedTuple
 
 from wfcore.time import MINUTE, EpochMs
 
@@ -18,12 +18,13 @@ CATCHING_UP = 9, 10
 """How fast the time of work runs while it is ahead: so many ms in so many."""
 
 
-@frozen
-class HeldTime:
+class HeldTime(NamedTuple):
     """
     What a process knows of its clocks. `offset` is wall time minus steady time at the last reading;
     `held` is the offset from before a jump, valid until `hold_until` (steady). The work clock
     showed `worked` at `worked_at` (steady) when it last agreed with the clock of deadlines.
+
+    A plain tuple, because every request makes some.
     """
 
     offset: int
@@ -46,7 +47,7 @@ def held_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, EpochM
             held = known.offset
         hold_until = steady + HOLD_MS
     now = steady + held if steady < hold_until else wall
-    return evolve(known, offset=offset, held=held, hold_until=hold_until), EpochMs(now)
+    return HeldTime(offset, held, hold_until, known.worked, known.worked_at), EpochMs(now)
 
 
 def service_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, EpochMs]:
@@ -59,7 +60,7 @@ def service_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, Epo
     least = known.worked + max(steady - known.worked_at, 0) * fast // slow
     if deadlines < least:
         return known, EpochMs(least)
-    return evolve(known, worked=deadlines, worked_at=steady), deadlines
+    return HeldTime(*known[:3], worked=deadlines, worked_at=steady), deadlines
 
 
 def agreed(known: HeldTime, other: HeldTime | None, steady: int) -> HeldTime:
@@ -69,7 +70,7 @@ def agreed(known: HeldTime, other: HeldTime | None, steady: int) -> HeldTime:
     """
     if other is None or other.hold_until <= steady:
         return known
-    return evolve(known, held=other.held, hold_until=other.hold_until)
+    return known._replace(held=other.held, hold_until=other.hold_until)
 
 
 def restarted(known: HeldTime, seen: int, wall: int, steady: int) -> HeldTime:
@@ -80,8 +81,7 @@ def restarted(known: HeldTime, seen: int, wall: int, steady: int) -> HeldTime:
     """
     passed = max(wall - (known.offset + seen), 0)
     shift = steady - passed - seen
-    return evolve(
-        known,
+    return known._replace(
         offset=known.offset - shift,
         held=known.held - shift,
         hold_until=known.hold_until + shift,

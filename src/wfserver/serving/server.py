@@ -23,12 +23,8 @@ from prometheus_client import disable_created_metrics
 from adapters_http.app import Application, HttpConfig, create_app
 from adapters_http.config import HealthCheck, Stage
 from adapters_http.handlers.operations import own_metrics
-from adapters_http.transport.connections import Connections, Room
-from adapters_http.transport.uvicorn_protocol import (
-    forgive_lost_clients,
-    protocol_with,
-    server_config,
-)
+from adapters_http.transport.connections import Connections, Room, forgive_lost_clients
+from adapters_http.transport.uvicorn_protocol import protocol_with, server_config
 from adapters_runtime.engine.dispatching import dispatching, open_dispatch
 from adapters_runtime.engine.engine import Engine
 from adapters_runtime.engine.journal import journalled

@@ -57,19 +57,20 @@ def verdict(*, asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
     if len(taken.counts) != len(asked):
         fix = f"has {len(taken.counts)} counts for {len(asked)} windows"
         raise InvalidInput("taken", fix)
-    if all(window.limit is None for window in asked):
+    left: Quota | None = None
+    for window, count in zip(asked, taken.counts, strict=True):
+        if window.limit is not None:
+            remaining = window.limit - count
+            if left is None or remaining < left.remaining:
+                left = Quota(window.limit, remaining, window.kind)
+    if left is None:
         raise InvalidInput("asked", "no window has a limit: there is nothing to tell")
     if taken.full:
         full = [window for window in asked if window.kind in taken.full]
         worst = max(full, key=lambda window: window.end - window.start)
         wait_s = -(-(worst.end - now) // 1_000)
         raise RateLimited(worst.kind, worst.limit or 0, max(wait_s, 1))
-    left = (
-        Quota(window.limit, window.limit - count, window.kind)
-        for window, count in zip(asked, taken.counts, strict=True)
-        if window.limit is not None
-    )
-    return min(left, key=lambda quota: quota.remaining)
+    return left
 
 
 def nearly_used(asked: Sequence[Window], taken: Taken) -> Window | None:
@@ -78,8 +79,9 @@ def nearly_used(asked: Sequence[Window], taken: Taken) -> Window | None:
     request of each window, however many count. NT-3.
     """
     for window, count in zip(asked, taken.counts, strict=True):
-        near = window.limit is not None and count == window.limit - window.limit // 10
-        if window.kind == "day" and taken.admitted and near:
+        if window.kind != "day" or window.limit is None or taken.full:
+            continue
+        if count == window.limit - window.limit // 10:
             return window
     return None
 
