@@ -1,12 +1,12 @@
 """A small HTTP load client: keep-alive connections, one request after another on each."""
 
-import socket
+import asyncio
+import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from select import EPOLLIN, epoll
-from time import perf_counter
+from typing import cast
 
-from attrs import define, frozen
+import uvloop
+from attrs import frozen
 
 
 @frozen
@@ -26,33 +26,46 @@ class Load:
         return self.latencies[min(int(len(self.latencies) * share), len(self.latencies) - 1)]
 
 
-@define(eq=False)
-class _Client:
-    """One connection. `sent`: when its last request left; `buffer`: what has come of the answer."""
+class _Client(asyncio.Protocol):
+    """One connection. `next_request` gives the bytes to send."""
 
-    socket: socket.socket
-    sent: float = 0.0
-    buffer: bytes = b""
+    def __init__(self, next_request: Callable[[], bytes], until: float) -> None:
+        self._next = next_request
+        self._until = until
+        self._buffer = b""
+        self._sent = 0.0
+        self.good = self.bad = 0
+        self.latencies: list[float] = []
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def send(self, request: bytes, now: float) -> None:
-        self.sent = now
-        self.socket.sendall(request)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._send()
 
-    def answered(self) -> bytes | None:
-        """The head of the answer once it is complete. Raises `ConnectionError` at its end."""
-        data = self.socket.recv(_READ)
-        if not data:
-            raise ConnectionError("the server closed the connection")
-        data = self.buffer + data if self.buffer else data
-        head, found, body = data.partition(b"\r\n\r\n")
+    def _send(self) -> None:
+        now = time.perf_counter()
+        if now >= self._until:
+            self._transport.close()
+            return
+        self._sent = now
+        self._transport.write(self._next())
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, found, body = self._buffer.partition(b"\r\n\r\n")
         if not found or len(body) < _content_length(head):
-            self.buffer = data
-            return None
-        self.buffer = b""
-        return head
+            return
+        self._buffer = b""
+        if head[9:10] == b"2":
+            self.good += 1
+        else:
+            self.bad += 1
+        self.latencies.append((time.perf_counter() - self._sent) * 1_000)
+        self._send()
 
-
-_READ = 1 << 18
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
 
 
 def _content_length(head: bytes) -> int:
@@ -62,41 +75,29 @@ def _content_length(head: bytes) -> int:
 
 
 def load(port: int, clients: int, seconds: float, next_request: Callable[[], bytes]) -> Load:
-    """
-    Send requests to a loopback port for *seconds* from *clients* connections.
+    """Send requests to a loopback port for *seconds* from *clients* connections."""
+    return uvloop.run(_load(port, clients, seconds, next_request))
 
-    No event loop: what the clients take of the processors is missing to the servers.
-    """
-    good = bad = 0
-    latencies: list[float] = []
-    with ExitStack() as stack, epoll() as ready:
-        waiting: dict[int, _Client] = {}
-        start = perf_counter()
-        for _ in range(clients):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            ready.register(one, EPOLLIN)
-            waiting[one.fileno()] = _Client(one)
-        for client in waiting.values():
-            client.send(next_request(), perf_counter())
-        until = start + seconds
-        while waiting:
-            for number, _ in ready.poll():
-                head = waiting[number].answered()
-                if head is None:
-                    continue
-                now = perf_counter()
-                if head[9:10] == b"2":
-                    good += 1
-                else:
-                    bad += 1
-                latencies.append((now - waiting[number].sent) * 1_000)
-                if now < until:
-                    waiting[number].send(next_request(), now)
-                else:
-                    del waiting[number]
-        took = perf_counter() - start
-    return Load(good, bad, took, sorted(latencies))
+
+async def _load(port: int, clients: int, seconds: float, next_request: Callable[[], bytes]) -> Load:
+    loop = asyncio.get_running_loop()
+    start = time.perf_counter()
+    connections = [
+        (
+            await loop.create_connection(
+                lambda: _Client(next_request, start + seconds), "127.0.0.1", port
+            )
+        )[1]
+        for _ in range(clients)
+    ]
+    await asyncio.gather(*(connection.over for connection in connections))
+    took = time.perf_counter() - start
+    return Load(
+        sum(connection.good for connection in connections),
+        sum(connection.bad for connection in connections),
+        took,
+        sorted(one for connection in connections for one in connection.latencies),
+    )
 
 
 def request(method: str, path: str, key: str = "", body: bytes = b"") -> bytes:
