@@ -252,6 +252,7 @@ class HardenedProtocol(HttpToolsProtocol):
             headers.append(_CLOSE)
         head = head_of(STATUS_LINE[status], (*cycle.default_headers, *headers))
         cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
         self.transport.write(head if cycle.scope["method"] == "HEAD" else head + body)
         cycle.message_event.set()
         if not cycle.keep_alive:
