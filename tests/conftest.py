@@ -1,9 +1,11 @@
 """Shared by all tests: how deep Hypothesis digs, and what a pytest inside of a test leaves out."""
 
 import os
+import secrets
+import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +64,34 @@ def _has_room(folder: str) -> bool:
         free = found.f_bavail * found.f_frsize
         return free > ROOM and not found.f_flag & os.ST_NOEXEC and os.access(folder, os.W_OK)
     return False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """
+    A SQLite store on a new file in memory begins as a copy of one that `prepare` made: to run every
+    migration takes longer than most tests that need a store. Not where a test has other migrations.
+    """
+    from adapters_store.sqlite import migrate
+
+    migrations, create = migrate.migrations, migrate.create_private
+    first = tmp_path_factory.mktemp("migrated") / "wfcore.db"
+    migrate.prepare(first)
+    with closing(sqlite3.connect(first)) as database:
+        [(chain,)] = database.execute("SELECT id FROM audit_chain")
+    file = first.read_bytes()
+    assert file.count(chain.encode()) == 1
+
+    def copy(path: Path) -> None:
+        new = not path.exists() and path.is_relative_to(MEMORY)
+        create(path)
+        if new and migrate.migrations is migrations:
+            another = secrets.token_hex(len(chain) // 2)  # each store has a chain of its own
+            path.write_bytes(file.replace(chain.encode(), another.encode()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrate, "create_private", copy)
+        yield
 
 
 @pytest.fixture(scope="session")
