@@ -19,7 +19,7 @@ define install
 endef
 
 .PHONY: help trace up test proofs check lint types layers format bench surface docs deep bars chaos storm power-cuts mutation tables clean
-.PHONY: image upgrade profile shots tour client clients lowest newest between lock release
+.PHONY: image upgrade profile shots tour client clients generated lowest newest between lock release
 
 ##@ Run it
 
@@ -28,11 +28,16 @@ up: .venv/.server          ## install the server and run it with a sample
 
 ##@ Before a change is merged
 
-# What takes minutes: kills and restarts, planted bugs, power cuts, packages, generated clients, each page of the docs, thousands of drawn values.
+# What takes minutes: kills and restarts, planted bugs, power cuts, packages, generated clients, each page of the docs, thousands of drawn values,
+# pages in a browser, type checkers on what users write.
+BROWSER := $(wildcard tests/console/test_*_in_browser.py) $(addprefix tests/console/test_,approval.py approval_kept.py other_origins.py \
+  real_review.py targets.py typed_kept.py)
 PROOFS := tests/proof tests/simulator tests/scenarios/test_fault.py tests/scenarios/test_traces.py tests/durability tests/escapes tests/clients tests/packaging tests/docs/test_pages.py \
   tests/runtime/test_package_escapes.py tests/runtime/test_packages.py tests/runtime/test_package_steps.py tests/runtime/test_leaks.py \
   tests/kit/test_comparison.py tests/kit/test_the_kit_bites.py tests/kit/test_values.py tests/properties/test_trees.py \
-  tests/store/test_moving.py tests/store/test_point_in_time.py tests/store/test_postgres_comparison.py tests/store/test_sqlite_statements.py tests/console/test_values.py tests/console/test_shows.py \
+  tests/kit/test_client_types.py tests/kit/test_surface.py \
+  tests/store/test_moving.py tests/store/test_point_in_time.py tests/store/test_postgres_comparison.py tests/store/test_postgres_races.py \
+  tests/store/test_sqlite_statements.py tests/console/test_values.py tests/console/test_shows.py $(BROWSER) \
   tests/http/test_doors.py tests/server/test_cli_packages.py tests/scenarios/test_stopping.py tests/scenarios/test_restarts.py \
   tests/scenarios/test_triggers.py tests/scenarios/test_two_servers.py tests/nodes/test_bucket.py tests/nodes/test_packages.py tests/nodes/test_traces.py \
   tests/nodes/test_nats.py tests/deploy/test_shipped_services.py tests/deploy/test_rolling_upgrade.py
@@ -106,8 +111,10 @@ deep: .venv/.dev           ## properties, worlds, kills and leaks with many more
 	  tests/nodes/test_faults.py tests/store/test_moving.py
 	SCENARIOS_STORE=postgres $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/scenarios
 
-clients: .venv/.dev        ## generate clients in four languages, type-check them, lint and fuzz the API (long)
+generated: .venv/.dev      ## clients in four languages: generated, type-checked; linters of the API
 	.ci/clients
+
+clients: generated         ## the same, and fuzz the API (long)
 	FUZZ_EXAMPLES=100 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/clients
 
 upgrade: .venv/.dev        ## two versions beside each other under load for a minute; PREVIOUS=checkout of another
