@@ -25,6 +25,9 @@ settings.register_profile(
     phases=[phase for phase in Phase if phase is not Phase.explain],  # minutes, for a long script
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile(  # for other versions of Python and libraries (.ci/versions)
+    "few", settings.get_profile("ci"), max_examples=5
+)
 settings.register_profile(  # for mutants: few examples, and none made smaller
     "quick",
     derandomize=True,
