@@ -8,7 +8,6 @@ or a cancellation that is meant for the loop itself, ends it. Decision 58.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from attrs import define, field
 
@@ -25,9 +24,11 @@ BACKOFF = Backoff(first=0.25, longest=5.0)
 
 async def wait_for(event: asyncio.Event, seconds: float) -> None:
     """Return when *event* is set, or after *seconds*; the event is clear afterwards."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(max(seconds, 0)):
-            await event.wait()
+    late = asyncio.get_running_loop().call_later(max(seconds, 0), event.set)
+    try:
+        await event.wait()
+    finally:
+        late.cancel()
     event.clear()
 
 
