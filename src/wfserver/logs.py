@@ -8,6 +8,7 @@ lines look is decided here. What draws them is loaded with the first one: most s
 import logging
 import sys
 from collections.abc import MutableMapping
+from functools import lru_cache
 from typing import Any
 
 from wfcore.errors import InvalidInput
@@ -78,6 +79,11 @@ def redact(
 ) -> MutableMapping[str, Any]:
     """Values under names that speak of secrets never reach a sink."""
     for name in event:
-        if name not in _COUNTS and any(word in name.lower() for word in _SECRET):
+        if _is_secret(name):
             event[name] = "***"
     return event
+
+
+@lru_cache
+def _is_secret(name: str) -> bool:
+    return name not in _COUNTS and any(word in name.lower() for word in _SECRET)
