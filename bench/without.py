@@ -77,7 +77,7 @@ def _decoded_records() -> None:
 def _following_own_commits() -> None:
     """A commit of this process is treated as one of another process."""
     committed = Reads.committed
-    Reads.committed = lambda self, beat, units: committed(self, beat, None)  # type: ignore[method-assign]
+    Reads.committed = lambda self, beat, *_: committed(self, beat, (), False)  # type: ignore[method-assign]
 
 
 def _one_snapshot_a_turn() -> None:

@@ -120,6 +120,32 @@ async def test_what_this_process_wrote_is_not_read_again(store: SqliteStore) -> 
     assert not [text for text in said if "FROM executions" in text]
 
 
+async def test_what_this_process_claimed_is_not_read_again(store: SqliteStore) -> None:
+    """A claim changes what is known of an execution as a unit of work does, whoever claims it."""
+    await keep(store, make.execution("e1", events=0, due_at=0))
+    await step(store, "e1", "a")
+    said = traced(store._reads._inline)
+    [claimed] = await store.claim("w1", HOUR, Slots(8), 1)
+    async with store.view() as view:
+        assert await view.get(Execution, "e1") == claimed
+    assert (claimed.worker, claimed.version, list(claimed.step_results)) == ("w1", 3, ["a"])
+    await step(store, "e1", "b")
+    assert not [text for text in said if "FROM executions" in text]
+    assert store._reads.cache.decoded == 0
+
+
+async def test_a_claim_of_what_another_process_changed_shows_the_change(
+    store: SqliteStore, other: SqliteStore
+) -> None:
+    """What is known of an older version is not taken for the execution that is claimed."""
+    await keep(store, make.execution("e1", events=0, due_at=0))
+    await step(other, "e1", "a")
+    [claimed] = await store.claim("w1", HOUR, Slots(8), 1)
+    assert list(claimed.step_results) == ["a"]
+    async with other.view() as view:
+        assert await view.get(Execution, "e1") == claimed
+
+
 async def test_another_process_is_noticed_behind_own_commits(
     store: SqliteStore, other: SqliteStore
 ) -> None:

@@ -59,7 +59,7 @@ def test_a_claim_does_not_walk_through_a_flood(database: Connection) -> None:
     """Claiming from thousands of due executions of one account takes a few steps for each taken."""
     steps = Steps(database)
     taken = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(100), 8)(database.cursor())
-    assert [id for id, _ in taken[:2]] == [f"e{MANY - 1}", "e2"]
+    assert [one.id for one in taken[:2]] == [f"e{MANY - 1}", "e2"]
     assert len(taken) == 8
     assert steps.taken <= 3_000
 
@@ -94,7 +94,7 @@ def test_a_claim_of_one_execution_looks_at_that_one(database: Connection) -> Non
     """A queue that says which one is next costs the same however many others wait."""
     steps = Steps(database)
     claim = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(100), 1, ids=["e7"])
-    assert [id for id, _ in claim(database.cursor())] == ["e7"]
+    assert [one.id for one in claim(database.cursor())] == ["e7"]
     assert steps.taken <= 2_000
 
 
@@ -114,12 +114,12 @@ def test_a_claim_does_not_walk_through_queues(database: Connection, groups: int)
     queue(database, groups)
     cursor = database.cursor()
     first = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(10_000), 300)(cursor)
-    assert [id for id, _ in first if id.startswith("q")][:1] == ["q0"]
+    assert [one.id for one in first if one.id.startswith("q")][:1] == ["q0"]
     steps = Steps(database)
     taken = claims.Claim("w2", NOW, EpochMs(NOW + 1), Slots(100), 8)(cursor)
     assert len(taken) == 8
     assert steps.taken <= 20_000
-    queued = [id for id, _ in (*first, *taken) if id.startswith("q")]
+    queued = [one.id for one in (*first, *taken) if one.id.startswith("q")]
     assert len(queued) <= groups
     database.execute("UPDATE executions SET status = 'COMPLETED' WHERE id = 'q0'")
     database.execute(execution_rows.MARK_BUSY_GROUP, ("wf_9:0",))
@@ -127,7 +127,7 @@ def test_a_claim_does_not_walk_through_queues(database: Connection, groups: int)
     after = claims.Claim("w3", NOW, EpochMs(NOW + 1), Slots(100), 8)(cursor)
     assert steps.taken <= 20_000
     if groups < MANY:
-        assert f"q{groups}" in [id for id, _ in after]
+        assert f"q{groups}" in [one.id for one in after]
 
 
 def run_with_steps(**fields: Any) -> Execution:

@@ -21,6 +21,9 @@ file (`workers`), and what really prevents double work is the fencing number: a 
 back after its lease is too late to write, whatever it believes. So a lease may be short without
 harm to correctness, and a clock that jumps can delay work but not duplicate it.
 
+What the cache knows of an execution that is taken is not read again: a claim changes four fields of
+it, and tells the cache of them as a unit of work does. Decision 234.
+
 An execution whose row cannot be decoded is set aside instead of failing the claim: one unreadable
 row must not stop the queue (decision 59).
 """
@@ -37,7 +40,10 @@ from adapters_store.sqlite.concurrency import admit_waiting
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text, text_or_bytes
 from adapters_store.sqlite.execution_rows import SELECT
 from adapters_store.sqlite.kinds import Row, text_of
+from adapters_store.sqlite.read_cache import Cache
 from adapters_store.sqlite.runs import CLAIMABLE, DOABLE
+from adapters_store.sqlite.statements import Size, Writes
+from wfcore.model.execution import Execution, evolve
 from wfcore.ports.store import Slots
 from wfcore.time import EpochMs
 
@@ -86,14 +92,24 @@ SERVE = """INSERT INTO served (owner_id, at) VALUES (?, ?)
     ON CONFLICT (owner_id) DO UPDATE SET at = excluded.at"""
 
 TAKE = """UPDATE executions SET worker = ?, lease_until = ?, due_at = NULL, fence = fence + 1,
-    version = version + 1 WHERE id = ?"""
+    version = version + 1 WHERE id = ? RETURNING version, fence"""
 
 EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ? AND id = ? RETURNING due_at"
 
 
 @frozen
+class Taken:
+    """A claimed execution: as it is stored now, with its size, or its row where it is not known."""
+
+    id: str
+    run: Execution | None = None
+    size: Size | None = None
+    row: Row = ()
+
+
+@frozen
 class Claim:
-    """A job: claim up to *limit* due executions; returns the rows as stored, with their ids."""
+    """A job: claim up to *limit* due executions. It only looks into *cache*."""
 
     worker: str
     now: EpochMs
@@ -102,6 +118,11 @@ class Claim:
     limit: int
     ids: Collection[str] | None = None
     able: Collection[str] | None = None
+    cache: Cache | None = None
+
+    def written(self, taken: Sequence[Taken]) -> Writes:
+        """The same as a unit of work would have stored it."""
+        return Writes((), {("executions", (one.id,)): (one.run, one.size) for one in taken})
 
     @property
     def _questions(self) -> tuple[str, str]:
@@ -111,7 +132,7 @@ class Claim:
     def _values(self) -> dict[str, str]:
         return {"ids": text_of(list(self.ids or ())), "able": text_of(list(self.able or ()))}
 
-    def __call__(self, cursor: Cursor) -> list[tuple[str, Row]]:
+    def __call__(self, cursor: Cursor) -> list[Taken]:
         admit_waiting(cursor)
         held = Counter[str](dict(cursor.execute(HELD, (self.worker,)).fetchall()))
         found = cursor.execute(self._questions[0], self._values).fetchall()
@@ -119,7 +140,7 @@ class Claim:
         due = {owner: due_at for owner, due_at, _ in waiting}
         served = {owner: at for owner, _, at in waiting}
         lately = self._served_lately(cursor) if due else set()
-        taken: list[tuple[str, Row]] = []
+        taken: list[Taken] = []
         while due and len(taken) < self.limit:
             owner = min(due, key=lambda owner: (held[owner], served[owner], due[owner], owner))
             others = not (lately | held.keys()) <= {owner}
@@ -136,18 +157,23 @@ class Claim:
         found = cursor.execute(SERVED_LATELY, (self.now - self.slots.lately_ms,)).fetchall()
         return {row[0] for row in found}
 
-    def _take_first_of(self, cursor: Cursor, owner: str, due: dict[str, int]) -> tuple[str, Row]:
+    def _take_first_of(self, cursor: Cursor, owner: str, due: dict[str, int]) -> Taken:
         """Take the account's earliest execution and note when its next one is due."""
         next, which = self._questions[1], {**self._values, "owner": owner}
         id = cursor.execute(next, which).fetchone()[0]
-        cursor.execute(TAKE, (self.worker, self.until, id))
+        version, fence = cursor.execute(TAKE, (self.worker, self.until, id)).fetchone()
         cursor.execute(SERVE, (owner, self.now))
         following = cursor.execute(next, which).fetchone()
         if following is not None and following[1] <= self.now:
             due[owner] = following[1]
         else:
             del due[owner]
-        return id, _read(cursor, id)
+        known = self.cache.entries.get(("executions", (id,))) if self.cache else None
+        if known is None or known.version != version - 1:
+            return Taken(id, row=_read(cursor, id))
+        changes = {"version": version, "fence": fence, "worker": self.worker, "due_at": None}
+        size = Size(known.head, known.size - known.head)
+        return Taken(id, evolve(known.record, **changes), size)
 
 
 UNREADABLE = "unreadable"

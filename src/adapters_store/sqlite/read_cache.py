@@ -13,12 +13,12 @@ a turn arrived before its snapshot was taken, so clients always read their own w
 can be handed out to everyone. A record counts as current in one of three ways:
 
 - nobody has committed since it was last found current (`Known.seen`, see `state`);
-- every commit since then was our own, and `committed` took the records that it put into the cache,
-  before the waiting units were told that they are durable (decision 57);
+- every commit since then was our own, and `committed` took the records that it put or claimed into
+  the cache, before the waiting units were told that they are durable (decisions 57 and 234);
 - its version, or for narrow records its whole row, is read again and is the same.
 
-A commit of another process, or one of ours that did more than put records, breaks the second way:
-then versions are compared, as if the commit were foreign. Accounts, keys, workflows and webhooks
+A commit of another process, or one of ours that did more than that, breaks the second way: then
+versions are compared, also with what our own commit put. Accounts, keys, workflows and webhooks
 are watched by triggers in the database, so that a change by hand is noticed as well; other tables
 must not be edited while a server runs.
 
@@ -262,22 +262,20 @@ class Reads(Decoder):
             asyncio.get_running_loop().call_soon(self._next_turn)
         return self._state
 
-    def committed(self, beat: int, units: Sequence[Writes] | None) -> None:
+    def committed(self, beat: int, units: Sequence[Writes], complete: bool) -> None:
         """
-        Follow a commit of this process that directly follows the last known one: the cache contains
-        what *units* put. Any other commit is found by its number; None: it changed more than that.
+        Take what *units* put with a commit of this process: as current if it changed nothing else
+        (*complete*) and follows the last known commit, or is that one; else for its version.
         """
         self._next_turn()
-        if units is None or beat != self._beat + 1:
-            return
-        self._beat = beat
+        seen: int | None = None
+        if complete and self._beat in (beat - 1, beat):
+            self._beat, seen = beat, self._state[0]
         for unit in units:
             for (table, key), (record, size) in unit.pending.items():
                 self.cache.forget(table, key)
                 if size is not None:
-                    known = Known(
-                        record.version, record, sum(size), seen=self._state[0], head=size.head
-                    )
+                    known = Known(record.version, record, sum(size), seen=seen, head=size.head)
                     self.cache.keep(table, key, known)
 
     def _next_turn(self) -> None:

@@ -272,15 +272,15 @@ class SqliteStore:
     ) -> Sequence[Execution]:
         """Claim due executions for *worker*, fairly between accounts."""
         now = self._now()
-        claim = claims.Claim(worker, now, later(now, lease_ms), slots, limit, ids, able)
-        taken = await self._writer.submit(claim)
+        until, cache = later(now, lease_ms), self._reads.cache
+        claim = claims.Claim(worker, now, until, slots, limit, ids, able, cache)
         found: list[Execution] = []
         aside: list[str] = []
-        for id, row in taken:
+        for one in await self._writer.submit(claim):
             try:
-                found.append(self._reads.decoded(FETCH, (id,), row))
+                found.append(one.run or self._reads.decoded(FETCH, (one.id,), one.row))
             except Unreadable:
-                aside.append(id)
+                aside.append(one.id)
         if aside:
             await self._writer.submit(partial(claims.set_aside, worker=worker, ids=aside))
         return found

@@ -63,6 +63,7 @@ from wfcore.errors import Stale, StoreClosed, StoreDisplaced, StoreUnavailable
 
 T = TypeVar("T")
 Job = Callable[[Cursor], T]
+"""One with a method `written` says what a unit would have put, by what it returned."""
 
 BATCH = 512
 """The most jobs of one transaction, so that the first waiter need not wait for ever."""
@@ -83,8 +84,8 @@ End = tuple["asyncio.Future[Any]", Any, BaseException | None]
 BEAT = "UPDATE pulse SET beats = beats + 1 RETURNING beats"
 """Numbers the commits of all processes."""
 
-Committed = Callable[[int, Sequence[Writes] | None], None]
-"""Called with the number of a commit and, where nothing else was written, the units of it."""
+Committed = Callable[[int, Sequence[Writes], bool], None]
+"""Called with the number of a commit, its units, and whether nothing else was written."""
 
 
 Identity = tuple[int, int]
@@ -164,7 +165,7 @@ class Writer:
     *committed* is called before those who wait are told.
     """
 
-    def __init__(self, file: DatabaseFile, committed: Committed = lambda beat, units: None) -> None:
+    def __init__(self, file: DatabaseFile, committed: Committed = lambda *_: None) -> None:
         self._file = file
         self._committed = committed
         self._loop = asyncio.get_running_loop()
@@ -224,7 +225,7 @@ class Writer:
         """Wake everybody who still waits."""
         try:
             if done.beat is not None:
-                self._committed(done.beat, done.units)
+                self._committed(done.beat, done.units, done.complete)
         finally:
             for future, value, error in done.ends:
                 if future.done():
@@ -293,7 +294,8 @@ class Done:
 
     ends: Sequence[End]
     beat: int | None = None
-    units: Sequence[Writes] | None = None
+    units: Sequence[Writes] = ()
+    complete: bool = False
 
 
 def _commit(cursor: Cursor, changes: int) -> int | None:
@@ -327,18 +329,23 @@ def _together(cursor: Cursor, batch: Sequence[Waiting], patience_s: float) -> Do
     changes = cursor.connection.total_changes
     _begin(cursor, patience_s)
     ends: list[End] = []
-    units: list[Writes] | None = []
+    units: list[Writes] = []
+    complete = True
     with _failing():
         for are_units, group in groupby(batch, key=_is_unit):
             some = list(group)
             if are_units:
                 jobs = [cast("Writes", job) for job, _ in some]
-                units = jobs if perform_together(cursor, jobs) and units is not None else None
+                complete = perform_together(cursor, jobs) and complete
+                units += jobs
                 ends += [(future, None, None) for _, future in some]
-            else:
-                units = None
-                ends += [(future, job(cursor), None) for job, future in some]
-    return Done(ends, _commit(cursor, changes), units)
+                continue
+            for job, future in some:
+                ends.append((future, value := job(cursor), None))
+                written = getattr(job, "written", None)
+                complete = complete and written is not None
+                units += [written(value)] if written else []
+    return Done(ends, _commit(cursor, changes), units, complete)
 
 
 def _is_unit(waiting: Waiting) -> bool:
