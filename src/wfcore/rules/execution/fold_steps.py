@@ -110,10 +110,13 @@ def fold_step(run: Execution, fact: facts.StepFact, now: EpochMs) -> Change:
     return Change(changed, change.events, effects=effects)
 
 
+_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def size_of(*values: Json) -> int:
     """Characters of JSON without spaces; nothing for null. FL-14."""
     given = (one for one in values if one is not None)
-    return sum(len(json.dumps(one, ensure_ascii=False, separators=(",", ":"))) for one in given)
+    return sum(len(_as_json(one)) for one in given)
 
 
 def held_by(result: StepResult | None) -> int:

@@ -12,7 +12,7 @@ from wfcore.model.approval import ApprovalStatus, Attachment
 from wfcore.model.execution import Artifact, Execution
 from wfcore.ports.store import Unit
 from wfcore.rules.execution.open_approval import by_the_calendar
-from wfcore.time import DurationMs
+from wfcore.time import DurationMs, EpochMs
 from wfcore.usecases.audit.auditing import Origin, decided, note_decision
 from wfcore.usecases.services import Services
 
@@ -24,17 +24,18 @@ async def opened(
     services: Services,
     unit: Unit,
     outcome: Outcome[Execution],
-    ahead_ms: DurationMs,
+    now: EpochMs,
     left: Sequence[Artifact],
 ) -> Outcome[Execution]:
     """
-    The outcome with its new approvals as they are stored. *ahead_ms*: what to add to times of the
-    work clock; *left*: artifacts that the same unit stores, which it does not read back. What a
-    rule has approved is in the audit log. AP-35.
+    The outcome with its new approvals as they are stored. *now*: the store's; *left*: artifacts
+    that the same unit stores, which it does not read back. What a rule has approved is in the audit
+    log. AP-35.
     """
     if not any(isinstance(one, OpenApproval) for one in outcome.effects):
         return outcome
-    run, outcome = outcome.record, by_the_calendar(outcome, ahead_ms)
+    ahead = DurationMs(services.clock.deadline_now() - now)
+    run, outcome = outcome.record, by_the_calendar(outcome, ahead)
     effects = [await _with_files(unit, run, one, left) for one in outcome.effects]
     for one in effects:
         if isinstance(one, OpenApproval) and one.approval.assents:

@@ -23,7 +23,7 @@ from wfcore.rules.execution.start import NOTHING, Start, accept, begun_alone, id
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.rules.variables import map_payload
 from wfcore.rules.webhooks.webhook import require_triggerable, utc_date
-from wfcore.time import DurationMs, EpochMs
+from wfcore.time import EpochMs
 from wfcore.usecases.approvals.opening import opened
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_outcome
@@ -357,8 +357,7 @@ async def stage_turn(
 
     The outcome with the hints that follow.
     """
-    ahead = services.clock.deadline_now() - now
-    outcome = await opened(services, unit, outcome, DurationMs(ahead), left)
+    outcome = await opened(services, unit, outcome, now, left)
     return await tell_outcome(services, unit, await stage(unit, outcome, now))
 
 

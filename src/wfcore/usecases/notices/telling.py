@@ -49,13 +49,14 @@ async def tell_outcome(
     The notices of what an execution came to: approvals that it opens, and its failure. The outcome
     with the hint that follows. NT-3.
     """
-    now, written = services.store.now(), False
+    written = False
     for effect in outcome.effects:
         if not isinstance(effect, OpenApproval):
             continue
         if effect.approval.status is ApprovalStatus.PENDING:  # else a rule has decided it already
             written |= await tell_asked(services, unit, effect.approval)
     if any(event.kind is EventKind.EXECUTION_FAILED for event in outcome.events):
+        now = services.store.now()
         written |= await _tell_failure(services, unit, outcome.record, now)
         written |= await _pause_after(services, unit, outcome.record, now)
     if not written:
