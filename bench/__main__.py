@@ -91,6 +91,8 @@ SCENARIOS = 100
 """How many scenarios of definitions `wfcore test` plays in a second."""
 OVERHEAD_MS = 6.0
 ENGINE_MS = 3.0
+SERVER_MS = 2.5
+"""HTTP, claim, records, store and the channel to the step, without what starts and confines it."""
 
 
 def spawn_rows(report: Report) -> Mapping[Language, spawn.Start]:
@@ -154,6 +156,9 @@ def engine_rows(report: Report, seconds: float, folder: Path) -> None:
                     f"{done.per_second:,.0f}/s",
                     f"{done.cpu_ms:.1f} CPU ms each, p50 {done.p50_ms:.1f} ms",
                 )
+        done = http.executions(server, seeded, "bash-1", LIGHT_CLIENTS, seconds)
+        what = f"the server's part of a Bash execution, {LIGHT_CLIENTS} clients"
+        report.most(what, done.cpu_ms, "CPU ms", SERVER_MS, f"{done.per_second:,.0f}/s")
         for language in (Language.BASH, Language.PYTHON):
             what = f"one-step {language} execution, beyond a bare spawn"
             bare = starts[language].bare_ms

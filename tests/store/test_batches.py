@@ -120,6 +120,26 @@ async def test_what_this_process_wrote_is_not_read_again(store: SqliteStore) -> 
     assert not [text for text in said if "FROM executions" in text]
 
 
+async def test_a_commit_that_a_read_saw_first_is_followed_too(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between a commit and the news of it others read; what it put is not read again for that."""
+    reads = store._reads
+    follow = reads.committed
+
+    def committed(*news: Any) -> None:
+        reads._next_turn()
+        reads.state()
+        follow(*news)
+
+    monkeypatch.setattr(store._writer, "_committed", committed)
+    await keep(store, make.execution("e1", events=0))
+    await step(store, "e1", "a")
+    said = traced(reads._inline)
+    await step(store, "e1", "b")
+    assert not [text for text in said if "FROM executions" in text]
+
+
 async def test_what_this_process_claimed_is_not_read_again(store: SqliteStore) -> None:
     """A claim changes what is known of an execution as a unit of work does, whoever claims it."""
     await keep(store, make.execution("e1", events=0, due_at=0))
