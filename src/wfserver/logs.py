@@ -2,14 +2,15 @@
 Logging: structured lines on stderr, with everything secret taken out by name.
 
 The code that logs uses the standard library's `logging`, as any application around it may; how
-lines look is decided here. What draws them is loaded with the first one: most starts write none.
+lines look is decided here.
 """
 
+import json
 import logging
 import sys
-from collections.abc import MutableMapping
-from functools import lru_cache
-from typing import Any
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
 
 from wfcore.errors import InvalidInput
 
@@ -31,59 +32,63 @@ def set_up(level: str = "info", form: str | None = None) -> None:
         raise InvalidInput("WFCORE_LOG_FORMAT", f"must be text or json, not {form!r}")
     root = logging.getLogger()
     if not root.handlers:
-        root.addHandler(_Lines(sys.stderr, form))
+        terminal = sys.stderr.isatty()
+        lines = logging.StreamHandler(sys.stderr)
+        lines.setFormatter(_Lines(form == "text" if form else terminal, terminal))
+        root.addHandler(lines)
         root.setLevel(logging.WARNING)
     own = logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
     logging.getLogger(OWN).setLevel(own)
 
 
-class _Lines(logging.StreamHandler[Any]):
-    """Writes lines that structlog draws."""
+class _Lines(logging.Formatter):
+    """
+    One line for each record: words, level, what was said beside the words, time in UTC, traceback.
+    A JSON document, or text whose level has a colour if *colours*.
+    """
 
-    def __init__(self, stream: Any, form: str | None) -> None:
-        super().__init__(stream)
-        self._form = form
+    def __init__(self, as_text: bool, colours: bool) -> None:
+        super().__init__()
+        self._as_text = as_text
+        self._colours = colours
 
     def format(self, record: logging.LogRecord) -> str:
-        if self.formatter is None:
-            as_text = self._form == "text" if self._form else self.stream.isatty()
-            self.setFormatter(_structured(as_text, self.stream.isatty()))
-        return super().format(record)
+        said = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        beside, level = redact(said), record.levelname.lower()
+        event, when = record.getMessage(), datetime.fromtimestamp(record.created, UTC)
+        at = when.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        failed = self.formatException(record.exc_info) if record.exc_info else ""
+        if not self._as_text:
+            line = {"event": event, "level": level, **beside, "timestamp": at}
+            if failed:
+                line["exception"] = failed
+            return json.dumps(line, default=repr)
+        word = f"{level:<8}"
+        if self._colours:
+            word = f"\x1b[{_COLOURS.get(level, 32)}m{word}\x1b[0m"
+        pairs = " ".join(f"{name}={_word(value)}" for name, value in beside.items())
+        line_of = f"{at} [{word}] {event:<30} {pairs}".rstrip()
+        return f"{line_of}\n{failed}" if failed else line_of
 
 
-def _structured(as_text: bool, colours: bool) -> logging.Formatter:
-    import structlog
-
-    draw: Any = (
-        structlog.dev.ConsoleRenderer(colors=colours)
-        if as_text
-        else structlog.processors.JSONRenderer()
-    )
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[
-            structlog.stdlib.add_log_level,
-            structlog.stdlib.ExtraAdder(),
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-        ],
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
-            redact,
-            draw,
-        ],
-    )
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""What every record has."""
+_COLOURS = {"warning": 33, "error": 31, "critical": 31}
+"""Numbers of ANSI; green is everything else."""
 
 
-def redact(
-    logger: object, method: str, event: MutableMapping[str, Any]
-) -> MutableMapping[str, Any]:
+def _word(value: object) -> str:
+    """*value* as one word: in quotes if it is empty or has blanks or control characters."""
+    text = str(value)
+    plain = text.isprintable() and text and not set(text) & set(" \"'=")
+    return text if plain or not isinstance(value, str) else repr(text)
+
+
+def redact(said: Mapping[str, object]) -> Mapping[str, object]:
     """Values under names that speak of secrets never reach a sink."""
-    for name in event:
-        if _is_secret(name):
-            event[name] = "***"
-    return event
+    return {name: "***" if _is_secret(name) else value for name, value in said.items()}
 
 
-@lru_cache
+@cache
 def _is_secret(name: str) -> bool:
     return name not in _COUNTS and any(word in name.lower() for word in _SECRET)

@@ -1,6 +1,7 @@
 """What is logged, and how it looks where it is no terminal."""
 
 import json
+import logging
 import subprocess
 import sys
 from typing import Any
@@ -89,3 +90,24 @@ def test_ours_are_written_from_the_level_that_is_asked_for() -> None:
     libraries = {"httpx WARNING", "httpx ERROR"}
     ours = {"wfcore.x DEBUG", "wfcore.x INFO", "wfcore.x WARNING", "wfcore.x ERROR"}
     assert heard == {"debug": ours | libraries, "error": {"wfcore.x ERROR"} | libraries}
+
+
+def test_a_line_needs_no_library() -> None:
+    """The first line of a server takes no time, and no memory, for what draws on terminals."""
+    said = 'logging.getLogger("wfcore.x").warning("w")', "assert 'rich' not in sys.modules"
+    for form in ("text", "json"):
+        assert "w" in text(*said, form=form)
+
+
+def test_a_level_has_a_colour_on_a_terminal() -> None:
+    """There a failure is seen among lines that all look alike."""
+    record = logging.makeLogRecord({"msg": "it broke", "levelname": "ERROR", "at": "a b"})
+    line = logs._Lines(as_text=True, colours=True).format(record)
+    assert "\x1b[31merror" in line
+    assert line.endswith("at='a b'")
+
+
+def test_a_text_cannot_begin_another_line() -> None:
+    """What a caller wrote stays within its value."""
+    said = text('logging.getLogger("wfcore.x").warning("w", extra={"at": "a\\nb"})', form="text")
+    assert len(said.splitlines()) == 1
