@@ -5,12 +5,13 @@ import secrets
 from base64 import b64encode
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
-
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wfcore.errors import NotReady
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
 T = TypeVar("T")
 AT_ONCE = 2
@@ -23,10 +24,19 @@ class Argon2Passwords:
     """Argon2id in threads of its own, `AT_ONCE` at a time, with a limited queue."""
 
     def __init__(self) -> None:
-        self._hasher = PasswordHasher()
         self._threads = ThreadPoolExecutor(AT_ONCE, "passwords")
         self._pending = set[Future[Any]]()
-        self._never = _fits_nothing(self._hasher)
+
+    @cached_property
+    def _hasher(self) -> "PasswordHasher":
+        """Loaded with the first password: most servers see keys alone."""
+        from argon2 import PasswordHasher
+
+        return PasswordHasher()
+
+    @cached_property
+    def _never(self) -> str:
+        return _fits_nothing(self._hasher)
 
     async def hash(self, password: str) -> str:
         return await self._queued(self._hasher.hash, password)
@@ -45,13 +55,15 @@ class Argon2Passwords:
         return await asyncio.wrap_future(future)
 
     def _fits(self, password: str, hashed: str) -> bool:
+        from argon2.exceptions import InvalidHashError, VerificationError
+
         try:
             return self._hasher.verify(hashed, password)
         except (VerificationError, InvalidHashError):
             return False
 
 
-def _fits_nothing(hasher: PasswordHasher) -> str:
+def _fits_nothing(hasher: "PasswordHasher") -> str:
     """A hash that no password has: checking it takes as long as checking any other."""
     salt, digest = (
         b64encode(secrets.token_bytes(size)).rstrip(b"=").decode()

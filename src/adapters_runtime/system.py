@@ -8,11 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, tzinfo
-from difflib import get_close_matches
 from functools import lru_cache
 from os import urandom
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from wfcore.rules.auth.api_key import ALPHABET
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, restarted, service_time
@@ -151,6 +149,9 @@ class CronCalendar:
         try:
             self.zone(timezone)
         except ValueError:
+            from difflib import get_close_matches
+            from zoneinfo import available_timezones
+
             close = get_close_matches(timezone, available_timezones(), n=1)
             meant = f"; did you mean {close[0]}?" if close else ""
             found["timezone"] = f"{timezone!r} is no time zone like Europe/Berlin{meant}"
@@ -164,6 +165,8 @@ class CronCalendar:
 
     @lru_cache(maxsize=100)  # noqa: B019 - of one object that lives as long as its process
     def zone(self, name: str) -> tzinfo:
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
         try:
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, OSError) as error:

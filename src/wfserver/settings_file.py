@@ -6,7 +6,6 @@ settings and one spelling of each. Written as `WFCORE_PORT=9000`, it is an `Envi
 systemd as well. The environment wins over the file, and the command line over both.
 """
 
-import tomllib
 from collections import ChainMap
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,6 +46,8 @@ def read_settings(path: Path) -> Mapping[str, str]:
         raise InvalidInput(FILE, f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidInput(FILE, f"{path} is not UTF-8") from None
+    import tomllib  # only where there is such a file
+
     try:
         found = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:

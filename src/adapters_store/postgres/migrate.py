@@ -5,7 +5,7 @@ Migrations are numbered SQL files beside this module. One process at a time look
 that is missing in one transaction: with an older program beside it, nobody sees half of a schema.
 """
 
-from importlib.resources import files
+from pathlib import Path
 
 from adapters_store.postgres.connection import Connection, Pool, lent
 from adapters_store.sqlite.sealing_keys import lacking
@@ -24,8 +24,7 @@ FOREIGN = """SELECT c.relname FROM pg_class c
 
 def migrations() -> list[tuple[int, str]]:
     """Number and text of every migration, in order."""
-    folder = files("adapters_store.postgres").joinpath("migrations")
-    found = [item for item in folder.iterdir() if item.name.endswith(".sql")]
+    found = Path(__file__).with_name("migrations").glob("*.sql")
     return sorted((int(item.name[:4]), item.read_text("utf-8")) for item in found)
 
 

@@ -11,7 +11,6 @@ with its number (`user_version`), and with what SQL cannot express.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 
 from adapters_store.sqlite.audit import link_old
@@ -42,8 +41,7 @@ AFTER: Mapping[int, Callable[[Connection], None]] = {13: link_old}
 
 def migrations() -> list[tuple[int, str]]:
     """Number and text of every migration, in order."""
-    folder = files("adapters_store.sqlite").joinpath("migrations")
-    found = [item for item in folder.iterdir() if item.name.endswith(".sql")]
+    found = Path(__file__).with_name("migrations").glob("*.sql")
     return sorted((int(item.name[:4]), item.read_text("utf-8")) for item in found)
 
 
