@@ -12,6 +12,8 @@ from pathlib import Path
 
 from attrs import frozen
 
+RESTED_S = 60
+"""How long after a load a server may keep its memory."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -32,6 +34,13 @@ class Server:
         """Resident memory of the process alone."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def rested_mb(self, most_mb: float) -> float:
+        """Resident memory once it is *most_mb* or less; what it is if it never gets there."""
+        until = time.perf_counter() + RESTED_S
+        while (found := self.memory_mb()) > most_mb and time.perf_counter() < until:
+            time.sleep(0.5)
+        return found
 
 
 @contextmanager
@@ -84,7 +93,7 @@ async def _serve_http_alone(data: str, port: int) -> None:
     from adapters_http.app import create_app
     from adapters_http.transport.uvicorn_protocol import server_config
     from wfserver.compose import open_system
-    from wfserver.serving.listening import settle_memory
+    from wfserver.serving.memory import settle_memory
     from wfserver.settings import settings_from
 
     async with open_system(settings_from(data=data)) as system:

@@ -24,7 +24,8 @@ from attrs import frozen
 from adapters_http import dispatch
 from adapters_http.body import Answers, dump_json
 from adapters_store.sqlite import execution_rows, writer
-from adapters_store.sqlite.read_cache import ENTRY_BYTES, Cache, Reads
+from adapters_store.sqlite.read_cache import Reads
+from adapters_store.sqlite.record_cache import ENTRY_BYTES, Cache
 from adapters_store.sqlite.statements import Batcher, Writes, perform
 from adapters_store.sqlite.writer import Writer
 from bench import http
@@ -34,7 +35,7 @@ from bench.servers import Server
 from wfcore.model import execution
 from wfcore.rules.execution import fold, fold_steps, start
 from wfcore.wire.converter import plain
-from wfserver.serving import listening
+from wfserver.serving import memory
 
 TURNS = 9
 CLIENTS = 32
@@ -133,7 +134,7 @@ def _batched_counts() -> None:
 
 def _frozen_memory() -> None:
     """Garbage is collected as usual."""
-    listening.settle_memory = lambda: None
+    memory.settle_memory = lambda: None
     transitions.settle_memory = lambda: None  # type: ignore[attr-defined]
 
 

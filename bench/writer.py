@@ -23,7 +23,7 @@ from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, evolve
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
-from wfserver.serving.listening import settle_memory
+from wfserver.serving.memory import settle_memory
 
 STEPS = 4
 ADD_TWO = f"{ADD_EVENT['events']}, (?, ?, ?, ?, ?)"

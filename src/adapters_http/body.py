@@ -217,6 +217,10 @@ class Answers:
                 del self._known[next(iter(self._known))]
         return body
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._known.clear()
+
 
 LARGE_RESPONSE = 65_536
 

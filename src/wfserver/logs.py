@@ -10,7 +10,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
+from functools import lru_cache
 
 from wfcore.errors import InvalidInput
 
@@ -89,6 +89,6 @@ def redact(said: Mapping[str, object]) -> Mapping[str, object]:
     return {name: "***" if _is_secret(name) else value for name, value in said.items()}
 
 
-@cache
+@lru_cache
 def _is_secret(name: str) -> bool:
     return name not in _COUNTS and any(word in name.lower() for word in _SECRET)

@@ -193,7 +193,8 @@ SETTINGS = (
         "WFCORE_CACHE",
         "24MB",
         "how much memory the cache of decoded records may use; the database's own "
-        "caches (36 MB at most) and the rest of the process come on top",
+        "caches (36 MB at most) and the rest of the process come on top; an idle server gives all "
+        "caches back",
     ),
     Setting("WFCORE_LOG", "info", "the lowest level that is logged: debug, info, warning, error"),
     Setting(

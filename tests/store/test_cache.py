@@ -10,6 +10,8 @@ from attrs import evolve
 
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.execution import Execution
+from wfcore.model.page import PageRequest
+from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.limits import MAX_STEP_RESULTS
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
@@ -127,3 +129,28 @@ async def test_an_execution_that_changes_often_counts_once(tmp_path: Path) -> No
     assert other * 0.8 < one < other * 1.2
     await store.close()
     await fresh.close()
+
+
+async def test_caches_can_be_dropped_while_the_store_is_used(tmp_path: Path) -> None:
+    """What is only kept to be fast goes; reads, lists and writes go on as before."""
+    store = await SqliteStore.open(tmp_path / "wfcore.db")
+    await keep(store, make.execution("e0"))
+    async with store.view() as view:
+        await view.get(Execution, "e0")
+        await view.executions.list(ExecutionFilter(), PageRequest())
+    assert store._reads.cache.filled
+    await store.drop_caches()
+    assert (store._reads.cache.filled, len(store._reads.cache.entries)) == (0, 0)
+    async with store.view() as view:
+        found = await view.get(Execution, "e0")
+        assert found is not None
+        page = await view.executions.list(ExecutionFilter(), PageRequest())
+    assert [one.id for one in page.rows] == ["e0"]
+    async with store.unit() as unit:
+        unit.put(found)
+        await unit.commit()
+    async with store.view() as view:
+        changed = await view.get(Execution, "e0")
+    assert changed is not None
+    assert changed.version == found.version + 1
+    await store.close()

@@ -31,7 +31,7 @@ from adapters_store.postgres.reads import PostgresReads
 from adapters_store.postgres.statements import Statements
 from adapters_store.postgres.unit_of_work import PostgresUnit, PostgresUnitOfWork
 from adapters_store.sqlite.claims import OLD
-from adapters_store.sqlite.read_cache import Cache
+from adapters_store.sqlite.record_cache import Cache
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
@@ -190,6 +190,10 @@ class PostgresStore:
         async with lent(self.pool) as connection:
             size = await connection.fetchval("SELECT pg_database_size(current_database())")
         return {"wfcore_store_size_bytes": float(size), **self._reads.cache.gauges()}
+
+    async def drop_caches(self) -> None:
+        """Give back memory that is only used to be fast."""
+        self._reads.cache.clear()
 
     async def tally(self, limit: int) -> int:
         """Totals are counted."""

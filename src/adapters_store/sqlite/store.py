@@ -31,7 +31,7 @@ from adapters_store.sqlite.kinds import (
 )
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.moving import require_here
-from adapters_store.sqlite.read_cache import Reads
+from adapters_store.sqlite.read_cache import SHRINK, Reads
 from adapters_store.sqlite.sealing_keys import (
     Resealing,
     counts,
@@ -157,10 +157,8 @@ class SqliteUnit:
         unit = self._unit
         for sql in runs.PURGE:
             unit.write("executions", (sql, (text_of(ids),), None))
-        unit.changed.update(
-            ("approvals", "artifacts", "events", "logs", "approval_approvers", "callbacks")
-        )
-        unit.changed.add("notices")
+        unit.changed.update(("approvals", "artifacts", "events", "logs", "callbacks", "notices"))
+        unit.changed.add("approval_approvers")
         for id in ids:
             unit.pend("executions", (id,), None)
 
@@ -343,6 +341,11 @@ class SqliteStore:
         """For metrics: the size of the file with its log, and what the cache holds."""
         size = await asyncio.to_thread(size_of, self.path)
         return {"wfcore_store_size_bytes": float(size), **self._reads.cache.gauges()}
+
+    async def drop_caches(self) -> None:
+        """Give back memory that is only used to be fast. Raises `StoreUnavailable`."""
+        await self._reads.drop_caches()
+        await self._writer.submit(lambda cursor: cursor.execute(SHRINK))
 
     async def reseal(self, sealer: Sealer) -> int:
         """

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wfserver.serving.listening import no_collecting, serve
+from wfserver.serving.listening import serve
+from wfserver.serving.memory import collecting_once
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import put_json
@@ -45,7 +46,7 @@ def serve_command(
         else:
             click.echo(f"wfcore serves {info.system.location} at {info.url}")
 
-    with no_collecting():
+    with collecting_once():
         settings = session.settings(
             host=host, port=port, public_url=public_url, role=role, processes=processes
         )

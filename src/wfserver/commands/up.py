@@ -11,7 +11,8 @@ from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.administration.operator import AT_THE_COMMAND_LINE
 from wfserver.bootstrap import First, first_things
 from wfserver.compose import System
-from wfserver.serving.listening import no_collecting, require_free_port, serve
+from wfserver.serving.listening import require_free_port, serve
+from wfserver.serving.memory import collecting_once
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import put_json
@@ -36,7 +37,7 @@ async def _way_in(system: System, first: First) -> str | None:
 @pass_session
 def up_command(session: Session, host: str | None, port: int | None) -> None:
     """Serve, with a first account, a key and a sample workflow where there are none."""
-    with no_collecting():
+    with collecting_once():
         settings = session.settings(host=host, port=port)
         require_free_port(settings)
 

@@ -1,16 +1,8 @@
-"""
-Serving as a command: a free port first, then the server, its address noted while it runs.
-
-No garbage is collected while a server starts, and less often than usual later: what a start loads
-stays for good. Looking through it again and again, as it grows, would take longer than everything
-that it leaves over is worth.
-"""
+"""Serving as a command: a free port first, then the server, its address noted while it runs."""
 
 import errno
-import gc
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wfserver.serving.pidfile import presence
@@ -60,24 +52,3 @@ def _explained(error: OSError, host: str, port: int) -> Failed:
     if error.errno in (errno.EACCES, errno.EPERM):
         return Failed(f"this user may not listen on port {port}; choose one above 1023 with --port")
     return Failed(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --host")
-
-
-_THRESHOLDS = (20_000, 20, 50)
-"""Requests make few cycles."""
-
-
-@contextmanager
-def no_collecting() -> Iterator[None]:
-    """No garbage is looked for in here, or until `settle_memory`."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-def settle_memory() -> None:
-    """What is loaded by now is never looked at again; from now on there is collecting."""
-    gc.freeze()
-    gc.set_threshold(*_THRESHOLDS)
-    gc.enable()

@@ -3,12 +3,21 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
     contextmanager,
     nullcontext,
+    suppress,
 )
 from functools import partial
 from importlib.util import find_spec
@@ -23,12 +32,13 @@ from prometheus_client import disable_created_metrics
 from adapters_http.app import Application, HttpConfig, create_app
 from adapters_http.config import HealthCheck, Stage
 from adapters_http.handlers.operations import own_metrics
+from adapters_http.request import Context
 from adapters_http.transport.connections import Connections, Room, forgive_lost_clients
 from adapters_http.transport.uvicorn_protocol import protocol_with, server_config
 from adapters_runtime.engine.dispatching import dispatching, open_dispatch
 from adapters_runtime.engine.engine import Engine
 from adapters_runtime.engine.journal import journalled
-from wfcore.errors import InvalidInput
+from wfcore.errors import InvalidInput, StoreUnavailable
 from wfcore.model.workflow import Definition, Runtime
 from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.notices import Notifier
@@ -36,7 +46,7 @@ from wfcore.ports.runtime import StepRunner
 from wfserver.ai import missing_from
 from wfserver.compose import System
 from wfserver.serving.engine import able_to, engine, new_prices, notifier_of
-from wfserver.serving.listening import settle_memory
+from wfserver.serving.memory import settle_memory, trimming
 from wfserver.serving.metrics import (
     GAUGES,
     CountedPrices,
@@ -134,7 +144,7 @@ async def _answer(
             log_config=None,
             http=protocol,
         )
-        async with _asked_by_others(process, app):
+        async with _asked_by_others(process, app), trimming(partial(_drop_caches, app.context)):
             await _Server(config, ready, asked, leaving.leave).serve([listener])
 
 
@@ -144,6 +154,16 @@ def _asked_by_others(
     if process is None:
         return nullcontext()
     return process.metrics.answering(partial(own_metrics, app.context))
+
+
+async def _drop_caches(context: Context) -> None:
+    """Let go of what is only kept to be fast; what the store keeps only if it can now."""
+    context.answers.clear()
+    drop: Callable[[], Awaitable[None]] | None
+    drop = getattr(context.services.store, "drop_caches", None)
+    if drop is not None:
+        with suppress(StoreUnavailable):
+            await drop()
 
 
 def _offers_agents(settings: Settings) -> bool:
