@@ -24,8 +24,7 @@ from attrs import frozen
 from adapters_http import dispatch
 from adapters_http.body import Answers, dump_json
 from adapters_store.sqlite import execution_rows, writer
-from adapters_store.sqlite.read_cache import Reads
-from adapters_store.sqlite.record_cache import ENTRY_BYTES, Cache
+from adapters_store.sqlite.read_cache import ENTRY_BYTES, Cache, Reads
 from adapters_store.sqlite.statements import Batcher, Writes, perform
 from adapters_store.sqlite.writer import Writer
 from bench import http

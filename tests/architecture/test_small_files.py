@@ -47,6 +47,7 @@ REASONS = {
     "wfserver/commands/signing.py": "one command",
     "wfserver/commands/states.py": "one command",
     "wfserver/commands/up.py": "one command",
+    "wfserver/serving/listening.py": "what `serve` and `up` share before a server is loaded",
 }
 """The files of fewer than `SMALL` lines, with what makes each an idea of its own."""
 

@@ -21,8 +21,7 @@ from attrs import define, field
 from adapters_store.postgres.connection import Pool, lent, rows_of
 from adapters_store.sqlite.kinds import Fetch, Key, Row
 from adapters_store.sqlite.queries import Query
-from adapters_store.sqlite.read_cache import Decoder
-from adapters_store.sqlite.record_cache import Known
+from adapters_store.sqlite.read_cache import Decoder, Known
 
 R = TypeVar("R")
 

@@ -31,7 +31,7 @@ from adapters_store.postgres.reads import PostgresReads
 from adapters_store.postgres.statements import Statements
 from adapters_store.postgres.unit_of_work import PostgresUnit, PostgresUnitOfWork
 from adapters_store.sqlite.claims import OLD
-from adapters_store.sqlite.record_cache import Cache
+from adapters_store.sqlite.read_cache import Cache
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
@@ -193,7 +193,8 @@ class PostgresStore:
 
     async def drop_caches(self) -> None:
         """Give back memory that is only used to be fast."""
-        self._reads.cache.clear()
+        self._reads.cache.entries.clear()
+        self._reads.cache.filled = 0
 
     async def tally(self, limit: int) -> int:
         """Totals are counted."""

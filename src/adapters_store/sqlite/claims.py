@@ -40,7 +40,7 @@ from adapters_store.sqlite.concurrency import admit_waiting
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text, text_or_bytes
 from adapters_store.sqlite.execution_rows import SELECT
 from adapters_store.sqlite.kinds import Row, text_of
-from adapters_store.sqlite.record_cache import Cache
+from adapters_store.sqlite.read_cache import Cache
 from adapters_store.sqlite.runs import CLAIMABLE, DOABLE
 from adapters_store.sqlite.statements import Size, Writes
 from wfcore.model.execution import Execution, evolve

@@ -22,7 +22,7 @@ from adapters_store.sqlite.kinds import (
     text_of,
     value_of,
 )
-from adapters_store.sqlite.record_cache import ENTRY_BYTES
+from adapters_store.sqlite.read_cache import ENTRY_BYTES
 from adapters_store.sqlite.statements import Size, Write, insert, update
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolve

@@ -30,6 +30,7 @@ each record plus a fixed overhead per entry (`WFCORE_CACHE`).
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar, cast
@@ -51,7 +52,6 @@ from adapters_store.sqlite.connection import (
 )
 from adapters_store.sqlite.kinds import Cells, Decode, Fetch, Key, Row, cost_of
 from adapters_store.sqlite.queries import Query
-from adapters_store.sqlite.record_cache import ENTRY_BYTES, Cache, Known
 from adapters_store.sqlite.statements import Writes
 from adapters_store.sqlite.writer import DatabaseFile
 from wfcore.errors import StoreClosed, StoreUnavailable, Unreadable
@@ -61,8 +61,70 @@ R = TypeVar("R")
 log = logging.getLogger("wfcore.store")
 
 PULSE = "SELECT beats, changes FROM pulse"
-SHRINK = "PRAGMA shrink_memory"
 READERS = 2
+ENTRY_BYTES = 1_900
+"""What an entry takes up beside the values in its texts: key, record, columns, results of steps."""
+
+
+@define(eq=False)
+class Known:
+    """
+    A decoded record, its row if that is what is compared, and the approximate bytes of both.
+
+    `seen`: the state of the database (see `Reads.state`) in which it was last found current.
+    `head`: the part of `size` that the next change replaces; 0 if it was read and that is unknown.
+    """
+
+    version: int
+    record: Any
+    size: int
+    row: Row | None = None
+    seen: int | None = None
+    head: int = 0
+
+
+@define(eq=False)
+class Cache:
+    """
+    Decoded records by table and key, limited by their approximate size in bytes. One of more than
+    `limit` is not stored: each change then writes all its steps again. `lookups`: reads by key that
+    asked it; `decoded`: those that had to decode their row.
+    """
+
+    limit: int
+    entries: OrderedDict[tuple[str, Key], Known] = field(factory=OrderedDict)
+    filled: int = 0
+    lookups: int = 0
+    decoded: int = 0
+
+    def gauges(self) -> dict[str, float]:
+        """For metrics."""
+        return {
+            "wfcore_cache_bytes": self.filled,
+            "wfcore_cache_lookups_total": self.lookups,
+            "wfcore_cache_decoded_total": self.decoded,
+        }
+
+    def get(self, table: str, key: Key) -> Known | None:
+        """The record known under that key; the caller compares versions."""
+        self.lookups += 1
+        return self.entries.get((table, key))
+
+    def keep(self, table: str, key: Key, known: Known) -> None:
+        """Store it; the oldest entries make room."""
+        self.forget(table, key)
+        if known.size > self.limit:
+            return
+        self.entries[table, key] = known
+        self.filled += known.size
+        while self.filled > self.limit:
+            self.forget(*next(iter(self.entries)))  # a dict would look past all that were popped
+
+    def forget(self, table: str, key: Key) -> None:
+        """Remove it."""
+        old = self.entries.pop((table, key), None)
+        if old is not None:
+            self.filled -= old.size
 
 
 @define(eq=False)
@@ -310,19 +372,6 @@ class Reads(Decoder):
             await connection.close()
             raise
         return connection
-
-    async def drop_caches(self) -> None:
-        """Give back what is only kept to be fast: records, pages, connections of lists."""
-        self.cache.clear()
-        if self._inline is not None:
-            self._row(SHRINK, ())
-        unused = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
-        try:
-            for opening in unused:
-                await _close(opening)
-        finally:
-            for _ in unused:
-                self._idle.put_nowait(None)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -31,7 +31,7 @@ from adapters_store.sqlite.kinds import (
 )
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.moving import require_here
-from adapters_store.sqlite.read_cache import SHRINK, Reads
+from adapters_store.sqlite.read_cache import Reads
 from adapters_store.sqlite.sealing_keys import (
     Resealing,
     counts,
@@ -272,8 +272,7 @@ class SqliteStore:
         now = self._now()
         until, cache = later(now, lease_ms), self._reads.cache
         claim = claims.Claim(worker, now, until, slots, limit, ids, able, cache)
-        found: list[Execution] = []
-        aside: list[str] = []
+        found, aside = list[Execution](), list[str]()
         for one in await self._writer.submit(claim):
             try:
                 found.append(one.run or self._reads.decoded(FETCH, (one.id,), one.row))
@@ -291,8 +290,7 @@ class SqliteStore:
         self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
         """Extend the leases that *worker* holds on *ids*; returns those, each with its `due_at`."""
-        until = later(self._now(), lease_ms)
-        extend = partial(claims.extend, worker=worker, ids=ids, until=until)
+        extend = partial(claims.extend, worker=worker, ids=ids, until=later(self._now(), lease_ms))
         return await self._writer.submit(extend)
 
     async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
@@ -344,8 +342,10 @@ class SqliteStore:
 
     async def drop_caches(self) -> None:
         """Give back memory that is only used to be fast. Raises `StoreUnavailable`."""
-        await self._reads.drop_caches()
-        await self._writer.submit(lambda cursor: cursor.execute(SHRINK))
+        self._reads.cache.entries.clear()
+        self._reads.cache.filled = 0
+        await self._reads.row(vacuum.SHRINK, ())
+        await self._writer.submit(lambda cursor: cursor.execute(vacuum.SHRINK))
 
     async def reseal(self, sealer: Sealer) -> int:
         """

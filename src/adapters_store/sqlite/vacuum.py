@@ -18,6 +18,8 @@ from adapters_store.sqlite.connection import (
 )
 from wfcore.errors import StoreUnavailable
 
+SHRINK = "PRAGMA shrink_memory"
+"""Frees the pages that a connection keeps."""
 INCREMENTAL = 2
 RESERVE_BYTES = 4 << 20
 """Unused room that a file keeps: executions that come soon need it again."""
