@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from adapters_store.sqlite.packing import pack
 from adapters_store.sqlite.tallies import tally
 from wfcore.model.access import Principal
 from wfcore.model.execution import TriggerSource
@@ -13,12 +14,14 @@ from wfcore.ports.runtime import StepEnd
 from wfcore.time import EpochMs
 from wfcore.usecases.executions import starting, worker
 from wfcore.usecases.services import Services
+from wfserver.seal_keys import sealer_of
+from wfserver.settings import Settings
 
 DATABASE = "wfcore.db"
-TABLES = ("executions", "execution_variables", "step_results", "events")
 AT_ONCE = 50_000
 """So many copies are written by one transaction: neither a log nor a cache holds all of them."""
 WAITING_AT_ONCE = 50
+PIECE = 50
 
 
 async def ended(
@@ -51,12 +54,11 @@ async def waiting(services: Services, who: Principal, workflow_id: str) -> str:
 
 def fill(data: Path, models: Sequence[str], wanted: int, last: int, apart_ms: int = 1) -> None:
     """
-    *wanted* copies of ended executions, with variables, steps and events, of each of *models* in
-    turn: *apart_ms* apart in the order of their age, as a server writes them, the newest accepted
-    at *last*.
+    *wanted* copies of ended executions, each of *models* in turn: *apart_ms* apart in the order of
+    their age, as a server writes them, the newest accepted at *last*.
 
-    Sealed cells belong to their execution and cannot be copied: they are empty in a
-    copy. The events of a model keep their instants.
+    They are packed, as they are after a minute, and in clear: what is sealed belongs to its
+    execution and cannot be copied. Results and events of a model keep their instants.
     """
     with closing(sqlite3.connect(data / DATABASE, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = OFF")  # a fill that fails is thrown away
@@ -64,17 +66,20 @@ def fill(data: Path, models: Sequence[str], wanted: int, last: int, apart_ms: in
         connection.execute("PRAGMA cache_size = -1000000")
         connection.execute("CREATE TEMP TABLE models (turn INTEGER PRIMARY KEY, id TEXT)")
         connection.executemany("INSERT INTO models VALUES (?, ?)", enumerate(models))
-        copies = [_copies(connection, table) for table in TABLES]
+        pack(connection.cursor(), models, sealer_of(Settings(data)), None)
+        copy = _copies(connection)
         first = last - (wanted - 1) * apart_ms
         for begin in range(0, wanted, AT_ONCE):
             end = min(begin + AT_ONCE, wanted)
             values = {"begin": begin, "end": end, "first": first, "apart": apart_ms}
             connection.execute("BEGIN IMMEDIATE")
-            for sql in copies:
-                connection.execute(sql, {**values, "models": len(models)})
+            connection.execute(copy, {**values, "models": len(models)})
             connection.execute("COMMIT")
         while tally(connection.cursor(), EpochMs(last), AT_ONCE):
             pass
+        connection.execute(
+            "UPDATE packing_mark SET completed_at = (SELECT max(completed_at) FROM executions)"
+        )
         connection.execute("PRAGMA journal_mode = WAL")
 
 
@@ -83,22 +88,29 @@ def id_of(number: int) -> str:
     return f"exec_0{number:018x}"
 
 
-def _copies(connection: sqlite3.Connection, table: str) -> str:
-    """The statement that copies the rows of *table* for the numbers from :begin up to :end."""
-    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-    key = "id" if table == "executions" else "execution_id"
-    id, accepted_at = "'exec_0' || printf('%018x', n)", ":first + :apart * n"
-    changed = {key: id}
-    for sealed in ("output", "items", "data", "callback_url"):
-        if sealed in columns:
-            cell = f"r.{sealed}"
-            changed[sealed] = f"CASE substr({cell}, 1, 1) WHEN '~' THEN '{{}}' ELSE {cell} END"
-    if table == "executions":
-        changed["accepted_at"] = accepted_at
-        changed["completed_at"] = f"r.completed_at - r.accepted_at + {accepted_at}"
+def _copies(connection: sqlite3.Connection) -> str:
+    """The statement that copies rows for the numbers from :begin up to :end."""
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(executions)")]
+    accepted_at = ":first + :apart * n"
+    changed = {
+        "id": "'exec_0' || printf('%018x', n)",
+        "accepted_at": accepted_at,
+        "completed_at": f"r.completed_at - r.accepted_at + {accepted_at}",
+    }
     picked = ", ".join(changed.get(name, f"r.{name}") for name in columns)
     return f"""WITH RECURSIVE numbers (n) AS
         (SELECT :begin UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < :end)
-        INSERT INTO {table} ({", ".join(columns)})
+        INSERT INTO executions ({", ".join(columns)})
         SELECT {picked} FROM numbers CROSS JOIN models m ON m.turn = n % :models
-        CROSS JOIN {table} r ON r.{key} = m.id"""
+        CROSS JOIN executions r ON r.id = m.id"""
+
+
+def pack_all(data: Path) -> None:
+    """Pack what has ended, as upkeep does a minute later."""
+    with closing(sqlite3.connect(data / DATABASE, isolation_level=None)) as connection:
+        sealer = sealer_of(Settings(data))
+        ids = [id for (id,) in connection.execute("SELECT id FROM executions WHERE body <> ''")]
+        for first in range(0, len(ids), PIECE):
+            connection.execute("BEGIN IMMEDIATE")
+            pack(connection.cursor(), ids[first : first + PIECE], sealer, sealer)
+            connection.execute("COMMIT")

@@ -75,7 +75,7 @@ MOVED: Mapping[str, tuple[str, ...]] = {
 LEFT = frozenset(
     {
         *("nodes", "pulse", "changes", "duties", "quotas", "wfcore_schemas", "moving"),
-        *("execution_tallies", "tally_notes", "tally_mark"),
+        *("execution_tallies", "tally_notes", "tally_mark", "packing_mark"),
     }
 )
 FRESH = frozenset({"audit_chain"})
@@ -84,10 +84,16 @@ FRESH = frozenset({"audit_chain"})
 DERIVED = {
     ("sessions", "account_id"): "json_extract(body, '$.account_id')",
     ("workflows", "revision"): "json_extract(body, '$.revision')",
-    ("executions", "revision"): "json_extract(body, '$.revision')",
+    (
+        "executions",
+        "revision",
+    ): "CASE body WHEN '' THEN 0 ELSE json_extract(body, '$.revision') END",
     ("webhook_tallies", "slot"): "0",
 }
-"""Columns that PostgreSQL alone has, as SQLite knows them."""
+"""
+Columns that PostgreSQL alone has, as SQLite knows them. Of what is packed nobody asks for the
+revision: it has ended.
+"""
 
 BATCH_BYTES, BATCH_ROWS = 4 << 20, 1_000
 """A batch ends where it has so many rows, or this many characters."""
@@ -285,7 +291,7 @@ async def _batches(rows: AsyncIterator[Row]) -> AsyncIterator[list[Row]]:
     size = 0
     async for row in rows:
         batch.append(row)
-        size += sum(len(cell) if isinstance(cell, str) else 8 for cell in row)
+        size += sum(len(cell) if isinstance(cell, str | bytes) else 8 for cell in row)
         if size >= BATCH_BYTES or len(batch) == BATCH_ROWS:
             yield batch
             batch, size = [], 0

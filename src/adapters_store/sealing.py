@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 _NONCE_BYTES = 12
+_ID_BYTES = 4
 _PREFIX = "wfs_"
 _WRITTEN = re.compile(rf"{_PREFIX}([A-Za-z0-9_-]{{43}})")
 _LOOK_S = 1.0
@@ -100,28 +101,47 @@ class AeadSealer:
 
     def seal(self, text: str, place: str) -> str:
         """*text* encrypted and bound to *place*."""
-        self._look()
-        id = next(iter(self._raw))
-        nonce = os.urandom(_NONCE_BYTES)
-        data = self._cipher(id).encrypt(nonce, text.encode(), place.encode())
-        return f"{id}.{b64encode(nonce + data).decode()}"
+        id, data = self._encrypted(text.encode(), place)
+        return f"{id}.{b64encode(data).decode()}"
+
+    def seal_bytes(self, data: bytes, place: str) -> bytes:
+        """*data* encrypted and bound to *place*, behind the key's id."""
+        id, sealed = self._encrypted(data, place)
+        return bytes.fromhex(id) + sealed
 
     def open(self, sealed: str, place: str) -> str:
         """What was sealed for *place*. Raises `ValueError`."""
-        from cryptography.exceptions import InvalidTag
-
         id, _, written = sealed.partition(".")
+        self._require(id)
+        return self._decrypted(id, b64decode(written, validate=True), place).decode()
+
+    def open_bytes(self, sealed: bytes, place: str) -> bytes:
+        """What was sealed for *place*. Raises `ValueError`."""
+        id = sealed[:_ID_BYTES].hex()
+        self._require(id)
+        return self._decrypted(id, sealed[_ID_BYTES:], place)
+
+    def _encrypted(self, data: bytes, place: str) -> tuple[str, bytes]:
+        """The id of the key, and the nonce with what it made of *data*."""
+        self._look()
+        id = next(iter(self._raw))
+        nonce = os.urandom(_NONCE_BYTES)
+        return id, nonce + self._cipher(id).encrypt(nonce, data, place.encode())
+
+    def _require(self, id: str) -> None:
         if id not in self._raw:
             self._look(at_once=True)
         if id not in self._raw:
             raise ValueError(f"it is sealed with the key {id!r}, which is not there")
-        data = b64decode(written, validate=True)
+
+    def _decrypted(self, id: str, data: bytes, place: str) -> bytes:
+        from cryptography.exceptions import InvalidTag
+
         cipher = self._cipher(id)
         try:
-            plain = cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], place.encode())
+            return cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], place.encode())
         except InvalidTag:
             raise ValueError("it was changed, or belongs elsewhere") from None
-        return plain.decode()
 
     def _cipher(self, id: str) -> "AESGCMSIV":
         found = self._ciphers.get(id)

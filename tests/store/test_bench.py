@@ -35,13 +35,14 @@ async def read(of: growth.Filled) -> Execution:
 
 def test_growth_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores are filled with executions that can be read; sweeps and claims give figures."""
-    for name in ("TURNS", "SAMPLES", "OPEN"):
+    for name in ("TURNS", "SAMPLES", "OPEN", "ROUNDS"):
         monkeypatch.setattr(growth, name, 1)
     monkeypatch.setattr(growth, "ACCOUNTS", 2)
     few, many = (growth.filled(tmp_path / name, growth.CYCLE) for name in ("few", "many"))
     assert asyncio.run(read(many)).owner_id == many.account_id
     assert all(row.few_ms > 0 and row.many_ms > 0 for row in growth.inside(few, many))
-    assert growth.kept_kb(tmp_path / "kept") > 0
+    fresh_kb, kept_kb = growth.kept_kb(tmp_path / "kept")
+    assert 0 < kept_kb < fresh_kb
 
 
 SHORT_S = 0.05

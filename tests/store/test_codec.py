@@ -14,6 +14,7 @@ import pytest
 from attrs import evolve
 
 import wfcore
+from adapters_store import CACHE_BYTES
 from adapters_store.sqlite.execution_rows import COLUMNS, write_head
 from adapters_store.sqlite.store import SqliteStore
 from wfcore import RECORDS, decode_record, encode_record
@@ -79,11 +80,14 @@ async def test_a_body_of_before_that_repeats_columns_is_read(tmp_path: Path) -> 
     await again.close()
 
 
+@pytest.mark.parametrize("cache_bytes", [0, CACHE_BYTES])
 @pytest.mark.parametrize("variables", [{}, {"n": 1}])
-async def test_variables_have_a_row_where_there_are_any(tmp_path: Path, variables: Any) -> None:
-    """Also after further transitions; those that were taken away are gone."""
+async def test_variables_have_a_row_where_there_are_any(
+    tmp_path: Path, variables: Any, cache_bytes: int
+) -> None:
+    """Also after further transitions, by whoever knows nothing of them; others have none."""
     path, run = tmp_path / "wfcore.db", make.execution(variables=variables)
-    store = await SqliteStore.open(path)
+    store = await SqliteStore.open(path, cache_bytes=cache_bytes)
     await keep(store, run)
     for changed in ({"events": 1}, {"variables": {}}):
         async with store.unit() as unit:
@@ -93,7 +97,7 @@ async def test_variables_have_a_row_where_there_are_any(tmp_path: Path, variable
             await unit.commit()
         with closing(sqlite3.connect(path)) as database:
             rows = database.execute("SELECT body FROM execution_variables").fetchall()
-        assert bool(rows) == bool(variables)
+        assert bool(rows) == bool(variables and "variables" not in changed)
     await store.close()
     again = await SqliteStore.open(path)
     async with again.view() as view:

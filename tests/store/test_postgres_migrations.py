@@ -38,6 +38,7 @@ PUBLISHED = {
     11: "790cdd31b8701ff9c3ed973c2960fcdc60d067f8b2c49341cecda94c9cdcb1b9",
     12: "2cbc6272773a2d838d92532042791a62c14012108a4bf30e1e1ce51eab3155df",
     13: "8828f0a42154aeceb47b434c56bb251a2a7c2bda6efa03c3a6a19d99b7729270",
+    14: "a3f17b7d980434bccf9e4384467cac2bf5a214457829051b48d9406d2ba4785d",
 }
 """SHA-256 of each migration that a release may have made: changed, they would never run again."""
 

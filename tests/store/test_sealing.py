@@ -341,6 +341,7 @@ async def test_damage_is_left_alone_by_a_rotation(store: SqliteStore, key: str) 
 TABLES_SINCE = (
     *("seal_keys", "logs", "login_links", "notices", "nodes"),
     *("approval_details", "signing_keys", "execution_tallies", "tally_notes", "tally_mark"),
+    "packing_mark",
 )
 LISTED_SINCE = (
     "ended_badly_of_owner",
@@ -386,6 +387,7 @@ async def test_what_became_columns_is_carried_over(store: SqliteStore) -> None:
         "ALTER TABLE executions DROP COLUMN capabilities",
         *(f"DROP INDEX executions_{name}" for name in LISTED_SINCE),
         "ALTER TABLE executions DROP COLUMN cost",
+        "ALTER TABLE executions DROP COLUMN packed",
         "PRAGMA user_version = 13",
     )
     again = await SqliteStore.open(plain.path, cache_bytes=0)

@@ -200,6 +200,10 @@ class PostgresStore:
         """Totals are counted."""
         return 0
 
+    async def pack(self, limit: int) -> int:
+        """What SQLite has packed is read, and nothing else is packed: see decision 232."""
+        return 0
+
     async def release(self, limit: int) -> int:
         """The server's own vacuum does that."""
         return 0

@@ -10,7 +10,7 @@ are found by comparing with the record that was loaded at the same version.
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter, eq
-from typing import Any
+from typing import Any, TypeAlias
 
 from adapters_store.sqlite.kinds import (
     SEALED,
@@ -22,6 +22,7 @@ from adapters_store.sqlite.kinds import (
     text_of,
     value_of,
 )
+from adapters_store.sqlite.packing import unpacked
 from adapters_store.sqlite.read_cache import ENTRY_BYTES
 from adapters_store.sqlite.statements import Size, Write, insert, update
 from adapters_store.sqlite.unit_of_work import UnitOfWork
@@ -46,11 +47,14 @@ _IN_COLUMNS = (
     *("trigger_source", "status", "accepted_at", "completed_at", "id"),
 )
 """Fields that have columns of their own, and are not in the body as well."""
-COLUMNS = (*_IN_COLUMNS[:-1], "body", "callback_url", "output", "variables", "steps", "id")
+COLUMNS = (
+    *_IN_COLUMNS[:-1],
+    *("body", "callback_url", "output", "variables", "steps", "packed", "id"),
+)
 WHOLE = {"variables": _variables, "steps": _steps.format(cells=_cells)}
 LISTED = {
     "output": "NULL",
-    "variables": f"CASE WHEN r.masked = 1 THEN {_variables} END",
+    "variables": f"CASE WHEN r.masked = 1 THEN coalesce({_variables}, '{{}}') END",
     "steps": _steps.format(cells="s.body"),
 }
 
@@ -92,6 +96,7 @@ MARK_BUSY_GROUP = f"""INSERT INTO lane_checks (lane) SELECT ?1 WHERE EXISTS
     ON CONFLICT (lane) DO NOTHING"""
 """The next claim counts the group. The tables call it a lane."""
 DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
+DROP_VARIABLES = "DELETE FROM execution_variables WHERE execution_id = ?"
 
 _ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 _APART = (*_IN_COLUMNS, "variables", "step_results", "put_aside", *SEALED["executions"].columns)
@@ -103,15 +108,46 @@ _read_execution = reader_of(Execution)
 
 def decode(row: Row, cells: Cells) -> Execution:
     """The execution in a row of `COLUMNS`."""
-    *columns, body, url, output, variables, steps, id = row
+    return _read(row, *(_in_rows(row, cells) if row[_BODY] else _in_cell(row, cells)))
+
+
+def decode_listed(row: Row, cells: Cells) -> Execution:
+    """The same of a row of a list, see `LISTED`."""
+    if row[_BODY]:
+        return _read(row, *_in_rows(row, cells))
+    return _read(row, *_in_cell(row, cells, listed=True))
+
+
+_BODY = COLUMNS.index("body")
+Found: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
+"""What is not in columns, and the results by their names."""
+
+
+def _in_rows(row: Row, cells: Cells) -> Found:
+    body, url, output, variables, steps = row[_BODY : _BODY + 5]
     data: dict[str, Any] = value_of(body)
-    data.update(zip(_IN_COLUMNS, (*columns, id), strict=True))
     data["callback_url"] = None if url is None else value_of(cells.opened(url, "callback_url"))
     data["output"] = None if output is None else value_of(cells.opened(output, "output"))
     if variables is not None:
         variables = value_of(cells.opened(variables, "body", "execution_variables"))
     data["variables"] = variables or {}
-    found = {} if steps is None else dict(_results(steps, cells))
+    return data, {} if steps is None else dict(_results(steps, cells))
+
+
+def _in_cell(row: Row, cells: Cells, *, listed: bool = False) -> Found:
+    """Of a packed execution. Lists show variables where some are masked, as in rows."""
+    *_, variables, _, packed, id = row
+    data, steps, output, apart = unpacked(packed, cells, id, listed=listed)
+    if listed and variables is None:
+        data.pop("variables", None)
+    data["output"] = output
+    for step, shown in zip(steps, apart, strict=False):
+        step.update(zip(_STEP_APART, shown, strict=True))
+    return data, {step.pop("name"): step for step in steps}
+
+
+def _read(row: Row, data: dict[str, Any], found: dict[str, Any]) -> Execution:
+    data.update(zip(_IN_COLUMNS, (*row[:_BODY], row[-1]), strict=True))
     data["step_results"] = found
     if any(_is_aside(name) for name in found):
         data["step_results"] = {name: one for name, one in found.items() if not _is_aside(name)}
@@ -160,13 +196,14 @@ def put(unit: UnitOfWork, record: Execution) -> None:
 def _known(unit: UnitOfWork, record: Execution) -> tuple[Execution | None, int]:
     """
     What is stored at the record's version, if known, and the approximate bytes of all but its head.
+    Of what has ended it is not: its rows may have been packed since, so all of them are written.
     """
     key = (record.id,)
     base, size = unit.pending.get(("executions", key), (None, None))
     rest = size.rest if size is not None else 0
     if base is None and (known := unit.reads.cache.get("executions", key)):
         base, rest = known.record, known.size - known.head
-    if base is None or base.version != record.version:
+    if base is None or base.version != record.version or base.status in _ENDED:
         return None, ENTRY_BYTES
     return base, rest
 
@@ -184,15 +221,18 @@ def writes(
     found.insert(0, _head(run, base, body, output, sealer))
     if _has_new_variables(run, base):
         variables = text_of(run.variables)
-        cell = sealed(sealer, variables, "execution_variables", "body", run.id)
-        found.append((PUT_VARIABLES, (run.id, cell), None))
+        if run.variables:
+            cell = sealed(sealer, variables, "execution_variables", "body", run.id)
+            found.append((PUT_VARIABLES, (run.id, cell), None))
+        else:
+            found.append((DROP_VARIABLES, (run.id,), None))
         more += cost_of(variables) - (cost_of(text_of(base.variables)) if base else 0)
     found += _group_writes(run)
     return found, Size(cost_of(body) + cost_of(output or ""), more)
 
 
 def _has_new_variables(run: Execution, base: Execution | None) -> bool:
-    """Whether the stored variables differ; one that never had any has no row of them."""
+    """Whether the stored variables may differ; one that has none has no row of them."""
     if base is None:
         return bool(run.variables or run.version)
     return base.variables is not run.variables and bool(base.variables or run.variables)

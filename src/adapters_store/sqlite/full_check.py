@@ -21,6 +21,7 @@ from adapters_store.sqlite.connection import Connection, DriverError, connect
 from adapters_store.sqlite.execution_rows import SELECT, decode
 from adapters_store.sqlite.kinds import ARTIFACTS, Cells, Decode, Kind, Row, value_of
 from adapters_store.sqlite.migrate import inspect, migrations
+from adapters_store.sqlite.packing import entries_of, parts_of
 from wfcore.errors import StoreRefused
 from wfcore.model.event import EventKind
 from wfcore.ports.system import Sealer
@@ -90,13 +91,21 @@ def _event(row: Row, cells: Cells) -> Any:
     return EventKind(row[0]), value_of(cells.opened(row[1], "data"))
 
 
+def _execution(row: Row, cells: Cells) -> Any:
+    """With its events, as far as they are packed."""
+    found, packed, id = decode(row, cells), *row[-2:]
+    if packed is None:
+        return found
+    return found, [EventKind(kind) for _, kind, _ in entries_of(parts_of(packed, cells.sealer, id))]
+
+
 TABLES = (
     *(_of_kind(kind) for kind in vars(kinds).values() if isinstance(kind, Kind)),
     Table(
         "executions",
         ("id",),
         SELECT.replace("SELECT ", "SELECT r.id, ", 1) + "{} ORDER BY id LIMIT ?",
-        decode,
+        _execution,
     ),
     *(
         Table(

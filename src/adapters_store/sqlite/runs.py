@@ -1,4 +1,4 @@
-"""Executions and what belongs to them: approvals, artifacts, events."""
+"""Executions and what belongs to them: approvals, artifacts, callbacks, notices."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections.abc import Collection, Mapping, Sequence
@@ -7,23 +7,24 @@ from typing import Any, ClassVar, TypeVar
 from attrs import define, evolve
 
 from adapters_store.sqlite import tallies
-from adapters_store.sqlite.execution_rows import COLUMNS, LISTED, SELECT, decode
+from adapters_store.sqlite.execution_rows import (
+    COLUMNS,
+    LISTED,
+    SELECT,
+    decode,
+    decode_listed,
+)
 from adapters_store.sqlite.kinds import (
     APPROVALS,
     ARTIFACTS,
     CALLBACKS,
     NOTICES,
-    Cells,
     Kind,
-    Row,
     text_of,
-    value_of,
 )
 from adapters_store.sqlite.queries import Listing, Query, Where, query
-from adapters_store.sqlite.statements import insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.approval import Approval, ApprovalHead
-from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
@@ -161,8 +162,6 @@ PURGE = (
 
 FORGET_APPROVERS = "DELETE FROM approval_approvers WHERE approval_id = ?"
 ADD_APPROVER = "INSERT INTO approval_approvers (approver, approval_id) VALUES (?, ?)"
-_EVENT = ("execution_id", "number", "at", "kind", "data")
-ADD_EVENT = {table: insert(table, _EVENT) for table in ("events", "logs")}
 
 
 @define(eq=False)
@@ -172,7 +171,7 @@ class Executions:
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         found = execution_page(where, page, tallied=self._tallied)
-        return await self.unit.page("executions", decode, found, page)
+        return await self.unit.page("executions", decode_listed, found, page)
 
     async def by_status(self, where: ExecutionFilter, most: int) -> Mapping[ExecutionStatus, int]:
         found = await self.unit.rows(counts_by_status(where, most))
@@ -357,22 +356,3 @@ class Notices:
         wanted.among("r.status", statuses)
         found = NOTICE_PAGES.page(wanted.text, tuple(wanted.values), page, "notices")
         return await self.unit.page(NOTICES.table, NOTICES.decode, found, page)
-
-
-def _event(row: Row, cells: Cells) -> Event:
-    id, number, at, kind, data, _ = row
-    return Event(id, number, EpochMs(at), EventKind(kind), value_of(cells.opened(data, "data")))
-
-
-@define(eq=False)
-class Events:
-    """Events, or output lines, which have the same form."""
-
-    unit: UnitOfWork
-    table: str = "events"
-
-    async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
-        sql = f"""SELECT execution_id, number, at, kind, data, execution_id || '/' || number
-            FROM {self.table} WHERE execution_id = ? AND number > ? ORDER BY number"""
-        found = query(sql, execution_id, after, tables=self.table)
-        return await self.unit.some(self.table, _event, found, limit)

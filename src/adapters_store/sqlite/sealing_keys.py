@@ -2,7 +2,7 @@
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,12 @@ from attrs import define
 
 from adapters_store.sqlite.connection import Connection, Cursor, connect, unavailable_on_error
 from adapters_store.sqlite.kinds import EMPTY, MARK, SEALED, Cells, sealed
+from adapters_store.sqlite.packing import KEY_OF_CELL, resealed
 from wfcore.errors import StoreRefused
 from wfcore.ports.system import Sealer
 
+CELLS = {"executions": ("packed",)}
+"""Columns of cells that are sealed as `packing` does it."""
 BATCH = 200
 """Rows that are sealed anew in one transaction: others wait some milliseconds for it."""
 
@@ -82,7 +85,8 @@ class Resealing:
         Continue behind the key *after*; returns the last key examined, None if there was none.
         """
         about = SEALED[table]
-        keys, columns = ", ".join(about.key), ", ".join(about.columns)
+        keys = ", ".join(about.key)
+        columns = ", ".join((*about.columns, *CELLS.get(table, ())))
         where = f"WHERE ({keys}) > ({', '.join('?' * len(about.key))})" if after else ""
         sql = f"SELECT {keys}, {columns} FROM {table} {where} ORDER BY {keys} LIMIT {BATCH}"
         rows = cursor.execute(sql, tuple(after or ())).fetchall()
@@ -94,7 +98,7 @@ class Resealing:
         about, mine = SEALED[table], f"{MARK}{self.sealer.keys[0]}."
         found = " AND ".join(f"{name} = ?" for name in about.key)
         bound = [dict(zip(about.key, key, strict=True))[name] for name in about.bound or about.key]
-        for column, cell in zip(about.columns, row, strict=True):
+        for column, cell in zip(about.columns, row, strict=False):
             if not isinstance(cell, str) or cell.startswith(mine) or cell in EMPTY:
                 continue
             try:
@@ -104,16 +108,30 @@ class Resealing:
             fresh = sealed(self.sealer, text, table, column, *bound)
             cursor.execute(f"UPDATE {table} SET {column} = ? WHERE {found}", (fresh, *key))
             self.count += 1
+        for column, cell in zip(CELLS.get(table, ()), row[len(about.columns) :], strict=True):
+            with suppress(ValueError):
+                packed = None if cell is None else resealed(cell, self.sealer, key[0])
+                if packed is not None:
+                    cursor.execute(f"UPDATE {table} SET {column} = ? WHERE {found}", (packed, *key))
+                    self.count += 1
 
 
 def counts(cursor: Cursor) -> Mapping[str | None, int]:
     """How many cells there are, by the id of the key (None: in clear)."""
     found: dict[str | None, int] = {}
     for table, about in SEALED.items():
-        for column in about.columns:
-            sql = f"""SELECT CASE WHEN {column} GLOB '{MARK}*'
+        asked = [
+            f"""SELECT CASE WHEN {column} GLOB '{MARK}*'
                 THEN substr({column}, 2, instr({column}, '.') - 2) END AS id, count(*)
                 FROM {table} WHERE {column} NOT IN ({", ".join(map(repr, EMPTY))}) GROUP BY id"""
+            for column in about.columns
+        ]
+        asked += [
+            f"""SELECT {KEY_OF_CELL.format(column)} AS id, count(*)
+                FROM {table} WHERE {column} IS NOT NULL GROUP BY id"""
+            for column in CELLS.get(table, ())
+        ]
+        for sql in asked:
             for id, count in cursor.execute(sql):
                 found[id] = found.get(id, 0) + count
     return found

@@ -18,6 +18,7 @@ from adapters_store.private_folder import alone
 from adapters_store.sqlite import audit, claims, concurrency, execution_rows, records, runs, vacuum
 from adapters_store.sqlite.connection import copy_database
 from adapters_store.sqlite.database_file import size_of
+from adapters_store.sqlite.events import Events, Logs, add_event, add_lines
 from adapters_store.sqlite.execution_rows import FETCH
 from adapters_store.sqlite.kinds import (
     ADD_AUDIT,
@@ -31,6 +32,7 @@ from adapters_store.sqlite.kinds import (
 )
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.moving import require_here
+from adapters_store.sqlite.packing import Pack, ended_next
 from adapters_store.sqlite.read_cache import Reads
 from adapters_store.sqlite.sealing_keys import (
     Resealing,
@@ -88,8 +90,8 @@ class SqliteUnit:
     groups = queries(concurrency.Groups)
     triggers = queries(records.Triggers)
     timers = queries(records.Timers)
-    events = queries(runs.Events)
-    logs = queries(partial(runs.Events, table="logs"))
+    events = queries(Events)
+    logs = queries(Logs)
     audit = queries(audit.Audit)
 
     async def get(self, kind: type[R], *key: str | int) -> R | None:
@@ -136,11 +138,11 @@ class SqliteUnit:
                 record = sealed(unit.sealer, record, "audit", "record", entry.id)
             unit.write("audit", (ADD_AUDIT, (entry_text(entry), record), None))
         else:
-            _append_event(unit, "events", entry)
+            add_event(unit, entry)
 
     def log(self, line: Event) -> None:
         """Add output lines, which have the form of an event, to their own log."""
-        _append_event(self._unit, "logs", line)
+        add_lines(self._unit, line)
 
     def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
         unit = self._unit
@@ -190,13 +192,6 @@ def _name_approvers(unit: UnitOfWork, record: Approval) -> None:
         unit.write("approval_approvers", (runs.FORGET_APPROVERS, (record.id,), None))
     for name in named(record):
         unit.write("approval_approvers", (runs.ADD_APPROVER, (name, record.id), None))
-
-
-def _append_event(unit: UnitOfWork, table: str, event: Event) -> None:
-    about = text_of(event.data) if event.data else "{}"
-    data = sealed(unit.sealer, about, table, "data", event.execution_id, event.number)
-    values = (event.execution_id, event.number, event.at, event.kind.value, data)
-    unit.write(table, (runs.ADD_EVENT[table], values, None))
 
 
 class SqliteStore:
@@ -324,6 +319,13 @@ class SqliteStore:
     async def tally(self, limit: int) -> int:
         """Move the mark of the tallies on by up to *limit* executions, and add as many notes."""
         return await self._writer.submit(partial(tally, now=self._now(), limit=limit))
+
+    async def pack(self, limit: int) -> int:
+        """Pack what has ended among the next *limit* executions, those that fit in a cell."""
+        found = await self._reads.rows(ended_next(self._now(), limit))
+        if found:
+            await self._writer.submit(Pack.of(found, self.sealer))
+        return len(found)
 
     async def release(self, limit: int) -> int:
         """

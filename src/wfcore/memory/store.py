@@ -278,6 +278,10 @@ class MemoryStore:
         """Lists count their rows."""
         return 0
 
+    async def pack(self, limit: int) -> int:
+        """Records are kept as they are."""
+        return 0
+
     async def release(self, limit: int) -> int:
         """Memory is given back by itself."""
         return 0

@@ -305,6 +305,13 @@ class Store(Protocol):
         nothing to count, or the store counts in another way.
         """
 
+    async def pack(self, limit: int) -> int:
+        """
+        Store what ended a while ago in less room, for the next *limit* executions; returns how many
+        were looked at. Nothing that can be read changes. 0: there is nothing to do, or the store
+        does not pack.
+        """
+
     async def release(self, limit: int) -> int:
         """
         Return up to *limit* unused bytes to the operating system, quickly enough that others can

@@ -113,6 +113,15 @@ class Sealer(Protocol):
         or another place.
         """
 
+    def seal_bytes(self, data: bytes, place: str) -> bytes:
+        """
+        Seal *data* for *place*: the four bytes that the key's id is the hexadecimal form of, and
+        what only `open_bytes` reads.
+        """
+
+    def open_bytes(self, sealed: bytes, place: str) -> bytes:
+        """What `seal_bytes` sealed for *place*. Raises `ValueError` as `open` does."""
+
 
 class Templates(Protocol):
     """

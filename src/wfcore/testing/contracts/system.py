@@ -262,6 +262,28 @@ class SealerContract:
         with pytest.raises(ValueError, match=r"\w"):
             new_sealer().open(new_sealer().seal("a secret", "here"), "here")
 
+    @pytest.mark.parametrize("data", [b"\0", bytes(range(256)), b"long " * 20_000])
+    def test_bytes_are_sealed_like_text(
+        self, new_sealer: Callable[[], Sealer], data: bytes
+    ) -> None:
+        """
+        Behind the id of the key, different each time; neither with another key, nor elsewhere, nor
+        changed can they be opened.
+        """
+        sealer = new_sealer()
+        sealed, other = (sealer.seal_bytes(data, "here") for _ in range(2))
+        assert sealed != other
+        assert sealed[:4].hex() == sealer.keys[0]
+        assert sealer.open_bytes(sealed, "here") == data
+        changed = [sealed[:n] + bytes((sealed[n] ^ 1,)) + sealed[n + 1 :] for n in (0, 4, 20, -1)]
+        for wrong in (*changed, b"", sealed[:9], sealed[:-4], sealed + b"\0", sealed[4:]):
+            with pytest.raises(ValueError, match=r"\w"):
+                sealer.open_bytes(wrong, "here")
+        with pytest.raises(ValueError, match=r"\w"):
+            sealer.open_bytes(sealed, "there")
+        with pytest.raises(ValueError, match=r"\w"):
+            new_sealer().open_bytes(sealed, "here")
+
     def test_a_key_that_is_there_stays(self, new_sealer: Callable[[], Sealer]) -> None:
         """`make` adds no key if there is one, and sealed text can be opened as before."""
         sealer = new_sealer()

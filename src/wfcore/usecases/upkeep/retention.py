@@ -25,6 +25,8 @@ EXECUTIONS = 50
 RECORDS = 200
 TALLIED = 1_000
 """Executions that one piece counts for the totals of lists."""
+PACKED = 50
+"""Executions that one piece packs."""
 ROOM = 1 << 20
 """Bytes given back in one piece."""
 KEEP_COUNTERS = 2 * DAY
@@ -37,8 +39,8 @@ class Retained:
     """
     What a piece did. `executions` and `records`: how many were deleted; `released`: bytes returned
     to the system, once little is left that is old; `left_out`: executions that could not be
-    deleted; `tallied`: how many were counted for totals. `more`: the next piece may have something
-    to do.
+    deleted; `tallied`: how many were counted for totals; `packed`: how many were looked at to be
+    packed. `more`: the next piece may have something to do.
     """
 
     executions: int
@@ -46,12 +48,13 @@ class Retained:
     released: int
     left_out: int = 0
     tallied: int = 0
+    packed: int = 0
 
     @property
     def more(self) -> bool:
-        """Whether anything was deleted, or as much counted as one piece may: there may be more."""
+        """Whether anything was deleted, or as much counted or packed as one piece may."""
         gone = self.executions or self.records or self.released or self.left_out
-        return bool(gone) or self.tallied >= TALLIED
+        return bool(gone) or self.tallied >= TALLIED or self.packed >= PACKED
 
 
 async def retain(
@@ -59,8 +62,8 @@ async def retain(
 ) -> Retained:
     """
     One piece of deleting what is past its time: ended executions with artifacts and events, audit
-    entries, idempotency records, sessions, logins, deliveries of webhooks; and of counting what
-    has ended, for the totals of lists.
+    entries, idempotency records, sessions, logins, deliveries of webhooks; of counting what has
+    ended, for the totals of lists; and of packing it.
 
     Failures are passed to *report*, which by default raises. *left_out*: executions whose files
     could not be deleted; they are skipped, and those of this piece are added.
@@ -69,11 +72,12 @@ async def retain(
     before = len(left_out)
     executions = await _tried("executions", _purge_some(services, report, left_out), report)
     records = await _tried("records", _trim_some(services), report)
-    released = 0
-    if executions < EXECUTIONS and records < RECORDS:
+    released = packed = 0
+    if executions < EXECUTIONS and records < RECORDS:  # what goes soon is not packed first
         released = await _tried("room", services.store.release(ROOM), report)
+        packed = await _tried("packing", services.store.pack(PACKED), report)
     tallied = await _tried("tallies", services.store.tally(TALLIED), report)
-    return Retained(executions, records, released, len(left_out) - before, tallied)
+    return Retained(executions, records, released, len(left_out) - before, tallied, packed)
 
 
 async def _tried(duty: str, work: Awaitable[int], report: Report) -> int:
