@@ -13,8 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from adapters_store.sqlite.events import ADD_EVENT
-from adapters_store.sqlite.execution_rows import PUT_STEP, STAY, write_head
+from adapters_store.sqlite.execution_rows import ADD_EVENT, PUT_STEP, STAY, write_head
 from adapters_store.sqlite.kinds import text_of
 from adapters_store.sqlite.statements import perform
 from adapters_store.sqlite.store import SqliteStore

@@ -17,7 +17,7 @@ from adapters_store.sqlite import packing
 from adapters_store.sqlite.connection import Cursor
 from adapters_store.sqlite.full_check import Finding, check
 from adapters_store.sqlite.packing import LAG, Pack, ended_next, pack
-from adapters_store.sqlite.store import SqliteStore, SqliteUnit
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Stale, Unreadable
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus
@@ -27,12 +27,10 @@ from wfcore.ports.store import Store
 from wfcore.ports.system import Sealer
 from wfcore.testing import ManualClock
 from wfcore.testing import builders as make
-from wfcore.testing.comparison.comparing import StoreComparison
 from wfcore.testing.contracts import samples
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import EpochMs
 
-from .test_contract import TestSealedSqliteStore as SealedSqliteStore
 from .test_sealing import CANARY
 
 NOW = make.NOW
@@ -55,42 +53,6 @@ def pack_all(cursor: Cursor, sealer: Sealer | None) -> None:
     """Whatever has ended, however short ago."""
     ids = [id for (id,) in cursor.execute("SELECT id FROM executions").fetchall()]
     pack(cursor, ids, sealer, sealer)
-
-
-class PackingUnit(SqliteUnit):
-    async def commit(self) -> None:
-        await super().commit()
-        sealer = self._unit.sealer
-        await self._unit.writer.submit(lambda cursor: pack_all(cursor, sealer))
-
-
-class PackingStore(SqliteStore):
-    """Packs after each commit what has ended."""
-
-    def unit(self) -> SqliteUnit:
-        return PackingUnit(super().unit()._unit)
-
-
-class TestPackingStore(SealedSqliteStore):
-    """The contract of a store, of which all that has ended is packed at once."""
-
-    @pytest.fixture
-    async def store(
-        self, tmp_path: Path, clock: ManualClock, cache_bytes: int, sealer: Sealer | None
-    ) -> AsyncIterator[Store]:
-        path = tmp_path / "wfcore.db"
-        store = await PackingStore.open(path, None, cache_bytes, sealer, clock.service_now)
-        yield store
-        await store.close()
-
-
-class PackingComparison(StoreComparison):
-    async def open(self, folder: Path) -> Store:
-        return await PackingStore.open(folder / "wfcore.db", now=self.clock.service_now)
-
-
-TestPackingComparison = PackingComparison.TestCase
-TestPackingComparison.settings = settings(max_examples=15)
 
 
 @pytest.fixture

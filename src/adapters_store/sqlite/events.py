@@ -1,5 +1,5 @@
 """
-Events of executions, and output lines, which have the form of events.
+Reading events of executions, and output lines, which have the form of events.
 
 Events that were packed come from the cell of their execution, those after them are rows. Decision
 232.
@@ -10,16 +10,12 @@ from collections.abc import Sequence
 
 from attrs import define
 
-from adapters_store.sqlite.kinds import Cells, Row, sealed, text_of, value_of
+from adapters_store.sqlite.kinds import Cells, Row, value_of
 from adapters_store.sqlite.packing import LAST_OF_CELL, entries_of, number_bytes, parts_of
 from adapters_store.sqlite.queries import query
-from adapters_store.sqlite.statements import insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.event import Event, EventKind
 from wfcore.time import EpochMs
-
-_COLUMNS = ("execution_id", "number", "at", "kind", "data")
-ADD_EVENT = {table: insert(table, _COLUMNS) for table in ("events", "logs")}
 
 _ROWS = """SELECT execution_id, number, at, kind, data, execution_id || '/' || number AS key
     FROM {} WHERE execution_id = ? AND number > ?"""
@@ -28,9 +24,6 @@ _EVENTS = f"""{_ROWS.replace("data,", "data, NULL AS packed,").format("events")}
     UNION ALL SELECT id, 0, 0, '', '', packed, id FROM executions
     WHERE id = ? AND packed IS NOT NULL AND {LAST_OF_CELL.format("packed")} > ? ORDER BY number"""
 """In one statement, so that nobody packs between two. What is packed comes first."""
-_IS_NEW = f"""SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM executions
-    WHERE id = ? AND packed IS NOT NULL AND {LAST_OF_CELL.format("packed")} >= ?)"""
-"""Whether an event may have this number, as far as packed ones are concerned."""
 
 
 def _event(row: Row, cells: Cells) -> Event:
@@ -75,26 +68,3 @@ class Logs:
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
         found = query(_LOGS, execution_id, after, tables="logs")
         return await self.unit.some("logs", _event, found, limit)
-
-
-def add_event(unit: UnitOfWork, event: Event) -> None:
-    """
-    Collect an event, whose number must be new. If the unit puts the execution, its version says so;
-    otherwise its cell is asked, too.
-    """
-    if ("executions", (event.execution_id,)) not in unit.pending:
-        values = (event.execution_id, number_bytes(event.number))
-        unit.write("events", (_IS_NEW, values, ("events", event.execution_id)))
-    _add(unit, "events", event)
-
-
-def add_lines(unit: UnitOfWork, line: Event) -> None:
-    """Collect output lines."""
-    _add(unit, "logs", line)
-
-
-def _add(unit: UnitOfWork, table: str, event: Event) -> None:
-    about = text_of(event.data) if event.data else "{}"
-    data = sealed(unit.sealer, about, table, "data", event.execution_id, event.number)
-    values = (event.execution_id, event.number, event.at, event.kind.value, data)
-    unit.write(table, (ADD_EVENT[table], values, None))

@@ -22,10 +22,11 @@ from adapters_store.sqlite.kinds import (
     text_of,
     value_of,
 )
-from adapters_store.sqlite.packing import unpacked
+from adapters_store.sqlite.packing import LAST_OF_CELL, number_bytes, unpacked
 from adapters_store.sqlite.read_cache import ENTRY_BYTES
 from adapters_store.sqlite.statements import Size, Write, insert, update
 from adapters_store.sqlite.unit_of_work import UnitOfWork
+from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolve
 from wfcore.ports.system import Sealer
 from wfcore.rules.execution.budget import ended_cost
@@ -95,6 +96,13 @@ MARK_BUSY_GROUP = f"""INSERT INTO lane_checks (lane) SELECT ?1 WHERE EXISTS
     (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?1")} AND queued = 1)
     ON CONFLICT (lane) DO NOTHING"""
 """The next claim counts the group. The tables call it a lane."""
+ADD_EVENT = {
+    table: insert(table, ("execution_id", "number", "at", "kind", "data"))
+    for table in ("events", "logs")
+}
+_IS_NEW = f"""SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM executions
+    WHERE id = ? AND packed IS NOT NULL AND {LAST_OF_CELL.format("packed")} >= ?)"""
+"""Whether an event may have this number, as far as packed ones are concerned."""
 DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
 DROP_VARIABLES = "DELETE FROM execution_variables WHERE execution_id = ?"
 
@@ -323,3 +331,26 @@ def _step_values(
 def _goes_on(known: Mapping[str, StepResult], results: Mapping[str, StepResult]) -> bool:
     """Whether *results* begins with the names of *known*."""
     return len(known) <= len(results) and all(map(eq, known, results))
+
+
+def add_event(unit: UnitOfWork, event: Event) -> None:
+    """
+    Collect an event, whose number must be new. If the unit puts the execution, its version says so;
+    otherwise its cell is asked, too.
+    """
+    if ("executions", (event.execution_id,)) not in unit.pending:
+        values = (event.execution_id, number_bytes(event.number))
+        unit.write("events", (_IS_NEW, values, ("events", event.execution_id)))
+    _add(unit, "events", event)
+
+
+def add_lines(unit: UnitOfWork, line: Event) -> None:
+    """Collect output lines."""
+    _add(unit, "logs", line)
+
+
+def _add(unit: UnitOfWork, table: str, event: Event) -> None:
+    about = text_of(event.data) if event.data else "{}"
+    data = sealed(unit.sealer, about, table, "data", event.execution_id, event.number)
+    values = (event.execution_id, event.number, event.at, event.kind.value, data)
+    unit.write(table, (ADD_EVENT[table], values, None))

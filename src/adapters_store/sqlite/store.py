@@ -18,7 +18,7 @@ from adapters_store.private_folder import alone
 from adapters_store.sqlite import audit, claims, concurrency, execution_rows, records, runs, vacuum
 from adapters_store.sqlite.connection import copy_database
 from adapters_store.sqlite.database_file import size_of
-from adapters_store.sqlite.events import Events, Logs, add_event, add_lines
+from adapters_store.sqlite.events import Events, Logs
 from adapters_store.sqlite.execution_rows import FETCH
 from adapters_store.sqlite.kinds import (
     ADD_AUDIT,
@@ -138,11 +138,11 @@ class SqliteUnit:
                 record = sealed(unit.sealer, record, "audit", "record", entry.id)
             unit.write("audit", (ADD_AUDIT, (entry_text(entry), record), None))
         else:
-            add_event(unit, entry)
+            execution_rows.add_event(unit, entry)
 
     def log(self, line: Event) -> None:
         """Add output lines, which have the form of an event, to their own log."""
-        add_lines(self._unit, line)
+        execution_rows.add_lines(self._unit, line)
 
     def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
         unit = self._unit
