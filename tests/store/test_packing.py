@@ -359,6 +359,21 @@ async def test_damage_within_a_cell_is_found(
         ]
 
 
+async def test_events_that_cannot_be_read_are_found(store: SqliteStore, clock: ManualClock) -> None:
+    """The full check reads those of a cell, although the rest of it can be read."""
+    await packed(store, clock)
+    with closing(sqlite3.connect(store.path)) as database, database:
+        (cell,) = database.execute("SELECT packed FROM executions").fetchone()
+        parts = packing.parts_of(cell, store.sealer, "e1")._replace(events='[[1,"none.such"]]')
+        broken = packing.cell_of(parts, 1, store.sealer, "e1")
+        database.execute("UPDATE executions SET packed = ?", (broken,))
+    found = [one for one in check(store.path, None, store.sealer) if isinstance(one, Finding)]
+    assert [one.what for one in found] == ["e1 cannot be read: ValueError"]
+    async with store.view() as view:
+        assert await view.get(Execution, "e1") is not None
+        assert await view.events.of_execution("e1", 0, 9) == []
+
+
 async def test_a_purge_leaves_nothing(store: SqliteStore, clock: ManualClock) -> None:
     """Neither the cell nor what was appended to it."""
     await packed(store, clock)
@@ -379,3 +394,5 @@ def test_the_form_of_before_is_read() -> None:
     assert packing.entries_of(parts) == [(NOW, "step.started", {"step": "a", "attempt": 1})]
     assert parts.head == '{"workflow_name":"flow","revision":1,"variables":{"n":1}}'
     assert parts.steps == '[{"name":"a","status":"COMPLETED"}]'
+    with pytest.raises(ValueError, match="it was cut"):
+        packing.parts_of(cell[:-2], None, "e1")

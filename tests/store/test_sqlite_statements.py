@@ -147,7 +147,7 @@ def test_a_transition_writes_the_head_and_the_changed_step_only() -> None:
 
 def test_a_transition_from_an_unknown_state_writes_everything() -> None:
     """Where it is not known what is stored, all rows are written anew."""
-    writes, _ = execution_rows.writes(run_with_steps(), None, None)
+    writes, _ = execution_rows.writes(run_with_steps(variables={"n": 1}), None, None)
     assert [sql for sql, _, _ in writes] == [
         execution_rows.MOVE,
         execution_rows.DROP_STEPS,
