@@ -25,8 +25,8 @@ EXECUTIONS = 50
 RECORDS = 200
 TALLIED = 1_000
 """Executions that one piece counts for the totals of lists."""
-PACKED = 50
-"""Executions that one piece packs."""
+PACKED = 20
+"""Executions that one piece packs: writers wait some milliseconds for it."""
 ROOM = 1 << 20
 """Bytes given back in one piece."""
 KEEP_COUNTERS = 2 * DAY
