@@ -264,9 +264,8 @@ class SqliteStore:
         able: Collection[str] | None = None,
     ) -> Sequence[Execution]:
         """Claim due executions for *worker*, fairly between accounts."""
-        now = self._now()
-        until, cache = later(now, lease_ms), self._reads.cache
-        claim = claims.Claim(worker, now, until, slots, limit, ids, able, cache)
+        now, cache = self._now(), self._reads.cache
+        claim = claims.Claim(worker, now, later(now, lease_ms), slots, limit, ids, able, cache)
         found, aside = list[Execution](), list[str]()
         for one in await self._writer.submit(claim):
             try:
@@ -305,15 +304,8 @@ class SqliteStore:
         limit: int,
     ) -> int:
         """Delete up to *limit* old records, oldest first; returns how many."""
-        before = (
-            audit_before,
-            replays_before,
-            sessions_before,
-            sessions_before,
-            sessions_before,
-            deliveries_before,
-            deliveries_before,
-        )
+        of_sessions, of_deliveries = [sessions_before] * 3, [deliveries_before] * 2
+        before = (audit_before, replays_before, *of_sessions, *of_deliveries)
         return await self._writer.submit(partial(claims.trim, before=before, limit=limit))
 
     async def tally(self, limit: int) -> int:
