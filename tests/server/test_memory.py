@@ -15,7 +15,9 @@ from attrs import define
 
 from adapters_http.body import Answers
 from adapters_http.request import Context
+from adapters_runtime.engine import loops
 from wfcore.errors import StoreUnavailable
+from wfcore.rules.backoff import Backoff
 from wfserver.serving import memory, server
 from wfserver.serving.memory import Trimming, collecting_once, return_memory, trimming
 
@@ -107,6 +109,25 @@ async def test_a_server_looks_until_it_is_left(monkeypatch: pytest.MonkeyPatch) 
     async with asyncio.timeout(DEADLINE_S), trimming(give_back):
         await done.wait()
     assert told[:2] == ["given back", "returned"]
+
+
+async def test_a_failure_to_give_back_does_not_end_the_looking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is raised is logged, and the next load is looked at as well."""
+    monkeypatch.setattr(memory, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(Trimming, "due", lambda self, busy_s: True)
+    monkeypatch.setattr(loops, "BACKOFF", Backoff(first=0, longest=0))
+    told, again = list[str](), asyncio.Event()
+
+    async def give_back() -> None:
+        told.append("asked")
+        if len(told) == 1:
+            raise KeyError
+        again.set()
+
+    async with asyncio.timeout(DEADLINE_S), trimming(give_back):
+        await again.wait()
 
 
 def test_garbage_goes_where_the_c_library_cannot_return_memory(

@@ -21,6 +21,8 @@ from typing import Any
 
 from attrs import define
 
+from adapters_runtime.engine.loops import Loop
+
 _STARTING = (3_000, 1_000_000, 1_000_000)
 """The young generation alone: what was looked at once is not looked at again."""
 _SERVING = (20_000, 20, 50)
@@ -77,21 +79,22 @@ class Trimming:
 @asynccontextmanager
 async def trimming(give_back: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
     """Until this is left, *give_back* is awaited after each load, and freed memory returned."""
-    going = asyncio.create_task(_trim(give_back), name="trimming")
-    try:
-        yield
-    finally:
-        going.cancel()
-
-
-async def _trim(give_back: Callable[[], Awaitable[None]]) -> None:
     when = Trimming(process_time())
-    while True:
-        await asyncio.sleep(LOOK_EVERY_S)
+
+    async def look() -> float:
         if when.due(process_time()):
             await give_back()
             return_memory()
             when.busy_s = process_time()
+        return LOOK_EVERY_S
+
+    loop = Loop("return of memory", look, asyncio.Event())
+    going = asyncio.create_task(loop.run(), name=loop.name)
+    try:
+        yield
+    finally:
+        loop.stop()
+        await going
 
 
 def return_memory() -> None:
