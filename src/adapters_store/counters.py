@@ -11,27 +11,208 @@ file's counts, and writes the sum to the file as soon as it can.
 """
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from operator import add
 from pathlib import Path
+from typing import cast
 
-from adapters_store.counts_file import Asked, Counts, Key, open_counts
+from attrs import define
+
+from adapters_store.private_folder import alone
 from adapters_store.sqlite.connection import (
+    Connection,
     DriverError,
     close_quietly,
     connect_counters,
+    create_private,
     detail_of,
     is_locked,
+    never_wait,
+    speaks_of_damage,
 )
-from adapters_store.sqlite.statements import Batcher
+from adapters_store.sqlite.statements import Batcher, Rows, Values
 from wfcore.errors import StoreUnavailable
 from wfcore.ports.counters import Taken, Window
-from wfcore.rules.auth.rate_limit import Count, Ledger, full_of
+from wfcore.rules.auth.rate_limit import KEPT_LONGER, Count, Ledger, full_of
 from wfcore.time import SECOND, EpochMs
 
 TRIMMED_AT_ONCE = 1_000
+APPLICATION_ID = 0x77666363
+"""`wfcc`: marks a file of counts as ours."""
+
+SCHEMA = """CREATE TABLE IF NOT EXISTS counts (
+    subject TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    begins INTEGER NOT NULL,
+    ends INTEGER NOT NULL,
+    admitted INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    PRIMARY KEY (subject, kind, begins)
+) WITHOUT ROWID"""
+BY_END = "CREATE INDEX IF NOT EXISTS counts_by_end ON counts (ends)"
+
+LAST_USED = "SELECT max(last_at) FROM counts WHERE subject = ?"
+LOOK = "SELECT admitted, ends FROM counts WHERE subject = ? AND kind = ? AND begins = ?"
+TRIM = """DELETE FROM counts WHERE (subject, kind, begins) IN
+    (SELECT subject, kind, begins FROM counts
+    WHERE ends < ? AND (kind <> 'day' OR ends < ?) LIMIT ?)"""
+ADD = Rows(
+    "INSERT OR FAIL INTO counts (subject, kind, begins, ends, admitted, last_at) VALUES ",
+    "(?, ?, ?, ?, ?, ?)",
+    """ ON CONFLICT (subject, kind, begins) DO UPDATE SET admitted = admitted + excluded.admitted,
+    last_at = max(last_at, excluded.last_at) RETURNING subject, kind, begins, admitted""",
+)
+Asked = tuple[str, Sequence[Window], EpochMs]
+"""Who asks to be counted, in which windows, and when."""
+
+Key = tuple[str, str, int]
+"""Subject, kind and begin of a window."""
+
+
+@define(eq=False)
+class Counts:
+    """The counts in a file. Every method raises `DriverError`; then nothing was changed."""
+
+    connection: Connection
+
+    def take_all(self, asked: Sequence[Asked]) -> list[Taken]:
+        """
+        Count each of *asked* in all of its windows or in none, in order.
+
+        All are added by one statement that says what there is now. Only if that is more than some
+        window admits, it is undone, and those that are admitted are added again.
+        """
+        with self._writing():
+            self.connection.execute("SAVEPOINT added")
+            rows = _rows(asked)
+            counts = self._added(rows)
+            before = {key: Count(counts[key] - row[_MORE], row[_END]) for key, row in rows.items()}
+            ledger = Ledger(before)
+            taken = [ledger.take(subject, windows) for subject, windows, _ in asked]
+            if any(one.full for one in taken):
+                self.connection.execute("ROLLBACK TO added")
+                admitted = [ask for ask, one in zip(asked, taken, strict=True) if not one.full]
+                self._added(_rows(admitted))
+        return taken
+
+    def _added(self, rows: Mapping[Key, Values]) -> Mapping[Key, int]:
+        """What the windows of *rows* have admitted, with these."""
+        found: dict[Key, int] = {}
+        for sql, values in ADD.chunks(list(rows.values())):
+            for *key, admitted in self.connection.execute(sql, values).fetchall():
+                found[cast("Key", tuple(key))] = admitted
+        return found
+
+    def look(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
+        """What each window has admitted."""
+        return tuple(self._read((subject, one.kind, one.start)).admitted for one in windows)
+
+    def add(self, counts: Mapping[Key, Count], used: Mapping[str, EpochMs]) -> None:
+        """Add what was counted elsewhere; *used* says when each subject was last admitted."""
+        with self._writing():
+            self._added(
+                {key: (*key, one.end, one.admitted, used[key[0]]) for key, one in counts.items()}
+            )
+
+    def last_used(self, subject: str) -> EpochMs | None:
+        """When *subject* was last admitted."""
+        found = self.connection.execute(LAST_USED, (subject,)).fetchone()[0]
+        return None if found is None else EpochMs(found)
+
+    def trim(self, before: EpochMs, limit: int) -> int:
+        """Delete up to *limit* windows that ended before *before*; returns how many."""
+        long_before = before - KEPT_LONGER["day"]
+        return self.connection.execute(TRIM, (before, long_before, limit)).rowcount
+
+    def _read(self, key: Key) -> Count:
+        found = self.connection.execute(LOOK, key).fetchone()
+        return Count(0, EpochMs(0)) if found is None else Count(*found)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
+
+
+_END, _MORE = 3, 4
+
+
+def _rows(asked: Sequence[Asked]) -> Mapping[Key, Values]:
+    """The windows of *asked* as rows, each with how many ask for it."""
+    rows: dict[Key, Values] = {}
+    for subject, windows, now in asked:
+        for one in windows:
+            key = (subject, one.kind, one.start)
+            more = rows[key][_MORE] + 1 if key in rows else 1
+            rows[key] = (*key, one.end, more, now)
+    return rows
+
+
+def open_counts(path: Path) -> tuple[Connection, Path | None]:
+    """
+    Open *path*, created if needed. A file that is damaged or not ours is renamed and a new one
+    begun; the second value says where it went. Raises `DriverError`, `OSError`.
+    """
+    with alone(path.parent):
+        if not _is_sound(path):
+            aside = _move_aside(path)
+            return _open(path), aside
+        return _open(path), None
+
+
+def _open(path: Path) -> Connection:
+    create_private(path)
+    connection = connect_counters(path)
+    try:
+        if not _is_ours(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(SCHEMA)
+            connection.execute(BY_END)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute("COMMIT")
+        return never_wait(connection)
+    except DriverError:
+        connection.close()
+        raise
+
+
+def _is_sound(path: Path) -> bool:
+    """Raises `DriverError` for a temporary condition, such as a lock."""
+    if not path.exists() or not path.stat().st_size:
+        return True
+    try:
+        with closing(connect_counters(path)) as connection:
+            return _is_ours(connection)
+    except DriverError as error:
+        if not speaks_of_damage(error):
+            raise
+        return False
+
+
+def _is_ours(connection: Connection) -> bool:
+    """Whether it has our mark and a readable schema; the counts themselves are not read."""
+    owner = connection.execute("PRAGMA application_id").fetchone()[0]
+    connection.execute("SELECT 1 FROM sqlite_schema").fetchall()
+    return bool(owner == APPLICATION_ID)
+
+
+def _move_aside(path: Path) -> Path:
+    aside = path.with_name(path.name + ".damaged")
+    for tail in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + tail).replace(aside.with_name(aside.name + tail))
+    return aside
+
+
 Waiting = tuple[Asked, "asyncio.Future[Taken]"]
 """Who asks, and what waits for the answer."""
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters_store.counters import SqliteCounters
-from adapters_store.counts_file import Asked, Counts
+from adapters_store.counters import Asked, Counts, SqliteCounters
 from adapters_store.sqlite import connection
 from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start
