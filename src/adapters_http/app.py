@@ -12,11 +12,10 @@ from starlette.types import ASGIApp
 from adapters_http.agents.serving import AGENTS
 from adapters_http.config import HttpConfig
 from adapters_http.console.routes import PAGES
-from adapters_http.dispatch import Pipeline
+from adapters_http.dispatch import Lookup, Pipeline
 from adapters_http.metrics import Metrics
 from adapters_http.openapi import describe
 from adapters_http.request import Context
-from adapters_http.route import Lookup
 from adapters_http.routes import ROUTES
 from wfcore.usecases.services import Services
 

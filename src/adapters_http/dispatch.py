@@ -33,7 +33,7 @@ import asyncio
 import logging
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import count
 from secrets import token_hex
@@ -49,10 +49,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from adapters_http import pages
 from adapters_http.auth import AUTHENTICATORS, payload_of
 from adapters_http.body import dump_json
-from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
+from adapters_http.errors import NoSuchPath, WrongMethod, defect, refusal
 from adapters_http.metrics import METHODS
 from adapters_http.request import Context, Proxies, Request, rate_headers, require_serving
-from adapters_http.route import Auth, Lookup, Route
+from adapters_http.route import Auth, Route
 from adapters_http.tracing import RequestTrace
 from adapters_http.transport.connections import WHOLE, Headers, Whole, host_name
 from wfcore.errors import InvalidInput, NotReady, StoreUnavailable, Unauthenticated
@@ -73,6 +73,58 @@ _KEY = "api_key"
 _NAME_SHOWN = 80
 _GONE = 499
 """How an exchange that the client left is counted; nobody sees it."""
+
+
+class _Node:
+    """What may follow a prefix of segments."""
+
+    __slots__ = ("methods", "static", "wild")
+
+    def __init__(self) -> None:
+        self.static: dict[str, _Node] = {}
+        self.wild: _Node | None = None
+        self.methods: dict[str, Route] = {}
+
+
+class Lookup:
+    """The table as a tree. A static segment takes precedence over a parameter in the same place."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._root = _Node()
+        for route in routes:
+            methods = self._grow(route.path).methods
+            if route.method in methods:
+                raise ValueError(f"two rows for {route.method} {route.path}")
+            methods[route.method] = route
+            if route.method == "GET":
+                methods.setdefault("HEAD", route)
+
+    def _grow(self, path: str) -> _Node:
+        node = self._root
+        for segment in path.split("/")[1:]:
+            if segment.startswith("{"):
+                node.wild = node.wild or _Node()
+                node = node.wild
+            else:
+                node = node.static.setdefault(segment, _Node())
+        return node
+
+    def find(self, path: str) -> tuple[Mapping[str, Route], list[str]]:
+        """
+        The routes of *path* by method, and the values of its parameters; no routes: no such path.
+
+        No parameter is empty or contains anything unprintable.
+        """
+        node, values = self._root, list[str]()
+        for segment in path.split("/")[1:]:
+            following = node.static.get(segment)
+            if following is None:
+                if node.wild is None or not segment or not segment.isprintable():
+                    return {}, values
+                following = node.wild
+                values.append(segment)
+            node = following
+        return node.methods, values
 
 
 class Pipeline:
@@ -225,7 +277,8 @@ async def _refuse(request: Request, route: Route | None, error: Exception, send:
     detail = refusal_in_words(error) if isinstance(error, Unauthenticated) else refused.says
     await _note_trigger(request, refused.status, detail)
     if _is_for_people(request, route):
-        await _page(request, route, refused, send)
+        headers, html = pages.refused_page(request, route, refused)
+        await _send(request, send, refused.status, headers, html)
     else:
         headers = [_JSON, *_common(request), *_quota(request.quota), *refused.headers]
         await _send(request, send, refused.status, headers, refused.body)
@@ -259,28 +312,6 @@ def _is_for_people(request: Request, route: Route | None) -> bool:
         return route.html
     looks = "text/html" in (request.header(b"accept") or "")
     return request.context.config.console and looks and request.method == "GET"
-
-
-def _retry_s(refused: Refusal) -> int | None:
-    return next((int(value) for name, value in refused.headers if name == b"retry-after"), None)
-
-
-async def _page(request: Request, route: Route | None, refused: Refusal, send: Send) -> None:
-    if route is not None and route.auth is Auth.KEY:
-        html, nonce = pages.error_page(refused.status, refused.says)
-        said = pages.PAGE_HEADERS(nonce)
-    else:
-        from adapters_http.console.rendering import error_page, page_headers
-
-        personal = route is not None and route.auth is Auth.PERSONAL
-        html = error_page(request, refused.status, refused.says, personal, _retry_s(refused))
-        said = page_headers(request)
-    headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
-    headers += [
-        (b"content-type", b"text/html; charset=utf-8"),
-        (b"x-request-id", request.request_id.encode()),
-    ]
-    await _send(request, send, refused.status, headers + refused.headers, html.encode())
 
 
 async def _respond(request: Request, response: Response, receive: Receive, send: Send) -> int:

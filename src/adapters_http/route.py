@@ -1,11 +1,10 @@
 """
-One row of the table of routes: everything that is to be said of one path and method; and how the
-row of a request is found.
+One row of the table of routes: everything that is to be said of one path and method.
 
 Authentication is declared here and nowhere inferred; a row without it cannot be built.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -135,55 +134,3 @@ class Route:
     def limited(self) -> bool:
         """Whether admitted requests count against a quota. RL-5."""
         return self.auth in (Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.AGENT)
-
-
-class _Node:
-    """What may follow a prefix of segments."""
-
-    __slots__ = ("methods", "static", "wild")
-
-    def __init__(self) -> None:
-        self.static: dict[str, _Node] = {}
-        self.wild: _Node | None = None
-        self.methods: dict[str, Route] = {}
-
-
-class Lookup:
-    """The table as a tree. A static segment takes precedence over a parameter in the same place."""
-
-    def __init__(self, routes: Iterable[Route]) -> None:
-        self._root = _Node()
-        for route in routes:
-            methods = self._grow(route.path).methods
-            if route.method in methods:
-                raise ValueError(f"two rows for {route.method} {route.path}")
-            methods[route.method] = route
-            if route.method == "GET":
-                methods.setdefault("HEAD", route)
-
-    def _grow(self, path: str) -> _Node:
-        node = self._root
-        for segment in path.split("/")[1:]:
-            if segment.startswith("{"):
-                node.wild = node.wild or _Node()
-                node = node.wild
-            else:
-                node = node.static.setdefault(segment, _Node())
-        return node
-
-    def find(self, path: str) -> tuple[Mapping[str, Route], list[str]]:
-        """
-        The routes of *path* by method, and the values of its parameters; no routes: no such path.
-
-        No parameter is empty or contains anything unprintable.
-        """
-        node, values = self._root, list[str]()
-        for segment in path.split("/")[1:]:
-            following = node.static.get(segment)
-            if following is None:
-                if node.wild is None or not segment or not segment.isprintable():
-                    return {}, values
-                following = node.wild
-                values.append(segment)
-            node = following
-        return node.methods, values
