@@ -6,9 +6,10 @@ import re
 import pytest
 
 from adapters_http.app import HttpConfig
+from adapters_http.dispatch import Lookup
 from adapters_http.handlers import operations
 from adapters_http.openapi import document
-from adapters_http.route import Auth, Lookup, Route
+from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
 from http_world import World
 from wfcore.model.access import Scope
