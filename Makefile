@@ -14,7 +14,7 @@ EXTRAS := $(SERVER),mcp,nats,node,objects,oidc,otel,postgres,testing
 # $(call install,FILE,EXTRAS,GROUP): requirements/FILE.txt; with LOCKED= the extras and the dependency group, which pip
 # knows since 25.1. Without a group any pip will do: that of Debian 12 is 23.0.
 define install
-	@$(if $(LOCKED),$(PIP) install --require-hashes -r requirements/$(1).txt,$(PIP) install 'pip>=25.1')
+	@$(if $(LOCKED),$(PIP) install --no-deps --require-hashes -r requirements/$(1).txt,$(PIP) install 'pip>=25.1')
 	@$(PIP) install $(if $(LOCKED),--no-deps --no-build-isolation -e .,-e '.[$(2)]' $(3:%=--group %))
 endef
 
@@ -193,7 +193,7 @@ HAS_NODE = $(BIN)/python -c 'import sys; from wfcore import Language; from wfser
 .venv/.server: .venv/bin/python pyproject.toml requirements/server.txt requirements/node.txt
 	$(call install,server,$(SERVER))
 	@$(HAS_NODE) \
-	  || $(PIP) install $(if $(LOCKED),--require-hashes -r requirements/node.txt,-e '.[node]') \
+	  || $(PIP) install $(if $(LOCKED),--no-deps --require-hashes -r requirements/node.txt,-e '.[node]') \
 	  || echo "Node could not be installed: steps in JavaScript and TypeScript will not run"
 	@$(BIN)/python -m compileall -q src   # an editable installation does not, and each start would
 	@touch $@
