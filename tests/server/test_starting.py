@@ -32,11 +32,11 @@ NOT_NEEDED = (
     "wfcore.testing",
     "yaml",
     "zipfile",
-    "zoneinfo",
 )
 """
 What a server can do without until somebody wants something that needs it. Each takes time at a
-start, and memory as long as the server lives: 0.2 MB (`zoneinfo`) to 7 MB (`cryptography`).
+start, and memory as long as the server lives, up to 7 MB (`cryptography`). `zoneinfo` is not among
+them: some release of a library that we allow loads it.
 """
 
 
