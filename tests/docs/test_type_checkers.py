@@ -1,0 +1,62 @@
+"""Type checkers know what `wfcore` offers to programs, and nothing else."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wfdocs.surface import SRC
+
+PROGRAM = """
+import wfcore
+import wfcore.sync
+from wfcore import *
+from wfcore import {name}
+from wfcore.memory import *
+from wfcore.memory import {store}
+from wfcore.sync import {door} as door
+from wfcore.testing import *
+
+FunctionRunner, MemoryFiles, ManualClock
+wfcore.{name}
+"""
+RIGHT = {"name": "start_execution", "store": "MemoryStore", "door": "on_sqlite"}
+WRONG = {"name": "start_exekution", "store": "MemoryStor", "door": "on_sqlight"}
+
+
+def mypy(folder: Path) -> list[str]:
+    """What mypy says: the names that are not there."""
+    config = ("--strict", "--config-file=", f"--cache-dir={folder}", "--follow-imports=silent")
+    words = [sys.executable, "-m", "mypy", *config, "program.py"]
+    run = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert re.fullmatch(r"Found \d+ errors? .*|Success.*", run.stdout.splitlines()[-1]), run.stdout
+    return [line for line in run.stdout.splitlines() if ": error: " in line]
+
+
+def pyright(folder: Path) -> list[str]:
+    """The same by pyright, which basedpyright is with another name."""
+    binary = Path(sys.executable).with_name("basedpyright")
+    if not binary.exists() and not (found := shutil.which("pyright")):
+        pytest.skip("neither basedpyright nor pyright is installed")
+    else:
+        binary = binary if binary.exists() else Path(str(found))
+    settings = {"typeCheckingMode": "strict", "extraPaths": [str(SRC)], "include": ["program.py"]}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    words = [binary, "--outputjson", "--pythonpath", sys.executable]
+    run = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    found = json.loads(run.stdout)["generalDiagnostics"]
+    matters = ("reportAttributeAccessIssue", "reportUndefinedVariable")
+    return [one["message"] for one in found if one.get("rule") in matters]
+
+
+@pytest.mark.parametrize("checker", [mypy, pyright])
+@pytest.mark.parametrize(("names", "errors"), [(RIGHT, 0), (WRONG, 4)], ids=["right", "wrong"])
+def test_checkers_know_every_name_and_no_other(checker, names, errors, tmp_path: Path) -> None:
+    """A misspelt import is an error, not `Any`; `import *` brings what is there, with its type."""
+    (tmp_path / "program.py").write_text(PROGRAM.format(**names))
+    found = checker(tmp_path)
+    assert len(found) == errors, found
