@@ -4,7 +4,7 @@
 PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
-# One more than two processors: a fifth of the time is waiting.
+# One more than two processors: a sixth of the time is waiting.
 WORKERS ?= 3
 # Known-good versions, each file by its hash; `make clean up LOCKED=` takes the newest that
 # pyproject.toml allows.
@@ -45,7 +45,7 @@ PROOFS := tests/proof tests/simulator tests/scenarios/test_fault.py tests/scenar
   tests/docs/test_type_checkers.py tests/examples/test_approve_by_rule.py tests/http_leaves/test_slow_clients.py tests/store/test_packing_contract.py \
   tests/scenarios/test_processes.py tests/scenarios/test_concurrency.py tests/scenarios/test_metrics.py \
   tests/server/test_check.py tests/server/test_cli_bucket.py tests/server/test_cli_move.py tests/server/test_seal.py
-# Some of each kind, few times, in a quarter of that: what CI runs (decision 236). Bugs are not planted, and not every page is tried.
+# Some of each kind, few times, in a third of that: what CI runs (decision 236). Bugs are not planted, and not every page is tried.
 SOME := tests/proof/test_kill_loop.py tests/proof/test_shared_kill_loop.py tests/simulator/test_worlds.py tests/simulator/test_own.py tests/scenarios/test_fault.py \
   tests/scenarios/test_stopping.py tests/scenarios/test_restarts.py tests/scenarios/test_two_servers.py tests/scenarios/test_processes.py tests/scenarios/test_concurrency.py \
   tests/durability/test_power_cuts.py tests/durability/test_flushes.py::test_nothing_is_answered_before_it_is_flushed tests/escapes \
