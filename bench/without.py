@@ -32,6 +32,7 @@ from bench import writer as transitions
 from bench.load import load
 from bench.servers import Server
 from wfcore.model import execution
+from wfcore.rules.auth import api_key
 from wfcore.rules.execution import fold, fold_steps, start
 from wfcore.wire.converter import plain
 from wfserver.serving import memory
@@ -137,6 +138,11 @@ def _frozen_memory() -> None:
     transitions.settle_memory = lambda: None  # type: ignore[attr-defined]
 
 
+def _remembered_keys() -> None:
+    """The key that a request carries is found, verified and hashed each time."""
+    api_key.presented = api_key.presented.__wrapped__  # type: ignore[assignment]
+
+
 @frozen
 class Part:
     """A part, how it is left out, and under which loads."""
@@ -159,6 +165,7 @@ PARTS: Mapping[str, Part] = {
     "encoded answers": Part(_encoded_answers, ("poll",)),
     "whole answers": Part(_whole_answers, ("poll", "start")),
     "batched counts": Part(_batched_counts, ("poll",)),
+    "remembered keys": Part(_remembered_keys, ("poll", "start")),
     "frozen memory": Part(_frozen_memory, ALL),
 }
 

@@ -32,7 +32,7 @@ from adapters_store.sqlite.connection import (
     never_wait,
     speaks_of_damage,
 )
-from adapters_store.sqlite.statements import Batcher, Rows, Values
+from adapters_store.sqlite.statements import Batcher
 from wfcore.errors import StoreUnavailable
 from wfcore.ports.counters import Taken, Window
 from wfcore.rules.auth.rate_limit import KEPT_LONGER, Count, Ledger, full_of
@@ -58,12 +58,10 @@ LOOK = "SELECT admitted, ends FROM counts WHERE subject = ? AND kind = ? AND beg
 TRIM = """DELETE FROM counts WHERE (subject, kind, begins) IN
     (SELECT subject, kind, begins FROM counts
     WHERE ends < ? AND (kind <> 'day' OR ends < ?) LIMIT ?)"""
-ADD = Rows(
-    "INSERT OR FAIL INTO counts (subject, kind, begins, ends, admitted, last_at) VALUES ",
-    "(?, ?, ?, ?, ?, ?)",
-    """ ON CONFLICT (subject, kind, begins) DO UPDATE SET admitted = admitted + excluded.admitted,
-    last_at = max(last_at, excluded.last_at) RETURNING subject, kind, begins, admitted""",
-)
+ADD = """INSERT INTO counts (subject, kind, begins, ends, admitted, last_at)
+    VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (subject, kind, begins) DO UPDATE SET admitted = admitted + excluded.admitted,
+    last_at = max(last_at, excluded.last_at) RETURNING admitted"""
 Asked = tuple[str, Sequence[Window], EpochMs]
 """Who asks to be counted, in which windows, and when."""
 
@@ -81,29 +79,28 @@ class Counts:
         """
         Count each of *asked* in all of its windows or in none, in order.
 
-        All are added by one statement that says what there is now. Only if that is more than some
-        window admits, it is undone, and those that are admitted are added again.
+        At first as if no window were full. Only if one then has more than it admits, all is undone,
+        and each is counted after a look at its windows.
         """
         with self._writing():
             self.connection.execute("SAVEPOINT added")
-            rows = _rows(asked)
-            counts = self._added(rows)
-            before = {key: Count(counts[key] - row[_MORE], row[_END]) for key, row in rows.items()}
-            ledger = Ledger(before)
-            taken = [ledger.take(subject, windows) for subject, windows, _ in asked]
-            if any(one.full for one in taken):
+            taken = [Taken((), self._add(*ask)) for ask in asked]
+            if any(map(_is_over, asked, taken)):
                 self.connection.execute("ROLLBACK TO added")
-                admitted = [ask for ask, one in zip(asked, taken, strict=True) if not one.full]
-                self._added(_rows(admitted))
+                taken = [self._take(*ask) for ask in asked]
         return taken
 
-    def _added(self, rows: Mapping[Key, Values]) -> Mapping[Key, int]:
-        """What the windows of *rows* have admitted, with these."""
-        found: dict[Key, int] = {}
-        for sql, values in ADD.chunks(list(rows.values())):
-            for *key, admitted in self.connection.execute(sql, values).fetchall():
-                found[cast("Key", tuple(key))] = admitted
-        return found
+    def _take(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Taken:
+        counts = self.look(subject, windows)
+        full = full_of(windows, counts)
+        return Taken(full, counts) if full else Taken((), self._add(subject, windows, now))
+
+    def _add(self, subject: str, windows: Sequence[Window], now: EpochMs) -> tuple[int, ...]:
+        """What each window has admitted, with this one."""
+        return tuple([self._added(subject, w.kind, w.start, w.end, 1, now) for w in windows])
+
+    def _added(self, *row: str | int) -> int:
+        return cast("int", self.connection.execute(ADD, row).fetchone()[0])
 
     def look(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
         """What each window has admitted."""
@@ -112,9 +109,8 @@ class Counts:
     def add(self, counts: Mapping[Key, Count], used: Mapping[str, EpochMs]) -> None:
         """Add what was counted elsewhere; *used* says when each subject was last admitted."""
         with self._writing():
-            self._added(
-                {key: (*key, one.end, one.admitted, used[key[0]]) for key, one in counts.items()}
-            )
+            for key, one in counts.items():
+                self._added(*key, one.end, one.admitted, used[key[0]])
 
     def last_used(self, subject: str) -> EpochMs | None:
         """When *subject* was last admitted."""
@@ -143,18 +139,12 @@ class Counts:
             raise
 
 
-_END, _MORE = 3, 4
-
-
-def _rows(asked: Sequence[Asked]) -> Mapping[Key, Values]:
-    """The windows of *asked* as rows, each with how many ask for it."""
-    rows: dict[Key, Values] = {}
-    for subject, windows, now in asked:
-        for one in windows:
-            key = (subject, one.kind, one.start)
-            more = rows[key][_MORE] + 1 if key in rows else 1
-            rows[key] = (*key, one.end, more, now)
-    return rows
+def _is_over(asked: Asked, taken: Taken) -> bool:
+    """Whether some window now has more than it admits."""
+    for window, count in zip(asked[1], taken.counts, strict=True):
+        if window.limit is not None and count > window.limit:
+            return True
+    return False
 
 
 def open_counts(path: Path) -> tuple[Connection, Path | None]:

@@ -1,5 +1,6 @@
 """Three ways to carry a key, tried in order. Spec: ways to carry the key."""
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, Unauthenticated
-from wfcore.rules.auth.api_key import bears_key, presented_key
+from wfcore.rules.auth.api_key import Presented, bears_key, parse, presented, presented_key
 from wfcore.testing.strategies.values import key_texts
 
 KEYS = st.sampled_from(["one", "two", "three"])
@@ -94,3 +95,20 @@ def test_odd_headers_are_refused_and_nothing_else(authorization, header, query):
     """AU-1: whatever bytes arrive, the answer is a non-empty key or a refusal."""
     with suppress(Unauthenticated):
         assert presented_key(authorization, header, query).strip()
+
+
+@given(*[st.lists(key_texts() | BLANK, max_size=2).map(tuple)] * 3, st.booleans())
+def test_a_remembered_key_is_what_would_be_found_again(authorization, header, query, named):
+    """AU-1, AU-2: at first and later, and no refusal is forgotten."""
+    carriers = (tuple(f"Bearer {key}" for key in authorization) if named else (), header, query)
+    for _ in range(2):
+        assert outcome(presented, carriers) == outcome(
+            lambda *ways: parse(presented_key(*ways)), carriers
+        )
+
+
+def outcome(find: Callable[..., Presented], carriers: tuple[tuple[str, ...], ...]) -> object:
+    try:
+        return find(*carriers)
+    except Unauthenticated as refused:
+        return refused.reason

@@ -22,7 +22,7 @@ from wfcore.model.access import Account, ApiKey, Guest, Principal, Scope, Visito
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth import api_key
 from wfcore.rules.auth.access import person, require_active, require_admin, require_scope
-from wfcore.rules.auth.api_key import bears_key, presented_key
+from wfcore.rules.auth.api_key import bears_key
 from wfcore.rules.auth.rate_limit import Quota, nearly_used, verdict, windows
 from wfcore.rules.auth.session import is_look_alike
 from wfcore.rules.auth.signature import PersonalLink, read_personal_token
@@ -67,9 +67,8 @@ async def authenticate(services: Services, carried: Credentials, scope: Scope) -
 
     Raises `Unauthenticated`, `AccountBlocked`. Counts and records nothing.
     """
-    presented = api_key.parse(
-        presented_key(carried.authorization, carried.x_api_key, carried.query)
-    )
+    ways = carried.authorization, carried.x_api_key, carried.query
+    presented = api_key.presented(*map(tuple, ways))
     async with services.store.view() as view:
         stored = await view.get(ApiKey, presented.id)
         key = api_key.check(stored, presented, services.clock.now())
