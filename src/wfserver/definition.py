@@ -126,9 +126,9 @@ def _as_javascript(definition: Definition, here: Interpreters) -> Definition:
     return replaced(definition, change)
 
 
-def interpreters(javascript: Runtime = Runtime.NODE) -> Interpreters:
-    """The interpreters on this process's PATH."""
-    return Interpreters(os.environ.get("PATH") or os.defpath, javascript=javascript)
+def interpreters(javascript: Runtime = Runtime.NODE, public: bool = False) -> Interpreters:
+    """The interpreters on this process's PATH; *public*: those that every user can run."""
+    return Interpreters(os.environ.get("PATH") or os.defpath, public, javascript)
 
 
 def _cures(

@@ -1,6 +1,7 @@
 """What `wfcore doctor` finds."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,21 @@ def test_a_forced_level_and_why_it_cannot_be_had(
         assert (isolation["level"], isolation["refused"]) == ("process", True)
         assert isolation["missed"][level]
         assert isolation["missed"][level] in " ".join(wfcore("doctor").out.split())
+
+
+def test_what_the_users_of_steps_cannot_run_is_missing(
+    wfcore: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An interpreter in a private folder is one where steps run as the server, and none else."""
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    copy = shutil.copy2(os.path.realpath("/bin/bash"), private / "bash")
+    monkeypatch.setenv("PATH", str(private))
+    monkeypatch.setenv("WFCORE_ISOLATION", "process")
+    assert wfcore("doctor", "--json").json["languages"]["bash"]["path"] == str(copy)
+    if os.geteuid() == 0:
+        monkeypatch.setenv("WFCORE_ISOLATION", "uid")
+        assert not wfcore("doctor", "--json").json["languages"]["bash"]["available"]
 
 
 def test_an_unknown_level_is_a_usage_error(wfcore: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import attrs
 import click
 
+from adapters_runtime.sandbox.isolation.config import UID
 from wfcore.model.workflow import Language, Runtime
 from wfcore.ports.runtime import LanguageState
 from wfserver.definition import interpreters
@@ -32,9 +33,9 @@ def doctor_command(
     if artifacts:
         found.append(compared(session, mend, yes))
     settings = session.settings()
-    here = interpreters(settings.steps.javascript)
-    languages, runtimes = here.states(), here.runtimes()
     level = isolation_here(settings)
+    here = interpreters(settings.steps.javascript, public=level.level == UID)
+    languages, runtimes = here.states(), here.runtimes()
     ok = all(check.ok or not check.essential for check in found)
     if session.json:
         put_json(
