@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import httpx
 import pytest
@@ -130,8 +130,8 @@ def versions(tmp_path_factory: pytest.TempPathFactory) -> Versions:
     if previous := os.environ.get("PREVIOUS"):
         return Versions(_sources(Path(previous).absolute()), here)
     if tag := _last_release():
-        with tarfile.open(fileobj=BytesIO(_git("archive", tag, "src"))) as archive:
-            archive.extractall(folder, filter="data")
+        with ZipFile(BytesIO(_git("archive", "--format=zip", tag, "src"))) as archive:
+            archive.extractall(folder)
         return Versions(folder / "src", here)
     after = folder / "after"
     shutil.copytree(here, after, ignore=shutil.ignore_patterns("__pycache__"))

@@ -130,7 +130,7 @@ def test_half_a_pipelined_request_waits_for_the_answer_before_it():
 def test_an_idle_connection_is_kept_for_as_long_as_uvicorn_keeps_it():
     """The time for a head is not the time between requests."""
     with ExitStack() as stack:
-        web = stack.enter_context(serving(APP, evolve(QUICK, head_s=0.05), timeout_keep_alive=5))
+        web = stack.enter_context(serving(APP, evolve(QUICK, head_s=0.5), timeout_keep_alive=5))
         client, silent = (stack.enter_context(web.connect()) for _ in range(2))
         client.sendall(GET)
         one_answer(client)

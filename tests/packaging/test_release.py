@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
@@ -147,8 +146,7 @@ def test_the_documentation_can_be_built_from_the_sdist(built: Built, tmp_path: P
     Whoever has the sdist has every file that `make docs` reads, and the generated pages come out
     of these files alone. `make release` builds all pages from it; warnings are errors.
     """
-    with tarfile.open(built[0]["gz"]) as sdist:
-        sdist.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xzf", built[0]["gz"], "-C", tmp_path], check=True)
     (tree,) = tmp_path.iterdir()
     wanted = {path for name in ("docs", "examples", "src", "tests") for path in sources(name)}
     assert len(wanted) > 500

@@ -59,6 +59,7 @@ def test_a_lock_of_pip_is_read_back() -> None:
         ({"archive_info": {"hashes": {"md5": HASH}}}, "no sha256 of other==2.0"),
         ({"archive_info": {"hashes": {"sha256": None}}}, "no sha256 of other==2.0"),
         ({"archive_info": {}}, "no sha256 of other==2.0"),
+        ({"archive_info": {"hash": f"md5={HASH}"}}, "no sha256 of other==2.0"),
         ({"archive_info": {"hashes": [HASH]}}, "it has no 'hashes'"),
         ({"archive_info": [HASH]}, "it has no 'archive_info'"),
     ],
@@ -70,6 +71,13 @@ def test_what_pip_resolved_elsewhere_or_without_a_hash_is_refused(
     with pytest.raises(PackagesUnavailable) as refused:
         locks.from_pip({"install": [resolved(), resolved(**changed)]}, "here", wheels_only=True)
     assert told in str(refused.value)
+
+
+def test_a_hash_is_read_as_older_versions_of_pip_tell_it() -> None:
+    """pip 23.0 of Debian 12 names what it computed of a file in one text."""
+    report = {"install": [resolved(archive_info={"hash": f"sha256={HASH}"})]}
+    lock = locks.from_pip(report, "here", wheels_only=True)
+    assert locks.requirements(lock) == f"other==2.0 --hash=sha256:{HASH}\n"
 
 
 def test_source_is_locked_only_where_builds_are_allowed() -> None:

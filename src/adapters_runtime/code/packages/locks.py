@@ -47,11 +47,17 @@ def from_pip(report: Any, platform: str, *, wheels_only: bool) -> str:
             raise PackagesUnavailable(f"{name} is named by address or path; {_ELSEWHERE}")
         if wheels_only and not urlsplit(_text(found, "url")).path.endswith(".whl"):
             raise PackagesUnavailable(f"{name}=={version} is there as source only, without a wheel")
-        digest = _text(_mapping(_mapping(found, "archive_info"), "hashes", {}), "sha256")
+        digest = _sha256_in(_mapping(found, "archive_info"))
         if not _SHA256.fullmatch(digest):
             raise PackagesUnavailable(f"the index gives no sha256 of {name}=={version}")
         pinned[f"{name}=={version}"] = digest
     return _written({"platform": platform, "packages": pinned})
+
+
+def _sha256_in(archive: Mapping[str, Any]) -> str:
+    """pip 23.0, which Debian 12 has, says in `hash` alone what it has computed itself."""
+    known = _text(_mapping(archive, "hashes", {}), "sha256")
+    return known or _text(archive, "hash").removeprefix("sha256=")
 
 
 def requirements(lock: str) -> str:
