@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def stored(folder: Path) -> dict[str, list[str]]:
     """What the databases hold, but for when a session was last seen."""
     found = {}
     for path in sorted(folder.rglob("*.db")):
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
             lines = [re.sub(r'"last_seen_at":\d+', "", line) for line in database.iterdump()]
         found[path.name] = lines
     return found

@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from contextlib import closing
 from html import unescape
 from io import BytesIO
 from pathlib import Path
@@ -251,7 +252,7 @@ def stored_bytes(folder: Path) -> list[str]:
     """Everything that the databases hold."""
     found = []
     for path in sorted(folder.rglob("*.db")):
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
             found.append("\n".join(database.iterdump()))
     assert found
     return found

@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -113,7 +113,7 @@ async def test_links_fetched_a_hundred_times_change_nothing(
 
 def contents(folder: Path) -> dict[str, list[tuple[object, ...]]]:
     """Every row of every table."""
-    with sqlite3.connect(folder / "wfcore.db") as connection:
+    with closing(sqlite3.connect(folder / "wfcore.db")) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in names}
 

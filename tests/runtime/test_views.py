@@ -72,7 +72,7 @@ async def _said(runner: CodeStepRunner, source: str) -> Any:
 def _of_the_machine() -> tuple[Path, Path]:
     """A file and a folder of /etc that everybody may read, and that steps are not shown."""
     others = sorted(path for path in Path("/etc").iterdir() if path.name not in settings())
-    public = [path for path in others if path.stat().st_mode & 4 and not path.is_symlink()]
+    public = [path for path in others if not path.is_symlink() and path.stat().st_mode & 4]
     file = next(path for path in public if path.is_file() and path.name not in SHOWN)
     return file, next(path for path in public if path.is_dir() and path.stat().st_mode & 1)
 

@@ -14,10 +14,16 @@ if (cut = File.binread($0).index(/^__END__\r?\n/n))
   DATA.pos = cut
   DATA.gets
 end
+# What a syntax error is told as differs by version: whoever would be told begins anew, before anything has run.
+verbose, $VERBOSE = $VERBOSE, nil
+begin
+  RubyVM::InstructionSequence.compile_file($0)
+rescue SyntaxError
+  exec RbConfig.ruby, $0
+end
+$VERBOSE = verbose
 begin
   load $0
-rescue SyntaxError => error
-  abort error.message
 rescue Exception => error
   unless error.is_a?(SystemExit) || error.backtrace.nil?
     places = error.backtrace.reject { |place| place.start_with?("-e:") }
