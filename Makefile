@@ -20,7 +20,7 @@ define install
 endef
 
 .PHONY: help trace up test proofs check lint types layers format bench surface docs deep bars chaos storm power-cuts mutation tables clean
-.PHONY: image upgrade profile shots tour client clients generated lowest newest between lock release
+.PHONY: debian image upgrade profile shots tour client clients generated lowest newest between lock release
 
 ##@ Run it
 
@@ -136,6 +136,9 @@ upgrade: .venv/.dev        ## two versions beside each other under load for a mi
 
 image: .venv/.dev          ## build and run the container image without a daemon: as root, with debootstrap (long)
 	.ci/image
+
+debian:                    ## the two commands of the README on a fresh Debian, as root, with debootstrap (long); SUITE=bookworm
+	.ci/debian $(SUITE)
 
 chaos: .venv/.dev          ## three servers under load while everything around them fails; CHAOS_SEED=n repeats what chance decided
 	CHAOS_S=$${CHAOS_S:-12} $(BIN)/pytest -q -s tests/chaos

@@ -40,7 +40,7 @@ LEAST_IN_25 = {
     "skip completed": 1,
     "called back": 25,
 }
-"""How much must have happened, or the loop proved nothing."""
+"""How much must have happened, or the loop proved nothing; half of it in few rounds, which vary."""
 
 
 async def test_kill_loop(tmp_path: Path) -> None:
@@ -56,5 +56,6 @@ async def test_kill_loop(tmp_path: Path) -> None:
     """
     report = await kill_loop(tmp_path, ROUNDS, SEED)
     assert not report.broken, f"KILL_SEED={SEED}: {report.broken[:20]}"
+    rounds = ROUNDS if ROUNDS >= 15 else ROUNDS / 2
     for what, least in LEAST_IN_25.items():
-        assert report.counts[what] >= least * ROUNDS // 25, (what, report.counts)
+        assert report.counts[what] >= least * rounds // 25, (what, report.counts)
