@@ -173,8 +173,8 @@ def presented(
     """
     The parts of the key that `presented_key` finds. Raises `Unauthenticated`.
 
-    Clients send the same key with every request, and finding it, its checksum and its hash take an
-    eighth of a poll: the last `REMEMBERED` well-formed ones stay in memory, good or not, beside the
+    Clients send the same key with every request, and finding it, its checksum and its hash take a
+    fifth of a poll: the last `REMEMBERED` well-formed ones stay in memory, good or not, beside the
     other secrets of a process that serves. What depends on time or on what is stored is checked
     each time, by `check`.
     """
