@@ -21,13 +21,8 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.rules.definition.duration import MAX_DURATION, WRITTEN, parse_duration
 from wfcore.rules.limits import JSON_DEPTH
 
-_QUOTED = re.compile(
-    r""""(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z)|'(?:[^'\\]|\\(?:.|\Z))*(?:'|\Z)""", re.DOTALL
-)
-"""
-Text within an expression, in which braces are text. One without an end goes to the end. Possessive
-quantifiers would say it shorter, but Python 3.11.2, which Debian 12 has, mistakes them.
-"""
+_QUOTED = re.compile(r"""(["'])(?:\\.?|(?!\1)[^\\])*(?:\1|\Z)""", re.DOTALL)
+"""Text within an expression, in which braces are text. One without an end goes to the end."""
 
 
 @define
