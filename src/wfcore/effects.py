@@ -93,7 +93,7 @@ class StartStep:
 
 @frozen
 class WakeRunner:
-    """HINT: the execution is due; any worker may take it."""
+    """HINT: the execution is due, now or later; any worker may take it then."""
 
 
 @frozen
@@ -119,7 +119,9 @@ class LogGrew:
 
 @frozen
 class DeadlineSet:
-    """HINT: something falls due later; reconsider when to look."""
+    """
+    HINT: an approval, a timer, a callback or a notice falls due; reconsider when to look.
+    """
 
 
 Effect: TypeAlias = (

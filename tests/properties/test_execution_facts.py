@@ -122,14 +122,17 @@ CASES = {
     ),
     "a look that is due": Case(facts.WakeAt(NOW), of(), {"due_at": NOW}),
     "a rest": Case(
-        facts.Suspended(NOW), of(), {"worker": None, "due_at": NOW}, (), (DeadlineSet(),)
+        facts.Suspended(NOW), of(), {"worker": None, "due_at": NOW}, (), (WakeRunner(),)
+    ),
+    "a rest until somebody else acts": Case(
+        facts.Suspended(None), of(), {"worker": None, "due_at": None}
     ),
     "a pause": Case(
         facts.AwaitingApproval("appr_1", "asks", NOW),
         of(),
         {"status": S.AWAITING_APPROVAL, "worker": None, "due_at": NOW},
         ((K.EXECUTION_AWAITING_APPROVAL, {"step": "asks", "approvalId": "appr_1"}),),
-        (DeadlineSet(),),
+        (DeadlineSet(), WakeRunner()),
     ),
     "a good end": Case(
         facts.Finished({"rows": 1}),
@@ -137,6 +140,18 @@ CASES = {
         {**ENDED, "status": S.COMPLETED, "output": {"rows": 1}},
         ((K.EXECUTION_COMPLETED, {}),),
         (SetTimers(),),
+    ),
+    "an end that leaves room in a group": Case(
+        facts.Finished(None),
+        of(
+            step_results={"done": RESULTS["done"]},
+            parent_id=None,
+            callback_url=None,
+            concurrency_group="wf_1",
+        ),
+        {**ENDED, "status": S.COMPLETED},
+        ((K.EXECUTION_COMPLETED, {}),),
+        (SetTimers(), WakeRunner()),
     ),
     "a cancellation": Case(
         facts.CancelAsked(),

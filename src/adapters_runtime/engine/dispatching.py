@@ -56,9 +56,12 @@ class Looking:
             return longest
         return self._policy.poll_ms if due <= asked else min(max(due - now, 0) + late, longest)
 
-    def has_more(self, due: EpochMs | None, now: EpochMs) -> bool:
-        """Whether a place that got free is for what a look finds; otherwise it is delivered."""
-        return not self.is_told or (due is not None and due <= now)
+    def has_more(self, was_full: bool, due: EpochMs | None, now: EpochMs) -> bool:
+        """
+        Whether a place that got free is for what a look finds: the last one left something (*due*),
+        or there was no room to look. What comes later is hinted at, or delivered.
+        """
+        return (was_full and not self.is_told) or (due is not None and due <= now)
 
 
 @asynccontextmanager

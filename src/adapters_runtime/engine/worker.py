@@ -124,9 +124,7 @@ class Worker:
         self._last_taken = self._look_again = 0.0
         self._heart: asyncio.Task[None] | None = None
         self.shortages = Shortages()
-        services.wakeup.listen(
-            runner=due.set, timer=self._on_timer, stop=self._stop_steps, look=self._look
-        )
+        services.wakeup.listen(runner=due.set, stop=self._stop_steps, look=self._look)
 
     @property
     def running(self) -> int:
@@ -219,20 +217,14 @@ class Worker:
             self.loop.oldest_due = None
             return poll_s
         asked = self._services.store.now()
-        while self.free:
-            asked = self._services.store.now()
-            if not await self._claimed():
-                break
+        if self.free:
+            await self._claimed()
         time = asyncio.get_running_loop().time()
         if self.free or time >= self._look_again:  # else a place gets free, or it is later
             self._look_again = time + poll_s
             self.loop.oldest_due = await running.next_due(self._services, self.able)
         oldest, now = self.loop.oldest_due, self._services.store.now()
         return self._looking.pause_ms(oldest, asked, now) / 1_000
-
-    def _on_timer(self) -> None:
-        if not self._looking.is_told:
-            self.loop.due.set()
 
     async def take_named(self, ids: Collection[str]) -> Collection[str]:
         """Claim these and no others, as far as there is room; which of them were claimed."""
@@ -249,10 +241,11 @@ class Worker:
             return leases
 
     def _forget(self, lease: Lease) -> None:
+        was_full = not self.free
         del self._held[lease]
         if self.let_go is not None:
             self.let_go(lease.execution_id)
-        if self._looking.has_more(self.loop.oldest_due, self._services.store.now()):
+        if self._looking.has_more(was_full, self.loop.oldest_due, self._services.store.now()):
             self.loop.due.set()
 
     def _take(self, lease: Lease) -> None:

@@ -20,6 +20,7 @@ from adapters_store.sqlite.kinds import (
     CALLBACKS,
     NOTICES,
     Kind,
+    Row,
     text_of,
 )
 from adapters_store.sqlite.queries import Listing, Query, Where, query
@@ -192,10 +193,12 @@ class Executions:
 
     async def next_due(self, able: Collection[str] | None = None) -> EpochMs | None:
         sql = f"SELECT min(due_at) FROM executions WHERE {CLAIMABLE}"
-        if able is None:
-            return await _instant(self.unit, sql, "executions")
+        of_all = await _instant(self.unit, sql, "executions")
+        if able is None or of_all is None:  # mostly nothing waits, and that is seen at once
+            return of_all
         doable, value = self._doable(able)
-        return await _instant(self.unit, f"{sql} AND {doable}", "executions", value)
+        found = await self.unit.rows(query(f"{sql} AND {doable}", value, tables="executions"))
+        return _first(found)
 
     def _doable(self, able: Collection[str]) -> tuple[str, Any]:
         """A condition, and its value."""
@@ -217,9 +220,13 @@ class Executions:
         return await self.unit.some("executions", decode, found, limit)
 
 
-async def _instant(unit: UnitOfWork, sql: str, tables: str, *values: Any) -> EpochMs | None:
-    found = (await unit.rows(query(sql, *values, tables=tables)))[0][0]
-    return None if found is None else EpochMs(found)
+async def _instant(unit: UnitOfWork, sql: str, tables: str) -> EpochMs | None:
+    """What an index has at its beginning."""
+    return _first(await unit.few_rows(query(sql, tables=tables)))
+
+
+def _first(found: Sequence[Row]) -> EpochMs | None:
+    return None if found[0][0] is None else EpochMs(found[0][0])
 
 
 def approval_page(where: ApprovalFilter, page: PageRequest) -> Query:

@@ -34,7 +34,7 @@ class Wakeup(Protocol):
         """
 
     def runner(self) -> None:
-        """An execution may be due: claim now."""
+        """An execution is due, now or later: claim, and compute the next due time again."""
 
     def stop(self, execution_id: str) -> None:
         """The execution was changed from outside: stop whatever runs for it in this process."""
@@ -43,7 +43,7 @@ class Wakeup(Protocol):
         """The execution has something to do: whichever worker holds it should load it again."""
 
     def timer(self) -> None:
-        """A deadline was set or moved: compute the next due time again."""
+        """The deadline of something else was set or moved: compute the next one again."""
 
     def events(self, execution_id: str) -> None:
         """The execution's event log grew: wake its subscribers."""

@@ -138,9 +138,11 @@ def _let_go(run: Execution, fact: Fact) -> Iterator[Effect]:
 
 
 def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:
-    """What its end means for its processes, and for what started it."""
+    """What its end means for its processes, for its concurrency group, and for what started it."""
     if set(run.in_flight) - {getattr(fact, "step_name", None)}:
         yield StopSteps(run.id)
+    if run.concurrency_group is not None:
+        yield WakeRunner()
     if run.trigger_id is not None:
         yield TellTrigger(run.trigger_id)
     if run.parent_id is not None:
@@ -170,13 +172,18 @@ def _wake_at(run: Execution, fact: facts.WakeAt, now: EpochMs) -> Change:
 
 
 def _suspended(run: Execution, fact: facts.Suspended, now: EpochMs) -> Change:
-    return Change({"worker": None, "due_at": fact.until}, effects=(DeadlineSet(),))
+    return Change({"worker": None, "due_at": fact.until}, effects=_to_be_claimed(fact.until))
 
 
 def _awaiting_approval(run: Execution, fact: facts.AwaitingApproval, now: EpochMs) -> Change:
     data: JsonObject = {"step": fact.step_name, "approvalId": fact.approval_id}
     changes = {"worker": None, "due_at": fact.until}
-    return Change(changes, status_data=data, effects=(DeadlineSet(),))
+    effects = (DeadlineSet(), *_to_be_claimed(fact.until))
+    return Change(changes, status_data=data, effects=effects)
+
+
+def _to_be_claimed(at: EpochMs | None) -> tuple[Effect, ...]:
+    return () if at is None else (WakeRunner(),)
 
 
 def _finished(run: Execution, fact: facts.Finished, now: EpochMs) -> Change:
