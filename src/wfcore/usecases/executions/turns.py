@@ -1,17 +1,29 @@
-"""What a turn of an execution came to, staged into a unit of work with all that follows. EX-33."""
+"""
+What a turn of an execution came to, staged into a unit of work with all that follows. EX-33.
+
+An approval that it opens gets its times by the calendar, and the files that belong to the question.
+AP-1, AP-29.
+"""
 
 from collections.abc import Sequence
 
-from wfcore.effects import Outcome
+from attrs import evolve
+
+from wfcore.effects import Effect, OpenApproval, Outcome
+from wfcore.model.approval import ApprovalStatus, Attachment
 from wfcore.model.execution import Artifact, Execution
 from wfcore.model.workflow import Definition
 from wfcore.ports.store import Unit
+from wfcore.rules.execution.open_approval import by_the_calendar
 from wfcore.rules.execution.start import Alone
-from wfcore.time import EpochMs
-from wfcore.usecases.approvals.opening import opened
+from wfcore.time import DurationMs, EpochMs
+from wfcore.usecases.audit.auditing import Origin, decided, note_decision
 from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import stage
+
+BY_ITSELF = Origin(path="rule")
+"""The origin of a rule's approval in the audit log."""
 
 
 async def stage_turn(
@@ -27,7 +39,7 @@ async def stage_turn(
 
     The outcome with the hints that follow.
     """
-    outcome = await opened(services, unit, outcome, now, left)
+    outcome = await _opened(services, unit, outcome, now, left)
     return await tell_outcome(services, unit, await stage(unit, outcome, now))
 
 
@@ -51,3 +63,72 @@ async def stage_alone(
     if turned is outcome:
         return await stage(unit, outcome, now)
     return await stage_turn(services, unit, turned, now)
+
+
+async def _opened(
+    services: Services,
+    unit: Unit,
+    outcome: Outcome[Execution],
+    now: EpochMs,
+    left: Sequence[Artifact],
+) -> Outcome[Execution]:
+    """
+    The outcome with its new approvals as they are stored. *now*: the store's; *left*: artifacts
+    that the same unit stores, which it does not read back. What a rule has approved is in the audit
+    log. AP-35.
+    """
+    if not any(isinstance(one, OpenApproval) for one in outcome.effects):
+        return outcome
+    ahead = DurationMs(services.clock.deadline_now() - now)
+    run, outcome = outcome.record, by_the_calendar(outcome, ahead)
+    effects = [await _with_files(unit, run, one, left) for one in outcome.effects]
+    for one in effects:
+        if isinstance(one, OpenApproval) and one.approval.assents:
+            asked = evolve(one.approval, status=ApprovalStatus.PENDING, assents=())
+            made = decided("approve", asked, one.approval)
+            note_decision(services, unit, None, made, run, None, BY_ITSELF)
+    return evolve(outcome, effects=tuple(effects))
+
+
+async def _with_files(
+    unit: Unit, run: Execution, effect: Effect, left: Sequence[Artifact]
+) -> Effect:
+    if not isinstance(effect, OpenApproval):
+        return effect
+    found: list[Attachment] = []
+    for key in effect.attached:
+        found += await _files_of(unit, run, key, left)
+    return evolve(effect, approval=evolve(effect.approval, attachments=tuple(found)))
+
+
+async def _files_of(
+    unit: Unit, run: Execution, key: str, left: Sequence[Artifact]
+) -> Sequence[Attachment]:
+    """
+    What the last attempt of a step left, by name. A redrive keeps results of an earlier execution,
+    and the files are still there.
+    """
+    result = run.step_results[key]
+    maker = run
+    while maker.redrive_of is not None and result.started_at < maker.accepted_at:
+        earlier = await unit.get(Execution, maker.redrive_of)
+        if earlier is None:
+            return ()
+        maker = earlier
+    stored = await unit.artifacts.of_execution(maker.id)
+    known = {one.id: one for one in (*stored, *(left if maker is run else ()))}
+    files = [one for one in known.values() if one.step_name == key]
+    kept = [one for one in files if one.attempt in (0, result.attempts)]
+    return [_attachment(one) for one in sorted(kept, key=lambda one: (one.name, one.id))]
+
+
+def _attachment(one: Artifact) -> Attachment:
+    return Attachment(
+        one.id,
+        one.execution_id,
+        one.step_name,
+        one.name,
+        one.size,
+        one.content_type,
+        one.sha256,
+    )
