@@ -7,15 +7,20 @@ import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
 
-from adapters_store.counters import Asked, Counts, SqliteCounters
+from adapters_store.counters import Asked, Counts, SqliteCounters, open_counts
 from adapters_store.sqlite import connection
 from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start
 from wfcore.model.execution import Execution
 from wfcore.ports.counters import Taken
+from wfcore.rules.auth.rate_limit import Ledger
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.counters import day, minute
 from wfcore.time import DAY, SECOND, EpochMs
@@ -76,6 +81,27 @@ async def test_four_processes_admit_exactly_the_limit(tmp_path: Path, start: Sta
     full = await counters.take("k", (minute(300, 0), day(10_000, 0)), start_of_time)
     assert full == Taken(("minute",), (300, 300))
     await counters.close()
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 1), st.integers(0, 5)), min_size=9, max_size=30
+    )
+)
+def test_two_handles_count_as_one(turns: list[tuple[bool, int, int]]) -> None:
+    """RL-4: whoever of them counts, or breaks off, each is told the sum of all."""
+    with TemporaryDirectory() as folder:
+        opened = [Counts(open_counts(Path(folder) / "counters.db")[0]) for _ in range(2)]
+        ledger, windows = Ledger(), (minute(4), day(9))
+        for second, subject, chance in turns:
+            counts, asked = opened[second], (f"k{subject}", windows, NOW)
+            if not chance:
+                with pytest.raises(sqlite3.Error):
+                    counts.take_all([asked, ("k0", (evolve(day(1), kind=object()),), NOW)])
+            else:
+                assert counts.take_all([asked]) == [ledger.take(*asked[:2])]
+        for counts in opened:
+            counts.connection.close()
 
 
 @pytest.mark.parametrize(
