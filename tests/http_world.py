@@ -122,9 +122,9 @@ class World:
         await self.run(StepEnd(output))
         return execution_id
 
-    async def paused(self, *after: Step, **step: Any) -> tuple[str, str]:
+    async def paused(self, **step: Any) -> tuple[str, str]:
         """An execution that waits at an approval, and the approval's id."""
-        execution_id = await self.start(await self.workflow(review(**step), *after))
+        execution_id = await self.start(await self.workflow(review(**step)))
         await self.run()
         answer = await self.get(f"/api/v1/approvals/execution/{execution_id}")
         return execution_id, str(answer.json()["approvals"][0]["id"])

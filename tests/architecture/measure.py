@@ -33,7 +33,7 @@ from attrs import define, field, fields, has
 
 from adapters_http.app import HttpConfig
 from adapters_http.request import Request
-from http_world import ROWS, World, a_world, code
+from http_world import ROWS, World, a_world
 from wfcore.time import HOUR
 from wfcore.usecases.approvals.expiry import expire_due
 
@@ -145,8 +145,8 @@ async def start(world: World) -> Callable[[], Awaitable[object]]:
 
 
 async def approve(world: World) -> Callable[[], Awaitable[object]]:
-    """An approval with edited rows, after which a worker goes on: from the request to the 200."""
-    _, id = await world.paused(code())
+    """An approval with edited rows: from the request to the 200."""
+    _, id = await world.paused()
     rows = [{**ROWS[0], "amount": 5}, ROWS[1]]
     body = {"editedItems": {"refunds": rows}, "comment": "fine"}
     return lambda: world.post(f"/api/v1/approvals/{id}/approve", body)

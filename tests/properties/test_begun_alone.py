@@ -1,17 +1,15 @@
-"""What an execution does in the unit that accepts it, or decides something of it. EX-34."""
+"""What an accepted execution does in the unit that accepts it. EX-34."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from properties.scripts import ASK, NAP, A, both, each, new_ids, seeing
 from wfcore.effects import Outcome, StartChild, StartStep, WakeRunner
-from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource, evolve
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.workflow import ChildStep, DataStep, Definition, DelayStep, Step, needs_worker
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.fold import advance
-from wfcore.rules.execution.fold_steps import open_questions
 from wfcore.rules.execution.proceed import proceed
-from wfcore.rules.execution.start import Start, accept, begun_alone, moved_alone
+from wfcore.rules.execution.start import Start, accept, begun_alone
 from wfcore.rules.limits import FACTS_AT_ONCE
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -104,39 +102,3 @@ def test_one_of_a_concurrency_group_waits_for_its_place() -> None:
     )
     found = begun_alone(queued, builders.definition(D1), NOW, seeing, new_ids(), FACTS_AT_ONCE)
     assert found is queued
-
-
-@given(trees(), st.integers(1, 8))
-def test_what_follows_a_decision_is_what_a_worker_would_make_of_it(
-    definition: Definition, most: int
-) -> None:
-    """EX-34: the same record, events and effects; or it is left to who takes or holds it."""
-    new_id = new_ids()
-    accepted, _ = begun(definition)
-    run = proceed(accepted.record, definition, NOW, seeing, new_id, facts.Claimed()).record
-    for approval_id, name in open_questions(run.step_results).items():
-        decided = advance(run, facts.Approved(name, approval_id, None), NOW)
-        alone = moved_alone(decided, definition, NOW, seeing, new_ids(), most)
-        taken = proceed(
-            decided.record, definition, NOW, seeing, new_ids(), facts.Claimed(), most=most
-        )
-        if any(map(_starts_something, definition.walk())):
-            assert alone is decided
-            continue
-        assert alone.record == taken.record
-        assert alone.events == decided.events + taken.events
-        assert alone.effects == taken.effects
-
-
-def test_what_somebody_holds_or_has_ended_is_not_moved_beside_them() -> None:
-    """EX-34: a worker that holds it looks again; a no is its end."""
-    definition = builders.definition(ASK, D1)
-    asks = of(ASK, D1)
-    ((approval_id, name),) = open_questions(asks.step_results).items()
-    held = evolve(asks, worker="worker_1")
-    for run, fact in (
-        (held, facts.Approved(name, approval_id, None)),
-        (asks, facts.Rejected(name, approval_id)),
-    ):
-        decided = advance(run, fact, NOW)
-        assert moved_alone(decided, definition, NOW, seeing, new_ids(), 9) is decided

@@ -1,14 +1,13 @@
 """
 A new execution, as it is stored before anybody is told of it. EX-1, EX-34.
 
-Where no worker is needed, what it does by itself is decided before it is stored, at its start and
-when a decision moves it: one record, written once, instead of one that a worker takes, decodes and
-writes again. Decision 200.
+Where no worker is needed at first, what it does by itself is decided before it is stored: one
+record, written once, instead of one that a worker takes, decodes and writes again. Decision 200.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
-from typing import Required, TypeAlias, TypedDict
+from typing import Required, TypedDict
 
 from wfcore.effects import Outcome, StartChild, StartStep, WakeRunner
 from wfcore.model.event import Event, EventKind
@@ -79,10 +78,6 @@ class Start(TypedDict, total=False):
 
 NOTHING: JsonObject = {}
 
-Alone: TypeAlias = Callable[
-    [Outcome[Execution], Definition, EpochMs, Render, NewId, int], Outcome[Execution]
-]
-"""`begun_alone` or `moved_alone`."""
 
 NETWORK = "network"
 """The capability of a worker that lets code use the network where its step says so."""
@@ -190,37 +185,11 @@ def begun_alone(
     return Outcome(turn.record, accepted.events + turn.events, turn.effects)
 
 
-def moved_alone(
-    moved: Outcome[Execution],
-    definition: Definition,
-    now: EpochMs,
-    render: Render,
-    new_id: NewId,
-    most: int,
-) -> Outcome[Execution]:
-    """
-    An execution that somebody moved (by a decision, say) after its next turn, if that is due, it is
-    held by nobody, and none of its steps starts anything: nobody has to take it. Otherwise *moved*
-    as it is. EX-34.
-    """
-    run, hint = moved.record, WakeRunner()
-    is_due = run.status is ExecutionStatus.RUNNING and hint in moved.effects
-    if not is_due or any(map(_starts, definition.walk())):
-        return moved
-    turn = proceed(run, definition, now, render, new_id, Claimed(), most=most)
-    before = tuple(effect for effect in moved.effects if effect != hint)
-    return Outcome(turn.record, moved.events + turn.events, before + turn.effects)
-
-
 def _rest_alone(steps: Iterable[Step]) -> bool:
     """Whether these end, or wait for somebody or an instant, before one of them starts anything."""
     for step in steps:
-        if any(_starts(inner) for _, inner in walk((step,))):
+        if any(needs_worker(inner) or isinstance(inner, ChildStep) for _, inner in walk((step,))):
             return False
         if isinstance(step, ApprovalStep | DelayStep):
             return True
     return True
-
-
-def _starts(step: Step) -> bool:
-    return needs_worker(step) or isinstance(step, ChildStep)

@@ -44,7 +44,6 @@ from wfcore.rules.auth.access import (
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected, Revised
 from wfcore.rules.execution.rounds import put_aside
-from wfcore.rules.execution.start import moved_alone
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.expiry import expire, expire_all_due, expire_if_due
 from wfcore.usecases.audit.auditing import (
@@ -55,7 +54,6 @@ from wfcore.usecases.audit.auditing import (
     note_decision,
     note_refusal,
 )
-from wfcore.usecases.executions.turns import stage_alone
 from wfcore.usecases.notices.telling import tell_decision
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
@@ -64,6 +62,7 @@ from wfcore.usecases.unit_of_work import (
     execution_for,
     notify,
     retried,
+    stage,
     stale_if_illegal,
 )
 from wfcore.wire.approvals import Standing
@@ -259,8 +258,7 @@ async def _decide(
         with stale_if_illegal("execution", run.id):
             outcome = await _told(unit, run, approval, work)
         unit.put(approval)
-        definition = await definition_of(unit, run.workflow_id, run.revision)
-        outcome = await stage_alone(services, unit, moved_alone, outcome, definition, work)
+        outcome = await stage(unit, outcome, work)
         written = await tell_decision(services, unit, before, approval)
         note_decision(services, unit, who, made, run, asked.comment, origin)
         await unit.commit()

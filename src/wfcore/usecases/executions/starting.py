@@ -7,7 +7,7 @@ from attrs import evolve, frozen
 from wfcore.effects import Effect, Outcome
 from wfcore.errors import Conflict, InvalidInput, KeyReused, NotFound
 from wfcore.model.access import Principal
-from wfcore.model.execution import Execution, ExecutionStatus, Replay, TriggerSource
+from wfcore.model.execution import Artifact, Execution, ExecutionStatus, Replay, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.trace import span_of
 from wfcore.model.webhook import ACCEPTED, Delivery, DeliveryKind, Webhook
@@ -24,8 +24,9 @@ from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.rules.variables import map_payload
 from wfcore.rules.webhooks.webhook import require_triggerable, utc_date
 from wfcore.time import EpochMs
+from wfcore.usecases.approvals.opening import opened
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.executions.turns import stage_alone
+from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     definition_of,
@@ -318,7 +319,12 @@ async def enqueue(
     accepted, definition = await prepared(
         unit, render, workflow, start, id, now, about, revision=revision
     )
-    return await stage_alone(services, unit, begun_alone, accepted, definition, now)
+    new_id = lambda prefix: services.ids.new(prefix, now)  # noqa: E731 - one line, one use
+    most = services.policy.facts_at_once
+    begun = begun_alone(accepted, definition, now, render, new_id, most)
+    if begun is accepted:
+        return await stage(unit, accepted, now)
+    return await stage_turn(services, unit, begun, now)
 
 
 async def _in_its_trace(
@@ -336,6 +342,23 @@ async def _in_its_trace(
         if before is not None and before.trace is not None and before.trace.recorded:
             trace = evolve(trace, cause=before.trace.traceparent(span_of(before.id)))
     return {**start, "trace": trace}
+
+
+async def stage_turn(
+    services: Services,
+    unit: Unit,
+    outcome: Outcome[Execution],
+    now: EpochMs,
+    left: Sequence[Artifact] = (),
+) -> Outcome[Execution]:
+    """
+    Stage what a turn of an execution came to, with its approvals as they are stored, and its
+    notices. *left*: the artifacts that the same unit stores.
+
+    The outcome with the hints that follow.
+    """
+    outcome = await opened(services, unit, outcome, now, left)
+    return await tell_outcome(services, unit, await stage(unit, outcome, now))
 
 
 async def prepared(

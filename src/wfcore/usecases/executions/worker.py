@@ -26,6 +26,7 @@ from wfcore.rules.masking import NO_SECRETS, Secrets, secret_values
 from wfcore.rules.named_secrets import SecretMissing
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.children import interrupted_too_long, start_children
+from wfcore.usecases.executions.starting import stage_turn
 from wfcore.usecases.executions.step_jobs import (
     NotRendered,
     artifact_of,
@@ -39,7 +40,6 @@ from wfcore.usecases.executions.step_jobs import (
     named_secrets,
     without_secrets,
 )
-from wfcore.usecases.executions.turns import stage_turn
 from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, notify, retried, stage
