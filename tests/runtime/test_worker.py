@@ -1,7 +1,6 @@
 """What the worker does beyond its contract: lost answers, drains, and defects of ours."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,23 +12,19 @@ from adapters_runtime.engine import worker as engine
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.engine.worker import Worker
 from adapters_store.memory import MemoryStore
-from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable, WfError
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.workflow import (
     Branch,
     CodeStep,
-    Concurrency,
     Definition,
-    DelayStep,
     Language,
     ParallelStep,
 )
 from wfcore.ports.runtime import Job, Say, StepEnd
-from wfcore.ports.store import Store
 from wfcore.testing.fakes import ManualClock, NotedHints
 from wfcore.testing.fakes_running import ScriptedRunner
-from wfcore.time import HOUR, DurationMs, EpochMs
+from wfcore.time import EpochMs
 from wfcore.usecases.executions import executions, starting
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.services import Policy, Services
@@ -283,76 +278,3 @@ async def test_who_has_stopped_leaves_nothing_running(tmp_path: Path) -> None:
         await scene.until(lambda: bool(scene.runner.started))
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    opened = await SqliteStore.open(tmp_path / "wfcore.db")
-    yield opened
-    await opened.close()
-
-
-async def test_a_place_that_gets_free_is_given_to_what_had_none(
-    tmp_path: Path, store: Store
-) -> None:
-    """Who had no place begins as soon as there is one, however seldom the worker looks. EX-2."""
-    async with a_scene(tmp_path, store, places=1, poll_ms=HOUR) as scene:
-        ann = await scene.account("ann")
-        first, second = await scene.start(ann), await scene.start(ann)
-        for run_id in (first, second):
-            await scene.until(lambda run_id=run_id: run_id in scene.runner.gates)  # type: ignore[misc]
-            scene.runner.let_go(run_id)
-            await scene.until_status(run_id, S.COMPLETED)
-
-
-async def test_room_in_a_group_is_given_to_what_waits_for_it(tmp_path: Path, store: Store) -> None:
-    """An end within a concurrency group is a hint, since what waits there is not yet due. CC-2."""
-    async with a_scene(tmp_path, store, poll_ms=HOUR) as scene:
-        ann = await scene.account("ann")
-        step = CodeStep("s0", Language.BASH, ":")
-        alone = Definition("alone", (step,), (), concurrency=Concurrency(1))
-        workflow = await workflows.apply_workflow(scene.services, ann.account.id, alone)
-        both = [
-            (await starting.start_execution(scene.services, ann, workflow.id, {})).execution_id
-            for _ in range(2)
-        ]
-        for run_id in both:
-            await scene.until(lambda run_id=run_id: run_id in scene.runner.gates)  # type: ignore[misc]
-            scene.runner.let_go(run_id)
-            await scene.until_status(run_id, S.COMPLETED)
-
-
-async def test_an_end_that_leaves_nothing_to_do_makes_nobody_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the last look left nothing and a place was free, an end is no reason for a claim."""
-    claim, claims = running.claim, list[int]()
-
-    async def counted(*args: Any, **which: Any) -> Any:
-        taken = await claim(*args, **which)
-        claims.append(len(taken))
-        return taken
-
-    monkeypatch.setattr(running, "claim", counted)
-    async with a_scene(tmp_path, poll_ms=HOUR) as scene:
-        run_id = await scene.start(await scene.account("ann"))
-        await scene.until(lambda: run_id in scene.runner.gates)
-        before = [*claims]
-        scene.runner.let_go(run_id)
-        await scene.until(lambda: scene.worker.running == 0)
-        for _ in range(10):  # turns, in which a round would begin
-            await asyncio.sleep(0)
-        assert claims == before
-
-
-async def test_what_is_due_later_is_taken_then(tmp_path: Path) -> None:
-    """A delay is a hint to workers: they need no sweep, and no poll, to end it. FL-5."""
-    async with a_scene(tmp_path, poll_ms=HOUR) as scene:
-        ann = await scene.account("ann")
-        waits = Definition("waits", (DelayStep("wait", DurationMs(30)),), ())
-        workflow = await workflows.apply_workflow(scene.services, ann.account.id, waits)
-        run = await starting.start_execution(scene.services, ann, workflow.id, {})
-        await scene.until_status(run.execution_id, S.COMPLETED)

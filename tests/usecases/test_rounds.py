@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adapters_runtime.engine import retention, scheduler
-from adapters_runtime.engine.outbox import AT_ONCE, LEFT_OVER_S, LONGEST_PAUSE_S, CallbackLoop
+from adapters_runtime.engine.outbox import AT_ONCE, LEFT_OVER_S, CallbackLoop
 from adapters_runtime.engine.retention import Retention
 from adapters_runtime.engine.scheduler import Scheduler
 from usecases.conftest import World, review
@@ -68,7 +68,7 @@ async def test_a_few_calls_are_made_at_once_and_each_ends_by_itself(world: World
     callback_client = HeldCourier()
     async with calling(world, callback_client) as caller:
         await until(lambda: len(callback_client.posted) == AT_ONCE)
-        assert (await caller._round(), len(caller._attempts)) == (LONGEST_PAUSE_S, AT_ONCE)
+        assert (await caller._round(), len(caller._attempts)) == (SWEEP_S, AT_ONCE)
         assert caller.loop.oldest_due is not None
         callback_client.may_answer.release()
         await until(lambda: len(callback_client.posted) > AT_ONCE)
@@ -127,13 +127,16 @@ async def test_of_a_call_that_comes_to_nothing_the_log_tells(
 async def test_the_caller_sleeps_until_the_next_call_is_due(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At most half a minute; what is due and was not taken is looked at again in a second."""
+    """
+    At most as long as between sweeps, for who wrote it may have no hints; what is due and was not
+    taken is looked at again in a second.
+    """
     caller = CallbackLoop(world.services, HeldCourier())
-    assert (await caller._round(), caller.loop.oldest_due) == (LONGEST_PAUSE_S, None)
+    assert (await caller._round(), caller.loop.oldest_due) == (SWEEP_S, None)
     run_id = await owed(world)
     await callbacks.take_calls(world.services, 1)
     due = (await stored(world, run_id)).due_at
-    for left_ms, pause in ((DELAYS[0], LONGEST_PAUSE_S), (2_500, 2.5), (3, 0.005)):
+    for left_ms, pause in ((DELAYS[0], SWEEP_S), (700, 0.7), (3, 0.005)):
         assert due is not None
         world.clock.advance(due - left_ms - world.services.clock.service_now())
         assert await caller._round() == pause

@@ -354,3 +354,14 @@ async def test_many_ends_at_once_are_all_kept(world: World, count: int) -> None:
         todo = sorted({job.step_name for work in works for job in work.jobs} - {*ran})
     assert sorted(ran) == sorted(step.name for lane in many for step in lane)
     assert (await read(world, ann, run_id)).status is S.COMPLETED
+
+
+@pytest.mark.parametrize("beside", [(), (code("a"),), (DelayStep("nap", MINUTE),)])
+async def test_a_sweep_is_hinted_at_by_each_approval_that_opens(
+    world: World, beside: tuple[Step, ...]
+) -> None:
+    """Its reminders and its end are deadlines, whatever runs or waits beside it. AP-1."""
+    await started(world, both((ask("question"),), beside or (ask("other"),)))
+    if any(isinstance(step, CodeStep) for step in beside):
+        await world.take()
+    assert ("timer", None) in world.hints.told

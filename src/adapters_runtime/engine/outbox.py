@@ -23,7 +23,6 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import Report
 
 AT_ONCE = 8
-LONGEST_PAUSE_S = 30.0
 LEFT_OVER_S = 1.0
 """How soon to look again at what is due and was not taken."""
 
@@ -77,7 +76,11 @@ class Outbox(ABC, Generic[A]):
             await asyncio.gather(*self._attempts, return_exceptions=True)
 
     async def _round(self) -> float:
-        """Begin what is due and has a place; how long to sleep afterwards, in seconds."""
+        """
+        Begin what is due and has a place; how long to sleep afterwards, in seconds: as long as
+        between two sweeps at most, since what other processes wrote may not be hinted at.
+        """
+        longest_s = self.services.policy.sweep_ms / 1_000
         free = AT_ONCE - len(self._attempts)
         self._failures.begin()
         begun = await self.take(free, self._failures) if free else ()
@@ -87,11 +90,11 @@ class Outbox(ABC, Generic[A]):
             task.add_done_callback(self._over)
         self.loop.oldest_due = due = await self.next_due()
         if due is None or len(self._attempts) == AT_ONCE:
-            return LONGEST_PAUSE_S
+            return longest_s
         left = (due - self.services.store.now()) / 1_000
         if left <= 0 and not begun:
             return LEFT_OVER_S
-        return min(max(left, 0.005), LONGEST_PAUSE_S)
+        return min(max(left, 0.005), longest_s)
 
     def _over(self, attempt: asyncio.Task[None]) -> None:
         self._attempts.discard(attempt)

@@ -49,6 +49,7 @@ from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable
 from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
 from wfcore.rules.backoff import Backoff
+from wfcore.time import EpochMs
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.worker import Lease, Work
 from wfcore.usecases.services import Services
@@ -122,6 +123,7 @@ class Worker:
         self.loop = Loop("worker", self._round, due)
         self._enlisted = False
         self._last_taken = self._look_again = 0.0
+        self._ended = 0
         self._heart: asyncio.Task[None] | None = None
         self.shortages = Shortages()
         services.wakeup.listen(runner=due.set, stop=self._stop_steps, look=self._look)
@@ -206,8 +208,9 @@ class Worker:
 
     async def _round(self) -> float:
         """
-        Fill the free places; how long to sleep afterwards, in seconds. What fell due after the
-        last claim was not refused by it, and is claimed at once.
+        Fill the free places; how long to sleep afterwards, in seconds. What is left was refused by
+        the claim, and is tried again later; unless it fell due afterwards, the claim was content
+        with what it took, or a place got free meanwhile: then it is claimed at once.
         """
         poll_s = self._services.policy.poll_ms / 1_000
         if not self._enlisted:
@@ -216,13 +219,14 @@ class Worker:
         if self._draining:
             self.loop.oldest_due = None
             return poll_s
-        asked = self._services.store.now()
-        if self.free:
-            await self._claimed()
+        asked, ended = self._services.store.now(), self._ended
+        taken = await self._claimed() if self.free else ()
         time = asyncio.get_running_loop().time()
         if self.free or time >= self._look_again:  # else a place gets free, or it is later
             self._look_again = time + poll_s
             self.loop.oldest_due = await running.next_due(self._services, self.able)
+        if self.free and (taken or self._ended != ended):
+            asked = EpochMs(0)  # nothing is known to have been refused
         oldest, now = self.loop.oldest_due, self._services.store.now()
         return self._looking.pause_ms(oldest, asked, now) / 1_000
 
@@ -243,6 +247,7 @@ class Worker:
     def _forget(self, lease: Lease) -> None:
         was_full = not self.free
         del self._held[lease]
+        self._ended += 1
         if self.let_go is not None:
             self.let_go(lease.execution_id)
         if self._looking.has_more(was_full, self.loop.oldest_due, self._services.store.now()):

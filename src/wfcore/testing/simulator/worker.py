@@ -124,9 +124,13 @@ class Worker:
         """Fill the free places; how long to sleep afterwards."""
         asked = self._services.store.now()
         try:
-            if (free := self._services.policy.places - len(self.held)) > 0:
-                for lease in await running.claim(self._services, self._worker, free):
+            while (free := self._services.policy.places - len(self.held)) > 0:
+                asked = self._services.store.now()
+                leases = await running.claim(self._services, self._worker, free)
+                for lease in leases:
                     self._take(lease)
+                if not leases:
+                    break
             due = await running.next_due(self._services)
         except StoreUnavailable:
             return POLL_MS

@@ -47,19 +47,20 @@ async def tell_outcome(
 ) -> Outcome[Execution]:
     """
     The notices of what an execution came to: approvals that it opens, and its failure. The outcome
-    with the hint that follows. NT-3.
+    with the hint that follows: of notices that are due, and of when such an approval ends. NT-3.
     """
-    written = False
+    is_due = False
     for effect in outcome.effects:
         if not isinstance(effect, OpenApproval):
             continue
         if effect.approval.status is ApprovalStatus.PENDING:  # else a rule has decided it already
-            written |= await tell_asked(services, unit, effect.approval)
+            await tell_asked(services, unit, effect.approval)
+            is_due = True
     if any(event.kind is EventKind.EXECUTION_FAILED for event in outcome.events):
         now = services.store.now()
-        written |= await _tell_failure(services, unit, outcome.record, now)
-        written |= await _pause_after(services, unit, outcome.record, now)
-    if not written:
+        is_due |= await _tell_failure(services, unit, outcome.record, now)
+        is_due |= await _pause_after(services, unit, outcome.record, now)
+    if not is_due:
         return outcome
     return evolve(outcome, effects=(*outcome.effects, DeadlineSet()))
 
