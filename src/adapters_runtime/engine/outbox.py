@@ -83,12 +83,15 @@ class Outbox(ABC, Generic[A]):
         longest_s = self.services.policy.sweep_ms / 1_000
         free = AT_ONCE - len(self._attempts)
         self._failures.begin()
-        begun = await self.take(free, self._failures) if free else ()
+        due, begun = await self.next_due(), list[A]()
+        if free and due is not None and due <= self.services.store.now():
+            begun += await self.take(free, self._failures)
+            due = await self.next_due()
         for attempt in begun:
             task = asyncio.create_task(self._made(attempt))
             self._attempts.add(task)
             task.add_done_callback(self._over)
-        self.loop.oldest_due = due = await self.next_due()
+        self.loop.oldest_due = due
         if due is None or len(self._attempts) == AT_ONCE:
             return longest_s
         left = (due - self.services.store.now()) / 1_000
