@@ -93,7 +93,7 @@ class StartStep:
 
 @frozen
 class WakeRunner:
-    """HINT: the execution is due, now or later; any worker may take it then."""
+    """HINT: the execution is due, now or later, or has left room in its group: workers look."""
 
 
 @frozen
@@ -119,9 +119,7 @@ class LogGrew:
 
 @frozen
 class DeadlineSet:
-    """
-    HINT: an approval, a timer, a callback or a notice falls due; reconsider when to look.
-    """
+    """HINT: an approval, timer, callback or notice falls due; reconsider when to look."""
 
 
 Effect: TypeAlias = (
