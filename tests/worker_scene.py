@@ -16,6 +16,7 @@ from adapters_store.memory import MemoryCounters, MemoryStore
 from wfcore.model.access import Plan, Principal
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import CodeStep, Definition, Language
+from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.runtime import LanguageState, Say, StepEnd, StepJob
 from wfcore.ports.store import Store
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
@@ -113,9 +114,12 @@ class Scene:
 
 @asynccontextmanager
 async def a_scene(
-    tmp_path: Path, store: Store | None = None, **policy: Any
+    tmp_path: Path,
+    store: Store | None = None,
+    dispatch: Dispatch | None = None,
+    **policy: Any,
 ) -> AsyncIterator[Scene]:
-    """*store* None: one in memory."""
+    """*store* None: one in memory. *dispatch*: the worker's."""
     wakeups, clock = Wakeups(), SystemClock()
     services = Services(
         store=store or MemoryStore(now=clock.service_now),
@@ -132,7 +136,7 @@ async def a_scene(
     )
     runner = HeldRunner()
     runner.dying.set()
-    worker = Worker(services, runner, "w1")
+    worker = Worker(services, runner, "w1", dispatch=dispatch)
     scene = Scene(services, runner, worker, wakeups, asyncio.create_task(worker.run()))
     try:
         yield scene

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +12,7 @@ from adapters_store.memory import MemoryStore
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.workflow import CodeStep, Concurrency, Definition, DelayStep, Language
+from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.store import Store
 from wfcore.time import HOUR, DurationMs
 from wfcore.usecases.executions import starting
@@ -93,6 +95,23 @@ async def test_what_is_due_later_is_taken_then(tmp_path: Path) -> None:
         workflow = await workflows.apply_workflow(scene.services, ann.account.id, waits)
         run = await starting.start_execution(scene.services, ann, workflow.id, {})
         await scene.until_status(run.execution_id, S.COMPLETED)
+
+
+async def test_what_a_dispatch_does_not_deliver_follows_what_was_hinted_at(
+    tmp_path: Path,
+) -> None:
+    """A hint of more than there are places for is followed to its end, whatever is delivered."""
+    silent = cast("Dispatch", SimpleNamespace(up=True))
+    async with a_scene(tmp_path, dispatch=silent, places=1, reconcile_ms=HOUR) as scene:
+        ann = await scene.account("ann")
+        scene.worker.set_draining(True)
+        both = [await scene.start(ann) for _ in range(2)]
+        scene.worker.set_draining(False)
+        for _ in both:
+            await scene.until(lambda: bool(scene.runner.gates))
+            [run_id] = scene.runner.gates
+            scene.runner.let_go(run_id)
+            await scene.until_status(run_id, S.COMPLETED)
 
 
 @pytest.mark.parametrize("during", ["claim", "next_due"])

@@ -123,6 +123,8 @@ class Worker:
         self.loop = Loop("worker", self._round, due)
         self._enlisted = False
         self._last_taken = self._look_again = 0.0
+        self._unseen = False
+        """Whether the last round had no place left, and so no reason to look at what there is."""
         self._ended = 0
         self._heart: asyncio.Task[None] | None = None
         self.shortages = Shortages()
@@ -222,7 +224,8 @@ class Worker:
         asked, ended = self._services.store.now(), self._ended
         taken = await self._claimed() if self.free else ()
         time = asyncio.get_running_loop().time()
-        if self.free or time >= self._look_again:  # else a place gets free, or it is later
+        self._unseen = not self.free and time < self._look_again
+        if not self._unseen:
             self._look_again = time + poll_s
             self.loop.oldest_due = await running.next_due(self._services, self.able)
         if self.free and (taken or self._ended != ended):
@@ -250,7 +253,8 @@ class Worker:
         self._ended += 1
         if self.let_go is not None:
             self.let_go(lease.execution_id)
-        if self._looking.has_more(was_full, self.loop.oldest_due, self._services.store.now()):
+        due, now = self.loop.oldest_due, self._services.store.now()
+        if self._unseen or self._looking.has_more(was_full, due, now):
             self.loop.due.set()
 
     def _take(self, lease: Lease) -> None:
