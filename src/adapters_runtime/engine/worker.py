@@ -123,9 +123,7 @@ class Worker:
         self.loop = Loop("worker", self._round, due)
         self._enlisted = False
         self._last_taken = self._look_again = 0.0
-        self._unseen = False
-        """Whether the last round had no place left, and so no reason to look at what there is."""
-        self._ended = 0
+        self._unseen, self._ended = False, 0
         self._heart: asyncio.Task[None] | None = None
         self.shortages = Shortages()
         services.wakeup.listen(runner=due.set, stop=self._stop_steps, look=self._look)
@@ -224,7 +222,7 @@ class Worker:
         asked, ended = self._services.store.now(), self._ended
         taken = await self._claimed() if self.free else ()
         time = asyncio.get_running_loop().time()
-        self._unseen = not self.free and time < self._look_again
+        self._unseen = not self.free and time < self._look_again  # until a place gets free
         if not self._unseen:
             self._look_again = time + poll_s
             self.loop.oldest_due = await running.next_due(self._services, self.able)
