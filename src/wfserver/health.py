@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from errno import ENOSPC
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
@@ -44,6 +45,8 @@ from wfserver.terminal.invocation import Session
 
 _LITTLE_DISK = 1 << 30
 _NO_DISK = 64 << 20
+_FULL = ("disk is full", os.strerror(ENOSPC))
+"""How SQLite puts it; the system and, because of it, PostgreSQL."""
 _PAGE = 200
 _FEW = 3
 _PROBE = "doctor"
@@ -263,6 +266,8 @@ def _store(session: Session, data: Path) -> list[Check]:
 
 
 def _cure(error: Exception) -> str:
+    if any(sign in explain(error) for sign in _FULL):
+        return "make room on the disk; what is stored is unharmed"
     if isinstance(error, InvalidInput):
         return "correct the URL"
     if isinstance(error, Elsewhere):

@@ -8,6 +8,7 @@ import pytest
 from adapters_http.app import HttpConfig
 from adapters_runtime.system import CronCalendar
 from http_world import World, a_world, bearer
+from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Scope, Visitor
 from wfcore.model.execution import Usage
 from wfcore.model.trigger import Schedule
@@ -105,6 +106,21 @@ async def test_health_is_for_operators(world: World):
     await accounts.set_account(world.services, world.ann.id, operator=True)
     found = (await _asked(world, "GET", "/api/health")).json()
     assert (found["trouble"], found["noticesGivenUp"]) == (None, 0)
+
+
+async def test_operators_are_told_why_the_store_cannot_write(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """Strangers only hear that it cannot; to an operator the cause is worth a cure."""
+
+    async def full() -> None:
+        raise StoreUnavailable(detail="disk is full")
+
+    monkeypatch.setattr(world.services.store, "ping", full)
+    assert "full" not in (await world.http.get("/readyz")).text
+    await accounts.set_account(world.services, world.ann.id, operator=True)
+    found = (await _asked(world, "GET", "/api/health")).json()
+    assert found["trouble"] == "The store is unavailable; retry later (disk is full)"
 
 
 async def test_people_are_for_operators(world: World):

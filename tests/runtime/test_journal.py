@@ -1,20 +1,25 @@
 """What the log says of executions: one line for each end, and each step that failed."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from attrs import evolve
 
+from adapters_runtime.engine import journal
 from adapters_runtime.engine.journal import Committed, journalled
 from usecases.conftest import World, a_world, code
-from wfcore.errors import Stale
+from wfcore.errors import Stale, StoreUnavailable
 from wfcore.model.access import Account
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, TriggerSource, Usage
 from wfcore.model.workflow import ChildStep, Retry, Variable
 from wfcore.ports.runtime import StepEnd
+from wfcore.ports.store import Store
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import CancelAsked
 from wfcore.time import DAY, MINUTE
@@ -137,6 +142,51 @@ async def test_a_unit_that_lost_its_race_says_nothing(world: World, lines: Lines
         with pytest.raises(Stale):
             await late.commit()
     assert len(lines()) == 1
+
+
+class Full:
+    """A store on a disk that may be full."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.full = False
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Any]:
+        async with self._store.unit() as unit:
+            yield SimpleNamespace(commit=self.ping) if self.full else unit
+
+    async def ping(self) -> None:
+        if self.full:
+            raise StoreUnavailable(detail="disk is full")
+
+
+async def test_a_store_that_cannot_write_is_said_once_and_so_is_its_recovery(
+    tmp_path: Path, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the first failure with its cause; single writes that still fit do not count as the end."""
+    async with a_world("memory:", tmp_path) as plain:
+        disk = Full(plain.services.store)
+        store = journalled(cast("Store", disk))
+
+        async def write() -> None:
+            async with store.unit() as unit:
+                await unit.commit()
+
+        async def said(full: bool) -> list[tuple[str, str, object]]:
+            disk.full = full
+            for each in (write, store.ping):
+                with nullcontext() if not full else pytest.raises(StoreUnavailable):
+                    await each()
+            return [(level, words, about.get("detail")) for level, words, about in lines()]
+
+        assert await said(full=False) == []
+        failed = ("WARNING", "the store cannot write", "disk is full")
+        for full in (True, False, True):
+            assert await said(full) == [failed]
+        monkeypatch.setattr(journal, "CALM_S", 0)
+        for _ in range(2):
+            assert await said(full=False) == [failed, ("WARNING", "the store writes again", None)]
 
 
 class Noted:

@@ -11,6 +11,8 @@ import pytest
 from adapters_runtime.sandbox.isolation.config import LADDER
 from adapters_runtime.system import SystemClock
 from adapters_store.sealing import id_of, keys_in
+from adapters_store.sqlite.store import SqliteStore
+from wfcore.errors import StoreUnavailable
 
 from .conftest import Call, Said
 
@@ -134,6 +136,19 @@ def test_a_damaged_store_fails(wfcore: Call, data: Path) -> None:
     assert store["ok"] is False
     assert str(data / "wfcore.db") in store["detail"]
     assert store["cure"]
+
+
+def test_a_full_disk_is_cured_by_room(wfcore: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the store cannot write for lack of space, to restore a backup would be no help."""
+    wfcore("account", "create", "ann@example.org")
+
+    async def full(_: object) -> None:
+        raise StoreUnavailable(detail="OperationalError: database or disk is full")
+
+    monkeypatch.setattr(SqliteStore, "ping", full)
+    store = _check(wfcore("doctor", "--json"), "store")
+    assert store["detail"].endswith("database or disk is full")
+    assert store["cure"].startswith("make room on the disk")
 
 
 def test_open_webhooks_are_named(wfcore: Call, applied: str) -> None:

@@ -109,6 +109,19 @@ async def test_many_collectors_cost_one_look(tmp_path: Path) -> None:
         assert await StoreGauges(services).read() == {"wfcore_store_up": 0.0}
 
 
+async def test_a_store_that_cannot_write_is_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may answer all that is read, but nothing can be started: its gauge is 0."""
+
+    async def full() -> None:
+        raise StoreUnavailable(detail="disk is full")
+
+    async with a_world(None, tmp_path) as world:
+        monkeypatch.setattr(world.services.store, "ping", full)
+        assert await StoreGauges(world.services).read() == {"wfcore_store_up": 0.0}
+
+
 async def test_many_views_of_the_machine_cost_one_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,10 +202,12 @@ async def read_health(request: Request) -> OperatorHealthView:
 
 
 async def _trouble(request: Request) -> str | None:
-    """Why the server is not ready; None: it is."""
+    """Why the server is not ready, with what strangers are not told; None: it is."""
     try:
         await (request.context.config.ready or request.services.store.ping)()
-    except (StoreUnavailable, NotReady) as error:
+    except StoreUnavailable as error:
+        return f"{error} ({error.detail})" if error.detail else str(error)
+    except NotReady as error:
         return str(error)
     return None
 

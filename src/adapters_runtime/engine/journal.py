@@ -11,19 +11,21 @@ Lines hold ids, names, reasons, durations and counts. An error is the recorded o
 are masked, and is cut. Levels: a warning is for whoever answers for the workflow (a failure), info
 is the course of things.
 
+The first write that the store refuses (a full disk, say) is a line, too, and so is its recovery.
+
 An observer gets the same facts, and the time that each commit took. Decision 197. Whoever makes
 spans gets the executions that are traced, as they were and as they are. Decision 208.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from time import perf_counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from time import monotonic, perf_counter
 from typing import Any, Protocol, TypeVar, cast
 
 from attrs import frozen
 
-from wfcore.errors import Stale
+from wfcore.errors import Stale, StoreClosed, StoreUnavailable
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import Definition, DefinitionSnapshot
@@ -46,6 +48,8 @@ R = TypeVar("R")
 MOST_DEFINITIONS = 256
 """Definitions that are remembered for the kinds of their steps."""
 UNKNOWN_KIND = "unknown"
+CALM_S = 10.0
+"""Without a failed write: on a full disk some still fit, and do not mean that it is over."""
 
 
 @frozen
@@ -108,6 +112,28 @@ def journalled(
     return cast("Store", _Store(store, observer, changes))
 
 
+class _Writes:
+    """Whether the store takes writes: said when it ceases to, and when it does again."""
+
+    def __init__(self) -> None:
+        self._failed_at: float | None = None
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreClosed:
+            raise
+        except StoreUnavailable as error:
+            if self._failed_at is None:
+                log.warning("the store cannot write", extra={"detail": error.detail})
+            self._failed_at = monotonic()
+            raise
+        if self._failed_at is not None and monotonic() >= self._failed_at + CALM_S:
+            self._failed_at = None
+            log.warning("the store writes again")
+
+
 class _Store:
     def __init__(
         self, store: Store, observer: Observer | None, changes: ChangeObserver | None
@@ -116,9 +142,14 @@ class _Store:
         self._observer = observer
         self._changes = changes
         self._kinds: _Kinds = {}
+        self._writes = _Writes()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
+
+    async def ping(self) -> None:
+        with self._writes.watched():
+            await self._store.ping()
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Any]:
@@ -127,16 +158,17 @@ class _Store:
             if self._changes is not None:
                 made = _ComparedUnit(made, self._changes)
             if self._observer is None:
-                yield _Unit(made)
+                yield _Unit(made, self._writes)
             else:
-                yield _ObservedUnit(made, self._observer, self._kinds)
+                yield _ObservedUnit(made, self._writes, self._observer, self._kinds)
 
 
 class _Unit:
     """A unit that remembers what of it is told."""
 
-    def __init__(self, unit: Any) -> None:
+    def __init__(self, unit: Any, writes: _Writes) -> None:
         self._unit = unit
+        self._writes = writes
         self._runs: dict[str, Execution] = {}
         self._events: list[Event] = []
 
@@ -154,7 +186,8 @@ class _Unit:
         self._unit.append(entry, record)
 
     async def commit(self) -> None:
-        await self._unit.commit()
+        with self._writes.watched():
+            await self._unit.commit()
         for event in self._events:
             if event.kind in _TOLD and (run := self._runs.get(event.execution_id)) is not None:
                 level, says, about = _TOLD[event.kind]
@@ -164,8 +197,8 @@ class _Unit:
 class _ObservedUnit(_Unit):
     """It also remembers what is counted."""
 
-    def __init__(self, unit: Any, observer: Observer, kinds: "_Kinds") -> None:
-        super().__init__(unit)
+    def __init__(self, unit: Any, writes: _Writes, observer: Observer, kinds: "_Kinds") -> None:
+        super().__init__(unit, writes)
         self._observer = observer
         self._kinds = kinds
         self._records: dict[tuple[type[Any], str], Any] = {}

@@ -8,13 +8,16 @@ from wfcore.model.node import Node
 from wfcore.usecases.nodes import NODE_LEASE_MS, announce_node, withdraw_node
 from wfcore.usecases.services import Services
 
-PAUSE_S = NODE_LEASE_MS / 3 / 1_000
+LOOK_S = 2.0
+"""How long it may go unheard that an operator drains this process, whose hint may not arrive."""
+_RENEWED_MS = NODE_LEASE_MS // 3
+"""How old an announcement gets: a round only reads until then, which costs next to nothing."""
 
 
 class Presence:
     """
     Announces *node* until it is stopped, then takes it back. *draining* is told whether the node
-    may take executions: each time, and as soon as somebody changes it.
+    may take executions: each time it looks, and as soon as a hint says that somebody changed it.
     """
 
     def __init__(self, services: Services, node: Node, draining: Callable[[bool], None]) -> None:
@@ -37,5 +40,10 @@ class Presence:
         await withdraw_node(self._services, self._node.id)
 
     async def _round(self) -> float:
-        self._draining((await announce_node(self._services, self._node)).draining)
-        return PAUSE_S
+        store = self._services.store
+        async with store.view() as view:
+            known = await view.get(Node, self._node.id)
+        if known is None or known.seen_until - store.now() <= NODE_LEASE_MS - _RENEWED_MS:
+            known = await announce_node(self._services, self._node)
+        self._draining(known.draining)
+        return LOOK_S

@@ -40,12 +40,22 @@ def drain(session: Session, id: str, undo: bool) -> None:
     put_answer(
         session.json,
         node,
-        lambda one: put_fields({"id": one["id"], "host": one["host"], "state": _state(one)}),
+        lambda one: put_fields(
+            {"id": one["id"], "host": one["host"], "state": _state(one), "takes": _from_when(one)}
+        ),
     )
 
 
 def _state(node: Any) -> str:
     return "draining" if node["draining"] else "taking"
+
+
+def _from_when(node: Any) -> str:
+    """What holds once the command is over: the server looks at its record, and may not have yet."""
+    from adapters_runtime.engine.presence import LOOK_S
+
+    what = "nothing new" if node["draining"] else "executions again"
+    return f"{what}, {LOOK_S:.0f} s from now at the latest"
 
 
 def _able(node: Any) -> str:

@@ -83,7 +83,7 @@ GAUGES: Mapping[str, str] = {
     "wfcore_connections_refused_total": "Connections that were refused for lack of room.",
     "wfcore_connections_dropped_total": "Connections that were ended because nothing was read.",
     "wfcore_unsent_bytes": "Bytes that wait for clients.",
-    "wfcore_store_up": "1 while the store answers; the same on each server.",
+    "wfcore_store_up": "1 while the store answers and can be written; the same on each server.",
     "wfcore_nodes": (
         "Servers that run steps: taking executions, draining, or gone without a word in the last "
         "hour; of the store."
@@ -297,7 +297,7 @@ class StoreGauges:
         self._until = 0.0
 
     async def read(self) -> Mapping[str, float]:
-        """The gauges; only that it is down where the store does not answer."""
+        """The gauges; only that it is down where the store does not answer, or take a write."""
         clock = asyncio.get_running_loop().time
         async with self._reading:
             if clock() >= self._until:
@@ -309,6 +309,7 @@ class StoreGauges:
         own: Callable[[], Awaitable[Mapping[str, float]]] | None
         own = getattr(self._services.store, "gauges", None)
         try:
+            await self._services.store.ping()
             known = await self._waiting()
             beside = await own() if own is not None else {}
         except StoreUnavailable:
