@@ -99,6 +99,7 @@ def main(arguments: Sequence[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     session = Session()
     try:
+        _require_text(arguments)
         returned = cli.main(list(arguments), "wfcore", standalone_mode=False, obj=session)
         sys.stdout.flush()
         return returned if isinstance(returned, int) else 0
@@ -110,6 +111,13 @@ def main(arguments: Sequence[str]) -> int:
             raise
         _say(explain(error), "--json" in arguments)
         return status_of(error)
+
+
+def _require_text(arguments: Sequence[str]) -> None:
+    """Raises `UsageError` for bytes that are not UTF-8: no JSON could say them again."""
+    for argument in arguments:
+        if any("\ud800" <= character <= "\udfff" for character in argument):
+            raise click.UsageError(f"{argument!r} is not UTF-8")
 
 
 def _say(message: str, as_json: bool) -> None:

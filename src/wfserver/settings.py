@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from ipaddress import ip_network
 from pathlib import Path
-from typing import ClassVar
 from urllib.parse import urlsplit
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from adapters_http.config import Network
 from adapters_http.transport.connections import host_name, is_host
@@ -35,7 +34,7 @@ from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
 from wfserver.notices import NoticeSettings, forget_channels, is_of_a_channel, notice_settings
 from wfserver.setting_table import KNOWN
-from wfserver.settings_file import FILE, with_file
+from wfserver.settings_file import FILE, WrongSetting, with_file
 from wfserver.sharing import (
     DIRECT,
     ENGINE,
@@ -62,18 +61,15 @@ TRACES = "WFCORE_TRACES"
 _OURS = "WFCORE_"
 
 
-@define
-class UnknownSetting(InvalidInput):
+class UnknownSetting(WrongSetting):
     """
     The environment sets a variable that does not exist: a typo would leave the default in force.
     """
 
-    exit_status: ClassVar[int] = 2
-
 
 def _require_known(environment: Mapping[str, str]) -> None:
     """Raises `UnknownSetting` for the first variable of ours that there is no setting for."""
-    for name in sorted(environment):
+    for name in sorted(filter(environment.get, environment)):
         known = name in KNOWN or is_of_a_provider(name) or is_of_a_channel(name)
         if name.startswith(_OURS) and not known:
             close = get_close_matches(name, [*KNOWN, *settings_like(name)], n=1)
@@ -205,6 +201,7 @@ def settings_from(
     env = with_file(os.environ if environment is None else environment)
     _require_known(env)
     default, notices = Policy(), notice_settings(env)
+    own_port = _count(env, "WFCORE_PORT", 8000)
     lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
     url = store or env.get(STORE) or None
     shared = is_shared("--store", url)
@@ -233,7 +230,7 @@ def settings_from(
         direct=direct_url(env, shared),
         engine=engine_url(env, shared),
         host=host or env.get("WFCORE_HOST") or "127.0.0.1",
-        port=port if port is not None else _count(env, "WFCORE_PORT", 8000),
+        port=own_port if port is None else port,
         public_url=public,
         drain_ms=_duration(env, "WFCORE_DRAIN", DurationMs(25_000), zero=True),
         stalled_ms=_duration(env, "WFCORE_STALLED_AFTER", DurationMs(MINUTE)),

@@ -141,3 +141,11 @@ def test_login_prints_a_link(wfcore: Call) -> None:
     assert "no account" in wfcore("login", "nobody@example.org").err
     events = [one["event"] for one in wfcore("audit", "--json").json["items"]]
     assert events.count("login_link.create") == 2
+
+
+def test_a_missing_scope_names_those_there_are(wfcore: Call) -> None:
+    """In one readable line, without the control characters of a list."""
+    said = wfcore("key", "create", "--account", "ann@example.org", "--name", "shop")
+    assert said.status == 2
+    assert "Choose from: WORKFLOW_READ, " in said.err or "Choose from: workflow_read, " in said.err
+    assert "\t" not in said.err

@@ -45,6 +45,15 @@ def test_inputs_are_read_as_declared(wfcore: Call) -> None:
     assert (missing.status, missing.err) == (1, "error: inputs.count: is required\n")
 
 
+def test_an_input_that_is_no_variable_is_warned_of(wfcore: Call) -> None:
+    """It is handed on, as rule VM-4 has it; on stderr, so that programs still read the answer."""
+    id = _apply(wfcore, TYPED)
+    said = wfcore("execution", "start", id, "-i", "count=3", "-i", "typo=1", "--json")
+    assert said.json["status"] == "PENDING"
+    assert said.err == "warning: the workflow has no variable typo\n"
+    assert not wfcore("execution", "start", id, "-i", "count=3").err
+
+
 def test_an_unknown_workflow_is_named(wfcore: Call) -> None:
     """A workflow that is not there is named, with what shows the others."""
     said = wfcore("execution", "start", "Nothing")

@@ -12,6 +12,7 @@ from wfcore.testing import builders as make
 from wfcore.time import DAY, EpochMs
 from wfserver.seal_keys import sealer_of
 from wfserver.settings import Settings
+from wfserver.terminal.output import _aligned
 
 from .conftest import Call
 
@@ -128,3 +129,10 @@ def test_approvals_are_narrowed_and_turned_round(wfcore: Call, data: Path, appli
         listed = wfcore("approval", "list", *options.split(), "--json").json
         assert [row["id"] for row in listed["items"]] == shown, options
         assert listed["total"] == len(shown)
+
+
+def test_a_long_name_does_not_push_other_columns_out() -> None:
+    """A terminal gets it cut, with the columns behind it; a pipe gets all of it."""
+    rows = [("id", "name", "by"), ("1", "n" * 200, "ann"), ("2", "short", "bob")]
+    assert _aligned(rows, 80)[1].split() == ["1", "n" * 39 + "…", "ann"]
+    assert _aligned(rows, None)[1].split() == ["1", "n" * 200, "ann"]

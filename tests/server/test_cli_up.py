@@ -13,6 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from wfcore.model.workflow import Language
@@ -112,6 +113,23 @@ def test_try_may_be_rejected(up: Running, beside: Call, monkeypatch: pytest.Monk
     said = beside("try")
     assert said.status == 0, said.err
     assert "CANCELLED" in said.out
+
+
+def test_try_says_what_waits_where_nobody_answers(
+    up: Running, beside: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of input it is aborted; the approval that is left open is named."""
+
+    def end_of_input(*_: object) -> str:
+        raise click.Abort
+
+    monkeypatch.setattr("wfserver.terminal.review._prompt", end_of_input)
+    said = beside("try")
+    assert said.status == 1
+    waits, aborted = said.err.splitlines()[-2:]
+    assert waits.startswith("appr_")
+    assert "wfcore approval approve appr_" in waits
+    assert aborted == "error: aborted"
 
 
 def test_try_json_is_one_document(up: Running, beside: Call) -> None:

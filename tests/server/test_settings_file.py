@@ -140,3 +140,21 @@ def test_origins_are_origins() -> None:
     ):
         with pytest.raises(InvalidInput, match="is no origin"):
             settings_from({"WFCORE_CORS_ORIGINS": odd})
+
+
+def test_all_wrong_settings_are_named_at_once(call: Call, tmp_path: Path) -> None:
+    """Each on a line of its own; also one that an option of the command would replace."""
+    file = tmp_path / "wrong.toml"
+    file.write_text('WFCORE_PORT = "abc"\nWFCORE_LEASE = "soon"\nWFCORE_CONSOLE = "maybe"\n')
+    said = call("--settings", str(file), "serve", "--port", "8999")
+    assert said.status == 2
+    named = {line.removeprefix("error: ").split(":")[0] for line in said.err.splitlines()}
+    assert named == {"WFCORE_PORT", "WFCORE_LEASE", "WFCORE_CONSOLE"}
+
+
+def test_whatever_is_wrong_with_a_setting_is_one_exit_status(call: Call, tmp_path: Path) -> None:
+    """A name that there is none of, a value that cannot be, and a file that cannot be read: 2."""
+    file = tmp_path / "wrong.toml"
+    for text in ("WFCORE_PROT = 1", "WFCORE_PORT = 0", "PORT = 1", "WFCORE_PORT ="):
+        file.write_text(text)
+        assert call("--settings", str(file), "settings").status == 2

@@ -1,7 +1,7 @@
 """`wfcore execution`: start runs by hand, look at them, end them. The server does the work."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -10,7 +10,7 @@ from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.redrive import FROM
 from wfcore.time import EpochMs
-from wfcore.usecases.administration import executions
+from wfcore.usecases.administration import executions, workflows
 from wfcore.usecases.administration.operator import Operation
 from wfserver.terminal.bulk import act_on_each, refuse_both, several
 from wfserver.terminal.invocation import Perform, Session
@@ -73,7 +73,18 @@ def start(
 ) -> int | None:
     """Start WORKFLOW (id or name). The running server does it."""
     asked = {"workflow": workflow, "inputs": dict(given)}
+    if given:
+        _warn_of_unknown(session, workflow, [name for name, _ in given])
     return _started(session, executions.start_execution, asked, wait, timeout)
+
+
+def _warn_of_unknown(session: Session, workflow: str, names: Sequence[str]) -> None:
+    """A variable that the workflow lacks is allowed, and more often a typing error."""
+    declared = session.perform(workflows.read_workflow, workflow=workflow)["variables"]
+    known = {one["name"] for one in declared}
+    for name in names:
+        if name not in known:
+            click.echo(f"warning: the workflow has no variable {clean(name)}", err=True)
 
 
 @execution_command.command("list")

@@ -137,7 +137,7 @@ class _Trial:
         draft, said = Draft(approval), Verdict(Approve())
         while True:
             if asks:
-                said = ask(approval, clean(approval.message), self._out, draft)
+                said = _asked(approval, self._out, draft)
             body: dict[str, Any] = {}
             edited = said.choice.edited if isinstance(said.choice, Approve) else None
             if edited is not None:
@@ -190,6 +190,14 @@ class _Trial:
     def _paste(self, line: str) -> None:
         # Never wrapped: what is copied must be what is meant.
         self._out.print(line, soft_wrap=True, style="cyan")
+
+
+def _asked(approval: Approval, out: "Console", draft: Draft) -> Verdict:
+    try:
+        return ask(approval, clean(approval.message), out, draft)
+    except click.Abort:
+        click.echo(f"{approval.id} waits: wfcore approval approve {approval.id}", err=True)
+        raise
 
 
 def replay(exchanges: Sequence[Exchange]) -> Iterator[str]:

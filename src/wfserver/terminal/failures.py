@@ -57,7 +57,7 @@ def explain(error: BaseException) -> str:
 
 
 def _usage(error: click.UsageError) -> str:
-    said = error.format_message().rstrip(".").replace("\n", " ")
+    said = error.format_message().rstrip(".").replace("\n", " ").replace("\t", "")
     path = error.ctx.command_path if error.ctx else "wfcore"
     return f"{said} (see {path} --help)"
 

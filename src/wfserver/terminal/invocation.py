@@ -2,7 +2,7 @@
 
 import os
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -61,13 +61,30 @@ class Session:
         """
         The settings of options and environment.
 
-        Raises `InvalidInput`; `UsageError` where a server elsewhere was named, which has its own.
+        Raises `WrongSetting`, which names all that are wrong; `UsageError` where a server elsewhere
+        was named, which has its own.
         """
+        from wfcore.errors import InvalidInput
         from wfserver.settings import settings_from
+        from wfserver.settings_file import WrongSetting
 
         if self.elsewhere is not None:
             raise _needs_its_host()
-        return settings_from(self.environment, data=self.data, store=self.store, **given)
+        environment: Mapping[str, str] = self.environment
+        wrong: dict[str, str] = {}
+        while True:
+            try:
+                found = settings_from(environment, data=self.data, store=self.store, **given)
+            except InvalidInput as error:
+                again = error.field in wrong
+                wrong.setdefault(error.field, error.fix)
+                if error.field in environment and not again:
+                    environment = {**environment, error.field: ""}  # as if it were not set
+                    continue
+            if not wrong:
+                return found
+            (field, fix), *others = wrong.items()
+            raise WrongSetting(field, "\n".join([fix, *(": ".join(one) for one in others)]))
 
     def perform(self, operation: "Operation[Any]", /, **parameters: Any) -> Any:
         """
@@ -126,13 +143,13 @@ class Session:
         return settings
 
     async def _entered(self, stack: AsyncExitStack, fresh: bool) -> "System":
-        from wfcore.errors import InvalidInput
         from wfserver.compose import open_system
+        from wfserver.settings_file import WrongSetting
 
         try:
             return await stack.enter_async_context(open_system(self._local(fresh)))
         except ValueError as error:
-            raise InvalidInput("--store", str(error)) from None
+            raise WrongSetting("--store", str(error)) from None
 
 
 async def _awaited(answer: Awaitable[T]) -> T:

@@ -21,6 +21,8 @@ _PIPE_WIDTH = 10_000
 _KEPT = "\n\t"
 _GAP = "  "
 _LEAST_CELL = 12
+_MOST_CELL = 40
+"""On a terminal, of all columns but the last: an id fits, and no long name pushes the rest out."""
 
 
 def console(*, stderr: bool = False) -> "Console":
@@ -42,7 +44,7 @@ def shortened(value: Any, most: int) -> str:
     """*value* as one line of at most *most* characters: text unchanged, everything else as JSON."""
     text = value if isinstance(value, str) else as_json(value, indent=None)
     text = clean(text).replace("\n", "⏎").replace("\t", " ")
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return _cut(text, most)
 
 
 def as_json(document: Any, indent: int | None = 2) -> str:
@@ -85,6 +87,8 @@ def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int
 
 def _aligned(rows: Sequence[tuple[str, ...]], room: int | None) -> list[str]:
     """*rows* in columns; columns that exceed *room* are left out, and the last one is cut."""
+    if room is not None:
+        rows = [(*(_cut(cell, _MOST_CELL) for cell in row[:-1]), row[-1]) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     shown, used = 0, 0
     for width in widths:
@@ -96,8 +100,12 @@ def _aligned(rows: Sequence[tuple[str, ...]], room: int | None) -> list[str]:
     for row in rows:
         padded = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
         line = _GAP.join(list(padded)[:shown]).rstrip()
-        lines.append(line if room is None or len(line) <= room else f"{line[: room - 1]}…")
+        lines.append(line if room is None else _cut(line, room))
     return lines
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def put_fields(fields: Mapping[str, object]) -> None:
