@@ -6,7 +6,8 @@ The sites that are shipped, in front of a server: nginx and Caddy of the distrib
 import json
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = ["call"]
 DEPLOY = Path(__file__).parents[2] / "deploy"
 HOST = "wf.example.org"
 SETTINGS = f'WFCORE_PUBLIC_URL="https://{HOST}"\nWFCORE_TRUSTED_PROXIES="127.0.0.1"\n'
+CommandLine = Callable[[Path, int, int], list[str | Path]]
 CLIENT = "127.0.0.2"
 """Another address of this machine: the proxy is at 127.0.0.1, which the server believes."""
 
@@ -57,7 +59,7 @@ def nginx(folder: Path, port: int, inner: int) -> list[str | Path]:
         ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
         (f"/etc/ssl/certs/{HOST}.pem", str(folder / "cert.pem")),
         (f"/etc/ssl/private/{HOST}.key", str(folder / "key.pem")),
-        ("proxy_pass http://127.0.0.1:8000;", f"proxy_pass http://127.0.0.1:{inner};"),
+        ("proxy_pass http://127.0.0.1:8000", f"proxy_pass http://127.0.0.1:{inner}"),
     )
     temporary = "\n".join(
         f"{kind}_temp_path {folder}/{kind};"
@@ -102,22 +104,25 @@ def site(
     request: pytest.FixtureRequest,
 ) -> Iterator[httpx.Client]:
     """A client of the proxy, from an address that is not trusted."""
-    folder = tmp_path_factory.mktemp("proxy")
+    headers = {"Authorization": f"Bearer {(up.data / 'first.key').read_text().strip()}"}
+    with behind(request.param, tmp_path_factory.mktemp("proxy"), inner) as client:
+        client.headers.update(headers)
+        yield client
+
+
+@contextmanager
+def behind(made: CommandLine, folder: Path, inner: int) -> Iterator[httpx.Client]:
+    """A client of the proxy that is *made* to run in *folder*."""
     certify(folder)
     port = free_port()
     tls = ssl.create_default_context(cafile=str(folder / "cert.pem"))
     with (folder / "log").open("w") as log:
         home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
-        process = subprocess.Popen(request.param(folder, port, inner), stderr=log, env=home)
+        process = subprocess.Popen(made(folder, port, inner), stderr=log, env=home)
     try:
         transport = httpx.HTTPTransport(verify=tls, retries=8, local_address=CLIENT)
-        headers = {
-            "Host": HOST,
-            "Authorization": f"Bearer {(up.data / 'first.key').read_text().strip()}",
-        }
-        with httpx.Client(
-            base_url=f"https://127.0.0.1:{port}", transport=transport, headers=headers, timeout=30
-        ) as client:
+        url, headers = f"https://127.0.0.1:{port}", {"Host": HOST}
+        with httpx.Client(base_url=url, transport=transport, headers=headers, timeout=30) as client:
             client.get("/healthz")
             yield client
     finally:
