@@ -29,6 +29,7 @@ from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.notice import NoticeStatus
 from wfcore.ports.records import SEARCHED
 from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY, SOURCE_BYTES
+from wfcore.rules.paging import LARGEST_PAGE
 from wfcore.usecases.executions.browsing import SHORTEST_END
 from wfcore.wire import requests
 from wfcore.wire import webhooks as hooks
@@ -81,10 +82,10 @@ def _number(default: int, largest: int | None = None) -> dict[str, object]:
     return {"type": "integer", "minimum": 1, "default": default, **cut}
 
 
-PAGE = Query("page", "Page, counted from 1", _number(1))
+PAGE = Query("page", "Page, counted from 1", _number(1) | {"maximum": LARGEST_PAGE})
 SIZE = Query("size", "Rows per page", _number(50, 200))
 APPROVAL_SIZE = Query("size", "Rows per page", _number(20, 200))
-AFTER = Query("after", "`next` of the page before; instead of page, and total is left out")
+AFTER = Query("after", "`next` of the page before; both it and page are 400, and total is left out")
 WORKFLOW_ID = Query("workflowId", "Only executions of this workflow")
 STATUS = Query("status", "Only these statuses", Schemas().of(ExecutionStatus), repeats=True)
 SOURCE = Query("triggerSource", "Only so started", Schemas().of(TriggerSource), repeats=True)

@@ -12,8 +12,10 @@ from adapters_http.openapi import document
 from adapters_http.openapi_examples import BODIES
 from adapters_http.routes import ROUTES
 from wfcore import definition_from_yaml
+from wfcore.errors import InvalidInput
+from wfcore.rules.paging import page_request
 from wfcore.wire.converter import structured
-from wfcore.wire.requests import DefinitionBody
+from wfcore.wire.requests import DefinitionBody, DelegateBody, GateBody
 
 DOCUMENT: dict[str, Any] = json.loads(json.dumps(document(HttpConfig())))
 OPERATIONS = [one for path in DOCUMENT["paths"].values() for one in path.values()]
@@ -83,6 +85,24 @@ def test_example_bodies_are_taken(shape: type) -> None:
     structured(shape, BODIES[shape])
     if shape is DefinitionBody:
         assert definition_from_yaml(BODIES[shape]["text"]).name == "refunds"
+
+
+def test_bounds_are_those_of_the_checks() -> None:
+    """The largest number of a body and the largest page are the last that are not refused."""
+    for shape, name, rest in (
+        (DelegateBody, "until", {"to": "b@c.d"}),
+        (GateBody, "timeout", {"message": "m"}),
+    ):
+        most = DOCUMENT["components"]["schemas"][shape.__name__]["properties"][name]["maximum"]
+        assert getattr(structured(shape, {**rest, name: most}), name) == most
+        with pytest.raises(InvalidInput):
+            structured(shape, {**rest, name: most + 1})
+    pages = [one for one in parts(DOCUMENT) if one.get("in") == "query" and one["name"] == "page"]
+    assert len({one["schema"]["maximum"] for one in pages}) == 1
+    most = pages[0]["schema"]["maximum"]
+    assert page_request(str(most), None, (20, 50)).page == most
+    with pytest.raises(InvalidInput):
+        page_request(str(most + 1), None, (20, 50))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=ids)

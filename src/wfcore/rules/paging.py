@@ -12,10 +12,10 @@ from wfcore.model.page import PageCursor, PageRequest
 BY_NAME = frozenset({"workflows"})
 """Lists that are ordered by a name; all others are by an instant."""
 
-_LARGEST_PAGE = 10**9
+LARGEST_PAGE = 10**9
 _DIGITS = 20
 """More would only be a larger number than the largest, and slow to read."""
-_PAST_ANY = f"must be at most {_LARGEST_PAGE:,}"
+_PAST_ANY = f"must be at most {LARGEST_PAGE:,}"
 
 
 def page_request(
@@ -34,7 +34,7 @@ def page_request(
     """
     default, largest = sizes
     number = _positive("page", page, 1)
-    if number > _LARGEST_PAGE:
+    if number > LARGEST_PAGE:
         raise InvalidInput("page", _PAST_ANY)
     rows = min(_positive("size", size, default), largest)
     if not after:

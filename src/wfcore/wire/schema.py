@@ -16,7 +16,7 @@ import attrs
 from wfcore.model.json import JsonObject
 from wfcore.rules.limits import MAX_COMMENT
 from wfcore.rules.states import MACHINES, sentence
-from wfcore.wire.converter import wire_name
+from wfcore.wire.converter import LARGEST_NUMBER, wire_name
 from wfcore.wire.requests import Comment
 
 Schema = dict[str, Any]
@@ -77,6 +77,8 @@ class Schemas:
         """The schema of one annotation."""
         if isinstance(annotation, type) and issubclass(annotation, Enum):
             return self._enum(annotation)
+        if annotation is int and closed:
+            return _PRIMITIVES[int] | {"maximum": LARGEST_NUMBER}
         if annotation in _PRIMITIVES:
             return dict(_PRIMITIVES[annotation])
         if attrs.has(annotation):
