@@ -10,6 +10,7 @@ from wfcore.errors import InvalidInput
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.rules.limits import VARIABLE_ENV_BYTES
 from wfcore.rules.variables import (
+    NO_HALVES,
     NO_NUL,
     bind,
     compact,
@@ -220,3 +221,16 @@ def test_text_that_no_environment_can_hold_is_refused(inputs):
     assert str(mistake.value) == f"inputs.{next(iter(inputs))}: {NO_NUL}"
     nested = bind(definition, {"deep": ["\0"]})
     assert "\0" not in environment(nested)["WF_VAR_deep"]
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [{"a": "caf\udce9"}, {"caf\udce9": 1}, {"a": {"deep": ["\ud800"]}}, {"a": {"\ud800": 1}}],
+)
+def test_text_that_utf8_cannot_hold_is_refused(inputs):
+    """VM-7: half a surrogate pair, declared or not, value or name, at any depth; a pair is text."""
+    definition = builders.definition(variables={})
+    with pytest.raises(InvalidInput) as mistake:
+        bind(definition, inputs)
+    assert str(mistake.value) == f"inputs.{next(iter(inputs))}: {NO_HALVES}"
+    assert bind(definition, {"a": ["\U0001f600"]}) == {"a": ["\U0001f600"]}

@@ -15,6 +15,7 @@ from wfcore.model.workflow import Definition, Variable, VariableType
 from wfcore.rules.limits import VARIABLE_ENV_BYTES
 
 NO_NUL = "must not have NUL characters"
+NO_HALVES = "half a surrogate pair is no character"
 PRINTABLE = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
 """Text of one line that is shown as it is written: no control characters, no turned directions."""
 NO_CONTROLS = "must not have control characters"
@@ -25,6 +26,29 @@ def check_printable(field: str, text: str) -> None:
     """Raises `InvalidInput` for a name that a terminal, log or page could not show unchanged."""
     if re.fullmatch(PRINTABLE, text) is None:
         raise InvalidInput(field, NO_CONTROLS)
+    if not is_text(text):
+        raise InvalidInput(field, NO_HALVES)
+
+
+def is_text(value: str) -> bool:
+    """Whether it is Unicode text, which UTF-8 can hold: no half of a surrogate pair."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_text(field: str, value: Json) -> None:
+    """
+    Raises `InvalidInput` for NUL in a text, and for half a surrogate pair at any depth. Within
+    other JSON a NUL is written in digits, and does no harm. VM-7.
+    """
+    text = value if isinstance(value, str) else compact(value)
+    if "\0" in text:
+        raise InvalidInput(field, NO_NUL)
+    if not is_text(text):
+        raise InvalidInput(field, NO_HALVES)
 
 
 def map_payload(payload: JsonObject, mapping: Mapping[str, str] | None) -> JsonObject:
@@ -46,7 +70,8 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
     The variables of an execution: defaults overridden by *inputs*. VM-4, VM-5.
 
     Undeclared inputs are accepted. Raises `InvalidInput` naming the variable if a value is not of
-    its declared type or contains NUL (VM-7), or if a required variable has no value.
+    its declared type, if it holds NUL or half a character (VM-7), or if a required variable has no
+    value.
     """
     bound: dict[str, Json] = {
         name: variable.default
@@ -54,8 +79,8 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
         if variable.has_default
     }
     for name, value in inputs.items():
-        if "\0" in name or (isinstance(value, str) and "\0" in value):
-            raise InvalidInput(f"inputs.{name}", NO_NUL)
+        check_text(f"inputs.{name}", name)
+        check_text(f"inputs.{name}", value)
         declared = definition.variables.get(name)
         if declared is not None and not fits(declared.type, value):
             raise InvalidInput(f"inputs.{name}", f"must be {_WANTED[declared.type]}")
@@ -108,7 +133,7 @@ def environment(variables: JsonObject, error: Json = None) -> Mapping[str, str]:
 
 def compact(value: Json) -> str:
     """JSON without spaces."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
 
 
 def parse_text(declared: Variable | None, text: str) -> Json:

@@ -16,7 +16,7 @@ from typing import Any
 from attrs import NOTHING, evolve, fields_dict, frozen
 
 from wfcore.errors import InvalidDefinition, Problem
-from wfcore.model.json import JsonObject
+from wfcore.model.json import MOST_BITS, JsonObject, fits
 from wfcore.model.workflow import (
     Branch,
     Budget,
@@ -44,6 +44,7 @@ from wfcore.rules.definition.triggers import CONCURRENCY, TRIGGER_KINDS, Schedul
 from wfcore.rules.definition.values import Field, Findings, below
 from wfcore.rules.limits import JSON_DEPTH, KIB, SOURCE_BYTES
 from wfcore.rules.masking import MASK
+from wfcore.rules.variables import NO_HALVES, is_text
 
 
 def believed_template(text: str, known: object) -> Sequence[str]:
@@ -120,9 +121,6 @@ def _too_large(most: int) -> str:
     return f"is over {most // KIB} KiB"
 
 
-_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
-
-
 def json_problems(
     document: object, whole: str = "definition", most: int = SOURCE_BYTES
 ) -> Iterator[Problem]:
@@ -159,23 +157,15 @@ def _scalar_problem(value: object) -> str | None:
         case None | bool():
             return None
         case str():
-            return None if _is_text(value) else "half a surrogate pair is no character"
+            return None if is_text(value) else NO_HALVES
         case int():
-            return None if _SMALLEST <= value <= _LARGEST else "the number does not fit 64 bits"
+            return None if fits(value) else f"the number does not fit {MOST_BITS} bits"
         case float():
             return None if math.isfinite(value) else "is no number that JSON can hold"
         case _Repeated():
             return "repeats a key of this object"
         case _:
             return f"must be JSON, not {type(value).__name__}"
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # From records to the document
