@@ -49,6 +49,17 @@ def test_the_original_rows_may_be_released_by_name(approval):
     assert original_rows(approval) == {group.name: group.items for group in approval.groups}
 
 
+@pytest.mark.parametrize("editable", [True, False])
+def test_a_value_of_another_type_than_its_column_passes_unchanged(editable):
+    """AP-9: what the workflow proposed is its own affair; what the reviewer writes is checked."""
+    columns = (Column("id", "Id", editable=editable), Column("amount", "Amount", ColumnType.NUMBER))
+    approval = of(Group("refunds", "Refunds", columns, ({"id": 1, "amount": 2},), "id"))
+    row = {"id": 1, "amount": 3}
+    assert released_rows(approval, {"refunds": [row]}) == {"refunds": (row,)}
+    assert "id" in str(refused(approval, {"refunds": [{"id": "1", "amount": 3}]}))
+    assert "amount" in str(refused(approval, {"refunds": [{"id": 1, "amount": "3"}]}))
+
+
 @given(approvals())
 def test_groups_left_out_release_nothing(approval):
     """AP-8: with `editedItems`, only the rows submitted go on."""
