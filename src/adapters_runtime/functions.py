@@ -72,7 +72,10 @@ _current: ContextVar[FunctionCall] = ContextVar("wfcore_call")
 
 def current_call() -> FunctionCall:
     """The call of the function that asks. Raises `LookupError` outside of a step."""
-    return _current.get()
+    try:
+        return _current.get()
+    except LookupError:
+        raise LookupError("there is no call here: only a function that is a step has one") from None
 
 
 class _Outcome(NamedTuple):

@@ -9,18 +9,20 @@ from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import wfcore
 import wfcore.sync
+from wfcore.model.json import JsonObject
 from wfdocs import surface
 
 SRC = surface.SRC
 PAGES_AND_COMMANDS = ("adapters_http/handlers", "wfserver/commands", "wfserver/terminal")
 ENGINE = ("adapters_runtime/engine",)
 USECASES = "wfcore.usecases"
+API = wfcore.DecisionSource.API
 
 HELLO: Any = {"name": "Hello", "steps": [{"name": "hi", "kind": "data", "value": 1}]}
 
@@ -108,11 +110,21 @@ USE_CASES = {
 }
 
 
+def test_the_page_of_embedders_names_every_use_case() -> None:
+    """Each public function of the use cases is found in docs/embedding.md."""
+    page = (surface.SRC.parent / "docs" / "embedding.md").read_text()
+    assert len(USE_CASES) > 100
+    assert [name for name in USE_CASES if f"`{name}`" not in page] == []
+
+
 @pytest.mark.parametrize("name", USE_CASES)
 def test_an_argument_of_another_class_is_named(name: str) -> None:
     """A use case says which argument is not what its annotation says, before it does anything."""
-    for wrong in USE_CASES[name]:
-        with pytest.raises(TypeError, match=f"^{name}: {wrong} must be of type .*, not object"):
+    for wrong, parameter in USE_CASES[name].items():
+        is_json = parameter.annotation == JsonObject
+        error = wfcore.InvalidInput if is_json else TypeError
+        says = f"{wrong}: must be a mapping" if is_json else f"{name}: {wrong} must be of type"
+        with pytest.raises(error, match=f"^{says} .*, not object"):
             getattr(wfcore, name)(**{wrong: object()})
 
 
@@ -140,6 +152,66 @@ async def test_an_error_says_what_would_make_the_right_argument() -> None:
     given = "pro"
     with pytest.raises(TypeError, match=r"plan must be of type Plan \| None, not str"):
         await wfcore.set_account(services, ann.id, plan=given)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: wfcore.Decide("a", "approve", API), "asked.decision must be .*, not str"),
+        (lambda: wfcore.Decide("a", wfcore.Approve, API), "asked.decision must be .*, not type"),
+        (
+            lambda: wfcore.Decide("a", wfcore.Approve([1]), API),
+            r"asked.decision.edited must be of type Mapping\[str, Json\] \| None, not list of int",
+        ),
+        (lambda: wfcore.Decide("a", wfcore.Reject(), API, comment=5), "asked.comment must be"),
+    ],
+)
+async def test_a_wrong_field_of_an_argument_is_named(wrong: Any, says: str) -> None:
+    """A decision that is none is refused as such, never as one that came too late."""
+    services = wfcore.in_memory()
+    ann = wfcore.Principal(await wfcore.ensure_account(services, "ann@example.org"))
+    with pytest.raises(TypeError, match=says):
+        await wfcore.decide_approval(services, ann, wrong())
+
+
+async def test_what_was_not_awaited_is_named() -> None:
+    """The likeliest mistake of all has an error of its own."""
+    services = wfcore.in_memory()
+    account: Any = wfcore.ensure_account(services, "ann@example.org")
+    with pytest.raises(TypeError, match=r"who\.account must be of type Account, not .*not awaited"):
+        await wfcore.list_executions(services, wfcore.Principal(account), wfcore.PageRequest())
+    account.close()
+
+
+async def test_half_a_character_is_refused() -> None:
+    """What UTF-8 cannot hold is refused where it comes in, at any depth. VM-7."""
+    services = wfcore.in_memory()
+    ann = wfcore.Principal(await wfcore.ensure_account(services, "ann@example.org"))
+    asked = wfcore.Decide("a", wfcore.Approve(), API, comment="caf\udce9")
+    with pytest.raises(wfcore.InvalidInput, match="comment: half a surrogate"):
+        await wfcore.decide_approval(services, ann, asked)
+
+
+def test_positional_arguments_and_missing_parts_are_named() -> None:
+    """Parts are named; one that is None is no part."""
+    given: Any = "x"
+    with pytest.raises(TypeError, match="takes 0 positional arguments"):
+        wfcore.in_memory(given)
+    with pytest.raises(TypeError, match="in_memory: store must be of type Store, not NoneType"):
+        wfcore.in_memory(store=cast("Any", None))
+    with pytest.raises(TypeError, match="a runner of steps"):
+        wfcore.Engine(wfcore.in_memory(), given)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "x"])
+def test_numbers_that_would_do_nothing_are_refused(wrong: Any) -> None:
+    """A page of no rows, a server of no places, a pause of no time."""
+    for name in ("page", "size"):
+        with pytest.raises(wfcore.InvalidInput, match=f"^{name}: must be a number, at least 1"):
+            wfcore.PageRequest(**{name: wrong})
+    for name in ("places", "poll_ms", "sweep_ms"):
+        with pytest.raises(wfcore.InvalidInput, match=f"^{name}: must be a number, at least 1"):
+            wfcore.Policy(**{name: wrong})
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,16 @@ from wfcore.testing import *
 
 FunctionRunner, MemoryFiles, ManualClock
 wfcore.{name}
+
+
+def over(store: MemoryStore) -> None:
+    wfcore.in_memory(store=store)
+
+
+status = values_of(Execution).example().{field}
 """
-RIGHT = {"name": "start_execution", "store": "MemoryStore", "door": "on_sqlite"}
-WRONG = {"name": "start_exekution", "store": "MemoryStor", "door": "on_sqlight"}
+RIGHT = {"name": "start_execution", "store": "MemoryStore", "door": "on_sqlite", "field": "status"}
+WRONG = {"name": "start_exekution", "store": "MemoryStor", "door": "on_sqlight", "field": "statuz"}
 
 
 def mypy(folder: Path) -> list[str]:
@@ -49,12 +56,12 @@ def pyright(folder: Path) -> list[str]:
     words = [binary, "--outputjson", "--pythonpath", sys.executable]
     run = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
     found = json.loads(run.stdout)["generalDiagnostics"]
-    matters = ("reportAttributeAccessIssue", "reportUndefinedVariable")
+    matters = ("reportAttributeAccessIssue", "reportUndefinedVariable", "reportArgumentType")
     return [one["message"] for one in found if one.get("rule") in matters]
 
 
 @pytest.mark.parametrize("checker", [mypy, pyright])
-@pytest.mark.parametrize(("names", "errors"), [(RIGHT, 0), (WRONG, 4)], ids=["right", "wrong"])
+@pytest.mark.parametrize(("names", "errors"), [(RIGHT, 0), (WRONG, 5)], ids=["right", "wrong"])
 def test_checkers_know_every_name_and_no_other(checker, names, errors, tmp_path: Path) -> None:
     """A misspelt import is an error, not `Any`; `import *` brings what is there, with its type."""
     (tmp_path / "program.py").write_text(PROGRAM.format(**names))

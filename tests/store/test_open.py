@@ -1,5 +1,6 @@
 """The one call that opens everything."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from adapters_store import open_store
 from adapters_store.memory import MemoryStore
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused
+from wfcore.model.execution import Execution
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 
@@ -30,6 +32,21 @@ async def test_a_url_names_the_database(tmp_path: Path) -> None:
     opened = await open_store(f"sqlite:///{path}", tmp_path)
     assert opened.location == str(path)
     assert path.exists()
+    await opened.counters.close()
+    await opened.store.close()
+
+
+async def test_a_store_serves_the_loop_that_opened_it(tmp_path: Path) -> None:
+    """Another event loop is refused before anything is done, and told what it can use. EX-18."""
+    opened = await open_store(None, tmp_path)
+
+    async def elsewhere() -> None:
+        await keep(opened.store, make.execution())
+
+    with pytest.raises(RuntimeError, match=r"one event loop.*wfcore\.sync"):
+        await asyncio.to_thread(asyncio.run, elsewhere())
+    async with opened.store.view() as view:
+        assert await view.get(Execution, make.execution().id) is None
     await opened.counters.close()
     await opened.store.close()
 

@@ -50,12 +50,12 @@ class Engine:
     The loops over *services*, at work from `async with` on. On leaving, running steps may end for
     up to *drain_ms*; then they are ended, and are INTERRUPTED.
 
-    *runner* stays its owner's, who closes it afterwards. Without a *callback_client* callbacks are
-    not made here: they stay due, for an engine that has one; likewise notices without a
-    *notifier*. *stalled_ms*: how long due work may be
-    left, or one round of a loop take, before `check` complains. *able*: the capabilities of what it
-    takes, see `Store.claim` and `capabilities_with`; None: everything. *dispatch*: what delivers
-    what is due; *services* are those that tell it, see `dispatching`.
+    The caller keeps ownership of *runner* and closes it afterwards. Without a *callback_client*
+    callbacks are not made here: they stay due, for an engine that has one; likewise notices
+    without a *notifier*. *stalled_ms*: how long due work may be left, or one round of a loop take,
+    before `check` complains. *able*: the capabilities of what it takes, see `Store.claim` and
+    `capabilities_with`; None: everything. *dispatch*: what delivers what is due; *services* are
+    those that tell it, see `dispatching`.
     """
 
     def __init__(
@@ -70,6 +70,8 @@ class Engine:
         able: Collection[str] | None = None,
         dispatch: Dispatch | None = None,
     ) -> None:
+        if not isinstance(services, Services) or not callable(getattr(runner, "run", None)):
+            raise TypeError("Engine takes services and a runner of steps: a FunctionRunner, say")
         name = services.ids.new("worker", services.clock.now())
         self._worker = Worker(services, runner, name, able, dispatch)
         words = None if able is None else tuple(sorted(able))

@@ -209,6 +209,7 @@ class SqliteStore:
         self._reads = Reads(self._file, cache_bytes, sealer)
         self._writer = Writer(self._file, self._reads.committed)
         self._workers = Workers(path.parent / "workers")
+        self._loop = asyncio.get_running_loop()
 
     @classmethod
     async def open(
@@ -242,7 +243,9 @@ class SqliteStore:
         return self._now()
 
     def unit(self) -> SqliteUnit:
-        """A unit of work."""
+        """A unit of work. Raises `RuntimeError` in another event loop than the one it opened in."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("a store belongs to one event loop; other threads use wfcore.sync")
         return SqliteUnit(UnitOfWork(self._reads, self._writer, self._workers.ended, self._now))
 
     def view(self) -> SqliteUnit:

@@ -4,6 +4,8 @@ from typing import Generic, TypeVar
 
 from attrs import frozen
 
+from wfcore.errors import InvalidInput
+
 R = TypeVar("R", covariant=True)
 
 
@@ -28,6 +30,12 @@ class PageRequest:
     page: int = 1
     size: int = 50
     after: PageCursor | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Raises `InvalidInput` for a page or a size under 1."""
+        for name, value in (("page", self.page), ("size", self.size)):
+            if not isinstance(value, int) or value < 1:
+                raise InvalidInput(name, "must be a number, at least 1")
 
     @property
     def offset(self) -> int:

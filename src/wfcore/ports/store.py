@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from attrs import frozen
 
@@ -13,7 +13,7 @@ from wfcore.ports import records
 from wfcore.time import HOUR, DurationMs, EpochMs
 
 R = TypeVar("R")
-Q = TypeVar("Q", covariant=True)
+Q = TypeVar("Q")
 
 
 class View(Protocol):
@@ -158,16 +158,19 @@ class Unit(View, Protocol):
         """
 
 
-class queries(Generic[Q]):
+def queries(make: Callable[[Any], Q]) -> Q:
     """
     For authors of stores: an attribute of a unit for the queries of one subject, as in `accounts =
     queries(Accounts)`. The class is called with the unit's `_unit`.
     """
+    return cast("Q", _Queries(make))  # a checker compares attributes with a port, not descriptors
 
-    def __init__(self, make: Callable[[Any], Q]) -> None:
+
+class _Queries:
+    def __init__(self, make: Callable[[Any], Any]) -> None:
         self._make = make
 
-    def __get__(self, unit: Any, owner: type | None = None) -> Q:
+    def __get__(self, unit: Any, owner: type | None = None) -> Any:
         return self._make(unit._unit)
 
 

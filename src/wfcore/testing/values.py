@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
 
-from attrs import evolve
+from attrs import evolve, has
 from hypothesis import strategies as st
 
 from wfcore.model.access import Session, Taken, Window
@@ -50,14 +50,23 @@ from wfcore.time import DAY, EpochMs, later
 K = TypeVar("K")
 
 
-@cache
 def values_of(kind: type[K]) -> st.SearchStrategy[K]:
-    """Any valid value of that attrs class. Raises `TypeError` where a field's type is unknown."""
+    """
+    Any valid value of that attrs class. Raises `TypeError` for what is no attrs class, and where a
+    field's type is unknown.
+    """
+    return cast("st.SearchStrategy[K]", _values_of(cast("Any", kind)))
+
+
+@cache  # not of the function above, whose types checkers would forget
+def _values_of(kind: type) -> Strategy:
     if kind in FACTS:
-        return cast("st.SearchStrategy[K]", FACTS[kind])
+        return FACTS[kind]
+    if not has(kind):
+        raise TypeError(f"values_of takes an attrs class, not {kind!r}")
     said = _SAID.get(kind)
     found = derived(kind, values_of) if said is None else said()
-    return cast("st.SearchStrategy[K]", found.flatmap(told))
+    return found.flatmap(told)
 
 
 def _any(kind: type, **given: Strategy) -> Strategy:

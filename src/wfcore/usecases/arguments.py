@@ -9,12 +9,18 @@ else's data no checker sees. The adapters check what they pass on themselves. De
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
-from functools import wraps
+from enum import Enum
+from functools import cache, wraps
 from types import UnionType
-from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import Any, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
+
+from attrs import fields, has
 
 from wfcore.errors import InvalidInput
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import Definition
 from wfcore.rules.definition.written import json_problems
+from wfcore.rules.variables import NO_HALVES, is_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,6 +28,7 @@ _MADE = {
     "Definition": "; Definition.from_mapping makes one of a mapping",
     "Principal": "; Principal(account) is one",
 }
+_AWAIT = "; it was not awaited"
 _ANY_SIZE = 2**63
 
 
@@ -30,30 +37,73 @@ def checked(use_case: Callable[P, R]) -> Callable[P, R]:
     *use_case*, which raises `TypeError` for an argument that is not what its annotation says, and
     `InvalidInput` for one that is no JSON where JSON is wanted: nothing was done then.
     """
-    wanted = {name: one.annotation for name, one in inspect.signature(use_case).parameters.items()}
+    parameters = inspect.signature(use_case).parameters
+    wanted: dict[str, Any] = {}
+    for name, one in parameters.items():
+        if get_origin(one.annotation) is Unpack:
+            wanted |= get_args(one.annotation)[0].__annotations__
+        else:
+            wanted[name] = one.annotation
+    places = [name for name, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
 
     @wraps(use_case)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name, value in (*zip(wanted, args, strict=False), *kwargs.items()):
+        for name, value in (*zip(places, args, strict=False), *kwargs.items()):
             if name in wanted:  # of others Python says so
+                _check_json(name, value, wanted[name])
                 _check(f"{use_case.__name__}: {name}", value, wanted[name])
-                _check_json(name, value)
         return use_case(*args, **kwargs)
 
     return call
 
 
-def _check(what: str, value: object, annotation: Any) -> None:
+def _check(what: str, value: Any, annotation: Any) -> None:
+    """*what* is of its class, and so are the fields of a record of ours."""
     if not _fits(value, annotation):
         shown = _shown(annotation)
         cure = next((cure for made, cure in _MADE.items() if made in shown), "")
+        cure = _AWAIT if inspect.iscoroutine(value) else cure
         raise TypeError(f"{what} must be of type {shown}, not {_kind(value)}{cure}")
+    if isinstance(value, str) and not is_text(value):
+        raise InvalidInput(what, NO_HALVES)
+    kind: Any = type(value)
+    for name, wanted in _plain_fields(kind).items():
+        _check(f"{what}.{name}", getattr(value, name), wanted)
 
 
-def _check_json(name: str, value: object) -> None:
+@cache
+def _plain_fields(kind: type) -> Mapping[str, Any]:
+    """
+    The fields of a record of ours whose classes are records, names, texts or numbers; none of a
+    definition, whose checker says more.
+    """
+    if kind is Definition or not has(kind) or not kind.__module__.startswith("wfcore."):
+        return {}
+    return {one.name: one.type for one in fields(kind) if _is_plain(one.type)}
+
+
+def _is_plain(annotation: Any) -> bool:
+    kind = getattr(annotation, "__supertype__", annotation)
+    origin = get_origin(kind)
+    if origin is None:
+        ours = getattr(kind, "__module__", "").startswith("wfcore.")
+        return kind in _PLAIN or (
+            ours and isinstance(kind, type) and (has(kind) or issubclass(kind, Enum))
+        )
+    if origin in (Union, UnionType, tuple, frozenset):
+        return all(map(_is_plain, get_args(kind)))
+    return origin is Mapping
+
+
+_PLAIN = (str, int, bool, bytes, type(None), Ellipsis)
+
+
+def _check_json(name: str, value: object, annotation: Any) -> None:
     if isinstance(value, Mapping):
         for problem in json_problems({name: value}, name, _ANY_SIZE):
             raise InvalidInput(problem.path, problem.message)
+    elif annotation == JsonObject:  # somebody's data, whose shape no checker knows
+        raise InvalidInput(name, f"must be a mapping of names to JSON values, not {_kind(value)}")
 
 
 def _kind(value: object) -> str:
@@ -65,7 +115,8 @@ def _kind(value: object) -> str:
 
 def _shown(annotation: Any) -> str:
     """As it is written in a program, without modules."""
-    return re.sub(r"(?:\w+\.)+", "", inspect.formatannotation(annotation))
+    text = inspect.formatannotation(annotation).replace(inspect.formatannotation(Json), "Json")
+    return re.sub(r"(?:\w+\.)+", "", text)
 
 
 def _fits(value: object, annotation: Any) -> bool:
@@ -74,9 +125,13 @@ def _fits(value: object, annotation: Any) -> bool:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(_fits(value, one) for one in arguments)
+    if origin is Mapping:
+        return isinstance(value, Mapping)
     if origin is None:
-        return getattr(kind, "_is_protocol", False) or isinstance(value, kind)
-    if not isinstance(value, origin):
+        if getattr(kind, "_is_protocol", False):
+            return value is not None
+        return isinstance(value, kind)
+    if not isinstance(value, (tuple, list) if origin is tuple else origin):
         return False
     if isinstance(value, Mapping) or not isinstance(value, Collection):
         return True

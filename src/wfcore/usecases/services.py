@@ -67,7 +67,14 @@ class Policy:
     notice_rows: int = 0
 
     def __attrs_post_init__(self) -> None:
-        """Raises `InvalidInput`: work that is well alive would be taken for lost."""
+        """
+        Raises `InvalidInput` for what would do nothing, or nothing else, and where work that is
+        well alive would be taken for lost.
+        """
+        for name in _AT_LEAST_ONE:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise InvalidInput(name, "must be a number, at least 1")
         if self.heartbeat_ms >= self.lease_ms:
             fix = f"must be less than lease_ms, which is {self.lease_ms}"
             raise InvalidInput("heartbeat_ms", fix)
@@ -78,10 +85,21 @@ class Policy:
         return max(self.keep_audit_ms, self.keep_executions_ms)
 
 
+_AT_LEAST_ONE = (
+    "places",
+    "facts_at_once",
+    "lease_ms",
+    "poll_ms",
+    "heartbeat_ms",
+    "reconcile_ms",
+    "sweep_ms",
+)
+
+
 @frozen
 class Services:
     """
-    Everything a use case may use. One per process; safe for many tasks at once.
+    Everything a use case may use. One per process and event loop; safe for many tasks at once.
 
     `signing_key` signs links until the store keeps a key; it and the `older_signing_keys` verify
     them. `calendar` None:

@@ -3,9 +3,11 @@
 import hashlib
 
 import pytest
+from attrs import evolve
 
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LeftFile, StepRunner
+from wfcore.rules.masking import secrets_of
 from wfcore.testing.contracts.steps import job, silent
 
 _IN_ARTIFACTS = "import os; os.chdir(os.environ['WF_ARTIFACTS'])\n"
@@ -157,6 +159,19 @@ for level in range(60):
         end = await runner.run(job(_IN_ARTIFACTS + source), silent)
         assert "status 1" in (end.error or "")
         assert [file.name for file in end.files] == ["why.txt"]
+
+    async def test_names_without_secrets(self, runner: StepRunner) -> None:
+        """What the job hides in names is in none, and each file still has one of its own. SC-1."""
+        source = """
+for name in ("r-one-secret.txt", "r-two-secret.txt"):
+    open(name, "w").close()
+os.symlink("x", "tab\\tsecret")
+"""
+        hidden = secrets_of(["one-secret", "two-secret", "tab\tsecret"])
+        asked = evolve(job(_IN_ARTIFACTS + source), hidden_in_names=hidden)
+        end = await runner.run(asked, silent)
+        assert [file.name for file in end.files] == ["r-***.txt", "2-r-***.txt"]
+        assert [file.name for file in end.refused] == ["***"]
 
     async def test_odd_names(self, runner: StepRunner) -> None:
         """A name that is not printable text is refused, and shown as far as possible. CS-10."""

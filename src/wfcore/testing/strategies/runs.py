@@ -63,9 +63,18 @@ _LIVELY: Mapping[ExecutionStatus, Mapping[str, StepResult]] = {
 """Of each state that is no end, results that such an execution can have."""
 
 
-@cache
 def executions(status: ExecutionStatus) -> st.SearchStrategy[Execution]:
-    """An execution in *status*, with step results that are possible in that status."""
+    """
+    An execution in *status*, with step results that are possible in that status. Raises `TypeError`
+    for what is no status.
+    """
+    if not isinstance(status, ExecutionStatus):
+        raise TypeError(f"executions takes an ExecutionStatus, not {status!r}")
+    return _executions(status)
+
+
+@cache  # not of the function above, whose types checkers would forget
+def _executions(status: ExecutionStatus) -> st.SearchStrategy[Execution]:
     results = _LIVELY.get(status, {WORK: builders.step_result()})
     ended = status in EXECUTION.final
     return st.builds(
