@@ -121,8 +121,9 @@ def test_of_many_that_do_not_qualify_fifty_are_named(tmp_path: Path) -> None:
 async def test_a_file_is_stored_with_what_it_is(tmp_path: Path, files: DictFiles) -> None:
     """Its label, size, digest and type are on record, and nothing stays open."""
     filled(tmp_path, "charts/one.svg", size=3)
+    path, name = ("charts", "one.svg"), "charts/one.svg"
     with opened(tmp_path) as descriptor:
-        left = await artifacts.store(files, "exec_1", "art_1", descriptor, ("charts", "one.svg"))
+        left = await artifacts.store(files, "exec_1", "art_1", descriptor, path, name)
     assert (left.id, left.name, left.size) == ("art_1", "charts/one.svg", 3)
     assert left.storage_key == "exec_1/art_1"
     assert (left.content_type, left.previewable) == ("image/svg+xml", False)
@@ -131,7 +132,7 @@ async def test_a_file_is_stored_with_what_it_is(tmp_path: Path, files: DictFiles
 
 
 async def test_a_name_leaves_without_secrets(tmp_path: Path) -> None:
-    """Whoever keeps the content, and may tell its name to others, never gets the job's secrets."""
+    """Whoever keeps the content, and may tell its name to others, gets the one without secrets."""
     told: list[str] = []
 
     class Named(DictFiles):
@@ -142,10 +143,38 @@ async def test_a_name_leaves_without_secrets(tmp_path: Path) -> None:
             return await super().store(execution_id, artifact_id, content, name)
 
     filled(tmp_path, "out/for-s3cret-canary.csv")
-    path, hidden = ("out", "for-s3cret-canary.csv"), secrets_of(["s3cret-canary"])
     with opened(tmp_path) as descriptor:
-        left = await artifacts.store(Named(), "exec_1", "art_1", descriptor, path, hidden)
+        came = find(descriptor, MOST, MOST, secrets_of(["s3cret-canary"]))
+        ((path, name),) = came.names().items()
+        left = await artifacts.store(Named(), "exec_1", "art_1", descriptor, path, name)
     assert told == [left.name] == ["out/for-***.csv"]
+
+
+def test_names_that_are_equal_without_secrets_are_numbered(tmp_path: Path) -> None:
+    """Each file has a name of its own, also where one already has the number."""
+    filled(tmp_path, "a/2-***.txt", "a/one-key.txt", "a/two-key.txt", "b/one-key.txt")
+    with opened(tmp_path) as descriptor:
+        came = find(descriptor, MOST, MOST, secrets_of(["one-key", "two-key"]))
+    assert [*came.names().values()] == ["a/2-***.txt", "a/***.txt", "a/3-***.txt", "b/***.txt"]
+
+
+@pytest.mark.parametrize("secret", ["new\nline-1", "tab\tsecret", "turned\u202esecret"])
+def test_a_secret_is_hidden_before_its_characters_are_replaced(tmp_path: Path, secret: str) -> None:
+    """Nothing remains of one that cannot be shown as it is."""
+    (tmp_path / f"r-{secret}.lnk").symlink_to("x")
+    filled(tmp_path, f"{secret}/r.txt", size=3)
+    with opened(tmp_path) as descriptor:
+        came = find(descriptor, MOST, 2, secrets_of([secret]))
+    assert sorted(one.name for one in came.refused) == ["***", "r-***.lnk"]
+
+
+def test_a_fault_names_no_secret(tmp_path: Path) -> None:
+    """A file that is too large is named as it is where it is refused."""
+    filled(tmp_path, "large-key/r.txt", size=3)
+    with opened(tmp_path) as descriptor:
+        came = find(descriptor, MOST, 2, secrets_of(["large-key"]))
+    assert came.fault == "artifact ***/r.txt is larger than 2 bytes"
+    assert [one.name for one in came.refused] == ["***/r.txt"]
 
 
 @pytest.mark.parametrize("path", [("file",), ("folder", "outside"), ("gone",), ("plain", "x")])
@@ -160,7 +189,7 @@ async def test_what_is_no_longer_what_was_found_is_not_stored(
         opened(tmp_path / "left") as descriptor,
         pytest.raises(UnusableArtifact, match=r"it cannot be read: [A-Z]"),
     ):
-        await artifacts.store(files, "exec_1", "art_1", descriptor, path)
+        await artifacts.store(files, "exec_1", "art_1", descriptor, path, "name")
 
 
 @pytest.mark.parametrize(

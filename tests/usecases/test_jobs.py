@@ -20,7 +20,7 @@ from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Language
 from wfcore.ports.runtime import AiJob, LeftFile, StepJob
-from wfcore.rules.masking import mask_text
+from wfcore.rules.masking import NO_SECRETS, mask_text
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
@@ -33,6 +33,7 @@ from wfcore.usecases.unit_of_work import notify, stage
 
 RUN = make.execution("e1", variables={"who": "Ann", "n": 3}, monitored=True, fence=4)
 WHO = "{{ variables.who }}"
+PLAIN = Definition("flow", (CodeStep("one", Language.BASH, ":"),), ())
 
 
 def test_a_program_has_its_words_its_environment_and_its_attempt() -> None:
@@ -87,6 +88,24 @@ def test_a_file_that_was_left_is_known_as_it_is() -> None:
     assert artifact.attempt == 2
     about = {"step": "one", "artifactId": "art_1", "name": "a.pdf", "size": 7}
     assert created("one", file) == (EventKind.ARTIFACT_CREATED, about)
+
+
+def test_names_of_files_hide_more_than_what_a_step_says() -> None:
+    """
+    In names also secret variables are masked, one that holds a named secret as a whole; the output
+    keeps them for later steps. SC-1.
+    """
+    step = CodeStep("one", Language.COMMAND, command=("greet",), secrets=("TOKEN",))
+    run = evolve(RUN, variables={"key": "my-s3cret-t0ken-1"}, secrets=("key",))
+    begun = StartStep("one", 1), {"WF_SECRET_TOKEN": "s3cret-t0ken"}
+    job = job_for(PathTemplates(), run, Definition("flow", (step,), ()), *begun)
+    assert isinstance(job, StepJob)
+    names = "r-my-s3cret-t0ken-1.txt", "r-s3cret-t0ken.txt"
+    assert [mask_text(one, job.hidden_in_names) for one in names] == ["r-***.txt"] * 2
+    assert mask_text(names[0], job.hidden) == "r-my-***-1.txt"
+    plain = job_for(PathTemplates(), RUN, PLAIN, StartStep("one", 1), {})
+    assert isinstance(plain, StepJob)
+    assert plain.hidden_in_names == NO_SECRETS
 
 
 def test_every_hint_goes_to_whom_it_is_for() -> None:

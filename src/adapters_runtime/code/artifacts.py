@@ -9,7 +9,7 @@ files with one name count. Names are labels; where content goes, the store decid
 import mimetypes
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import BinaryIO
@@ -64,18 +64,19 @@ class Found:
     """
     What a step left: the `files` that qualify, sorted, and what does not, by name.
 
-    `fault`: a limit was exceeded, which fails the step.
+    `fault`: a limit was exceeded, which fails the step. What is `hidden` is in no name here.
     """
 
     files: list[Parts] = field(factory=list)
     refused: list[RefusedFile] = field(factory=list)
     fault: str | None = None
     unnamed: int = 0
+    hidden: Secrets = NO_SECRETS
 
     def refuse(self, path: Parts, reason: str) -> None:
         """Name what does not qualify; beyond a limit only count it."""
         if len(self.refused) < MOST_NAMED:
-            self.refused.append(RefusedFile(label(path), reason))
+            self.refused.append(RefusedFile(label(path, self.hidden), reason))
         else:
             self.unnamed += 1
 
@@ -84,14 +85,32 @@ class Found:
         rest = [RefusedFile(f"{self.unnamed:,} more", "not named")] if self.unnamed else []
         return (*self.refused, *rest)
 
+    def names(self) -> Mapping[Parts, str]:
+        """The files' names; those that are equal without what is hidden are numbered."""
+        found: dict[Parts, str] = {}
+        taken: set[str] = set()
+        for path in self.files:
+            found[path] = name = _unlike(taken, label(path, self.hidden))
+            taken.add(name)
+        return found
 
-def find(folder: int, most_files: int, most_bytes: int) -> Found:
+
+def _unlike(taken: Container[str], name: str) -> str:
+    folder, slash, last = name.rpartition("/")
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{folder}{slash}{number}-{last}"
+    return name
+
+
+def find(folder: int, most_files: int, most_bytes: int, hidden: Secrets = NO_SECRETS) -> Found:
     """
     What is below *folder*: regular files with one name qualify, and nothing else. CS-10.
 
     A file that is too large, or one file too many, is a fault: the others are kept.
     """
-    walk = _Walk(folder, most_bytes)
+    walk = _Walk(folder, most_bytes, hidden)
     walk.go()
     found = walk.found
     found.files.sort()
@@ -105,8 +124,8 @@ def find(folder: int, most_files: int, most_bytes: int) -> Found:
 class _Walk:
     """A walk through all folders, up to the limits."""
 
-    def __init__(self, folder: int, most_bytes: int) -> None:
-        self.found = Found()
+    def __init__(self, folder: int, most_bytes: int, hidden: Secrets) -> None:
+        self.found = Found(hidden=hidden)
         self._folder = folder
         self._most_bytes = most_bytes
         self._waiting: list[Parts] = [()]
@@ -146,8 +165,9 @@ class _Walk:
 
     def _take(self, path: Parts, size: int) -> None:
         if size > self._most_bytes:
-            self.found.fault = f"artifact {label(path)} is larger than {self._most_bytes:,} bytes"
-            self.found.refuse(path, f"larger than {self._most_bytes:,} bytes")
+            name, why = label(path, self.found.hidden), f"larger than {self._most_bytes:,} bytes"
+            self.found.fault = f"artifact {name} is {why}"
+            self.found.refuse(path, why)
         else:
             self.found.files.append(path)
 
@@ -169,13 +189,12 @@ async def store(
     artifact_id: str,
     folder: int,
     path: Parts,
-    hidden: Secrets = NO_SECRETS,
+    name: str,
 ) -> LeftFile:
     """
-    Store one file that `find` found; its name is without what is *hidden*. Raises
+    Store one file that `find` found, under a *name* that hides what is secret. Raises
     `UnusableArtifact`, `StoreUnavailable`.
     """
-    name = mask_text(label(path), hidden)
     with _opened(folder, path) as content:
         stored = await files.store(execution_id, artifact_id, content, name)
     content_type = content_type_of(path[-1])
@@ -201,9 +220,12 @@ def is_previewable(content_type: str) -> bool:
     return content_type in _PREVIEWED
 
 
-def label(path: Parts) -> str:
-    """A relative path as printable text: no control characters, no invalid UTF-8."""
+def label(path: Parts, hidden: Secrets = NO_SECRETS) -> str:
+    """
+    A relative path as printable text: no control characters, no invalid UTF-8, nothing *hidden*.
+    """
     text = "/".join(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    text = mask_text(text, hidden)  # while a secret's control characters are still there
     return "".join(ch if ch.isprintable() else "\N{REPLACEMENT CHARACTER}" for ch in text)
 
 

@@ -351,14 +351,13 @@ class CodeStepRunner:
     async def _with_artifacts(self, end: StepEnd, folder: int, job: StepJob) -> StepEnd:
         """The same end with its files stored, and the rest refused by name. CS-10."""
         most = self._limits.artifacts, self._limits.artifact
-        found = await self._in_thread(partial(artifacts.find, folder, *most))
+        hidden = job.hidden_in_names
+        found = await self._in_thread(partial(artifacts.find, folder, *most, hidden))
         stored: list[LeftFile] = []
-        for path in found.files:
+        for path, name in found.names().items():
             id = self._new_artifact_id()
             try:
-                file = await artifacts.store(
-                    self._files, job.execution_id, id, folder, path, job.hidden
-                )
+                file = await artifacts.store(self._files, job.execution_id, id, folder, path, name)
             except UnusableArtifact as problem:
                 found.refuse(path, str(problem))
             else:

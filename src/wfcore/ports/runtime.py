@@ -25,7 +25,8 @@ class StepJob:
     and `WF_SECRET_*` values by full name; `context`: the content of the context file. `log`:
     whether output lines are wanted while the step runs; otherwise they are part of the result.
     `postponed`: how often this attempt was to begin and could not. `hidden`: the secrets to mask in
-    all its output. SC-6.
+    all its output; `hidden_in_names`: these and the secret variables, to mask in the names of what
+    it leaves. SC-1, SC-6.
     """
 
     execution_id: str
@@ -40,6 +41,7 @@ class StepJob:
     log: bool = False
     postponed: int = 0
     hidden: Secrets = NO_SECRETS
+    hidden_in_names: Secrets = NO_SECRETS
 
 
 @frozen
@@ -85,7 +87,8 @@ class LeftFile:
 @frozen
 class StepEnd:
     """
-    How an attempt ended. `error` None: it succeeded, and `output` is valid.
+    How an attempt ended. `error` None: it succeeded, and `output` is JSON whose integers fit 64
+    bits: larger ones would be doubles once they were stored and read.
 
     `timed_out`: it reached its timeout. `permanent`: retrying cannot help (no such interpreter, too
     much output). Once this exists, every process that the step started is dead. `usage`: what the

@@ -17,7 +17,7 @@ protects against honest mistakes, not against a step that wants to disclose a se
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from shlex import quote as shell_quoted
 from urllib.parse import quote, quote_plus
 
@@ -64,11 +64,12 @@ class Secrets:
 NO_SECRETS = Secrets()
 
 
-def secret_values(run: Execution) -> Secrets:
-    """What to mask in everything that is shown of *run*. SC-1, SC-2."""
-    if not run.secrets:
+def secret_values(run: Execution, also: Collection[str] = ()) -> Secrets:
+    """What to mask in everything that is shown of *run*, and *also* these. SC-1, SC-2."""
+    if not (run.secrets or also):
         return NO_SECRETS
-    return secrets_of(text for name in run.secrets for text in _texts(run.variables.get(name)))
+    found = (text for name in run.secrets for text in _texts(run.variables.get(name)))
+    return secrets_of((*also, *found))
 
 
 def secrets_of(texts: Iterable[str]) -> Secrets:

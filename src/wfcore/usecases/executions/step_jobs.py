@@ -95,6 +95,7 @@ def job_for(
         log=run.monitored,
         postponed=begun.postponed,
         hidden=secrets_of(secrets.values()) if secrets else NO_SECRETS,
+        hidden_in_names=secret_values(run, secrets.values()),
     )
 
 
@@ -235,18 +236,26 @@ async def named_secrets(services: Services, run: Execution, step: Step) -> Mappi
 
 def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
     """The same end with the job's secrets masked. SC-6."""
-
-    def named(file: RefusedFile) -> RefusedFile:
-        return evolve(file, name=mask_text(file.name, hidden))
-
     return evolve(
-        end,
+        with_names_masked(end, hidden),
         output=mask(end.output, hidden),
         error=end.error and mask_shortened(end.error, hidden),
         postponed=end.postponed and mask_text(end.postponed, hidden),
         lines=tuple((name, _mask_kept(text, hidden)) for name, text in end.lines),
+    )
+
+
+def with_names_masked(end: StepEnd, hidden: Secrets) -> StepEnd:
+    """
+    The same end with what is *hidden* masked in the names of its files. They are stored so, because
+    they are shown to people who know nothing of the execution. SC-1.
+    """
+    if not hidden:
+        return end
+    return evolve(
+        end,
         files=tuple(evolve(one, name=mask_text(one.name, hidden)) for one in end.files),
-        refused=tuple(map(named, end.refused)),
+        refused=tuple(evolve(one, name=mask_text(one.name, hidden)) for one in end.refused),
     )
 
 

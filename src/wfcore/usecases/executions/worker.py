@@ -38,6 +38,7 @@ from wfcore.usecases.executions.step_jobs import (
     logged,
     mask_lines,
     named_secrets,
+    with_names_masked,
     without_secrets,
 )
 from wfcore.usecases.notices.telling import tell_outcome
@@ -205,6 +206,7 @@ async def _complete(
         run, definition = await _held(unit, lease)
         if not _runs(run, step_name, *which):
             return definition, _in_flight(await _confirmed(unit, lease, run))
+        end = with_names_masked(end, secret_values(run))
         if end.files:
             end = fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
         files = end.files
