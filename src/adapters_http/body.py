@@ -154,7 +154,10 @@ def _without_repeats(pairs: list[tuple[str, Json]]) -> JsonObject:
 
 def dump_json(value: object) -> bytes:
     """*value* as JSON; any mapping is an object, any other sequence an array."""
-    return orjson.dumps(value, default=_plain)
+    try:
+        return orjson.dumps(value, default=_plain)
+    except TypeError:  # an integer beyond 64 bits, half a character: kept by an earlier release
+        return json.dumps(value, default=_plain, separators=(",", ":")).encode()
 
 
 def _plain(value: object) -> object:

@@ -17,7 +17,7 @@ from yaml.events import (
 )
 
 from wfcore.errors import InvalidDefinition, Problem
-from wfcore.model.json import Json
+from wfcore.model.json import Json, fits
 from wfcore.rules.definition.values import below, parent
 from wfcore.rules.limits import JSON_DEPTH, SOURCE_BYTES
 
@@ -231,7 +231,7 @@ def plain_scalar(text: str) -> Json:
 def _integer(text: str, base: int) -> int:
     digits = text if base == 10 else text[2:]
     value = int(digits, base) if len(digits) <= _LONGEST_NUMBER else 2**64
-    if not -(2**63) <= value < 2**64:
+    if not fits(value):
         raise ValueError("the number does not fit 64 bits; quote it if it is text")
     return value
 

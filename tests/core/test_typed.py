@@ -37,6 +37,9 @@ def test_what_is_shown_is_read_back(value: object) -> None:
         (ColumnType.NUMBER, "NaN", "NaN"),
         (ColumnType.NUMBER, "-Infinity", "-Infinity"),
         (ColumnType.NUMBER, "1e999", "1e999"),
+        (ColumnType.NUMBER, str(2**64 - 1), 2**64 - 1),
+        (ColumnType.NUMBER, "9" * 400, "9" * 400),
+        (ColumnType.JSON, "[1e999]", "[1e999]"),
         (ColumnType.BOOLEAN, "true", True),
         (ColumnType.BOOLEAN, "yes", "yes"),
         (ColumnType.JSON, '{"a": [1]}', {"a": [1]}),
@@ -50,6 +53,13 @@ def test_what_is_shown_is_read_back(value: object) -> None:
 def test_each_type_of_field_is_typed_so(type: ColumnType, typed: str, value: object) -> None:
     """What no value looks like stays text, for the rules of answers to refuse. AP-30."""
     assert typed_value(field(type, "süß", 7), typed) == value
+
+
+@pytest.mark.parametrize("typed", [str(2**64), str(-(2**63) - 1)])
+def test_an_integer_beyond_64_bits_is_a_double(typed: str) -> None:
+    """As it would be in the body of a request, and after it was stored. AP-30."""
+    value = typed_value(field(ColumnType.NUMBER), typed)
+    assert (type(value), value) == (float, float(typed))
 
 
 def test_letters_are_shown_as_they_are() -> None:

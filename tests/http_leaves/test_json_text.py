@@ -207,6 +207,13 @@ def test_the_deepest_accepted_document_can_be_written_inside_an_envelope():
     assert orjson.loads(dump_json(value))
 
 
+@pytest.mark.parametrize("odd", [2**64, -(2**63) - 1, 99999999999999999999123, "\ud83d"])
+def test_what_earlier_releases_kept_can_be_written(odd):
+    """Integers beyond 64 bits and halves of characters, also beside frozen mappings."""
+    value = MappingProxyType({"a": (MappingProxyType({"b": odd}), "ä")})
+    assert json.loads(dump_json(value)) == {"a": [{"b": odd}, "ä"]}
+
+
 def test_what_has_no_json_form_is_a_programming_error():
     """An object that is no JSON raises `TypeError`, naming its type."""
     with pytest.raises(TypeError):

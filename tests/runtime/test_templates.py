@@ -21,7 +21,7 @@ NAMES: dict[str, Any] = {
     "variables": {
         "limit": 100,
         "name": "Ann",
-        "big": 2**80,
+        "big": 2**63 - 1,
         "ratio": 0.5,
         "none": None,
         "l": [3, 1, 2],
@@ -62,7 +62,7 @@ def why(text: str) -> str:
         ("{{variables.limit}} of {{ variables['name'] }}", "100 of Ann"),
         ("{{ steps.fetch.output.rows[-1].id }}", "b"),
         ('{{ steps["by-hand"].output }}', None),
-        ("{{ variables.big + 1 }}", 2**80 + 1),
+        ("{{ variables.big + 1 }}", 2**63),
         ("is {{ true }}, {{ none }}, {{ [1.0, 'ä'] }}", 'is true, null, [1.0,"ä"]'),
         ("{{ steps.fetch.output.rows | length > 0 }}", True),
         ("{{ steps.fetch.output.rows | map(attribute='amount') | sum }}", 12),

@@ -6,10 +6,11 @@ from usecases.conftest import World, code, review
 from wfcore.errors import InvalidInput, ItemsChanged, NoMoreRevisions, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
-from wfcore.model.execution import Execution, Usage
+from wfcore.model.event import EventKind
+from wfcore.model.execution import Execution, RefusedFile, Usage
 from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
-from wfcore.model.workflow import Column, ColumnType, Definition, OnRevise
+from wfcore.model.workflow import Column, ColumnType, Definition, OnRevise, Variable
 from wfcore.ports.runtime import LeftFile
 from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
@@ -18,10 +19,11 @@ from wfcore.rules.execution.scope import scope
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide
 from wfcore.usecases.approvals.reviewing import Tab, read_inbox
-from wfcore.usecases.artifacts import read_artifact
+from wfcore.usecases.artifacts import list_artifacts, read_artifact
 from wfcore.usecases.executions import executions
-from wfcore.usecases.executions.starting import redrive
+from wfcore.usecases.executions.starting import redrive, start_execution
 from wfcore.usecases.unit_of_work import definition_of
+from wfcore.usecases.workflows import workflows
 
 REASON = Column("reason", "Why?", required=True)
 RISK = Column("risk", "Risk", ColumnType.ENUM, options=("low", "high"))
@@ -101,6 +103,28 @@ async def test_an_approver_reads_the_attached_file_and_nothing_else(world: World
             await read_artifact(world.services, who, run_id, id)
     with pytest.raises(NotFound):
         await executions.read_execution(world.services, bob, run_id)
+
+
+async def test_an_approver_reads_no_secret_in_a_name(world: World) -> None:
+    """What a runner leaves in a name is masked as it is recorded, wherever it is told. SC-1."""
+    ann = await world.account()
+    steps = code("draft"), review(attachments=("draft",))
+    token = Variable("token", secret=True)
+    flow = await workflows.apply_workflow(
+        world.services, ann.account.id, Definition("flow", steps, variables={"token": token})
+    )
+    started = await start_execution(world.services, ann, flow.id, {"token": "sk-live-42"})
+    run_id = started.execution_id
+    lease, _ = await world.take()
+    files, links = (left("r-sk-live-42.txt"),), (RefusedFile("sk-live-42.lnk", "a link"),)
+    await world.finish(lease, "draft", {"for": "sk-live-42"}, files=files, refused=links)
+    (attached,) = (await only(world, run_id)).attachments
+    (artifact,) = await list_artifacts(world.services, ann, run_id)
+    run, events = await executions.read_events(world.services, ann, run_id, 0)
+    (told,) = (one.data for one in events if one.kind is EventKind.ARTIFACT_CREATED)
+    assert [attached.name, artifact.name, told["name"]] == ["r-***.txt"] * 3
+    assert run.step_results["draft"].refused == (RefusedFile("***.lnk", "a link"),)
+    assert run.step_results["draft"].output == {"for": "sk-live-42"}
 
 
 async def test_a_redrive_asks_with_the_files_of_the_kept_step(world: World) -> None:

@@ -114,9 +114,9 @@ def _split(scope: Scope, value: Json, separator: Json = None) -> Json:
 
 def _int(scope: Scope, value: Json) -> Json:
     if isinstance(value, bool | int):
-        return int(value)
+        return number(int(value))
     try:
-        return _whole(value) if isinstance(value, str) else int(_number(value))
+        return number(_whole(value) if isinstance(value, str) else int(_number(value)))
     except (ValueError, OverflowError):
         raise Failed("int wants a number or a text with a number in it") from None
 

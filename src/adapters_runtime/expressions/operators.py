@@ -43,7 +43,7 @@ def negate(value: Json) -> Json:
     """`-value`."""
     if not is_number(value):
         raise Failed(f"- wants a number, not {kind(value)}")
-    return -value  # type: ignore[operator]
+    return number(-value)  # type: ignore[operator]
 
 
 def _ordered(sign: str, apply: Callable[[Any, Any], bool]) -> Callable[[Json, Json], Json]:

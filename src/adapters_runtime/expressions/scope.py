@@ -6,13 +6,12 @@ from difflib import get_close_matches
 
 from attrs import define
 
-from wfcore.model.json import Json
+from wfcore.model.json import MOST_BITS, Json, fits
 
 BUDGET = 4 * 1_048_576
 """Characters and list items that one evaluation may read and make."""
 
-MAX_BITS = 4_096
-"""Integers beyond this are refused: some operators grow them faster than anything else."""
+TOO_LONG = f"the number does not fit {MOST_BITS} bits; keep it as text, or use float"
 
 
 class Faulty(Exception):
@@ -92,9 +91,11 @@ def is_number(value: object) -> bool:
 
 
 def number(value: object) -> int | float:
-    """*value* if it is a number JSON can hold. Raises `Failed`."""
-    if isinstance(value, int) and value.bit_length() <= MAX_BITS:
-        return value
+    """*value* if it is a number that can be stored as it is. Raises `Failed`."""
+    if isinstance(value, int):
+        if fits(value):
+            return value
+        raise Failed(TOO_LONG)
     if isinstance(value, float) and value - value == 0:
         return value
     raise Failed("the result is no number that JSON can hold")

@@ -14,10 +14,18 @@ from attrs import frozen
 
 from adapters_runtime.expressions.nodes import Get, Literal, Name, Node, walk
 from adapters_runtime.expressions.parse import parse
-from adapters_runtime.expressions.scope import Failed, Faulty, Scope, as_text, kind, suggestion
+from adapters_runtime.expressions.scope import (
+    TOO_LONG,
+    Failed,
+    Faulty,
+    Scope,
+    as_text,
+    kind,
+    suggestion,
+)
 from adapters_runtime.expressions.tokens import split
 from wfcore.errors import TemplateFailed
-from wfcore.model.json import Json
+from wfcore.model.json import Json, fits
 from wfcore.rules.limits import MIB, TEXT_RESULT
 
 _CACHED_TEXT = 4_096
@@ -33,7 +41,8 @@ class MiniJinjaTemplates:
         """
         Evaluate every template in *value* (strings, also inside lists and objects).
 
-        Raises `TemplateFailed`: unknown name, wrong type, too much data, result over *limit*.
+        Raises `TemplateFailed`: unknown name, wrong type, too much data, result over *limit* or
+        with an integer that does not fit 64 bits.
         """
         if isinstance(value, str) and "{" not in value:
             return value
@@ -41,8 +50,8 @@ class MiniJinjaTemplates:
             result = _render(value, Scope(names))
         except RecursionError:
             raise TemplateFailed(_shown(value), "the data are nested too deeply") from None
-        if not _fits(result, limit):
-            raise TemplateFailed(_shown(value), f"the result is over {limit // MIB} MB")
+        if flaw := _flaw(result, limit):
+            raise TemplateFailed(_shown(value), flaw)
         return result
 
     def problems(self, text: str, known: Known) -> Sequence[str]:
@@ -106,8 +115,8 @@ def _shown(value: Json) -> str:
     return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
 
 
-def _fits(result: Json, limit: int) -> bool:
-    """Whether *result* is at most *limit* large; stops as soon as it is not."""
+def _flaw(result: Json, limit: int) -> str | None:
+    """Why *result* cannot be kept: over *limit*, or a number in it that storing would change."""
     left = limit
     waiting: list[Json] = [result]
     while waiting and left >= 0:
@@ -116,13 +125,16 @@ def _fits(result: Json, limit: int) -> bool:
             left -= len(part) if part.isascii() else len(part.encode("utf-8", "surrogatepass"))
             continue
         left -= 1
-        if isinstance(part, Mapping):
+        if isinstance(part, int):
+            if not fits(part):
+                return TOO_LONG
+        elif isinstance(part, Mapping):
             left -= sum(map(len, part))
             waiting.extend(part.values())
         elif isinstance(part, list | tuple):
             left -= len(part)
             waiting.extend(part if left >= 0 else ())
-    return left >= 0
+    return None if left >= 0 else f"the result is over {limit // MIB} MB"
 
 
 def _unknown(tree: Node, known: Known) -> Iterable[str]:

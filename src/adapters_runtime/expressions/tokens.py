@@ -4,11 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from adapters_runtime.expressions.scope import MAX_BITS, Faulty
-from wfcore.model.json import Json
+from adapters_runtime.expressions.scope import TOO_LONG, Faulty
+from wfcore.model.json import Json, fits
 
 MAX_TOKENS = 400
 """Per expression. Bounds its tree, so that evaluating it cannot run out of stack."""
+
+_MOST_DIGITS = 1_000
+"""Python makes no integer of several thousand."""
 
 _TOKEN = re.compile(
     r"""(?P<float>[0-9]+(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))
@@ -96,10 +99,12 @@ def value_of(token: Token) -> Json:
 
 
 def _number(token: Token) -> int | float:
-    if token.kind == "int" and len(token.text) < MAX_BITS // 4:
-        return int(token.text)
+    if token.kind == "int":
+        if len(token.text) > _MOST_DIGITS or not fits(whole := int(token.text)):
+            raise Faulty(TOO_LONG)
+        return whole
     value = float(token.text)
-    if token.kind == "int" or value == float("inf"):
+    if value == float("inf"):
         raise Faulty("the number is too large")
     return value
 

@@ -8,6 +8,14 @@ from wfcore.errors import InvalidInput
 Json: TypeAlias = Union[None, bool, int, float, str, "Sequence[Json]", "Mapping[str, Json]"]
 JsonObject: TypeAlias = Mapping[str, Json]
 
+MOST_BITS = 64
+"""Of an integer. A larger one would be another number, a double, once it was stored and read."""
+
+
+def fits(value: int) -> bool:
+    """Whether *value* has at most `MOST_BITS`, with a sign or without."""
+    return -(2**63) <= value < 2**64
+
 
 def json_at(value: Json, *path: str | int) -> Any:
     """

@@ -134,8 +134,9 @@ class Templates(Protocol):
         """
         Evaluate every template in *value* (strings, also inside lists and objects).
 
-        Raises `TemplateFailed`: unknown name, wrong type, budget exceeded, or a result larger than
-        *limit* (the characters of its texts, and one for each other value).
+        Raises `TemplateFailed`: unknown name, wrong type, budget exceeded, a result with an integer
+        that does not fit 64 bits, or one larger than *limit* (the characters of its texts, and one
+        for each other value).
         """
 
     def problems(self, text: str, known: Mapping[str, Collection[str] | None]) -> Sequence[str]:

@@ -3,11 +3,11 @@
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval
-from wfcore.model.json import Json
+from wfcore.model.json import Json, fits
 from wfcore.model.review import Column, ColumnType
 
 
@@ -36,14 +36,25 @@ def typed_value(field: Column, text: str) -> Json:
 
 def _json(text: str) -> Json:
     try:
-        value: Json = json.loads(text, parse_constant=_refused)
+        value: Json = json.loads(
+            text, parse_int=_whole, parse_float=_finite, parse_constant=_finite
+        )
     except (ValueError, RecursionError):
         return text
-    return text if isinstance(value, float) and not math.isfinite(value) else value
+    return value
 
 
-def _refused(name: str) -> NoReturn:
-    raise ValueError(name)
+def _whole(digits: str) -> int | float:
+    """Beyond 64 bits a double, as in the body of a request."""
+    value = int(digits)
+    return value if fits(value) else _finite(digits)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(number)
+    return value
 
 
 def read_answers(approval: Approval, typed: Mapping[str, Any]) -> Mapping[str, Json]:
