@@ -132,7 +132,11 @@ def test_a_step_that_must_not_begin_again_is_named():
 @pytest.mark.parametrize(
     ("source", "resumes", "says"),
     [
-        (TriggerSource.OPEN_API, 0, "what came by open_api is its caller's to repeat"),
+        (
+            TriggerSource.OPEN_API,
+            0,
+            "it was started by open_api, so its caller must start it again",
+        ),
         (TriggerSource.MANUAL, 3, "it was resumed 3 times"),
     ],
 )

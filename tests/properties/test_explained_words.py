@@ -364,8 +364,8 @@ PAY = StatusReason(ReasonCode.INTERRUPTED, "pay")
             None,
             (
                 Why.WILL_FAIL,
-                "It is not resumed: what came by open_api (the first of its family) is its "
-                "caller's to repeat. It is FAILED.",
+                "It is not resumed: the root of its family was started by open_api, so its caller "
+                "must start it again. It is FAILED.",
                 None,
             ),
         ),
@@ -374,7 +374,8 @@ PAY = StatusReason(ReasonCode.INTERRUPTED, "pay")
             "pay",
             (
                 Why.WILL_FAIL,
-                "It is not resumed: what came by webhook is its caller's to repeat. It is FAILED.",
+                "It is not resumed: it was started by webhook, so its caller must start it again. "
+                "It is FAILED.",
                 None,
             ),
         ),

@@ -119,7 +119,7 @@ def test_the_loss_of_a_worker_is_judged_by_what_ran() -> None:
         ({"trigger_source": TriggerSource.MANUAL}, None),
         (
             {"trigger_source": TriggerSource.OPEN_API},
-            f"what came by {TriggerSource.OPEN_API} is its caller's to repeat",
+            f"it was started by {TriggerSource.OPEN_API}, so its caller must start it again",
         ),
         (
             {
@@ -127,8 +127,8 @@ def test_the_loss_of_a_worker_is_judged_by_what_ran() -> None:
                 "root_source": TriggerSource.WEBHOOK,
                 "parent_id": "exec_0",
             },
-            f"what came by {TriggerSource.WEBHOOK} (the first of its family) is its caller's to "
-            "repeat",
+            f"the root of its family was started by {TriggerSource.WEBHOOK}, so its caller must "
+            "start it again",
         ),
         (
             {"trigger_source": TriggerSource.WORKFLOW, "parent_id": "exec_0"},

@@ -27,7 +27,7 @@ from wfcore.ports.dispatch import Hint, HintKind
 from wfcore.rules.backoff import Backoff
 from wfcore.testing.fakes import ManualClock
 from wfcore.time import EpochMs, later
-from wfcore.usecases.nodes import drain_node, list_nodes
+from wfcore.usecases.nodes import NODE_LEASE_MS, drain_node, list_nodes
 from wfcore.usecases.unit_of_work import Unswept
 
 LONG_S = 30
@@ -195,9 +195,9 @@ def test_what_was_left_out_is_told_once_while_it_lasts(caplog: pytest.LogCapture
         assert told.failed == list(failed)
     about = ("msg", "loop", "kind", "id", "error")
     said = [tuple(vars(line)[name] for name in about) for line in caplog.records]
-    defect = ("left out of a round", NAME, "timers", "tmr_1", "RuntimeError")
+    defect = ("skipped in this maintenance pass", NAME, "timers", "tmr_1", "RuntimeError")
     assert said == [
-        ("left out of a round", NAME, "executions", "exec_1", "Unreadable"),
+        ("skipped in this maintenance pass", NAME, "executions", "exec_1", "Unreadable"),
         defect,
         defect,
     ]
@@ -273,6 +273,47 @@ async def test_a_node_announces_itself_and_hears_of_its_draining(tmp_path: Path)
         assert [one.id for one in await list_nodes(services)] == ["w9"]
         await presence.withdraw()
         assert not await list_nodes(services)
+
+
+async def test_a_node_hears_of_its_draining_without_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its next look finds what another process wrote, long before it announces itself again."""
+    monkeypatch.setattr(presence_loop, "LOOK_S", 0.01)
+    async with a_scene(tmp_path) as scene:
+        services, heard = scene.services, list[bool]()
+        presence = Presence(services, Node("w9", "here", 1, EpochMs(0)), heard.append)
+        running = asyncio.create_task(presence.run())
+        async with asyncio.timeout(LONG_S):
+            await until(lambda: False in heard)
+            async with services.store.unit() as unit:
+                (node,) = await unit.nodes.list()
+                unit.put(evolve(node, draining=True))
+                await unit.commit()
+            await until(lambda: True in heard)
+        (told,) = await list_nodes(services)
+        assert told.version == node.version + 1
+        presence.loop.stop()
+        await running
+
+
+async def test_a_node_announces_itself_again_long_before_it_counts_as_gone(tmp_path: Path) -> None:
+    """A look only reads until a third of its time has passed; then it has the whole time again."""
+    async with a_scene(tmp_path) as scene:
+        services = scene.services
+        presence = Presence(services, Node("w9", "here", 1, EpochMs(0)), lambda _: None)
+        await presence._round()
+        await presence._round()
+        (node,) = await list_nodes(services)
+        assert node.version == 1
+        async with services.store.unit() as unit:
+            unit.put(
+                evolve(node, seen_until=EpochMs(services.store.now() + NODE_LEASE_MS * 2 // 3))
+            )
+            await unit.commit()
+        await presence._round()
+        (node,) = await list_nodes(services)
+        assert node.seen_until > services.store.now() + NODE_LEASE_MS * 0.9
 
 
 class NoOthers:

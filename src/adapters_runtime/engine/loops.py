@@ -151,7 +151,9 @@ class FailureLog:
         about = {"loop": self._name, "kind": failed.kind, "id": failed.id}
         about["error"] = type(error).__name__
         is_named = isinstance(error, Unreadable)
-        log.error("left out of a round", extra=about, exc_info=None if is_named else error)
+        log.error(
+            "skipped in this maintenance pass", extra=about, exc_info=None if is_named else error
+        )
 
 
 def _as_known(failed: Unswept) -> tuple[str, str, str]:

@@ -45,7 +45,7 @@ class Door:
         Carry out *use_case* with the `services` and what else is given.
 
         Raises `RuntimeError` in a coroutine of the door's own loop, which would wait for itself, in
-        a process that was forked off, and after the door is closed.
+        a process that was forked off, and after this handle is closed.
         """
         if threading.get_ident() == self._thread:
             raise RuntimeError("this is the door's own event loop: await the use case instead")
@@ -56,7 +56,7 @@ class Door:
             return await use_case(self.services, *args, **kwargs)
 
         if not self._loop.is_running():
-            raise RuntimeError("the door is closed")
+            raise RuntimeError("this wfcore.sync handle is closed")
         waiting = asyncio.run_coroutine_threadsafe(called(), self._loop)
         try:
             return waiting.result()

@@ -55,8 +55,8 @@ async def on_sqlite(folder: str | Path, **parts: Unpack[Parts]) -> AsyncIterator
     Services over SQLite in *folder*, which is made when it is missing; closed on leaving.
 
     It is a data folder as the server and the commands have: `wfcore --data FOLDER` sees the same
-    executions, also meanwhile. *parts* replace the defaults; what is given stays its owner's to
-    close. Settings are not read from the environment.
+    executions, also meanwhile. *parts* replace the defaults; the caller keeps ownership of them and
+    closes them afterwards. Settings are not read from the environment.
 
     Raises `MissingExtra` where only the base is installed, else what `open_system` raises.
     """
@@ -74,7 +74,8 @@ async def on_postgres(
     """
     Services over the PostgreSQL database at *url*, which several processes and machines may share;
     closed on leaving. *folder*: the data folder with artifacts and keys, which all of them must
-    share as well. *parts* replace the defaults; what is given stays its owner's to close.
+    share as well. *parts* replace the defaults; the caller keeps ownership of them and closes them
+    afterwards.
 
     Raises `MissingExtra` where the extras `server` and `postgres` are not installed, `InvalidInput`
     for a URL of another store, else what `open_system` raises.

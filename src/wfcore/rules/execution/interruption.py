@@ -77,9 +77,11 @@ def obstacle(run: Execution, definition: Definition | None) -> str | None:
         return phrase("what started the first of the executions above it is not on record")
     if root not in RESUMABLE:
         if run.parent_id is None:
-            return phrase("what came by {source} is its caller's to repeat", source=root)
+            return phrase(
+                "it was started by {source}, so its caller must start it again", source=root
+            )
         return phrase(
-            "what came by {source} (the first of its family) is its caller's to repeat",
+            "the root of its family was started by {source}, so its caller must start it again",
             source=root,
         )
     if definition is not None and (step := _refused(run, definition)) is not None:

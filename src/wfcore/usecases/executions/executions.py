@@ -203,6 +203,10 @@ async def wait_for_rest(
     """
     The execution as soon as it rests, or as it is after *wait_ms* or when this process is
     *leaving*. Raises `NotFound`.
+
+    It rests when it has ended, waits for an approval, or is INTERRUPTED until its grace is over. If
+    it rests already, this returns at once. So a loop until the end must not call it without a
+    pause: while the status is not in `EXECUTION.final`, sleep before the next call.
     """
     return await wait_until(rests, services, who, execution_id, wait_ms, leaving=leaving)
 

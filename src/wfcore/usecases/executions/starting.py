@@ -40,7 +40,7 @@ from wfcore.usecases.unit_of_work import (
 
 @frozen
 class Idempotency:
-    """The client's key, and a SHA-256 of the request body."""
+    """The client's key, and a SHA-256 of the request body; of the inputs, without HTTP. IK-2."""
 
     key: str
     fingerprint: str
@@ -72,8 +72,13 @@ async def start_execution(
     """
     Accept an execution of a workflow that *who* may EXECUTE; durable on return.
 
-    *callback_url* is told of its end. Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict`
-    (the same idempotency key with another body), `LimitReached`.
+    *source*: its trigger. MANUAL lets the service restart a step that ran at a crash. EX-12, EX-14.
+    *monitored*: output lines can be read while steps run, and are in the event stream. EX-28.
+    *callback_url* is told of its end.
+    *idempotency*: within 24 h the same key returns the first answer and starts nothing. IK-1.
+    *origin*: where the request came from, for the audit log; its id and trace are stored.
+    Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict` (the same key with another
+    fingerprint), `LimitReached`.
     """
     caller = who.key.id if who.key else who.account.id
     now = services.store.now()
@@ -124,7 +129,6 @@ async def trigger_webhook(
 
     *replay_of*: the delivery that this one repeats. If it started an execution, that execution's
     variables are used and *payload* is ignored. WH-22.
-
     Raises `NotFound`, `Conflict` (disabled, or the idempotency key with another body),
     `InvalidInput` (the payload violates a declaration), `LimitReached`.
     """
@@ -196,7 +200,6 @@ async def redrive(
     """
     A new execution that keeps the results of the finished steps of an old one. EX-17. *once*: only
     if nobody has redriven it, of several at one moment one.
-
     Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
     `Conflict` (for *once*), `LimitReached` (nothing was changed).
     """
@@ -353,9 +356,7 @@ async def stage_turn(
 ) -> Outcome[Execution]:
     """
     Stage what a turn of an execution came to, with its approvals as they are stored, and its
-    notices. *left*: the artifacts that the same unit stores.
-
-    The outcome with the hints that follow.
+    notices; the outcome has the hints that follow. *left*: artifacts that the same unit stores.
     """
     outcome = await opened(services, unit, outcome, now, left)
     return await tell_outcome(services, unit, await stage(unit, outcome, now))
