@@ -148,6 +148,8 @@ def test_an_approval_in_german(browser: Browser, site: Site):
     page.wait_for_url("**/inbox")
     show(case, page)
     cell(page, "P-1001", "Amount").fill("1.234")
+    expect(page.get_by_text("Schreiben Sie 1234 oder 1,2340").first).to_be_visible()
+    cell(page, "P-1001", "Amount").fill("1,2340")
     expect(page.get_by_text("gelesen als 1,234")).to_be_visible()
     cell(page, "P-1001", "Amount").fill("1200,5")
     expect(bar(page)).to_contain_text("3 von 3 Zeilen · 1 geändert")

@@ -22,13 +22,19 @@ def reviewed(site: Site, **more: Any) -> Case:
 
 
 def test_answers_are_asked_for_and_sent(site: Site, signed_in: Page, accessible: Any) -> None:
-    """A required field is gone to first; what was answered is in the sheet and in the record."""
+    """A required field is gone to first and says so; answers are in the sheet and on record."""
     case = reviewed(site)
     page = signed_in
     show(case, page)
     accessible(page)
     bar(page).get_by_role("button", name="Review and approve").click()
-    expect(page.get_by_label("Why now?")).to_be_focused()
+    why = page.get_by_label("Why now?")
+    expect(why).to_be_focused()
+    expect(why).to_have_accessible_description("is required")
+    expect(page.locator(".answers small")).to_have_text(["is required"])
+    accessible(page)
+    why.press("x")
+    expect(page.locator(".answers small")).to_have_count(0)
     page.get_by_label("Why now?").fill("end of quarter")
     page.get_by_label("Risk").select_option("low")
     page.get_by_label("Limit").fill("12.5")
@@ -76,7 +82,7 @@ def test_all_of_it_works_without_scripts(site: Site, browser: Browser) -> None:
 
 
 def test_somebody_else_decides_in_my_place(site: Site, signed_in: Page, accessible: Any) -> None:
-    """From the page, without scripts too; whom the page may not name is told there. AP-36."""
+    """The page confirms it, with what keeps them from learning of it, or refuses it. AP-36."""
     case = Case(site, 2, approvers=("ann@example.org",), delegable=True)
     page = signed_in
     page.goto(case.url)
@@ -86,13 +92,22 @@ def test_somebody_else_decides_in_my_place(site: Site, signed_in: Page, accessib
     page.get_by_role("button", name="Let them decide").click()
     expect(page.get_by_role("alert")).to_contain_text("somebody else")
     page.get_by_text("Let somebody else decide in your place").click()
+    page.get_by_label("E-mail or account id").fill("carol@example.org")
+    page.get_by_role("button", name="Let them decide").click()
+    told = page.locator("main > [role=status].notice:not(#banner)")
+    expect(told).to_contain_text("carol@example.org may decide in your place now. Nobody has")
+    page.get_by_text("Let somebody else decide in your place").click()
     page.get_by_label("E-mail or account id").fill("bob@example.org")
     page.get_by_role("button", name="Let them decide").click()
+    expect(told).to_contain_text("bob@example.org may decide in your place now. No mail goes out")
     expect(
         page.get_by_text("ann@example.org lets bob@example.org decide; this ends in")
     ).to_be_visible()
     case.decide(case.bob)
     assert case.now().status is ApprovalStatus.APPROVED
+    page.reload()
+    expect(page.locator(".outcome")).to_be_visible()
+    expect(told).to_have_count(0)
 
 
 def test_it_says_whose_turn_it_is(site: Site, signed_in: Page) -> None:

@@ -76,6 +76,23 @@ def test_keys_reach_the_preview(site: Site, signed_in: Page, accessible):
     accessible(page)
 
 
+def test_nothing_is_done_with_nothing(site: Site, signed_in: Page):
+    """The buttons for several wait until something is selected, in both lists."""
+    fill(site, 1)
+    page = signed_in
+    for path in ("/inbox", "/executions"):
+        page.goto(site.url + path)
+        buttons = page.locator(".chosen button")
+        expect(buttons).to_have_count(2)
+        for button in buttons.all():
+            expect(button).to_be_disabled()
+        page.locator("#chosen input[name=id]").first.check()
+        for button in buttons.all():
+            expect(button).to_be_enabled()
+        page.locator("#chosen input[name=id]").first.uncheck()
+        expect(buttons.first).to_be_disabled()
+
+
 def test_without_scripts_several_are_rejected(browser: Browser, site: Site):
     """The boxes, the preview and the verdicts are forms and pages. B5."""
     ids = fill(site, 2)

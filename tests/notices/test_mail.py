@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,9 @@ async def test_names_cannot_add_headers(notifier: MailNotifier, post: MailServer
     (mail,) = post.mails
     assert post.recipients == [["bob@example.org"]]
     assert (mail["Bcc"], mail["X-Evil"]) == (None, None)
-    assert mail["Subject"] == ("Payouts waits for you: a Bcc: eve@example.org X-Evil: 1 body x")
+    assert mail["Subject"] == (
+        "Payouts waits for you: a Bcc: eve@example.org X-Evil: 1 body\ufffd\ufffdx"
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,28 @@ async def test_an_address_is_one_address(notifier: MailNotifier, post: MailServe
     with pytest.raises(NoticeRefused, match="no email address"):
         await notifier.send(message)
     assert post.mails == []
+
+
+async def test_a_mail_has_a_date(notifier: MailNotifier, post: MailServer) -> None:
+    """It is of now: without one, many servers take a mail for spam."""
+    await notifier.send(a_message(post))
+    (mail,) = post.mails
+    sent = parsedate_to_datetime(mail["Date"])
+    assert abs(datetime.now(UTC) - sent) < timedelta(seconds=MOST_S)
+
+
+async def test_no_text_turns_what_is_read(notifier: MailNotifier, post: MailServer) -> None:
+    """What changes the writing direction is seen: in message, names and rows, plain and HTML."""
+    turned = "Bob \u202e REDRO"
+    (line,) = a_message(post).lines
+    about = {**line.about, "message": turned, "workflow": turned, "sample": [[{"k": turned}]]}
+    lines = (NoticeLine(line.kind, line.path, about),)
+    await notifier.send(Message("ntc_1", "mail", post.to, "en", lines))
+    (mail,) = post.mails
+    for part in (mail["Subject"], text_of(mail), text_of(mail, "html")):
+        assert "\u202e" not in part
+        assert "Bob \ufffd REDRO" in part
+    assert text_of(mail).count("\ufffd") == 2
 
 
 async def test_html_is_escaped(notifier: MailNotifier, post: MailServer) -> None:

@@ -7,6 +7,8 @@ API takes; both are decisions of the source `console`, and bound to the rows tha
 The same page opens by a personal link, for a guest: decisions have the source `link` then. PL-1.
 """
 
+import re
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from starlette.responses import Response
@@ -15,7 +17,7 @@ from adapters_http.body import dump_json
 from adapters_http.console.forms import DecisionForm
 from adapters_http.console.rendering import page, see_other
 from adapters_http.console.review_rows import columns_for, state_view
-from adapters_http.console.words import _
+from adapters_http.console.words import _, has_comma
 from adapters_http.handlers.artifacts import attachment_url
 from adapters_http.request import Request
 from wfcore.errors import (
@@ -24,6 +26,7 @@ from wfcore.errors import (
     InvalidInput,
     ItemsChanged,
     NoMoreRevisions,
+    NotFound,
     SignInFirst,
 )
 from wfcore.model.approval import (
@@ -33,7 +36,8 @@ from wfcore.model.approval import (
     HistoryEntry,
     Verdict,
 )
-from wfcore.model.workflow import Column
+from wfcore.model.json import Json
+from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.approval.machine import (
     Approve,
@@ -45,6 +49,9 @@ from wfcore.rules.approval.machine import (
 )
 from wfcore.rules.approval.review import CellChange, changes_of, review_rows
 from wfcore.rules.approval.typed import cell_text, choices, read_answers
+from wfcore.rules.notices.facts import MAIL
+from wfcore.rules.visible import visible
+from wfcore.usecases.accounts.accounts import find_account
 from wfcore.usecases.approvals.approvals import Decide, decide_approval
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.approvals.reviewing import Review, review_for
@@ -113,9 +120,46 @@ async def _page(
         rejects=found.rejects,
         delegates=found.delegates,
         notice=notice,
+        told=await _told(request, approval),
         comment=comment,
         history=history,
     )
+
+
+async def _told(request: Request, approval: Approval) -> str | None:
+    """
+    What became of the delegation that led here: whom the reader named last, and what keeps that
+    person from learning of it. It says what is on record; the address says only to say it.
+    """
+    caller = request.caller
+    who = caller.account_id or caller.identity
+    mine = [one.to for one in approval.delegations if one.account == who]
+    if request.query(TOLD) is None or not mine or approval.status is not ApprovalStatus.PENDING:
+        return None
+    said = [_("{who} may decide in your place now.").format(who=mine[-1])]
+    offered = request.services.policy.channels if approval.notify is None else approval.notify
+    mails = MAIL in offered and MAIL in request.services.policy.channels
+    if request.guest is None and not await _has_account(request, mine[-1]):
+        if not mails:
+            said.append(
+                _("Nobody has an account of that name, and no mail goes out: tell the operator.")
+            )
+        elif "@" not in mine[-1]:
+            said.append(_("No account has that id: check it."))
+    elif not mails:
+        said.append(_("No mail goes out, so tell them yourself; it is in their inbox."))
+    return " ".join(said)
+
+
+TOLD = "delegated"
+
+
+async def _has_account(request: Request, name: str) -> bool:
+    try:
+        await find_account(request.services, name)
+    except NotFound:
+        return False
+    return True
 
 
 def _typed(request: Request, approval: Approval, field: Column) -> str:
@@ -159,10 +203,13 @@ def _history(approval: Approval) -> list[tuple[HistoryEntry, list[CellChange], i
 
 async def approve(request: Request) -> bytes:
     """Release the rows, edited or as they are."""
-    body = request.body
+    body, answers = request.body, request.body.answers
+    if answers:
+        found = await review_for(request.services, request.caller, request.params["id"])
+        answers = _as_stored(found.approval, answers)
     return await _decided(
         request,
-        Approve(body.edited_items, body.answers),
+        Approve(body.edited_items, answers),
         body.comment,
         body.expected_items_hash,
     )
@@ -196,7 +243,7 @@ async def decide_as_shown(request: Request) -> Response:
         raise InvalidInput("decision", "must be approve, reject or revise") from None
     try:
         found = await review_for(request.services, request.caller, request.params["id"])
-        answers = read_answers(found.approval, form.answers or {})
+        answers = _answers(found.approval, form.answers or {})
         decision = command(verdict, answers=answers)
         await _decided(request, decision, form.comment, form.expected_items_hash or None)
     except InvalidInput as wrong:
@@ -212,6 +259,40 @@ async def decide_as_shown(request: Request) -> Response:
     except AlreadyDecided:
         return await _again(request, _("Somebody was faster, or you have agreed already."))
     return see_other(request, _path(request))
+
+
+def _answers(approval: Approval, typed: Mapping[str, Json]) -> Mapping[str, Json]:
+    """
+    The answers of the form. Raises `InvalidInput` also for what this reader may have meant as
+    another number: where the comma is the decimal sign, `1.200` is 1200 to most people.
+    """
+    standing = {key: cell_text(value) for key, value in approval.answers.items()}
+    for one in approval.fields:
+        text = typed.get(one.key)
+        if one.type is not ColumnType.NUMBER or text == standing.get(one.key) or not has_comma():
+            continue
+        if found := _UNCLEAR.fullmatch(text.strip() if isinstance(text, str) else ""):
+            whole, part = found.groups()
+            fix = _("is {one} or {other}? Write {one} or {exact}").format(
+                one=whole + part, other=f"{whole},{part}", exact=f"{whole}.{part}0"
+            )
+            raise InvalidInput(f"answers.{one.key}", fix)
+    return read_answers(approval, _as_stored(approval, typed))
+
+
+_UNCLEAR = re.compile(r"([+-]?[1-9][0-9]{0,2})\.([0-9]{3})")
+
+
+def _as_stored(approval: Approval, answers: Mapping[str, Json]) -> Mapping[str, Json]:
+    """*answers*, where one is what the page shows of the answer that stands, with that answer."""
+
+    def stored(key: str, value: Json) -> Json:
+        before = approval.answers.get(key)
+        if not isinstance(before, str) or not isinstance(value, str):
+            return value
+        return before if value.replace("\r\n", "\n") == visible(before) else value
+
+    return {key: stored(key, value) for key, value in answers.items()}
 
 
 async def _again(request: Request, notice: str) -> Response:
@@ -230,4 +311,4 @@ async def delegate(request: Request) -> Response:
         )
     except (InvalidInput, Forbidden, AlreadyDecided) as refused:
         return await _again(request, _(str(refused)))
-    return see_other(request, _path(request))
+    return see_other(request, f"{_path(request)}?{TOLD}=1")

@@ -14,8 +14,9 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from attrs import frozen
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from adapters_http.auth import cookie
@@ -29,6 +30,7 @@ from adapters_http.console.words import (
     STATUSES,
     Said,
     _,
+    amount,
     cell,
     iso,
     language,
@@ -50,6 +52,7 @@ from wfcore.errors import InvalidInput
 from wfcore.model.page import PageCursor, PageRequest
 from wfcore.rules.paging import cursor_text, page_request
 from wfcore.rules.triggers.trigger import SAYS
+from wfcore.rules.visible import shown
 from wfcore.time import EpochMs
 
 _POLICY = (
@@ -282,11 +285,22 @@ _ADVICE_AT_A_LINK = {
 }
 
 
+@frozen
+class _Kept:
+    """A text that a form sends back: it goes out as it is stored, and so is no text to `shown`."""
+
+    text: str
+
+    def __html__(self) -> str:
+        return escape(self.text)
+
+
 @cache
 def _templates() -> Environment:
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
+        finalize=shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -294,6 +308,7 @@ def _templates() -> Environment:
     )
     made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES, REFUSALS=SAYS)
     made.filters.update(took=took, short=short, number=number, usd=usd)
-    made.filters.update(cell=cell, person=person, size=size)
+    made.filters.update(cell=cell, person=person, size=size, amount=amount)
+    made.filters["kept"] = _Kept
     made.install_gettext_callables(_, ngettext, newstyle=True)  # type: ignore[attr-defined]
     return made

@@ -24,6 +24,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.rules.auth.access import includes
 from wfcore.rules.variables import parse_text
+from wfcore.rules.visible import visible
 from wfcore.usecases.executions.starting import Idempotency, start_execution
 from wfcore.usecases.workflows.browsing import read_permitted
 from wfcore.usecases.workflows.workflows import Defined
@@ -89,6 +90,8 @@ def _read(found: Defined, texts: Mapping[str, Json]) -> tuple[JsonObject, Mappin
         text = texts.get(name)
         if not isinstance(text, str) or (not text and not _may_be_empty(variable)):
             continue  # the default applies, or it is missed
+        if variable.has_default and visible(text) == visible(as_text(variable.default)):
+            text = as_text(variable.default)  # the field showed it, save what cannot be seen
         try:
             inputs[name] = parse_text(variable, text.replace("\r\n", "\n"))
         except InvalidInput as wrong:

@@ -55,9 +55,25 @@ _UNSEEN = re.compile(
 )
 
 
+_LITERALS = re.compile(
+    rb"""("(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`"""
+    rb"|(?:(?<=[(,=:[!&|?{};>])|(?<=[(,=:[!&|?{};>] ))"
+    rb"/(?![*/])(?:[^/\\\n[]|\\.|\[(?:[^\]\\]|\\.)*\])+/[a-z]*)"
+)
+"""Texts, templates and regular expressions, in which a blank means something."""
+_SPACED = re.compile(
+    rb" ?([=!]==?|&&=?|\|\|=?|\?\?=?|[-+*<>]=|[?:=,*<>]|(?<!\+)\+(?!\+)|(?<!-)-(?!-)) ?"
+)
+
+
 def _bare(name: str, text: bytes) -> bytes:
-    """A script without comments, indentation, needless line ends and blanks: a seventh of it."""
-    return _UNSEEN.sub(b"", text) if name.endswith(".js") else text
+    """A script without comments, indentation, needless line ends and blanks: a fifth of it."""
+    if not name.endswith(".js"):
+        return text
+    parts = _LITERALS.split(_UNSEEN.sub(b"", text))
+    return b"".join(
+        part if place % 2 else _SPACED.sub(rb"\1", part) for place, part in enumerate(parts)
+    )
 
 
 async def send(request: Request) -> Response:

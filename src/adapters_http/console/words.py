@@ -15,6 +15,7 @@ from adapters_http.request import Request
 from wfcore.model.json import Json
 from wfcore.rules.approval.machine import BY_RULE
 from wfcore.rules.approval.typed import cell_text
+from wfcore.rules.visible import visible
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 from wfcore.wire.languages import ENGLISH, LANGUAGES, translations
 
@@ -84,7 +85,10 @@ def cell(value: Json) -> str:
     """A value as a table shows it; the fields of a page hold `cell_text`."""
     if isinstance(value, bool):
         return _("yes") if value else _("no")
-    return cell_text(value)
+    text = cell_text(value)
+    if isinstance(value, int | float):
+        return _pointed(text.removesuffix(".0"))
+    return visible(text)
 
 
 def person(by: str | None) -> str | None:
@@ -209,10 +213,25 @@ def number(value: Decimal) -> str:
     return grouped(value, "f")
 
 
+def amount(value: Decimal) -> str:
+    """What adds up, as `number` writes it, without zeros that say nothing."""
+    text = format(value, "f")
+    return number(Decimal(text.rstrip("0").rstrip(".") if "." in text else text))
+
+
 def grouped(value: int | Decimal, form: str = "") -> str:
     """A number with its digits in groups."""
-    text = format(value, f",{form}")
-    return text.translate(_SWAPPED) if language() in _WITH_COMMA else text
+    return _pointed(format(value, f",{form}"))
+
+
+def _pointed(text: str) -> str:
+    """A number with the reader's decimal sign, and the other one between groups."""
+    return text.translate(_SWAPPED) if has_comma() else text
+
+
+def has_comma() -> bool:
+    """Whether the reader writes a decimal comma; a dot stands between groups then."""
+    return language() in _WITH_COMMA
 
 
 _WITH_COMMA = ("de",)

@@ -17,6 +17,7 @@ from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
+from email.utils import localtime
 from functools import partial
 from threading import Thread, Timer
 from typing import Any
@@ -27,6 +28,7 @@ from attrs import field, frozen
 from adapters_runtime.notices.rendering import Rendered, Words
 from wfcore.errors import InvalidInput
 from wfcore.ports.notices import Message, NotDelivered, NoticeRefused
+from wfcore.rules.visible import visible
 
 SMTP_URL = "WFCORE_SMTP_URL"
 MAIL_FROM = "WFCORE_MAIL_FROM"
@@ -109,6 +111,7 @@ class MailNotifier:
         mail["Subject"] = said.title
         mail["From"] = self._sender
         mail["To"] = to
+        mail["Date"] = localtime()  # many servers count a mail without one as spam
         mail["Message-ID"] = f"<{message.id}@{self._sender.domain}>"
         mail["Auto-Submitted"] = "auto-generated"
         mail["X-Auto-Response-Suppress"] = "All"
@@ -214,7 +217,7 @@ def _address(text: str) -> Address:
 def _sample(said: Rendered) -> str:
     """Rows as lines, in the order of their fields."""
     lines = [
-        ", ".join(f"{name}: {value}" for name, value in row.items())
+        visible(", ".join(f"{name}: {value}" for name, value in row.items()))
         for rows in said.rows
         for row in rows
     ]

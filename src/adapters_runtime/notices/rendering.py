@@ -16,6 +16,7 @@ from attrs import field, frozen
 
 from wfcore.ports.notices import Message, NoticeLine
 from wfcore.rules.approval.machine import BY_RULE
+from wfcore.rules.visible import shown
 from wfcore.wire.languages import translations
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def _environment(folders: Sequence[Path], language: str) -> "Environment":
     made = Environment(
         loader=FileSystemLoader(folders),
         autoescape=select_autoescape(("html.jinja",)),
+        finalize=shown,
         extensions=["jinja2.ext.i18n"],
         trim_blocks=True,
         lstrip_blocks=True,

@@ -20,7 +20,7 @@ function paintBar() {
   const facts = [];
   if (edited) facts.push(_("{edited} edited", { edited }));
   if (out) facts.push(_("{out} left out", { out }));
-  const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => make("span", { className: "totals" }, `${column.title} `, ...(was === now ? [] : [make("s", {}, shown(was)), " "]), shown(now)));
+  const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => make("span", { className: "totals" }, make("bdi", {}, column.title), " ", ...(was === now ? [] : [make("s", {}, shown(was)), " "]), shown(now)));
   desk.bar.facts.replaceChildren(make("b", {}, _("{inside} of {all} rows", { inside, all })), facts.length ? ` · ${facts.join(" · ")} ` : " ", ...totals);
   desk.bar.undo.disabled = !desk.review.done.length;
   const open = wrong || clashes;

@@ -4,7 +4,7 @@ import { _ } from "./app.js";
 import { DRAFT, ask, banner, button, comment, desk, focusCell, make, nameOf, place, plain, say } from "./desk.js";
 import { restore } from "./editing.js";
 import { decided, refused } from "./told.js";
-import { difference, read, same, shown, textOf } from "./values.js";
+import { difference, parse, read, same, seen, shown, textOf } from "./values.js";
 
 export { look } from "./told.js";
 
@@ -52,33 +52,35 @@ function changesOf({ rows }) {
   return rows.filter((row) => row.included || !row.added).flatMap((row) => {
     if (!row.included) return [{ row, out: true }];
     return row.group.columns.filter((column) => row.differs(column)).map((column) => ({
-      row, column, was: textOf(row.proposed[column.key]), now: textOf(row.cell(column).value),
+      row, column, was: row.was(column), now: seen(column, textOf(row.cell(column).value)),
     }));
   });
 }
 
-/** The text of a cell in a sentence. */
+/** The text of a cell in a sentence; where a line ends is marked. */
 function said(column, text) {
-  return (column.type === "boolean" && { true: _("yes"), false: _("no") }[text]) || text || _("empty");
+  return (column.type === "boolean" && { true: _("yes"), false: _("no") }[text]) || text.replaceAll("\n", "⏎\n") || _("empty");
 }
 
 /** What stands open first, a required field too; with nothing open, the sheet with everything that is about to be done. */
 export function toReview() {
   const open = desk.review.rows.find((row) => row.wrong || row.clashes);
   if (open) return focusCell(open, open.group.columns.find((column) => open.error(column) || open.edits.get(column.key)?.theirs !== undefined));
+  const unfit = desk.review.fields.filter(toldWrong);
+  if (unfit.length) return fieldOf(unfit[0]).focus();
   if (!plain.checkValidity()) return [...plain.elements].find((one) => !one.validity.valid).focus();
   const inside = desk.review.rows.filter((row) => row.included).length;
   const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => {
     const changes = was === now ? [shown(now)] : [make("s", {}, shown(was)), " ", shown(now), ` (${shown(difference(was, now), { signDisplay: "exceptZero" })})`];
-    return make("p", {}, `${column.title}: `, ...changes);
+    return make("p", {}, make("bdi", {}, column.title), ": ", ...changes);
   });
   const changes = changesOf(desk.review).map(({ row, column, was, now, out }) => {
     const name = make("b", {}, nameOf(row));
     if (out) return make("li", { className: "left" }, name, " ", row.choice === undefined && row.by ? _("left out by {who}", { who: row.by }) : _("left out"));
-    return make("li", {}, name, ` ${column.title} `, make("s", {}, said(column, was)), " ", make("ins", {}, said(column, now)));
+    return make("li", {}, name, " ", make("bdi", {}, column.title), " ", make("s", {}, said(column, was)), " ", make("ins", {}, said(column, now)));
   });
   const list = changes.length ? [make("ul", { className: "changes", tabIndex: 0, ariaLabel: _("Changes") }, ...changes)] : [make("p", { className: "quiet" }, _("Nothing was changed."))];
-  const answered = answersNow().map(([title, text]) => make("p", {}, `${title}: `, make("ins", {}, text)));
+  const answered = answersNow().map(([title, text]) => make("p", {}, make("bdi", {}, title), ": ", make("ins", {}, text)));
   const others = place.required > 1 ? [make("p", { className: "quiet" }, _("{required} people must agree to the same rows before the workflow goes on. Changing rows starts the count anew.", { required: place.required }))] : [];
   const deed = inside === 1 ? _("Approve 1 row") : _("Approve {inside} rows", { inside });
   const dialog = sheet(`${deed}?`, [...totals, ...list, ...answered, ...others, ...commentField()], deed, "approve", (go) =>
@@ -88,6 +90,20 @@ export function toReview() {
 
 const fieldOf = (field) => plain.elements.namedItem(`answers.${field.key}`);
 
+/** What is wrong with an answer, which is said below its field until it is mended; null: nothing. */
+function toldWrong(field) {
+  const one = fieldOf(field);
+  const id = `${one.id}-wrong`;
+  const error = answerOf(field).error ?? null;
+  document.getElementById(id)?.remove();
+  one.ariaInvalid = String(Boolean(error));
+  if (!error) return one.removeAttribute("aria-describedby") ?? null;
+  one.after(make("small", { className: "wrong", id }, error));
+  one.setAttribute("aria-describedby", id);
+  one.addEventListener("input", () => toldWrong(field), { once: true });
+  return error;
+}
+
 /** What was typed into the fields, by title, for the sheet. */
 function answersNow() {
   return desk.review.fields.map((field) => [field.title, fieldOf(field).selectedOptions?.[0]?.text ?? fieldOf(field).value]).filter(([, text]) => text);
@@ -96,7 +112,14 @@ function answersNow() {
 /** The answers as they are sent; what the server would refuse goes as it was typed, and comes back. */
 function answers() {
   const { fields } = desk.review;
-  return fields.length ? Object.fromEntries(fields.map((field) => [field.key, read({ ...field, required: false }, fieldOf(field).value, null).value ?? (fieldOf(field).value || null)])) : undefined;
+  return fields.length ? Object.fromEntries(fields.map((field) => [field.key, answerOf({ ...field, required: false }).value ?? (fieldOf(field).value || null)])) : undefined;
+}
+
+/** What an answer says; a number that nobody touched is one of somebody before, as the page wrote it. */
+function answerOf(field) {
+  const { value, defaultValue } = fieldOf(field);
+  const given = field.type === "number" && value === defaultValue && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(value);
+  return given ? { value: parse(value) } : read(field, value, null);
 }
 
 export function askRevise() {

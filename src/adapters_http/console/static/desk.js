@@ -1,7 +1,7 @@
 // What the parts of the approval page share: the review, its tables, the notice, and the server.
 
 import { _ } from "./app.js";
-import { parse, textOf } from "./values.js";
+import { parse, textOf, visible } from "./values.js";
 
 export const place = document.getElementById("review").dataset;
 export const plain = document.getElementById("as-shown");
@@ -38,14 +38,14 @@ export function keep(draft = kept ?? { count: 0, rows: [] }) {
   }
 }
 
-/** An element with attributes and children; text stays text. */
+/** An element with attributes and children; text stays text, and all of it can be seen. */
 export function make(tag, facts = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(facts)) {
     if (name in made) made[name] = value;
     else made.setAttribute(name, value);
   }
-  made.append(...children);
+  made.append(...children.map((one) => (typeof one === "string" ? visible(one) : one)));
   return made;
 }
 
@@ -86,5 +86,5 @@ export function focusCell(row, column) {
 export function nameOf(row) {
   const { columns, rowKey } = row.group;
   const key = rowKey ?? columns[0]?.key;
-  return (row.added ? row.edits.get(key)?.text : textOf(row.base[key])) || String(row.place + 1);
+  return visible((row.added ? row.edits.get(key)?.text : textOf(row.base[key])) || String(row.place + 1));
 }

@@ -4,7 +4,7 @@ import { _ } from "./app.js";
 import { sheet } from "./deciding.js";
 import { button, desk, focusCell, make } from "./desk.js";
 import { control, setField, valueOf } from "./table.js";
-import { textOf } from "./values.js";
+import { seen, textOf } from "./values.js";
 
 /**
  * Carry a draft over to the rows of now; how many rows, and how many clashes. Where the text that stood
@@ -20,7 +20,7 @@ export function restore(review, draft) {
     for (const [key, text, base] of cells) {
       const column = row.group.columns.find((one) => one.key === key && row.open(one));
       const now = column && textOf(row.base[key]);
-      if (!column || now === text) continue;
+      if (!column || seen(column, now) === text) continue;
       row.put(column, now === base ? { text, base } : { text, base, theirs: now });
     }
   }
@@ -36,7 +36,7 @@ desk.clash = (view, column, field, edit) => {
     desk.changed();
     field.focus();
   });
-  return make("small", { className: "wrong theirs" }, _("theirs: {text}", { text: edit.theirs || _("empty") }), choose(false, _("Take theirs")), choose(true, _("Keep mine")));
+  return make("small", { className: "wrong theirs" }, _("theirs: {text}", { text: seen(column, edit.theirs) || _("empty") }), choose(false, _("Take theirs")), choose(true, _("Keep mine")));
 };
 
 /** One value in a column of all rows that are shown. */

@@ -1,7 +1,8 @@
 // Lists: how many rows are new, and how many are selected. Nothing moves until the reader asks for it.
 
 import { _ } from "./app.js";
-import { fetched, follow } from "./follow.js";
+import { fetched } from "./fetched.js";
+import { follow } from "./follow.js";
 
 const says = document.getElementById("new");
 const link = document.createElement("a");
@@ -26,7 +27,10 @@ async function look() {
 
 if (says) follow(says.dataset.live, says.dataset.after, look, undefined, says.dataset.on);
 
-document.getElementById("chosen")?.addEventListener("change", (event) => {
-  const count = event.currentTarget.querySelectorAll(":checked").length;
+const chosen = document.getElementById("chosen");
+function tally() {
+  const count = chosen.querySelectorAll(":checked").length;
   document.getElementById("count").textContent = count ? _("{count} selected", { count }) : "";
-});
+  for (const button of chosen.querySelectorAll("button")) button.disabled = !count;
+}
+if (chosen) onchange = onpageshow = tally; // a browser that goes back ticks them again

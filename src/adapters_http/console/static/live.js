@@ -1,7 +1,8 @@
 // The page of an execution, which follows it.
 
 import { LANG, _, refreshTimes } from "./app.js";
-import { fetched, follow } from "./follow.js";
+import { fetched } from "./fetched.js";
+import { follow } from "./follow.js";
 
 const KEPT = /^(open|hidden)$/;
 sessionStorage.clear(); // the form that led here was sent

@@ -1,7 +1,7 @@
 // A review: the rows as proposed and as they stand, what this person has made of them, undo, drafts,
 // and how edits are carried over to rows that somebody else has changed. Nothing of a page here.
 
-import { Exact, difference, judge, read, same, sum, textOf } from "./values.js";
+import { Exact, difference, judge, read, same, seen, sum, textOf, visible } from "./values.js";
 
 class Row {
   /** *added*: by this person, just now. */
@@ -12,9 +12,16 @@ class Row {
   }
   get included() { return this.choice ?? this.standing !== null; }
   get touched() { return this.edits.size > 0 || this.choice !== undefined; }
-  text(column) { return this.edits.get(column.key)?.text ?? textOf(this.base[column.key]); }
+  /** What was proposed, as a field shows it. */
+  was(column) { return seen(column, textOf(this.proposed[column.key])); }
+  /** What its field shows. */
+  text(column) { return this.edits.get(column.key)?.text ?? seen(column, textOf(this.base[column.key])); }
   cell(column) {
     const edit = this.edits.get(column.key);
+    const proposed = this.proposed[column.key];
+    // the text of what was proposed stands for that, though it may lack what cannot be seen
+    const again = edit?.text && edit.text === this.was(column) && !(column.type === "json" && typeof proposed === "string");
+    if (again) return { value: proposed };
     if (edit) return read(column, edit.text, this.base[column.key]);
     return { value: this.base[column.key] ?? null };
   }
@@ -70,11 +77,15 @@ export class Review {
   get rows() { return this.groups.flatMap((group) => group.rows); }
   count(kind) { return this.rows.filter(KINDS[kind]).length; }
 
-  /** Type *text* into a cell; typing on in the same cell is one step to undo. */
+  /**
+   * Type *text* into a cell; typing on in the same cell is one step to undo. What is seen is what is meant: the text
+   * that stood there is no edit, though it may have lacked what cannot be seen, and no edit has any of that.
+   */
   type(row, column, text) {
     const before = row.edits.get(column.key);
     const base = textOf(row.base[column.key]);
-    const after = text === base ? undefined : { text, base: before?.theirs ?? before?.base ?? base };
+    if (column.type !== "enum") text = visible(text);
+    const after = text === seen(column, base) ? undefined : { text, base: before?.theirs ?? before?.base ?? base };
     const last = this.done.at(-1);
     const first = last?.row === row && last.column === column ? this.done.pop().before : before;
     this.settle(row, column, first, after);

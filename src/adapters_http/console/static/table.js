@@ -3,7 +3,7 @@
 import { _ } from "./app.js";
 import { button, desk, make, nameOf } from "./desk.js";
 import { KINDS } from "./review.js";
-import { shown, textOf } from "./values.js";
+import { shown, textOf, visible } from "./values.js";
 
 const ROWS = 100;
 
@@ -38,7 +38,7 @@ export class GroupView {
     });
     this.all = all;
     const cells = this.group.columns.map((column) => {
-      const cell = make("th", { scope: "col", className: column.type === "number" ? "number" : "" }, column.title);
+      const cell = make("th", { scope: "col", className: column.type === "number" ? "number" : "" }, make("bdi", {}, column.title));
       if (column.required) cell.append(make("span", { className: "must", ariaHidden: "true" }, "*"));
       if (column.editable) {
         const label = _("Set {column} in all shown rows", { column: column.title });
@@ -119,12 +119,13 @@ class RowView {
     this.paint();
   }
   #cell(column) {
-    const cell = make("td", { className: column.type === "number" ? "number" : "", "data-title": column.title });
+    const cell = make("td", { className: column.type === "number" ? "number" : "", "data-title": visible(column.title) });
     if (!this.row.open(column)) {
-      cell.append(this.row.text(column));
+      cell.append(visible(this.row.text(column)));
       return cell;
     }
-    const field = control(column, this.row.text(column), this.row.base[column.key]);
+    const texts = [this.row.base, this.row.proposed].map((one) => textOf(one[column.key]));
+    const field = control(column, this.row.text(column), this.row.base[column.key], texts.some((text) => /[\r\n]/.test(text)));
     const note = make("div", { id: `note-${this.view.section.dataset.group}-${this.row.place}-${column.key}` });
     field.setAttribute("aria-describedby", note.id);
     this.fields.set(column, field);
@@ -136,6 +137,9 @@ class RowView {
     return cell;
   }
   #typed(column, text) {
+    const field = this.fields.get(column);
+    const clear = visible(text);
+    if (clear !== text && field.tagName !== "SELECT") field.value = clear;
     desk.review.type(this.row, column, text);
     this.paint();
     desk.changed();
@@ -144,7 +148,7 @@ class RowView {
     const field = event.target;
     const down = { ArrowDown: 1, ArrowUp: -1, Enter: event.shiftKey ? -1 : 1 }[event.key];
     if (event.ctrlKey || event.metaKey) return;
-    if (down && (event.key === "Enter" || (field.tagName !== "SELECT" && field.type !== "date"))) {
+    if (down && field.tagName !== "TEXTAREA" && (event.key === "Enter" || (field.tagName !== "SELECT" && field.type !== "date"))) {
       event.preventDefault();
       const rows = this.view.shown;
       const next = this.view.drawn.get(rows[rows.indexOf(this.row) + down]);
@@ -156,13 +160,13 @@ class RowView {
   }
   #paste(event, column) {
     const text = event.clipboardData.getData("text/plain").replace(/\r?\n$/, "");
-    if (!/[\t\n]/.test(text)) return;
+    if (!/[\t\n]/.test(text) || event.target.tagName === "TEXTAREA") return;
     event.preventDefault();
     editing("paste", this, column, text);
   }
   propose(column, field) {
     if (!this.row.differs(column)) return;
-    this.#typed(column, textOf(this.row.proposed[column.key]));
+    this.#typed(column, this.row.was(column));
     setField(field, this.row.text(column));
   }
   paint() {
@@ -181,13 +185,13 @@ class RowView {
     const { row } = this;
     const differs = row.differs(column);
     const error = row.error(column);
-    const was = textOf(row.proposed[column.key]);
+    const was = row.was(column);
     const note = this.notes.get(column);
     const edit = row.edits.get(column.key);
     field.parentElement.classList.toggle("edited", differs);
     field.disabled = !row.included;
     const parts = [column.title, nameOf(row), ...(differs ? [_("edited"), _("was {was}", { was: was || _("empty") })] : []), ...(error ? [_("invalid: {error}", { error })] : [])];
-    field.ariaLabel = parts.join(", ");
+    field.ariaLabel = visible(parts.join(", "));
     field.ariaInvalid = Boolean(error);
     const notes = [];
     if (differs) notes.push(make("small", {}, make("s", {}, was || _("empty"))));
@@ -206,13 +210,13 @@ class RowView {
     const head = make("span", {}, make("b", {}, nameOf(row)), " ", second && first ? row.text(first.key === row.group.rowKey ? second : first) : "");
     this.brief.replaceChildren(head, last ? make("span", { className: "number" }, row.text(last)) : "");
     const changes = row.included ? row.group.columns.filter((column) => row.differs(column)) : [];
-    const lines = changes.map((column) => make("span", { className: "change quiet" }, `${column.title} `, make("s", {}, textOf(row.proposed[column.key]) || _("empty")), " ", make("b", {}, row.text(column) || _("empty"))));
+    const lines = changes.map((column) => make("span", { className: "change quiet" }, make("bdi", {}, column.title), " ", make("s", {}, row.was(column) || _("empty")), " ", make("b", {}, row.text(column) || _("empty"))));
     this.brief.parentElement.replaceChildren(this.brief, ...lines);
   }
 }
 
-/** The native field for a column. */
-export function control(column, text, value) {
+/** The native field for a column; *long*: for a text with line ends, which a field of one line would drop. */
+export function control(column, text, value, long = false) {
   if (column.type === "boolean" && value !== undefined && value !== null) return make("input", { type: "checkbox", checked: text === "true" });
   const options = { enum: column.options.map(textOf), boolean: ["true", "false"] }[column.type];
   if (options) {
@@ -221,6 +225,7 @@ export function control(column, text, value) {
     const all = column.required || texts.includes("") ? texts : ["", ...texts];
     return make("select", {}, ...all.map((one) => make("option", { value: one, selected: one === text }, (column.type === "boolean" && names[one]) || one || "–")));
   }
+  if (column.type === "string" && (long || text.includes("\n"))) return make("textarea", { value: text, rows: Math.min(text.split("\n").length, 8), autocomplete: "off" });
   const isDate = column.type === "date" && (text === "" || /^\d{4}-\d\d-\d\d$/.test(text));
   return make("input", { type: isDate ? "date" : "text", value: text, autocomplete: "off", inputMode: column.type === "number" ? "decimal" : "text" });
 }

@@ -33,6 +33,22 @@ export function textOf(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
+/** The decimal sign of the reader. */
+const POINT = new Intl.NumberFormat(LANG).format(0.5)[1];
+
+const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\ufffb\u{e0000}-\u{e007f}]/gu;
+
+/** A text as people are shown it: with a sign for what cannot be seen, or turns text around. `visible.py` has the same. */
+export function visible(text) {
+  return text.replaceAll("\r\n", "\n").replace(UNSEEN, "\ufffd");
+}
+
+/** The text of a value as a field shows it: a number with the reader's decimal sign; of options, what the field is set to. */
+export function seen(column, text) {
+  if (column.type === "enum") return text;
+  return visible(column.type === "number" ? text.replace(/^(-?\d+)\./, `$1${POINT}`) : text);
+}
+
 /** What is wrong with a value, in words; null: nothing. The rules are those of the server. */
 export function judge(column, value) {
   if (value === null || value === undefined) return column.required ? _("is required") : null;
@@ -111,12 +127,11 @@ function decimal(typed) {
   } else if (commas > 1 || dots > 1) {
     if (!/^[+-]?\d{1,3}([.,]\d{3})+$/.test(text)) return { error: WANTED.number };
     text = text.replace(/[.,]/g, "");
-  } else if (commas) {
-    if (/^[+-]?[1-9]\d{0,2},\d{3}$/.test(text)) {
-      return { error: _("is {one} or {other}? Write it without the comma", { one: text.replace(",", ""), other: text.replace(",", ".") }) };
-    }
-    text = text.replace(",", ".");
-  }
+  } else if ((commas || POINT === ",") && /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/.test(text)) {
+    // thousands to most, and a decimal to whoever copied it
+    const other = text.replace(/[.,]/, POINT);
+    return { error: _("is {one} or {other}? Write {one} or {exact}", { one: text.replace(/[.,]/, ""), other, exact: `${other}0` }) };
+  } else text = text.replace(",", ".");
   const parts = /^([+-]?)(\d*)(?:\.(\d*))?(e[+-]?\d+)?$/i.exec(text);
   if (!parts || !(parts[2] || parts[3])) return { error: WANTED.number };
   const [, sign, whole, part = "", power = ""] = parts;
@@ -155,6 +170,5 @@ function point(total, places) {
 
 /** A decimal text by the reader's locale. */
 export function shown(text, more) {
-  const minimumFractionDigits = Math.min(text.split(".")[1]?.length ?? 0, 20);
-  return new Intl.NumberFormat(LANG, { minimumFractionDigits, maximumFractionDigits: 20, ...more }).format(text);
+  return new Intl.NumberFormat(LANG, { maximumFractionDigits: 20, ...more }).format(text);
 }

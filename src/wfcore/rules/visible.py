@@ -1,0 +1,31 @@
+"""
+Text of callers and workflows where people are shown it: nothing in it turns the direction of what
+stands around it, and nothing is there that cannot be seen. What is stored and released stays as it
+is.
+"""
+
+import re
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff0-\ufffb\U000e0000-\U000e007f]"
+)
+"""
+Control and format characters, save tabs and line ends. The two joiners stay: Persian, the scripts
+of India and emoji are spelt with them. `values.js` has the same ones.
+"""
+
+
+def visible(text: str) -> str:
+    """*text* with a replacement character for each that cannot be seen."""
+    if text.isprintable():
+        return text
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def shown(value: T) -> T:
+    """What a template shows of *value*: a text, marked as HTML or not, without what is unseen."""
+    return type(value)(visible(value)) if isinstance(value, str) else value
