@@ -292,7 +292,7 @@ async def test_a_guest_opens_what_is_attached_and_nothing_else(world: World):
     approval = await approval_of(world, found["approvals"][0]["id"])
     link = f"/a/{personal_token(world.services.signing_key, approval, EVA)}"
     page = (await world.http.get(link, headers=HTML)).text
-    (url,) = re.findall(r'<a href="([^"]*/download[^"]*)">seen.txt</a>', page)
+    (url,) = re.findall(r'<a href="([^"]*/download[^"]*)">(?:<bdi>)?seen.txt', page)
     assert (await world.http.get(unescape(url))).content == b"seen"
     assert "other.txt" not in page
     listed = (await world.get(f"/api/v1/executions/{execution}/artifacts")).json()["artifacts"]
