@@ -37,7 +37,7 @@ def test_help_is_instant() -> None:
     """`wfcore --help` costs little more CPU than loading click, which draws it: some 100 ms."""
     given, needed = ("-m", "wfserver", "--help"), ("-c", "import click")
     took = [(_cpu_s(*given), _cpu_s(*needed)) for _ in range(10)]
-    assert min(one for one, _ in took) <= 1.6 * min(one for _, one in took)
+    assert min(one for one, _ in took) <= 2 * min(one for _, one in took)
 
 
 def test_words_that_are_not_utf8_are_refused(wfcore: Call) -> None:
