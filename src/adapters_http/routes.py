@@ -85,7 +85,7 @@ def _number(default: int, largest: int | None = None) -> dict[str, object]:
 PAGE = Query("page", "Page, counted from 1", _number(1) | {"maximum": LARGEST_PAGE})
 SIZE = Query("size", "Rows per page", _number(50, 200))
 APPROVAL_SIZE = Query("size", "Rows per page", _number(20, 200))
-AFTER = Query("after", "`next` of the previous page, without page (both are 400); total is left out")
+AFTER = Query("after", "`next` of the previous page; with page it is 400; total is left out")
 WORKFLOW_ID = Query("workflowId", "Only executions of this workflow")
 STATUS = Query("status", "Only these statuses", Schemas().of(ExecutionStatus), repeats=True)
 SOURCE = Query("triggerSource", "Only so started", Schemas().of(TriggerSource), repeats=True)
