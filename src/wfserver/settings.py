@@ -200,29 +200,11 @@ def settings_from(
     """
     env = with_file(os.environ if environment is None else environment)
     _require_known(env)
-    default, notices = Policy(), notice_settings(env)
+    notices = notice_settings(env)
     own_port = _count(env, "WFCORE_PORT", 8000)
-    lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
     url = store or env.get(STORE) or None
     shared = is_shared("--store", url)
-    policy = Policy(
-        lease_ms=lease_ms,
-        poll_ms=SHARED_POLL_MS if shared else default.poll_ms,
-        sweep_ms=SHARED_SWEEP_MS if shared else default.sweep_ms,
-        heartbeat_ms=DurationMs(min(default.heartbeat_ms, max(lease_ms // 3, 1))),
-        grace_ms=_duration(env, "WFCORE_INTERRUPTED_GRACE", default.grace_ms),
-        keep_executions_ms=_duration(env, "WFCORE_KEEP_EXECUTIONS", default.keep_executions_ms),
-        keep_audit_ms=_duration(env, "WFCORE_KEEP_AUDIT", default.keep_audit_ms),
-        places=_count(env, "WFCORE_CONCURRENCY", default.places),
-        private_callbacks=switch(env, "WFCORE_ALLOW_PRIVATE_CALLBACKS", False),
-        schedule_grace_ms=_duration(env, "WFCORE_SCHEDULE_GRACE", default.schedule_grace_ms),
-        missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
-        operators=_emails(env, "WFCORE_OPERATORS"),
-        channels=notices.channels,
-        failure_channels=notices.failure_channels,
-        language=notices.language,
-        notice_rows=notices.rows,
-    )
+    policy = _policy(env, shared, notices)
     public = _url(public_url or env.get("WFCORE_PUBLIC_URL") or None)
     return Settings(
         data=Path(data or env.get("WFCORE_DATA") or "wfcore-data").absolute(),
@@ -265,6 +247,30 @@ def settings_from(
         agents=switch(env, "WFCORE_MCP", False),
         sign_on=sign_on_settings(env),
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
+    )
+
+
+def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings) -> Policy:
+    """The policy in the environment; *shared* if several machines share the store."""
+    default = Policy()
+    lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
+    return Policy(
+        lease_ms=lease_ms,
+        poll_ms=SHARED_POLL_MS if shared else default.poll_ms,
+        sweep_ms=SHARED_SWEEP_MS if shared else default.sweep_ms,
+        heartbeat_ms=DurationMs(min(default.heartbeat_ms, max(lease_ms // 3, 1))),
+        grace_ms=_duration(env, "WFCORE_INTERRUPTED_GRACE", default.grace_ms),
+        keep_executions_ms=_duration(env, "WFCORE_KEEP_EXECUTIONS", default.keep_executions_ms),
+        keep_audit_ms=_duration(env, "WFCORE_KEEP_AUDIT", default.keep_audit_ms),
+        places=_count(env, "WFCORE_CONCURRENCY", default.places),
+        private_callbacks=switch(env, "WFCORE_ALLOW_PRIVATE_CALLBACKS", False),
+        schedule_grace_ms=_duration(env, "WFCORE_SCHEDULE_GRACE", default.schedule_grace_ms),
+        missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
+        operators=_emails(env, "WFCORE_OPERATORS"),
+        channels=notices.channels,
+        failure_channels=notices.failure_channels,
+        language=notices.language,
+        notice_rows=notices.rows,
     )
 
 

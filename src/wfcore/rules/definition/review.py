@@ -171,8 +171,8 @@ def approval_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
     return [*found, *_stage_problems(values)]
 
 
-def review_fields(reading: Reading) -> Fields:
-    """The fields of an approval that name other steps."""
+def _attachment(reading: Reading) -> Check:
+    """Reads the name of a step whose artifacts belong to the question."""
 
     @accepting(filled.schema)
     def attached(document: Json, path: str, findings: Findings) -> Any:
@@ -185,6 +185,12 @@ def review_fields(reading: Reading) -> Fields:
             findings.add(path, f"{name!r} is no code step, and only these leave artifacts")
         return name
 
+    return attached
+
+
+def _way_back(reading: Reading) -> Check:
+    """Reads the name of the step to which an approval may go back."""
+
     @accepting(filled.schema)
     def goto(document: Json, path: str, findings: Findings) -> Any:
         """A step before this one in the same list. AP-31."""
@@ -193,6 +199,12 @@ def review_fields(reading: Reading) -> Fields:
             near = known_or(name, reading.listed) if reading.listed else "there is none"
             findings.add(path, f"{name!r} is no step before this one in the same list; {near}")
         return name
+
+    return goto
+
+
+def _approver(reading: Reading) -> Check:
+    """Reads one entry of a list of approvers."""
 
     @accepting(filled.schema)
     def approver(document: Json, path: str, findings: Findings) -> Any:
@@ -205,7 +217,29 @@ def review_fields(reading: Reading) -> Fields:
                 findings.add(path, f"{group!r} is no group of approverGroups; {known or 'none'}")
         return name
 
-    stage = {
+    return approver
+
+
+def _revise_fields(reading: Reading) -> Fields:
+    """The fields of `onRevise`."""
+    return {
+        "goto": Field(
+            _way_back(reading),
+            "goto",
+            "A step before this one in the same list, at which the execution goes on.",
+            required=True,
+        ),
+        "max": Field(
+            number(1, MAX_REVISIONS, whole=True),
+            "max",
+            "How often changes may be asked for. Default: 3.",
+        ),
+    }
+
+
+def _stage_fields(approver: Check) -> Fields:
+    """The fields of one entry of `stages`."""
+    return {
         "approvers": Field(
             list_of(approver, least=1), "approvers", "Who may decide in this stage.", required=True
         ),
@@ -221,7 +255,11 @@ def review_fields(reading: Reading) -> Fields:
         ),
         "title": Field(text(), "title", "What people read of the stage."),
     }
-    late = {
+
+
+def _escalation_fields(approver: Check) -> Fields:
+    """The fields of `escalate`."""
+    return {
         "after": Field(duration, "after_ms", "How long after the question.", required=True),
         "to": Field(
             list_of(approver, least=1),
@@ -230,27 +268,19 @@ def review_fields(reading: Reading) -> Fields:
             required=True,
         ),
     }
-    revise = {
-        "goto": Field(
-            goto,
-            "goto",
-            "A step before this one in the same list, at which the execution goes on.",
-            required=True,
-        ),
-        "max": Field(
-            number(1, MAX_REVISIONS, whole=True),
-            "max",
-            "How often changes may be asked for. Default: 3.",
-        ),
-    }
+
+
+def review_fields(reading: Reading) -> Fields:
+    """The fields of an approval that name other steps or approvers."""
+    approver = _approver(reading)
     return {
         "attachments": Field(
-            list_of(attached, most=MAX_ATTACHED_STEPS),
+            list_of(_attachment(reading), most=MAX_ATTACHED_STEPS),
             "attachments",
             "Names of code steps before this one, whose artifacts belong to the question.",
         ),
         "onRevise": Field(
-            record(OnRevise, revise),
+            record(OnRevise, _revise_fields(reading)),
             "on_revise",
             "Approvers may ask for changes: the execution then goes back to an earlier step.",
         ),
@@ -261,12 +291,12 @@ def review_fields(reading: Reading) -> Fields:
             "workflow, and who started the execution.",
         ),
         "escalate": Field(
-            record(Escalation, late),
+            record(Escalation, _escalation_fields(approver)),
             "escalate",
             "Who is asked, too, after some time without a decision.",
         ),
         "stages": Field(
-            list_of(record(Stage, stage), least=1, most=MAX_STAGES),
+            list_of(record(Stage, _stage_fields(approver)), least=1, most=MAX_STAGES),
             "stages",
             "Approvers who are asked one after another.",
         ),
