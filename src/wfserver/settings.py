@@ -198,8 +198,7 @@ def settings_from(
 
     Raises `InvalidInput` naming the variable that cannot be read, and `UnknownSetting`.
     """
-    env = with_file(os.environ if environment is None else environment)
-    _require_known(env)
+    env = _environment(environment)
     notices = notice_settings(env)
     own_port = _count(env, "WFCORE_PORT", 8000)
     url = store or env.get(STORE) or None
@@ -248,6 +247,13 @@ def settings_from(
         sign_on=sign_on_settings(env),
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
     )
+
+
+def _environment(environment: Mapping[str, str] | None) -> Mapping[str, str]:
+    """*environment* (default: the process's own) over the file of settings; all names are known."""
+    env = with_file(os.environ if environment is None else environment)
+    _require_known(env)
+    return env
 
 
 def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings) -> Policy:
