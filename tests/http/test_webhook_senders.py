@@ -207,6 +207,34 @@ async def test_slack_is_answered_when_it_asks(world: World):
     assert await executions(world) == 0
 
 
+async def test_githubs_ping_starts_nothing(world: World):
+    """A signed `ping` is answered, an unsigned one is 401, another scheme's starts. SG-9."""
+    body, event = b'{"zen": "Design for failure."}', {"X-GitHub-Event": "ping"}
+    id = await hook(world, Scheme.GITHUB)
+    signature = sender_headers(Scheme.GITHUB, SECRET, "72d3162e", EpochMs(0), body)
+    answer = await send(world, id, body, {**signature, **event})
+    assert (answer.status_code, answer.json()) == (200, {"ok": True, "ping": True})
+    assert (await send(world, id, body, event)).content == UNAUTHORIZED
+    assert await executions(world) == 0
+    signed = sender_headers(Scheme.WFCORE, SECRET, "", EpochMs(0), body)
+    assert (
+        await send(world, await hook(world, Scheme.WFCORE), body, {**signed, **event})
+    ).is_success
+    assert await executions(world) == 1
+
+
+@pytest.mark.parametrize("header", ["webhook-id", "X-GitHub-Delivery"])
+async def test_an_id_of_a_delivery_counts_under_every_scheme(world: World, header: str):
+    """A retry with the same id starts nothing more; an `Idempotency-Key` counts first. SG-6."""
+    id = await hook(world, Scheme.WFCORE)
+    signed = {**sender_headers(Scheme.WFCORE, SECRET, "", EpochMs(0), BODY), header: "msg_1"}
+    first, again = [await send(world, id, BODY, signed) for _ in range(2)]
+    assert (first.status_code, again.content) == (202, first.content)
+    keyed = [await send(world, id, BODY, {**signed, "Idempotency-Key": key}) for key in "ab"]
+    assert len({one.json()["executionId"] for one in (first, *keyed)}) == 3
+    assert await executions(world) == 3
+
+
 async def test_slack_commands_and_interactions_are_forms(world: World):
     """A form's fields, or the JSON in `payload`, become variables; the answer is empty. SG-8."""
     id = await hook(world, Scheme.SLACK)

@@ -8,7 +8,12 @@ from adapters_http.request import Request, idempotency, page
 from wfcore.errors import InvalidInput
 from wfcore.model.webhook import Scheme, Webhook
 from wfcore.rules.limits import WORKFLOW_PAGE
-from wfcore.rules.webhooks.scheme import sender_id, slack_challenge
+from wfcore.rules.webhooks.scheme import (
+    delivery_header_id,
+    is_ping,
+    sender_id,
+    slack_challenge,
+)
 from wfcore.usecases.executions.starting import Idempotency, trigger_webhook
 from wfcore.usecases.webhooks import deliveries, webhooks
 from wfcore.usecases.webhooks.webhooks import NewWebhook, Unchanged, WebhookChange
@@ -118,14 +123,17 @@ async def trigger(request: Request) -> TriggerView | Response:
     """
     Accept an execution with variables from the payload.
 
-    Slack's question whether the URL is ours is answered and starts nothing; its commands and
-    interactions get an empty 200, because anything else would be shown to whoever typed them. SG-8.
+    Slack's question whether the URL is ours, and GitHub's ping, are answered and start nothing.
+    Slack's commands and interactions get an empty 200, because anything else would be shown to
+    whoever typed them. SG-8, SG-9.
     """
     webhook = request.webhook
     assert webhook is not None
     challenge = slack_challenge(scheme_of(webhook), request.json)
     if challenge is not None:
         return JSONResponse({"challenge": challenge})
+    if is_ping(scheme_of(webhook), request.all_headers):
+        return JSONResponse({"ok": True, "ping": True})
     started = await trigger_webhook(
         request.services,
         webhook.id,
@@ -143,7 +151,14 @@ async def trigger(request: Request) -> TriggerView | Response:
 def _idempotency(request: Request, webhook: Webhook) -> Idempotency | None:
     """
     The id of a delivery: the sender's own where its scheme has one, which an `Idempotency-Key`
-    beside it cannot change; else that. SG-6. Raises `InvalidInput`.
+    beside it cannot change; else that key; else the id in a header of another scheme. SG-6.
+
+    Raises `InvalidInput`.
     """
-    found = sender_id(scheme_of(webhook), request.all_headers, request.raw, request.json)
-    return idempotency(request) if found is None else Idempotency(found.id, found.fingerprint)
+    headers = request.all_headers
+    found = sender_id(scheme_of(webhook), headers, request.raw, request.json)
+    if found is None:
+        if (key := idempotency(request)) is not None:
+            return key
+        found = delivery_header_id(headers, request.raw)
+    return None if found is None else Idempotency(found.id, found.fingerprint)

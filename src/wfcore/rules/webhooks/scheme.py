@@ -219,15 +219,7 @@ def sender_id(
     """
     header, name = _ID_HEADER.get(scheme), _ID_FIELD.get(scheme)
     if header is not None:
-        found = set(headers.get(header, ()))
-        if not found:
-            return None
-        id = found.pop()
-        if found or not 1 <= len(id) <= MAX_SENDER_ID:
-            raise InvalidInput(
-                header, f"must stand there once, with 1 to {MAX_SENDER_ID} characters"
-            )
-        return SenderId(id, sha256(body).hexdigest())
+        return _id_in_header(header, headers, body)
     if name is None:
         return None
     said = payload.get(name)
@@ -235,6 +227,30 @@ def sender_id(
         return SenderId(said, said)
     message = sha256(_SCHEMES[scheme].read(headers, body).message).hexdigest()
     return SenderId(message, message)
+
+
+def delivery_header_id(headers: Headers, body: bytes) -> SenderId | None:
+    """
+    The id of a delivery in `webhook-id` or `X-GitHub-Delivery`, whatever the webhook's scheme is;
+    None if there is neither. A retry of such a sender has the same id. SG-6. Raises `InvalidInput`.
+    """
+    found = (_id_in_header(header, headers, body) for header in _ID_HEADER.values())
+    return next(filter(None, found), None)
+
+
+def _id_in_header(header: str, headers: Headers, body: bytes) -> SenderId | None:
+    found = set(headers.get(header, ()))
+    if not found:
+        return None
+    id = found.pop()
+    if found or not 1 <= len(id) <= MAX_SENDER_ID:
+        raise InvalidInput(header, f"must stand there once, with 1 to {MAX_SENDER_ID} characters")
+    return SenderId(id, sha256(body).hexdigest())
+
+
+def is_ping(scheme: Scheme, headers: Headers) -> bool:
+    """True for the delivery with which GitHub tries a new webhook. SG-9."""
+    return scheme is Scheme.GITHUB and "ping" in headers.get("x-github-event", ())
 
 
 def slack_challenge(scheme: Scheme, payload: JsonObject) -> str | None:
