@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -15,13 +15,17 @@ from adapters_runtime.definition_yaml import load_definition_text, with_lines
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition, Problem
-from wfcore.model.workflow import AiStep, CodeStep, Definition, Language, Runtime
+from wfcore.model.workflow import AiStep, ChildStep, CodeStep, Definition, Language, Runtime
 from wfcore.rules.definition.check import check_definition, language_problems
 from wfcore.rules.definition.packages import needs_of, replaced
 from wfcore.rules.definition.values import below
 from wfcore.rules.limits import SOURCE_BYTES
 
 STDIN = "-"
+SUFFIXES = (".yaml", ".yml", ".json")
+"""How the names of files of definitions end."""
+ENDINGS = (".test.yaml", ".test.yml", ".test.json")
+"""How the names of files of scenarios end."""
 
 
 @frozen
@@ -91,6 +95,44 @@ def _require_runnable(definition: Definition, here: Interpreters) -> None:
         raise InvalidDefinition(found)
 
 
+def children_in(
+    folder: Path, definition: Definition, javascript: Runtime = Runtime.NODE
+) -> Sequence[Definition]:
+    """
+    The definitions in *folder* that *definition* starts by name, at any depth, as they can run
+    here. A name that no file has is left to the execution to refuse.
+
+    Raises `InvalidDefinition` for a child that has mistakes, `OSError` for one that cannot be read.
+    """
+    found: dict[str, Definition] = {definition.name: definition}
+    wanted, files = [definition], _files_by_name(folder) if _child_names(definition) else {}
+    while wanted:
+        for name in _child_names(wanted.pop()) - found.keys() & files.keys():
+            found[name] = files[name].definition(javascript=javascript)
+            wanted.append(found[name])
+    return [one for name, one in found.items() if name != definition.name]
+
+
+def _child_names(definition: Definition) -> set[str]:
+    return {step.workflow for step in definition.walk() if isinstance(step, ChildStep)}
+
+
+def _files_by_name(folder: Path) -> Mapping[str, Text]:
+    """The definitions in *folder* by the name that each gives itself, as far as it can be read."""
+    found: dict[str, Text] = {}
+    for path in sorted(folder.iterdir()):
+        if not is_definition(path):
+            continue
+        try:
+            text = read_text(os.fspath(path))
+            document, _ = load_definition_text(text.content, text.source)
+        except (InvalidDefinition, OSError):
+            continue
+        if isinstance(document, Mapping) and isinstance(name := document.get("name"), str):
+            found.setdefault(name, text)
+    return found
+
+
 def announce_packages(definition: Definition, *, quiet: bool) -> None:
     """Say what may take a while: packages that are not here yet are installed."""
     if not quiet and needs_of(definition):
@@ -147,3 +189,35 @@ def _bytes_of(file: str) -> bytes:
         return sys.stdin.buffer.read(SOURCE_BYTES + 1)
     with Path(file).open("rb") as opened:
         return opened.read(SOURCE_BYTES + 1)
+
+
+def files_in(paths: Sequence[str]) -> Sequence[str]:
+    """Those of *paths* that are files, and the files of scenarios in those that are folders."""
+    found: list[str] = []
+    for path in paths:
+        if Path(path).is_dir():
+            found += sorted(os.fspath(one) for one in Path(path).rglob("*") if is_scenarios(one))
+        else:
+            found.append(path)
+    return found
+
+
+def is_definition(path: Path) -> bool:
+    """
+    Whether the name is one of a definition. A link that leads nowhere counts: it cannot be read, so
+    that --prune deletes nothing.
+    """
+    named = path.suffix in SUFFIXES and not path.name.startswith(".")
+    return named and not path.name.endswith(ENDINGS) and (path.is_file() or path.is_symlink())
+
+
+def is_scenarios(path: Path) -> bool:
+    """Whether a file holds scenarios, by its name."""
+    return path.name.endswith(ENDINGS) and path.is_file()
+
+
+def files_beside(path: str) -> Sequence[str]:
+    """The files of scenarios in the folder *path*, or those named after the definition *path*."""
+    place = Path(path)
+    found = place.iterdir() if place.is_dir() else map(place.with_suffix, ENDINGS)
+    return sorted(os.fspath(one) for one in found if is_scenarios(one))

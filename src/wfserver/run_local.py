@@ -1,7 +1,7 @@
 """One workflow here and now: the real worker and runner over a store in memory."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -82,10 +82,15 @@ def _users_packages() -> Path:
 
 
 async def run_here(
-    settings: Settings, definition: Definition, inputs: Mapping[str, Json], watcher: Watcher
+    settings: Settings,
+    definition: Definition,
+    inputs: Mapping[str, Json],
+    watcher: Watcher,
+    children: Sequence[Definition] = (),
 ) -> Ran:
     """
-    Run *definition* to its end; what the data folder of *settings* keeps is transient.
+    Run *definition* to its end; what the data folder of *settings* keeps is transient. *children*:
+    the workflows that it may start.
 
     Its triggers are left out: it is started here and now. Where nobody can decide an approval,
     the execution is cancelled. Raises `InvalidInput`, `InvalidDefinition` (packages of a step
@@ -95,10 +100,11 @@ async def run_here(
     async with open_system(settings) as system:
         services = system.services
         owner = Principal(await create_account(services, _OWNER, Plan.PRO))
-        for name, value in _named_secrets(definition).items():
+        for name, value in _named_secrets(definition, *children).items():
             await set_secret(services, owner.account.id, name, value)
-        alone = evolve(definition, triggers=())
-        workflow = await apply_workflow(services, owner.account.id, alone)
+        for one in (*children, definition):
+            alone = evolve(one, triggers=())
+            workflow = await apply_workflow(services, owner.account.id, alone)
         started = await start_execution(
             services,
             owner,
@@ -112,9 +118,13 @@ async def run_here(
         return Ran(run, await _keep_artifacts(system, run.id, watcher.artifacts))
 
 
-def _named_secrets(definition: Definition) -> Mapping[str, str]:
-    """Those that steps list, from `WF_SECRET_<NAME>` of this process: there is no account here."""
-    steps = (step for step in definition.walk() if isinstance(step, CodeStep))
+def _named_secrets(*definitions: Definition) -> Mapping[str, str]:
+    """
+    The secrets that steps of *definitions* list, from `WF_SECRET_<NAME>` of this process: there is
+    no account here. Raises `InvalidInput` for one that is missing.
+    """
+    walked = (step for one in definitions for step in one.walk())
+    steps = (step for step in walked if isinstance(step, CodeStep))
     given = {
         name: os.environ.get(f"WF_SECRET_{name}", "") for step in steps for name in step.secrets
     }

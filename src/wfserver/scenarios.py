@@ -26,9 +26,6 @@ from wfcore.testing.scenarios.playing import Parts, play
 from wfserver.definition import read_definition, read_text
 from wfserver.terminal.output import clean
 
-ENDINGS = (".test.yaml", ".test.yml", ".test.json")
-"""How the names of files of scenarios end."""
-
 
 @frozen
 class ScenarioResult:
@@ -67,6 +64,20 @@ class Loaded:
         return ScenarioResult(scenario.name, line, tuple(wrong), time.perf_counter() - began)
 
 
+def played(path: str, only: str | None = None) -> Sequence[ScenarioResult]:
+    """
+    The results of the scenarios in the file at *path*, or of those with *only* in their name.
+
+    Raises as `load`.
+    """
+    loaded = load(path)
+    return [
+        loaded.run(line, scenario)
+        for line, scenario in loaded.scenarios()
+        if only is None or only in scenario.name
+    ]
+
+
 def load(path: str) -> Loaded:
     """
     The file of scenarios at *path*, checked with the definitions that it names.
@@ -100,20 +111,12 @@ def _definition(folder: Path, name: str, field: str) -> Definition:
         raise InvalidDefinition((Problem(field, message),)) from None
 
 
-def files_in(paths: Sequence[str]) -> Sequence[str]:
-    """Those of *paths* that are files, and the files of scenarios in those that are folders."""
-    found: list[str] = []
-    for path in paths:
-        if Path(path).is_dir():
-            found += sorted(os.fspath(one) for one in Path(path).rglob("*") if is_scenarios(one))
-        else:
-            found.append(path)
-    return found
-
-
-def is_scenarios(path: Path) -> bool:
-    """Whether a file holds scenarios, by its name."""
-    return path.name.endswith(ENDINGS) and path.is_file()
+def unexpected(file: str, played: Sequence[ScenarioResult]) -> Iterator[str]:
+    """For each scenario that did not go as expected: a line that locates it, then what differs."""
+    for one in played:
+        if one.wrong:
+            yield f"{clean(file)}:{one.line}: {clean(one.name)}"
+            yield from (f"  {clean(line)}" for line in one.wrong)
 
 
 def report(ran: Mapping[str, Sequence[ScenarioResult]]) -> Mapping[str, Any]:

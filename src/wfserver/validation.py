@@ -10,7 +10,7 @@ from attrs import frozen
 from wfcore import __version__
 from wfcore.errors import InvalidDefinition, Problem
 from wfserver import scenarios
-from wfserver.definition import STDIN, checked, read_text
+from wfserver.definition import ENDINGS, STDIN, checked, read_text
 from wfserver.terminal.failures import explain
 
 _RULE = "definition"
@@ -37,7 +37,7 @@ def validated(file: str) -> Validated:
     A file that cannot be read has one problem, which says so: no file is passed over.
     """
     try:
-        if file.endswith(scenarios.ENDINGS):
+        if file.endswith(ENDINGS):
             return Validated(file, scenarios.load(file).definition.name)
         text = read_text(file)
         return Validated(text.source, checked(text.content, text.source, runs_here=False).name)

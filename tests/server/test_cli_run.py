@@ -38,6 +38,32 @@ def test_the_sample_pays_what_was_approved(call: Call, tmp_path: Path) -> None:
     assert report.startswith(f"{HEAD}A-1003,Alan Turing,95.00\n")
 
 
+def test_children_are_found_in_the_folder_of_the_file(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workflow that is started by name, at any depth, runs; WFCORE_URL has no part in it."""
+    monkeypatch.setenv("WFCORE_URL", "http://127.0.0.1:9")
+    step = "steps: [{{name: go, kind: workflow, workflow: {}}}]\n"
+    (tmp_path / "top.yaml").write_text("name: Top\n" + step.format("Middle"))
+    (tmp_path / "b.json").write_text(
+        '{"name": "Middle", "steps": [{"name": "x", "kind": "workflow", "workflow": "Below"}]}'
+    )
+    (tmp_path / "c.yml").write_text(
+        "name: Below\nsteps: [{name: a, kind: data, value: 7}]\n"
+        'triggers: [{kind: SCHEDULE, cron: "* * * * *"}]\n'
+    )
+    (tmp_path / "broken.yaml").write_text("name: Broken\nsteps: 1\n")
+    said = call("run", str(tmp_path / "top.yaml"), "--json")
+    assert (said.status, said.json["output"]) == (0, 7), said.err
+    (tmp_path / "top.yaml").write_text("name: Top\n" + step.format("Broken"))
+    said = call("run", str(tmp_path / "top.yaml"))
+    assert said.status == 1
+    assert "broken.yaml:2: steps" in said.err
+    (tmp_path / "top.yaml").write_text("name: Top\n" + step.format("Nowhere"))
+    said = call("run", str(tmp_path / "top.yaml"))
+    assert "there is no workflow 'Nowhere'" in said.err
+
+
 def test_artifacts_survive_and_are_named(call: Call) -> None:
     """Without --artifacts they are kept in a folder of that run, each named on stderr."""
     kept = []

@@ -59,7 +59,7 @@ def test_some_can_be_chosen(call: Call, folder: Path) -> None:
     """`--only` plays scenarios by a part of their name."""
     said = call("test", "flows/deep/flow.test.yaml", "--only", "good")
     assert said.status == 0
-    assert said.out.startswith("1 scenarios in ")
+    assert said.out.startswith("1 scenario in ")
 
 
 def test_for_build_servers(call: Call, folder: Path) -> None:
@@ -155,3 +155,25 @@ def test_pytest_names_the_mistakes_of_a_file(folder: Path) -> None:
     assert "flow.test.yaml:1: definition: is required" in said.stdout
     assert "Traceback" not in said.stdout
     assert pytest_there(folder, "--wfcore", "nowhere").returncode == 4
+
+
+def test_the_examples_are_applied_with_their_tests(wfcore: Call) -> None:
+    """A folder holds definitions and scenarios; these are played, and are no definitions."""
+    said = wfcore("workflow", "apply", str(EXAMPLES), "--owner", "ann@example.org", "--json")
+    assert said.status == 0, said.err
+    files = {one.name for one in EXAMPLES.glob("*.yaml") if ".test." not in one.name}
+    assert len(said.json["items"]) == len(files)
+
+
+def test_what_fails_its_tests_is_not_applied(wfcore: Call, folder: Path) -> None:
+    """The scenario is shown and nothing is stored, of a folder or of a file, unless --no-test."""
+    deep = folder / "flows" / "deep"
+    apply = ("workflow", "apply", "--owner", "ann@example.org", "--json")
+    for target in (deep, deep / "flow.yaml"):
+        said = wfcore(*apply, str(target))
+        assert said.status == 1
+        assert f"{deep}/flow.test.yaml:6: bad <&>\nerror:   output: expected 2, was 1" in said.err
+        assert wfcore("workflow", "list", "--json").json["items"] == []
+    assert wfcore(*apply, str(deep), "--no-test").status == 0
+    (deep / "flow.test.yaml").write_text(SCENARIOS.replace("output: 2", "output: 1"))
+    assert wfcore(*apply, str(deep / "flow.yaml")).status == 0

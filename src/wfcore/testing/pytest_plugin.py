@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-SCENARIOS, FAILURES = "wfserver.scenarios", "wfserver.terminal.failures"
+SCENARIOS, FILES = "wfserver.scenarios", "wfserver.definition"
+FAILURES = "wfserver.terminal.failures"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,7 +49,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     named = [_absolute(parent.config, path) for path in parent.config.getoption("--wfcore")]
     if not any(file_path.is_relative_to(path) for path in named):
         return None
-    if not import_module(SCENARIOS).is_scenarios(file_path):
+    if not import_module(FILES).is_scenarios(file_path):
         return None
     return ScenarioModule.from_parent(parent, path=file_path)
 

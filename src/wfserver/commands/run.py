@@ -20,7 +20,7 @@ from wfcore.rules.variables import parse_text
 from wfcore.wire.converter import plain
 from wfcore.wire.executions import result_view
 from wfserver import logs
-from wfserver.definition import announce_packages, read_text
+from wfserver.definition import STDIN, announce_packages, children_in, read_text
 from wfserver.run_local import Decision, Ran, Watcher, for_a_run, run_here
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, inputs, pass_session
@@ -53,18 +53,24 @@ def run_command(
     answer: str | None,
     artifacts: Path | None,
 ) -> int:
-    """Run the workflow in FILE to its end. Asks at approvals. FILE - is stdin."""
+    """
+    Run the workflow in FILE to its end. Asks at approvals. FILE - is stdin. Workflows that it
+    starts are found by their names in the folder of FILE.
+    """
     logs.set_up("warning")
-    text = read_text(file)
-    definition = text.definition(javascript=session.settings().steps.javascript)
+    text, settings = read_text(file), session.settings(offline=True)
+    javascript = settings.steps.javascript
+    definition = text.definition(javascript=javascript)
+    children = children_in(Path(file).parent, definition, javascript) if file != STDIN else ()
     values = {name: parse_text(definition.variables.get(name), text) for name, text in given}
     seat = _Seat(console(stderr=True), answer, quiet=session.json)
     watcher = Watcher(seat.tell, seat.decide, artifacts)
-    announce_packages(definition, quiet=session.json)
+    for one in (definition, *children):
+        announce_packages(one, quiet=session.json)
     with tempfile.TemporaryDirectory(prefix="wfcore-run-") as folder:
         try:
-            settings = for_a_run(session.settings(), Path(folder))
-            ran = asyncio.run(run_here(settings, definition, values, watcher))
+            transient = for_a_run(settings, Path(folder))
+            ran = asyncio.run(run_here(transient, definition, values, watcher, children))
         except InvalidDefinition as error:
             raise text.located(error) from None
         finally:

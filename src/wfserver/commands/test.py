@@ -7,11 +7,18 @@ import click
 
 from wfcore.errors import InvalidInput
 from wfcore.testing.scenarios.document import scenarios_schema
-from wfserver.scenarios import ENDINGS, ScenarioResult, files_in, junit, load, report
+from wfserver.definition import ENDINGS, files_in
+from wfserver.scenarios import (
+    ScenarioResult,
+    junit,
+    played,
+    report,
+    unexpected,
+)
 from wfserver.terminal.failures import FAILED
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
-from wfserver.terminal.output import clean, put_json
+from wfserver.terminal.output import counted, put_json
 
 
 def _put_schema(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -52,7 +59,7 @@ def test_command(
     if not files:
         names = ", ".join(f"*{ending}" for ending in ENDINGS)
         raise InvalidInput("", f"there are no files {names} in {', '.join(paths)}")
-    ran = {file: _played(file, only) for file in files}
+    ran = {file: played(file, only) for file in files}
     if junit_file is not None:
         junit_file.write_bytes(junit(ran))
     if session.json:
@@ -62,25 +69,14 @@ def test_command(
     return FAILED if any(one.wrong for found in ran.values() for one in found) else 0
 
 
-def _played(file: str, only: str | None) -> Sequence[ScenarioResult]:
-    loaded = load(file)
-    return [
-        loaded.run(line, scenario)
-        for line, scenario in loaded.scenarios()
-        if only is None or only in scenario.name
-    ]
-
-
 def _show(ran: dict[str, Sequence[ScenarioResult]]) -> None:
     for file, found in ran.items():
-        for one in found:
-            if one.wrong:
-                click.secho(f"{clean(file)}:{one.line}: {clean(one.name)}", fg="red")
-                click.echo("\n".join(f"  {clean(line)}" for line in one.wrong))
+        for line in unexpected(file, found):
+            click.secho(line, fg=None if line.startswith(" ") else "red")
     every = [one for found in ran.values() for one in found]
     failed, seconds = sum(bool(one.wrong) for one in every), sum(one.seconds for one in every)
     click.secho(
-        f"{len(every)} scenarios in {seconds:.2f} s: "
+        f"{counted(len(every), 'scenario')} in {seconds:.2f} s: "
         + (f"{failed} not as expected" if failed else "all as expected"),
         fg="red" if failed else "green",
     )

@@ -32,21 +32,25 @@ def workflow_command() -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would change; status 3 if anything would.")
 @click.option("--prune", is_flag=True, help="Delete the owner's workflows that FOLDER lacks.")
 @click.option("--yes", is_flag=True, help="With --prune: delete without asking.")
+@click.option("--no-test", is_flag=True, help="Apply without playing the scenarios beside FILE.")
 @pass_session
 def apply(
-    session: Session, file: str, owner: str, dry_run: bool, prune: bool, yes: bool
+    session: Session, file: str, owner: str, dry_run: bool, prune: bool, yes: bool, no_test: bool
 ) -> int | None:
     """
     Create workflows, or update the owner's workflows of these names. FILE - is stdin.
 
     Of a FOLDER all definitions (.yaml, .yml, .json) are applied; none if one has mistakes. What is
-    not in it stays, unless --prune says otherwise.
+    not in it stays, unless --prune says otherwise. Scenarios beside them (*.test.yaml of the
+    folder, or FILE.test.yaml) are played first; nothing is applied if one fails.
     """
     if prune and not Path(file).is_dir():
         raise click.UsageError("--prune goes with a folder")
     here = session.elsewhere is None
     javascript = session.settings().steps.javascript if here else Runtime.NODE
     texts = applying.texts_of(file, runs_here=here, javascript=javascript)
+    if not no_test:
+        applying.require_tests(file)
     with session.operations() as perform:
         gone = applying.missing(perform, owner, texts) if prune else []
         if dry_run:

@@ -12,14 +12,20 @@ from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import Definition, Runtime
 from wfcore.usecases.administration import workflows
 from wfcore.usecases.administration.operator import MOST_LISTED
-from wfserver.definition import Text, announce_packages, read_text
+from wfserver.definition import (
+    SUFFIXES,
+    Text,
+    announce_packages,
+    files_beside,
+    is_definition,
+    read_text,
+)
 from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import Perform, Session
 from wfserver.terminal.output import clean, put_fields, put_json, put_table
 
 DIFFERS = 3
 """Exit status of a preview that found something to change."""
-_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @frozen
@@ -46,9 +52,9 @@ def texts_of(
     """
     files = [file]
     if Path(file).is_dir():
-        files = [str(one) for one in sorted(Path(file).iterdir()) if _is_definition(one)]
+        files = [str(one) for one in sorted(Path(file).iterdir()) if is_definition(one)]
         if not files:
-            raise Failed(f"{file}: holds no definition ({', '.join(_SUFFIXES)})")
+            raise Failed(f"{file}: holds no definition ({', '.join(SUFFIXES)})")
     found: list[Written] = []
     wrong: list[str] = []
     for one in files:
@@ -65,12 +71,6 @@ def texts_of(
     return found
 
 
-def _is_definition(path: Path) -> bool:
-    """A link that leads nowhere, too: it cannot be read, and --prune deletes nothing then."""
-    named = path.suffix in _SUFFIXES and not path.name.startswith(".")
-    return named and (path.is_file() or path.is_symlink())
-
-
 def _require_unlike(texts: Sequence[Written]) -> None:
     seen: dict[str, str] = {}
     for one in texts:
@@ -78,6 +78,23 @@ def _require_unlike(texts: Sequence[Written]) -> None:
         if name in seen:
             raise Failed(f"{seen[name]} and {file} both define {name!r}; a name stands for one")
         seen[name] = file
+
+
+def require_tests(file: str) -> None:
+    """
+    Play the scenarios beside *file*: those in a folder, or those named after a definition.
+
+    Raises `Failed` if one does not go as expected, `InvalidDefinition` for mistakes in their files.
+    """
+    files = files_beside(file)
+    if not files:
+        return
+    from wfserver.scenarios import played, unexpected  # a quarter of a second
+
+    found = {path: played(path) for path in files}
+    wrong = [line for path, results in found.items() for line in unexpected(path, results)]
+    if wrong:
+        raise Failed("\n".join((*wrong, "nothing was applied; --no-test applies all the same")))
 
 
 def announce(texts: Sequence[Written], *, quiet: bool) -> None:

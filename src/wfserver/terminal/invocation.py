@@ -57,9 +57,10 @@ class Session:
         url = self.url or self.environment.get(URL)
         return url.rstrip("/") if url else None
 
-    def settings(self, **given: Any) -> "Settings":
+    def settings(self, *, offline: bool = False, **given: Any) -> "Settings":
         """
-        The settings of options and environment.
+        The settings of options and environment. *offline*: for a command that uses no service, so
+        that the environment may name one elsewhere.
 
         Raises `WrongSetting`, which names all that are wrong; `UsageError` where a server elsewhere
         was named, which has its own.
@@ -68,7 +69,7 @@ class Session:
         from wfserver.settings import settings_from
         from wfserver.settings_file import WrongSetting
 
-        if self.elsewhere is not None:
+        if (self.url if offline else self.elsewhere) is not None:
             raise _needs_its_host()
         environment: Mapping[str, str] = self.environment
         wrong: dict[str, str] = {}

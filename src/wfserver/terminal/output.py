@@ -134,3 +134,8 @@ def span(ms: int | None) -> str:
     if ms < 1_000:
         return f"{ms} ms"
     return f"{ms / 1_000:.1f} s" if ms < 120_000 else f"{ms // 60_000} min"
+
+
+def counted(number: int, noun: str) -> str:
+    """*number* of *noun*, whose plural takes an s: `1 scenario`, `3 scenarios`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
