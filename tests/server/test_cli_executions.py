@@ -62,6 +62,24 @@ def test_an_unknown_workflow_is_named(wfcore: Call) -> None:
     assert "wfcore workflow list" in said.err
 
 
+def test_logs_of_no_step_are_refused(wfcore: Call, applied: str) -> None:
+    """A key that no step can have is named as missing; a step that has not begun has no lines."""
+    id = wfcore("execution", "start", applied, "--json").json["executionId"]
+    assert wfcore("execution", "logs", id, "--step", "a").status == 0
+    said = wfcore("execution", "logs", id, "--step", "b")
+    assert (said.status, said.err) == (1, "error: Step not found\n")
+
+
+def test_watching_says_what_comes_next(wfcore: Call, applied: str) -> None:
+    """What was cancelled ends with exit status 1; with --json its events are one document."""
+    id = wfcore("execution", "start", applied, "--json").json["executionId"]
+    wfcore("execution", "cancel", id)
+    said = wfcore("execution", "watch", id)
+    assert (said.status, said.out) == (1, f"{id} is CANCELLED\n")
+    kinds = [one["kind"] for one in wfcore("execution", "watch", id, "--json").json["items"]]
+    assert kinds[-1] == "execution.cancelled"
+
+
 def test_cancel_ends_it_once(wfcore: Call, applied: str) -> None:
     """`cancel` answers the status view; again it is an error that says the state."""
     id = wfcore("execution", "start", applied, "--json").json["executionId"]

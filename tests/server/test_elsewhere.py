@@ -1,5 +1,6 @@
 """The command line against a server elsewhere: nothing of its data folder is read here."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,8 @@ def test_work_is_started_watched_and_decided_from_elsewhere(far: Call) -> None:
     assert far("approval", "approve", asked["id"], "--comment", "fine").status == 0
     assert far("approval", "show", asked["id"], "--json").json["comment"] == "fine"
     assert far("execution", "logs", id, "--follow", "--json").json == {"items": []}
+    watched = far("execution", "watch", id)
+    assert (watched.status, watched.out.splitlines()[-1]) == (0, f"{id} is COMPLETED")
     assert far("execution", "show", id, "--json").json["status"] == "COMPLETED"
     assert far("execution", "explain", id).status == 0
     assert id in far("execution", "list", "--workflow", "Ask").out
@@ -95,6 +98,25 @@ def test_work_is_started_watched_and_decided_from_elsewhere(far: Call) -> None:
     assert far("trigger", "list", "--json").status == 0
     assert far("evidence", id).status == 0
     assert far("evidence", "verify", f"{id}.evidence.json").status == 0
+
+
+def test_files_are_fetched_from_elsewhere(far: Call) -> None:
+    """An artifact by its name or id, whole, into a new file or to stdout; no other is replaced."""
+    far("account", "create", "fay@example.org", "--plan", "PRO")
+    command = 'printf "a\\tb" > "$WF_ARTIFACTS/my report.tsv"'
+    step = {"name": "a", "kind": "code", "language": "bash", "source": command}
+    text = json.dumps({"name": "Leaves", "steps": [step]})
+    far("workflow", "apply", "-", "--owner", "fay@example.org", stdin=text)
+    id = far("execution", "start", "Leaves", "--wait", "--json").json["executionId"]
+    (listed,) = far("artifact", "list", id, "--json").json["items"]
+    assert (listed["name"], listed["size"]) == ("my report.tsv", 3)
+    said = far("artifact", "get", id, "my report.tsv")
+    assert (said.status, said.out) == (0, "my report.tsv: 3 bytes\n"), said.err
+    assert Path("my report.tsv").read_bytes() == b"a\tb"
+    assert "exists already" in far("artifact", "get", id, listed["id"]).err
+    assert far("artifact", "get", id, listed["id"], "--output", "x").status == 0
+    assert "Artifact not found" in far("artifact", "get", id, "other").err
+    assert not Path("other").exists()
 
 
 def test_what_is_done_from_elsewhere_is_noted_as_the_operators(far: Call, key: str) -> None:

@@ -43,8 +43,7 @@ def attachment_url(request: Request, keys: Keyring, one: Attachment) -> str:
 
 def _url(request: Request, keys: Keyring, execution_id: str, artifact_id: str) -> str:
     link = artifacts.link(request.services, keys, artifact_id)
-    path = f"{request.base_path}/api/executions/{execution_id}/artifacts/{artifact_id}/download"
-    return f"{path}?expires={link.expires}&signature={link.signature}"
+    return f"{request.base_path}{artifacts.download_path(execution_id, artifact_id, link)}"
 
 
 async def download(request: Request) -> Response:

@@ -67,6 +67,12 @@ def link(services: Services, keys: Keyring, artifact_id: str) -> Link:
     return Link(expires, keys.signed(lambda key: sign_download(key, artifact_id, expires)))
 
 
+def download_path(execution_id: str, artifact_id: str, signed: Link) -> str:
+    """The path, below the server's URL, at which *signed* opens the content of an artifact."""
+    path = f"/api/executions/{execution_id}/artifacts/{artifact_id}/download"
+    return f"{path}?expires={signed.expires}&signature={signed.signature}"
+
+
 async def linked_artifact(
     services: Services, execution_id: str, artifact_id: str, given: Link
 ) -> Artifact:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from wfcore.model.event import Event
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.redrive import FROM
@@ -25,6 +26,7 @@ from wfserver.terminal.options import (
 )
 from wfserver.terminal.output import (
     clean,
+    console,
     instant,
     put_answer,
     put_fields,
@@ -33,6 +35,7 @@ from wfserver.terminal.output import (
     shortened,
     span,
 )
+from wfserver.terminal.progress import Progress
 
 _POLL_S = 0.1
 _POLL_AFAR_S = 0.5
@@ -178,6 +181,44 @@ def logs(
                 time.sleep(_poll_s(session))
     if session.json:
         put_json({"items": shown})
+
+
+@execution_command.command("watch")
+@click.argument("id")
+@pass_session
+def watch(session: Session, id: str) -> int:
+    """
+    Show what happens, from its beginning, until it ends or rests at an approval.
+
+    Exit status 1: it failed or was cancelled.
+    """
+    events: list[Any] = []
+    progress = Progress(console())
+    with session.operations() as perform:
+        after, rests = 0, False
+        while True:
+            found = perform(executions.read_events, id=id, after=after)
+            after, new = found["next"], found["items"]
+            if session.json:
+                events += new
+            for one in () if session.json else new:
+                progress.tell(Event(id, one["number"], one["at"], one["kind"], one["data"]))
+            if not new and rests:
+                break
+            rests = found["rests"]
+            if not new and not rests:
+                time.sleep(_poll_s(session))
+        progress.pause()
+        run = perform(executions.read_execution, id=id)
+    put_answer(session.json, {"items": events}, lambda _: _put_rest(run))
+    return 1 if run["status"] in _ENDED_BADLY else 0
+
+
+def _put_rest(run: Any) -> None:
+    why = f": {clean(run['error'])}" if run["error"] else ""
+    click.echo(f"{run['executionId']} is {run['status']}{why}")
+    if run["status"] == ExecutionStatus.AWAITING_APPROVAL:
+        click.echo(f"next: wfcore approval list --execution {run['executionId']}")
 
 
 def _poll_s(session: Session) -> float:

@@ -155,7 +155,8 @@ class _Trial:
                 self._out.print(clean(refusal), style="red")
 
     def _preview(self, artifact: Any) -> None:
-        content = self._api.download(artifact["downloadUrl"])
+        content = bytearray()
+        self._api.download(artifact["downloadUrl"], content.extend)
         if not self._quiet and artifact["previewable"]:
             self._out.print()
             self._out.print(f"  {clean(artifact['name'])}, {len(content):,} bytes", style="bold")

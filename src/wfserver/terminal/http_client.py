@@ -18,6 +18,7 @@ from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import KEY, Perform
 
 _TIMEOUT_S = 30.0
+_PART = 1 << 18
 
 
 class Refused(Failed):
@@ -86,13 +87,21 @@ class Api:
             raise Refused(f"{method} {path}", status, str(says))
         return answer
 
-    def download(self, link: str) -> bytes:
-        """The content of a signed link; needs no key."""
+    def download(self, link: str, write: Callable[[bytes], object]) -> None:
+        """
+        Hand the content of a signed link to *write* in parts. The link needs no key, and may lead
+        to a bucket. Raises `Failed`.
+        """
         request = urllib.request.Request(urljoin(self.url, link))  # noqa: S310
-        status, content = self._sent(request)
-        if status != 200:
-            raise Failed(f"the download answered {status}")
-        return content
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=_TIMEOUT_S) as response:
+                while part := response.read(_PART):
+                    write(part)
+        except urllib.error.HTTPError as refused:
+            raise Failed(f"the download answered {refused.code}") from None
+        except (urllib.error.URLError, OSError, HTTPException) as error:
+            raise Failed(f"the download broke off: {getattr(error, 'reason', error)}") from None
 
     def _sent(self, request: urllib.request.Request) -> tuple[int, bytes]:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects())

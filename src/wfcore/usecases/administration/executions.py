@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from wfcore.errors import InvalidInput
-from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
+from wfcore.rules.auth.signing_keys import Keyring
 from wfcore.rules.variables import parse_text
 from wfcore.time import EpochMs
+from wfcore.usecases import artifacts
 from wfcore.usecases.administration import lookup
 from wfcore.usecases.administration.operator import (
     Answer,
@@ -21,8 +23,15 @@ from wfcore.usecases.executions.callbacks import read_callback
 from wfcore.usecases.executions.executions import rests
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.executions.starting import Started
+from wfcore.usecases.signing import signing_keys
 from wfcore.wire.converter import plain
-from wfcore.wire.events import explanation_view, log_view
+from wfcore.wire.events import (
+    ArtifactView,
+    artifact_view,
+    event_view,
+    explanation_view,
+    log_view,
+)
 from wfcore.wire.executions import StartView, callback_state_view, execution_row, status_view
 
 
@@ -131,6 +140,37 @@ async def read_logs(
     items = [plain(log_view(event)) for event in found]
     resting = rests(run, at.services.clock.service_now())
     return {"items": items, "next": after, "rests": resting}
+
+
+async def read_events(at: Operator, id: str, after: int = 0) -> Answer:
+    """Its events after number `after`; `rests`: no more comes without somebody."""
+    run, found = await executions.read_events(at.services, None, id, after)
+    next = found[-1].number if found else after
+    resting = rests(run, at.services.clock.service_now())
+    return {"items": [plain(event_view(one)) for one in found], "next": next, "rests": resting}
+
+
+async def list_artifacts(at: Operator, execution: str) -> Answer:
+    """The artifacts of an execution, newest first; their links are good for 15 minutes."""
+    found = await artifacts.list_artifacts(at.services, None, execution)
+    keys = await signing_keys(at.services)
+    return listed((_artifact(at, keys, one) for one in found), len(found))
+
+
+async def read_artifact(at: Operator, execution: str, artifact: str) -> Answer:
+    """One artifact of an execution, by its id, or by its name: the newest of that name."""
+    found = await artifacts.list_artifacts(at.services, None, execution)
+    keys = await signing_keys(at.services)
+    for one in found:
+        if artifact in (one.id, one.name):
+            return shown(_artifact(at, keys, one))
+    raise NotFound("Artifact")
+
+
+def _artifact(at: Operator, keys: Keyring, artifact: Artifact) -> ArtifactView:
+    signed = artifacts.link(at.services, keys, artifact.id)
+    path = artifacts.download_path(artifact.execution_id, artifact.id, signed)
+    return artifact_view(artifact, f"{at.base_url}{path}")
 
 
 async def cancel_execution(at: Operator, id: str) -> Answer:

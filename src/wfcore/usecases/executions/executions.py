@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from attrs import evolve
 
-from wfcore.errors import AlreadyFinished, IllegalMove, NoResultYet
+from wfcore.errors import AlreadyFinished, IllegalMove, NoResultYet, NotFound
 from wfcore.model.access import Account, ApiKey, Principal
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
@@ -160,11 +160,13 @@ async def read_logs(
     to continue after. No lines: there are no more yet. EX-28. Only those of one *step*, by its key;
     of one *stream*; the lines that contain *search*, in whatever case.
 
-    Raises `NotFound`.
+    Raises `NotFound`: no such execution, or no step of it can have that key.
     """
     found: list[Event] = []
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
+        if step is not None:
+            _require_step(run, await definition_of(view, run.workflow_id, run.revision), step)
         log = view.events if run.monitored else view.logs
         while not found and (part := await log.of_execution(execution_id, after, limit)):
             after = part[-1].number
@@ -173,6 +175,14 @@ async def read_logs(
             lines = (one for one in lines if stream in (None, one.data["stream"]))
             found += filter(None, (_with(search, one) for one in lines)) if search else lines
     return run, found, after
+
+
+def _require_step(run: Execution, definition: Definition, key: str) -> None:
+    """A step that has not begun counts as well; the key of one in a loop has numbers in it."""
+    names = {one.name for one in definition.walk()}
+    parts = key.split(".")
+    if key not in run.step_results and not all(one in names or one.isdigit() for one in parts):
+        raise NotFound("Step")
 
 
 def _with(search: str, event: Event) -> Event | None:

@@ -1,0 +1,113 @@
+"""`wfcore artifact`: the files that executions left, listed and fetched."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from wfcore.usecases.administration import executions
+from wfserver.terminal.failures import Failed
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Group, pass_session
+from wfserver.terminal.output import clean, instant, put_answer, put_table
+
+if TYPE_CHECKING:
+    from wfserver.compose import System
+
+_STDOUT = "-"
+_DOWNLOADS = "/api/executions/"
+
+
+@click.group("artifact", cls=Group)
+def artifact_command() -> None:
+    """Artifacts of executions."""
+
+
+@artifact_command.command("list")
+@click.argument("execution")
+@pass_session
+def list_(session: Session, execution: str) -> None:
+    """The artifacts of an execution, newest first."""
+    put_answer(session.json, session.perform(executions.list_artifacts, execution=execution), _put)
+
+
+def _put(found: Any) -> None:
+    heads = ("id", "name", "size", "step", "type", "made")
+    put_table(heads, map(_row, found["items"]), found["total"])
+
+
+def _row(one: Any) -> tuple[object, ...]:
+    size = f"{one['size']:,}"
+    made = instant(one["createdAt"])
+    return one["id"], one["name"], size, one["stepName"], one["contentType"], made
+
+
+@artifact_command.command("get")
+@click.argument("execution")
+@click.argument("artifact", metavar="ID-or-NAME")
+@click.option(
+    "--output", metavar="FILE", help="Where to; must be new. - is stdout.  [default: its name]"
+)
+@pass_session
+def get(session: Session, execution: str, artifact: str, output: str | None) -> None:
+    """Write the content of an artifact to a file, or to stdout. Of two equal names the newest."""
+    found = session.perform(executions.read_artifact, execution=execution, artifact=artifact)
+    with _target(output or _file_name(found)) as (file, name):
+        digest = sha256()
+
+        def write(part: bytes) -> None:
+            digest.update(part)
+            file.write(part)
+
+        _fetch(session, found, write)
+        if digest.hexdigest() != found["sha256"]:
+            raise Failed(f"{clean(found['name'])}: the content is not what was stored")
+    if name is not None:
+        put_answer(
+            session.json,
+            {"file": name, "size": found["size"], "sha256": found["sha256"]},
+            lambda made: click.echo(f"{clean(made['file'])}: {made['size']:,} bytes"),
+        )
+
+
+def _file_name(found: Any) -> str:
+    """The last part of the artifact's name; its id if that names no file."""
+    last = clean(Path(found["name"]).name)
+    return str(found["id"]) if last in ("", "..") else last
+
+
+@contextmanager
+def _target(name: str) -> Iterator[tuple[IO[bytes], str | None]]:
+    """The new file of that name, or stdout; a file that could not be filled is removed."""
+    if name == _STDOUT:
+        yield sys.stdout.buffer, None
+        return
+    if os.path.lexists(name):
+        raise Failed(f"{clean(name)} exists already; give another name with --output")
+    try:
+        with open(name, "xb") as file:
+            yield file, name
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _fetch(session: Session, found: Any, write: Callable[[bytes], object]) -> None:
+    """From the files of this host, or by the link to a server elsewhere."""
+    if session.elsewhere is not None:
+        from wfserver.terminal.http_client import Api
+
+        path = _DOWNLOADS + found["downloadUrl"].partition(_DOWNLOADS)[2]
+        Api(session.elsewhere, "").download(f"{session.elsewhere}{path}", write)
+        return
+
+    async def copy(system: "System") -> None:
+        async for part in system.services.files.read(found["storageKey"], 0, found["size"]):
+            write(part)
+
+    session.work_in(copy)
