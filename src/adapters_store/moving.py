@@ -82,7 +82,6 @@ FRESH = frozenset({"audit_chain"})
 """Not empty in a new database."""
 
 DERIVED = {
-    ("sessions", "account_id"): "json_extract(body, '$.account_id')",
     ("workflows", "revision"): "json_extract(body, '$.revision')",
     (
         "executions",

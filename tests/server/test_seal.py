@@ -225,8 +225,11 @@ def test_what_is_missing_is_said_to_programs(
     assert there.json["missingKeys"] == []
 
 
-def test_what_was_stored_in_clear_goes_with_a_rotation(wfcore: Call, hook: str, data: Path) -> None:
-    """A webhook of an older release is read, sealed, and after `compact` in no page of the file."""
+def test_what_is_in_clear_is_sealed_on_request_alone(wfcore: Call, hook: str, data: Path) -> None:
+    """
+    A webhook in clear is not read, named by `check`, and left by a rotation; `--accept-clear` seals
+    it, and after `compact` it is in no page of the file.
+    """
     import sqlite3
     from contextlib import closing
 
@@ -237,9 +240,14 @@ def test_what_was_stored_in_clear_goes_with_a_rotation(wfcore: Call, hook: str, 
             "INSERT INTO webhooks VALUES ('wh_old', 'acc', 'wf', 1, 1, ?)", (json.dumps(body),)
         )
     assert b"c4nary" in files(data)
-    assert "wh_old" in wfcore("webhook", "list").out
-    assert wfcore("seal", "status", "--json").json["clear"] == 1
+    assert "wh_old" not in wfcore("webhook", "list").out
+    checked = wfcore("check")
+    assert checked.status == 1
+    assert "webhooks: wh_old cannot be read: it is in clear" in checked.out
     assert wfcore("seal", "rotate").status == 0
+    assert wfcore("seal", "status", "--json").json["clear"] == 1
+    assert "wh_old" not in wfcore("webhook", "list").out
+    assert wfcore("seal", "rotate", "--accept-clear").status == 0
     assert wfcore("compact").status == 0
     assert b"c4nary" not in files(data)
     assert "wh_old" in wfcore("webhook", "list").out

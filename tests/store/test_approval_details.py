@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 from adapters_store.sealing import AeadSealer, new_key
+from adapters_store.sqlite.kinds import sealed as sealed_cell
 from adapters_store.sqlite.kinds import text_of
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Unreadable
@@ -62,6 +63,7 @@ async def test_an_approval_of_before_has_its_rows_in_its_body(sealed: SqliteStor
     store = sealed
     await keep(store, ASKED)
     body = text_of(writer_of(Approval, ["version"])(ASKED))
+    body = sealed_cell(store.sealer, body, "approvals", "body", ASKED.id)
     change(store.path, "UPDATE approvals SET body = ?", body)
     change(store.path, "DELETE FROM approval_details")
     for version in (1, 2):

@@ -12,10 +12,11 @@ import pytest
 from attrs import evolve
 
 from adapters_store.sealing import AeadSealer, id_of, new_key
-from adapters_store.sqlite.kinds import SEALED
+from adapters_store.sqlite.full_check import Finding, check
+from adapters_store.sqlite.kinds import KINDS, SEALED
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused, Unreadable
-from wfcore.model.access import Account, ApiKey, NamedSecret
+from wfcore.model.access import Account, ApiKey, LoginLink, NamedSecret, Scope, Session
 from wfcore.model.approval import Approval, Assent, Group
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Callback, Execution, Replay, StepResult, StepStatus
@@ -65,6 +66,8 @@ def records() -> list[Any]:
         evolve(make.notice("ntc_1"), about={"name": CANARY}),
         Callback("exec_1", URL, None, NOW, NOW),
         Replay("acc_1/wf_1", CANARY, "f" * 64, "exec_1", NOW),
+        Session("c4nary", "acc_1", NOW, NOW),
+        LoginLink("c4nary", "acc_1", NOW, NOW),
         make.signing_keys(CANARY),
     ]
 
@@ -157,7 +160,7 @@ async def test_nothing_of_anybody_is_in_the_files_in_clear(store: SqliteStore) -
 async def test_what_was_stored_before_there_was_a_key_is_read_and_sealed(
     tmp_path: Path, key: str
 ) -> None:
-    """Rows in clear are read beside sealed ones; sealing them changes nothing that is read."""
+    """Sealing on request what is in clear changes nothing that is read."""
     plain = await SqliteStore.open(tmp_path / "wfcore.db")
     await fill(plain)
     before = await seen(plain)
@@ -166,11 +169,13 @@ async def test_what_was_stored_before_there_was_a_key_is_read_and_sealed(
     sealer = AeadSealer([key])
     one = await SqliteStore.open(plain.path, sealer=sealer)
     two = await SqliteStore.open(plain.path, sealer=sealer)
-    assert await seen(two) == before
-    assert await one.reseal(sealer) == sum(len(found) for found in cells(one.path).values())
+    assert await one.reseal(sealer) == 0
+    assert await one.reseal(sealer, clear=True) == sum(
+        len(found) for found in cells(one.path).values()
+    )
     assert {cell[:9] for found in cells(one.path).values() for cell in found} == {f"~{id_of(key)}"}
     assert await seen(two) == await seen(one) == before
-    assert await one.reseal(sealer) == 0
+    assert await one.reseal(sealer, clear=True) == 0
     for store in (one, two):
         await store.close()
 
@@ -212,6 +217,46 @@ async def test_a_secret_moved_to_another_webhook_is_unreadable(store: SqliteStor
         with pytest.raises(Unreadable):
             await view.get(Webhook, "wh_2")
         assert await view.get(Webhook, "wh_1") is not None
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [(name, col) for name, about in SEALED.items() for col in about.columns]
+)
+async def test_a_cell_in_clear_is_refused_where_cells_are_sealed(
+    store: SqliteStore, key: str, table: str, column: str
+) -> None:
+    """SC-10: it is named by the check, and a rotation does not seal it."""
+    about = SEALED[table]
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
+        sql = f"SELECT {column}, {', '.join(about.bound or about.key)} FROM {table}"
+        sql += f" WHERE {column} LIKE '~%'"
+        cell, *row = database.execute(sql).fetchone()
+        assert store.sealer is not None
+        text = store.sealer.open(cell[1:], f"{table}.{column}/{'/'.join(map(str, row))}")
+        database.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (text, cell))
+        found = [one for one in check(store.path, None, store.sealer) if isinstance(one, Finding)]
+        assert ["it is in clear" in one.what for one in found].count(True) == 1
+        await store.reseal(AeadSealer([new_key(), key]))
+        assert database.execute(sql.replace("LIKE '~%'", "= ?"), (text,)).fetchone()
+
+
+@pytest.mark.parametrize("kind", [Account, ApiKey, Session, LoginLink])
+async def test_sql_lets_nobody_in(store: SqliteStore, kind: type[Any]) -> None:
+    """A row that SQL wrote without the seal key makes no operator, key, session or link."""
+    forged = {
+        Account: evolve(make.account("forged"), operator=True),
+        ApiKey: evolve(make.key("forged"), scopes=frozenset(Scope)),
+        Session: Session("forged", "acc_1", NOW, NOW),
+        LoginLink: LoginLink("forged", "acc_1", NOW, NOW),
+    }[kind]
+    [(sql, values, _)] = KINDS[kind].put(forged, None)
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
+        database.execute(sql, values)
+    fresh = await SqliteStore.open(store.path, sealer=store.sealer)
+    async with fresh.view() as view:
+        with pytest.raises(Unreadable):
+            await view.get(kind, "forged")
+    await fresh.close()
 
 
 @pytest.mark.parametrize("given", ["another key", "no key"])

@@ -13,10 +13,9 @@ from attrs import evolve
 
 from adapters_store.sqlite import records, runs
 from adapters_store.sqlite.execution_rows import COLUMNS, FETCH, INSERT, WHOLE
-from adapters_store.sqlite.kinds import DEFINITIONS, KINDS, SESSIONS, Fetch, Kind
+from adapters_store.sqlite.kinds import DEFINITIONS, KINDS, Fetch, Kind
 from adapters_store.sqlite.queries import query
 from adapters_store.sqlite.statements import SHAPES, insert
-from wfcore.model.access import Session
 from wfcore.model.execution import Execution
 from wfcore.model.webhook import Delivery, Tally
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
@@ -28,7 +27,6 @@ OPEN = "status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 
 OWN: Mapping[type[Any], Kind[Any]] = {
     **KINDS,
-    Session: Kind("sessions", Session, columns=("account_id", "created_at")),
     Workflow: Kind("workflows", Workflow, columns=("owner_id", "name", "revision"), watched=True),
 }
 """How each kind of record is stored here: what SQLite finds in a body is a column."""
@@ -69,13 +67,6 @@ class PostgresDefinitions(records.Definitions):
         rows = await self.unit.rows(query(IN_USE, tables="definitions workflows executions"))
         read = self.unit.reads.read  # strictly: what is left out would lose its packages
         return [read("definitions", DEFINITIONS.decode, row, tuple(row[2:])) for row in rows]
-
-
-class PostgresSessions(records.Sessions):
-    async def of_account(self, account_id: str) -> Sequence[Session]:
-        sql = """SELECT version, body, id FROM sessions WHERE account_id = ?
-            ORDER BY created_at DESC, id DESC"""
-        return await self.unit.records(SESSIONS, query(sql, account_id, tables="sessions"))
 
 
 class PostgresWebhooks(records.Webhooks):

@@ -88,7 +88,6 @@ class PostgresUnit(SqliteUnit):
     _unit: PostgresUnitOfWork
 
     definitions = asked(queries.PostgresDefinitions)
-    sessions = asked(queries.PostgresSessions)
     webhooks = asked(queries.PostgresWebhooks)
     executions = asked(queries.PostgresExecutions)
     audit = asked(PostgresAudit)

@@ -171,6 +171,8 @@ def _results(steps: str, cells: Cells) -> Iterator[tuple[str, Any]]:
             if isinstance(cell, str):
                 body[column] = value_of(cells.opened(cell, column, "step_results", position))
             elif cell:
+                if cell[0] is not None and cell[0] != {}:
+                    cells.require_no_key()
                 body[column] = cell[0]
         yield name, body
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from attrs import frozen
 from adapters_store.sqlite import audit, kinds
 from adapters_store.sqlite.connection import Connection, DriverError, connect
 from adapters_store.sqlite.execution_rows import SELECT, decode
-from adapters_store.sqlite.kinds import ARTIFACTS, Cells, Decode, Kind, Row, value_of
+from adapters_store.sqlite.kinds import ARTIFACTS, Cells, Decode, InClear, Kind, Row, value_of
 from adapters_store.sqlite.migrate import inspect, migrations
 from adapters_store.sqlite.packing import entries_of, parts_of
+from adapters_store.sqlite.records import delivery_of
 from wfcore.errors import StoreRefused
 from wfcore.model.event import EventKind
 from wfcore.ports.system import Sealer
@@ -91,6 +93,19 @@ def _event(row: Row, cells: Cells) -> Any:
     return EventKind(row[0]), value_of(cells.opened(row[1], "data"))
 
 
+def _audited(row: Row, cells: Cells) -> Any:
+    """With the record that belongs to it."""
+    body, record, id = row
+    if record is not None:
+        Cells(cells.sealer, "audit", (id,)).opened(record, "record")
+    return audit.read((body,))
+
+
+def _delivery(row: Row, cells: Cells) -> Any:
+    id, version, body = row
+    return delivery_of((version, body), Cells(cells.sealer, "webhook_deliveries", (id,)))
+
+
 def _execution(row: Row, cells: Cells) -> Any:
     """With its events, as far as they are packed."""
     found, packed, id = decode(row, cells), *row[-2:]
@@ -120,8 +135,15 @@ TABLES = (
     Table(
         "audit",
         ("number",),
-        "SELECT number, body FROM audit WHERE {} ORDER BY number LIMIT ?",
-        lambda row, _: audit.read(row),
+        "SELECT number, body, record, id FROM audit WHERE {} ORDER BY number LIMIT ?",
+        _audited,
+    ),
+    Table(
+        "webhook_deliveries",
+        ("webhook_id", "authenticated", "id"),
+        "SELECT webhook_id, authenticated, id, id, 0, body FROM webhook_deliveries WHERE {}"
+        " ORDER BY webhook_id, authenticated, id LIMIT ?",
+        _delivery,
     ),
 )
 
@@ -143,6 +165,13 @@ def check(path: Path, artifacts: Path | None, sealer: Sealer | None = None) -> I
             yield from _guarded(parts(connection))
         if artifacts is not None:
             yield from _guarded(_artifacts(connection, artifacts))
+
+
+def unreadable(path: Path, sealer: Sealer) -> Sequence[Finding]:
+    """The records of the database *path* that cannot be read, `MOST` of them."""
+    with closing(_opened(path)) as connection:
+        told = _guarded(_records(connection, sealer))
+        return list(islice((one for one in told if isinstance(one, Finding)), MOST))
 
 
 def check_counters(path: Path) -> Iterator[Told]:
@@ -202,7 +231,8 @@ def _records(connection: Connection, sealer: Sealer | None) -> Iterator[Told]:
                 table.decode(row[parts:], Cells(sealer, table.name, tuple(row[:parts])))
             except Exception as error:  # whatever a broken record raises, it is the finding
                 key = "/".join(map(str, row[:parts]))
-                yield Finding(table.name, f"{key} cannot be read: {type(error).__name__}")
+                why = str(error) if isinstance(error, InClear) else type(error).__name__
+                yield Finding(table.name, f"{key} cannot be read: {why}")
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[Row]:

@@ -3,10 +3,11 @@ Records that are one row each, and the cells of all rows.
 
 A kind is a key, columns for lookups, a version and a body: enough for the statements of each kind.
 
-A cell is JSON text, sealed if it comes from people or steps or contains a secret. Decision 86. A
-sealed cell is `~`, its key's id, a dot, and the sealer's output. No JSON begins with a tilde, so a
-cell that an older release wrote, or one without a key, is read as it is. Values that SQL uses stay
-in clear in columns and bodies of their own: ids, states, instants, names.
+A cell is JSON text, sealed if it comes from people or steps, contains a secret or lets somebody in.
+Decision 86. A sealed cell is `~`, its key's id, a dot, and the sealer's output. No JSON begins with
+a tilde. Where there is a key, a cell in clear is refused: whoever can write to the database could
+have put it there. SC-10, decision 257. Values that SQL uses stay in clear in columns and bodies of
+their own: ids, states, instants, names.
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
@@ -80,6 +81,13 @@ EMPTY = ("{}", "null")
 """Cells that say nothing are not sealed."""
 
 
+class InClear(ValueError):
+    """A cell that would be sealed if this service had written it."""
+
+    def __init__(self) -> None:
+        super().__init__("it is in clear, and the service would have sealed it")
+
+
 @frozen
 class SealedTable:
     """
@@ -104,7 +112,9 @@ SEALED: Mapping[str, SealedTable] = {
     "notices": SealedTable(),
     "logs": SealedTable(("data",), ("execution_id", "number")),
     "executions": SealedTable(("callback_url", "output")),
+    "login_links": SealedTable(),
     "replays": SealedTable(key=("scope", "key")),
+    "sessions": SealedTable(),
     "signing_keys": SealedTable(),
     "step_results": SealedTable(("output", "items"), ("execution_id", "position")),
     "webhook_deliveries": SealedTable(key=("webhook_id", "authenticated", "id"), bound=("id",)),
@@ -135,10 +145,12 @@ class Cells:
 
     def opened(self, cell: str, column: str, table: str | None = None, *more: Any) -> str:
         """
-        The text of a cell, sealed or not. *table* and *more*: it is a row of another table that
-        belongs to this one. Raises `ValueError` for what cannot be opened.
+        The text of a cell. *table* and *more*: it is a row of another table that belongs to this
+        one. Raises `ValueError` for what cannot be opened, `InClear` for what should be sealed.
         """
         if not cell.startswith(MARK):
+            if cell not in EMPTY and (table or self.table) in SEALED:
+                self.require_no_key()
             return cell
         if self.sealer is None:
             raise ValueError("it is sealed, and there is no key")
@@ -146,6 +158,11 @@ class Cells:
         text = self.sealer.open(cell[len(MARK) :], place)
         self.cost += cost_of(text)
         return text
+
+    def require_no_key(self) -> None:
+        """Raises `InClear` where cells are sealed."""
+        if self.sealer is not None:
+            raise InClear
 
 
 R = TypeVar("R")
@@ -302,7 +319,7 @@ class ApprovalKind(Kind[Approval]):
 
 ACCOUNTS = Kind("accounts", Account, columns=("email", "created_at"), watched=True)
 KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"), watched=True)
-SESSIONS = Kind("sessions", Session, columns=("created_at",))
+SESSIONS = Kind("sessions", Session, columns=("account_id", "created_at"))
 LOGINS = Kind("logins", Login, columns=("last_failure_at",))
 LOGIN_LINKS = Kind("login_links", LoginLink, columns=("created_at",))
 WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"), watched=True)

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from attrs import frozen
 
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text
-from adapters_store.sqlite.kinds import Cells, Row, cost_of, text_of, value_of
+from adapters_store.sqlite.kinds import Cells, InClear, Row, cost_of, text_of, value_of
 from adapters_store.sqlite.queries import Query, query
 from wfcore.ports.system import Sealer
 from wfcore.time import MINUTE, EpochMs, later
@@ -128,6 +128,8 @@ def parts_of(cell: bytes, sealer: Sealer | None, id: str) -> Parts:
 def _opened(cell: bytes, sealer: Sealer | None, id: str) -> tuple[int, bytes]:
     """The form, and what is compressed."""
     if not cell[0] & SEALED:
+        if sealer is not None:
+            raise InClear
         return cell[0], cell[_HEADER:]
     if sealer is None:
         raise ValueError("it is sealed, and there is no key")
@@ -135,16 +137,18 @@ def _opened(cell: bytes, sealer: Sealer | None, id: str) -> tuple[int, bytes]:
     return cell[0] & ~SEALED, sealer.open_bytes(cell[_HEADER:], place)
 
 
-def resealed(cell: bytes, sealer: Sealer, id: str) -> bytes | None:
+def resealed(cell: bytes, sealer: Sealer, id: str, *, clear: bool = False) -> bytes | None:
     """
-    The cell sealed with the first key; None if it is. Raises `ValueError` if it cannot be opened.
+    The cell sealed with the first key; None if it is. *clear*: also one in clear. Raises
+    `ValueError` if it cannot be opened.
     """
     if not isinstance(cell, bytes) or len(cell) <= _HEADER:
         raise ValueError("it was cut, or is no cell")
     mine = bytes.fromhex(sealer.keys[0])
     if cell[0] & SEALED and cell[_HEADER:].startswith(mine):
         return None
-    form, squeezed = _opened(cell, sealer, id)
+    opener = None if clear and not cell[0] & SEALED else sealer
+    form, squeezed = _opened(cell, opener, id)
     return _sealed(squeezed, form, cell[1:_HEADER], sealer, id)
 
 

@@ -107,9 +107,7 @@ class Sessions:
     unit: UnitOfWork
 
     async def of_account(self, account_id: str) -> Sequence[Session]:
-        """Reads every row: asked by the operator, and there are as many as people signed in."""
-        sql = """SELECT version, body, id FROM sessions
-            WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.account_id') END = ?
+        sql = """SELECT version, body, id FROM sessions WHERE account_id = ?
             ORDER BY created_at DESC, id DESC"""
         return await self.unit.records(SESSIONS, query(sql, account_id, tables="sessions"))
 
@@ -238,7 +236,7 @@ class Shares:
         return await self.unit.records(SHARES, query(sql, workflow_id, tables="shares"))
 
 
-def _delivery(row: Row, cells: Cells) -> Delivery:
+def delivery_of(row: Row, cells: Cells) -> Delivery:
     return read_delivery(value_of(cells.opened(row[1], "body")))
 
 
@@ -270,7 +268,7 @@ class Webhooks:
     async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
         sql = "SELECT 0, body, id FROM webhook_deliveries WHERE webhook_id = ? ORDER BY id DESC"
         found = await self.unit.rows(query(sql, webhook_id, tables="webhook_deliveries"))
-        return self.unit.readable("webhook_deliveries", _delivery, found)
+        return self.unit.readable("webhook_deliveries", delivery_of, found)
 
 
 @define(eq=False)

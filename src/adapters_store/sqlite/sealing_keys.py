@@ -71,11 +71,13 @@ def lacking(path: Path | str, missing: Sequence[str], sealer: Sealer | None) -> 
 @define(eq=False)
 class Resealing:
     """
-    Jobs for the writer that seal with the first key what is in clear or sealed with another key.
-    `count`: cells that were resealed.
+    Jobs for the writer that seal with the first key what is sealed with another key. `clear`: what
+    is in clear, too; otherwise it stays as it is, because nobody knows who wrote it. `count`:
+    cells that were resealed.
     """
 
     sealer: Sealer
+    clear: bool = False
     count: int = 0
 
     def batch(
@@ -101,16 +103,19 @@ class Resealing:
         for column, cell in zip(about.columns, row, strict=False):
             if not isinstance(cell, str) or cell.startswith(mine) or cell in EMPTY:
                 continue
+            opener = None if self.clear and not cell.startswith(MARK) else self.sealer
             try:
-                text = Cells(self.sealer, table, tuple(bound)).opened(cell, column)
-            except ValueError:  # damaged: it is named by whoever reads it, and stays as it is
+                text = Cells(opener, table, tuple(bound)).opened(cell, column)
+            except ValueError:  # not ours: it is named by whoever reads it, and stays as it is
                 continue
             fresh = sealed(self.sealer, text, table, column, *bound)
             cursor.execute(f"UPDATE {table} SET {column} = ? WHERE {found}", (fresh, *key))
             self.count += 1
         for column, cell in zip(CELLS.get(table, ()), row[len(about.columns) :], strict=True):
             with suppress(ValueError):
-                packed = None if cell is None else resealed(cell, self.sealer, key[0])
+                packed = (
+                    None if cell is None else resealed(cell, self.sealer, key[0], clear=self.clear)
+                )
                 if packed is not None:
                     cursor.execute(f"UPDATE {table} SET {column} = ? WHERE {found}", (packed, *key))
                     self.count += 1

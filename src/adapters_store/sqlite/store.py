@@ -344,12 +344,13 @@ class SqliteStore:
         await self._reads.row(vacuum.SHRINK, ())
         await self._writer.submit(lambda cursor: cursor.execute(vacuum.SHRINK))
 
-    async def reseal(self, sealer: Sealer) -> int:
+    async def reseal(self, sealer: Sealer, *, clear: bool = False) -> int:
         """
-        Seal with the first key of *sealer* what is in clear or sealed with another key, in batches,
-        until a pass over everything finds nothing; returns the number of cells.
+        Seal with the first key of *sealer* what is sealed with another key, in batches, until a
+        pass over everything finds nothing; returns the number of cells. *clear*: what is in clear,
+        too.
         """
-        work = Resealing(sealer)
+        work = Resealing(sealer, clear)
         await self._writer.submit(partial(note_key, sealer=sealer))
         before = -1
         while before != work.count:

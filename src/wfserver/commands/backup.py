@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from attrs import evolve
 
+from adapters_store.sqlite.full_check import unreadable
 from adapters_store.sqlite.migrate import prepare, require_whole
 from adapters_store.sqlite.sealing_keys import keys_of
 from wfserver.archive import DATABASE, back_up, unpacked
@@ -17,7 +18,7 @@ from wfserver.settings import SEAL_KEY, Settings
 from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
-from wfserver.terminal.output import put_json
+from wfserver.terminal.output import clean, put_json
 
 
 @click.command("backup", cls=Command)
@@ -70,23 +71,30 @@ def restore_command(session: Session, file: Path) -> None:
         raise Failed("restore fills a data folder; leave out --store and WFCORE_STORE")
     with unpacked(file, settings.data) as folder:
         signs = (folder / SIGNING_KEY_FILE).exists()
-        missing = _missing_keys(evolve(settings, data=folder))
+        there = evolve(settings, data=folder)
+        missing = _missing_keys(there)
         if missing:
             signing_key(folder)
             prepare(folder / DATABASE, folder)
         else:
-            asyncio.run(_open_once(evolve(settings, data=folder)))
+            asyncio.run(_open_once(there))
         require_whole(folder / DATABASE)
+        sealer = sealer_of(there)
+        damaged = unreadable(folder / DATABASE, sealer) if sealer and not missing else ()
     if session.json:
-        put_json({"data": str(settings.data), "missingKeys": missing})
+        unread = [f"{one.where}: {one.what}" for one in damaged]
+        put_json({"data": str(settings.data), "missingKeys": missing, "unreadable": unread})
         return
     click.echo(f"{settings.data} is restored")
+    for one in damaged:
+        click.echo(f"! {one.where}: {clean(one.what)}", err=True)
     if not signs:
         click.echo("Download links from before have ended: the backup holds no signing key")
     if missing:
         click.echo(
             f"The backup holds no key, and no server starts without {', '.join(missing)}: put the "
-            f"file that you kept at {settings.data / SEAL_KEY_FILE}, or set {SEAL_KEY}",
+            f"file that you kept at {settings.data / SEAL_KEY_FILE}, or set {SEAL_KEY}; then run "
+            "wfcore check",
             err=True,
         )
 

@@ -48,14 +48,20 @@ def status(session: Session) -> None:
         return
     put_fields({"keys in": where, **{f"sealed with {id}": n for id, n in sealed.items()}})
     if clear:
-        click.echo(f"{clear:,} values are in clear, from before; wfcore seal rotate seals them")
+        click.echo(
+            f"{clear:,} values are in clear, and nothing reads them: wfcore check names them"
+        )
 
 
 @seal_command.command("rotate")
+@click.option("--accept-clear", is_flag=True, help="Seal what is in clear, too.")
 @pass_session
-def rotate(session: Session) -> None:
+def rotate(session: Session, accept_clear: bool) -> None:
     """
-    Seal everything with a new key, beside a running server. What is in clear from before, too.
+    Seal everything with a new key, beside a running server.
+
+    What is in clear is not read, and stays as it is: whoever can write to the database could have
+    put it there. --accept-clear takes it as it is, for a database that was kept without a key.
 
     Keys in WFCORE_SEAL_KEY are yours: put the new one first there, restart, then call this. The key
     before stays readable until wfcore seal prune.
@@ -67,7 +73,7 @@ def rotate(session: Session) -> None:
             add_key(file_of(settings))
         sealer = sealer_of(settings)
         assert sealer is not None
-        return sealer.keys[0], await store.reseal(sealer)
+        return sealer.keys[0], await store.reseal(sealer, clear=accept_clear)
 
     id, count = session.work_in(job)
     if session.json:
