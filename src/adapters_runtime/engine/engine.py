@@ -31,6 +31,7 @@ from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import JobRunner
 from wfcore.time import MINUTE, SECOND
+from wfcore.usecases.audit.auditing import note_repeated
 from wfcore.usecases.services import Services
 
 log = logging.getLogger("wfcore.engine")
@@ -164,7 +165,8 @@ class Engine:
             log.error("a loop does not end", extra={"loop": task.get_name()})
 
     async def _withdraw(self) -> None:
-        """Others learn that nothing is taken here any more; from the lease, if not now."""
+        """Others learn that nothing is taken here any more; from the lease, if not now. AL-8."""
         with suppress(StoreUnavailable, TimeoutError):
             async with asyncio.timeout(_ENDING_S / 4):
                 await self._presence.withdraw()
+                await note_repeated(self._services)

@@ -8,6 +8,7 @@ import asyncio
 import logging
 
 from adapters_runtime.engine.loops import FailureLog, Loop
+from wfcore.usecases.audit.auditing import note_repeated
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.retention import retain, tidy
 from wfcore.usecases.upkeep.sweeping import DUTY
@@ -40,6 +41,7 @@ class Retention:
         """One piece; how long to rest afterwards, in seconds."""
         clock = asyncio.get_running_loop()
         began = clock.time()
+        await note_repeated(self._services, self._services.clock.now())
         done = await retain(self._services, self._failures, self._left_out)
         self._gone += done.executions
         took = clock.time() - began

@@ -22,6 +22,7 @@ from wfcore.ports.system import (
     Tracing,
     inline,
 )
+from wfcore.rules.audit.refusals import RefusalTraffic
 from wfcore.rules.auth.session import LinkTraffic, LoginTraffic
 from wfcore.rules.limits import FACTS_AT_ONCE
 from wfcore.time import DAY, MINUTE, SECOND, DurationMs
@@ -123,6 +124,7 @@ class Services:
     offload: Offload = inline
     login_traffic: LoginTraffic = field(factory=LoginTraffic, repr=False)
     link_traffic: LinkTraffic = field(factory=LinkTraffic, repr=False)
+    refusal_traffic: RefusalTraffic = field(factory=RefusalTraffic, repr=False)
     older_signing_keys: tuple[bytes, ...] = field(default=(), repr=False)
     tracing: Tracing | None = None
 

@@ -25,6 +25,7 @@ from wfcore.model.trace import Trace
 from wfcore.ports.store import Unit
 from wfcore.rules.approval.edited_items import files_of, items_hash, rows_of
 from wfcore.rules.audit.chain import canonical, digest
+from wfcore.rules.audit.refusals import SHOWN
 from wfcore.rules.auth.api_key import without_keys
 from wfcore.rules.masking import mask_text, secret_values
 from wfcore.time import EpochMs
@@ -169,15 +170,14 @@ async def note_refusal(
     who = origin.operator or who
     reason = next(word for kind, word in _REFUSED.items() if isinstance(error, kind))
     entry = evolve(
-        _entry(services, event, origin, without_keys(target)[:_TARGET_SHOWN], reason),
+        _entry(services, event, origin, without_keys(target)[:SHOWN], reason),
         account_id=who.identity if who else None,
         key_id=_key_id(who),
     )
     with suppress(StoreUnavailable):
-        await _write(services, entry, target)
+        await _write(services, entry, approval_id=target)
 
 
-_TARGET_SHOWN = 200
 _REFUSED: Mapping[type[Exception], str] = {
     NotFound: "not_found",
     Forbidden: "forbidden",
@@ -204,23 +204,44 @@ async def note_denial(
     target: str | None = None,
 ) -> None:
     """
-    Record a refusal with its reason. A store that cannot be written does not change the answer.
+    Record a refusal with its reason; one like it in the same minute is only counted. AL-8. A store
+    that cannot be written does not change the answer.
     """
+    await note_repeated(services, services.clock.now())
+    shown = without_keys(target)[:SHOWN] if target else None
     entry = evolve(
-        _entry(services, event, origin, target, _reason(error)),
+        _entry(services, event, origin, shown, _reason(error)),
         account_id=getattr(error, "account_id", None),
         key_id=getattr(error, "key_id", None),
     )
-    with suppress(StoreUnavailable):
-        await _write(services, entry)
+    if services.refusal_traffic.is_first(entry):
+        with suppress(StoreUnavailable):
+            await _write(services, entry)
+
+
+async def note_repeated(services: Services, now: EpochMs | None = None) -> None:
+    """Record how many refusals of a minute that is over were only counted; None: of this one."""
+    entries = [
+        evolve(
+            one.last,
+            id=services.ids.new("aud", services.clock.now()),
+            at=services.clock.now(),
+            details={"repeated": one.count, "lastAt": one.last.at},
+        )
+        for one in services.refusal_traffic.over(now)
+    ]
+    if entries:
+        with suppress(StoreUnavailable):
+            await _write(services, *entries)
 
 
 @retried
-async def _write(services: Services, entry: AuditEntry, approval_id: str | None = None) -> None:
-    """An entry by itself; one about an approval also names its execution."""
+async def _write(services: Services, *entries: AuditEntry, approval_id: str | None = None) -> None:
+    """Entries by themselves; one about an approval also names its execution."""
     async with services.store.unit() as unit:
         approval = await unit.get(Approval, approval_id) if approval_id is not None else None
-        unit.append(evolve(entry, execution_id=approval.execution_id) if approval else entry)
+        for entry in entries:
+            unit.append(evolve(entry, execution_id=approval.execution_id) if approval else entry)
         await unit.commit()
 
 
@@ -236,7 +257,7 @@ def _entry(
         outcome=AuditOutcome.DENIED if reason else AuditOutcome.ALLOWED,
         reason=reason,
         target=target,
-        path=without_keys(origin.path) if origin.path else None,
+        path=without_keys(origin.path)[:SHOWN] if origin.path else None,
         ip=origin.ip,
         request_id=origin.request_id,
     )

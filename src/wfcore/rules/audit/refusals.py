@@ -1,0 +1,71 @@
+"""Refusals that repeat: the first of a minute is noted, the others are counted. AL-8."""
+
+from collections.abc import Sequence
+
+from attrs import define, evolve, field, frozen
+
+from wfcore.errors import AuthReason
+from wfcore.model.event import AuditEntry
+from wfcore.rules.auth.session import one_client
+from wfcore.time import MINUTE, EpochMs
+
+MOST = 256
+"""Kinds of refusals that are told apart in one minute, in one process."""
+SHOWN = 200
+"""Characters of a path or target that an entry keeps."""
+
+Kind = tuple[str, str | None, str | None, str | None]
+"""Event, client, reason, and the key or webhook that it is about."""
+
+
+@frozen
+class Repeated:
+    """The last of *count* refusals like one that was noted."""
+
+    last: AuditEntry
+    count: int
+
+
+@define
+class RefusalTraffic:
+    """
+    Counts the refusals of the current minute in one process. Beyond `MOST` kinds the clients are
+    not told apart, so that nobody fills the log or this record by coming from many addresses.
+    """
+
+    _minute: EpochMs = EpochMs(-1)
+    _of: dict[Kind, Repeated] = field(factory=dict)
+
+    def is_first(self, entry: AuditEntry) -> bool:
+        """Count *entry*: whether it is the first of its kind in this minute. Call `over` before."""
+        kind = kind_of(entry)
+        if kind not in self._of and len(self._of) >= MOST:
+            entry = evolve(entry, ip=None, key_id=None, account_id=None)
+            kind = (entry.event, None, entry.reason, None)
+        known = self._of.get(kind)
+        self._of[kind] = Repeated(entry, known.count + 1 if known else 0)
+        return known is None
+
+    def over(self, now: EpochMs | None) -> Sequence[Repeated]:
+        """
+        Those of the minute before *now* that were counted and not noted; None: of the current
+        minute as well.
+        """
+        minute = None if now is None else EpochMs(now - now % MINUTE)
+        if minute is not None and minute == self._minute:
+            return ()
+        found = [one for one in self._of.values() if one.count]
+        self._minute = EpochMs(-1) if minute is None else minute
+        self._of.clear()
+        return found
+
+
+def kind_of(entry: AuditEntry) -> Kind:
+    """
+    What *entry* counts as. The id of a key that is unknown, and the target of anything but a
+    webhook, are whatever the caller writes, and tell nothing apart.
+    """
+    about = None if entry.reason == AuthReason.UNKNOWN_KEY else entry.key_id
+    if about is None and entry.event == "webhook.trigger":
+        about = entry.target
+    return entry.event, entry.ip and one_client(entry.ip), entry.reason, about
