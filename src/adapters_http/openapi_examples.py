@@ -78,6 +78,7 @@ _STEPS = [
     {"name": "find", "kind": "code", "language": "python", "source": "print('[]')"},
     {"name": "review", "kind": "manual_approval", "message": "Refunds of {{ variables.customer }}"},
 ]
+_DOCUMENT = {"name": "refunds", "description": "Finds refunds, asks, pays", "steps": _STEPS}
 _WORKFLOW_VIEW = WorkflowView(
     id=_WORKFLOW,
     name="refunds",
@@ -104,6 +105,7 @@ _WORKFLOW_VIEW = WorkflowView(
     version=1,
     created_at=_AT,
     updated_at=_AT,
+    definition=_DOCUMENT,
 )
 _STEP = StepView(
     status=StepStatus.COMPLETED,
@@ -284,7 +286,7 @@ VIEWS: Final[Mapping[type, object]] = {
         CallbackStateView(
             _EXECUTION, "example.org", CallbackStatus.PENDING, 2, _AT + 690_000, "answered 503"
         ),
-        DefinitionView(_EXECUTION, _WORKFLOW, 1, _STEPS, "Finds refunds", []),
+        DefinitionView(_EXECUTION, _WORKFLOW, 1, _STEPS, "Finds refunds", [], _DOCUMENT),
         ResultView(
             execution_id=_EXECUTION,
             workflow_id=_WORKFLOW,

@@ -347,7 +347,10 @@ class VariableView:
 
 @dataclass(frozen=True, kw_only=True)
 class DefinitionView:
-    """The definition that an execution runs by, whatever the workflow says since."""
+    """
+    The definition that an execution runs by, whatever the workflow says since; `definition`: all
+    that was applied.
+    """
 
     execution_id: str
     workflow_id: str
@@ -355,6 +358,7 @@ class DefinitionView:
     workflow: Sequence[WrittenStep]
     description: str
     variables: Sequence[VariableView]
+    definition: Mapping[str, Any]
     on_failure: Sequence[WrittenStep] | None = None
 
 
@@ -718,7 +722,10 @@ class ConcurrencyView:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowView:
-    """A workflow. `workflow`: the steps as written; `triggers`: what starts it by itself."""
+    """
+    A workflow. `workflow`: the steps as written; `triggers`: what starts it by itself;
+    `definition`: all that was applied, left out in lists.
+    """
 
     id: str
     name: str
@@ -732,6 +739,7 @@ class WorkflowView:
     created_at: int
     updated_at: int
     on_failure: Sequence[WrittenStep] | None = None
+    definition: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

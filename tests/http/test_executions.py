@@ -4,7 +4,7 @@ import asyncio
 
 from http_world import World, bearer, code, review
 from wfcore.model.access import Permission, Plan
-from wfcore.model.workflow import Variable, VariableType
+from wfcore.model.workflow import Definition, Variable, VariableType
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases.workflows import workflows
 
@@ -48,6 +48,29 @@ async def test_a_workflow_shows_its_variables_but_no_secret_default(world: World
     answer = await world.get(f"/api/v1/workflows/{id}")
     assert [one["default"] for one in answer.json()["variables"]] == ["***", 5]
     assert "hunter2" not in answer.text
+
+
+async def test_a_workflow_shows_all_that_was_applied(world: World):
+    """The shown definition says what was applied; lists leave it out."""
+    document = {
+        "name": "Whole",
+        "variables": {"n": {"type": "number", "description": "How many"}},
+        "steps": [{"name": "a", "kind": "code", "language": "bash", "source": ":"}],
+        "output": {"n": "{{ variables.n }}"},
+        "budget": {"maxCostUsd": "0.5"},
+        "onInterrupt": "fail",
+        "approverGroups": {"finance": ["eve@example.org"]},
+        "concurrency": {"limit": 2},
+    }
+    applied = Definition.from_mapping(document)
+    id = (await workflows.apply_workflow(world.services, world.ann.id, applied)).id
+    shown = (await world.get(f"/api/v1/workflows/{id}")).json()["definition"]
+    assert Definition.from_mapping(shown) == applied
+    assert shown.keys() == document.keys()
+    execution = await world.start(id, n=1)
+    kept = (await world.get(f"/api/v1/executions/{execution}/definition")).json()["definition"]
+    assert kept == shown
+    assert "definition" not in (await world.get("/api/v1/workflows")).json()["items"][0]
 
 
 async def test_what_is_invisible_is_as_missing(world: World):

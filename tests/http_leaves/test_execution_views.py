@@ -153,8 +153,10 @@ def test_the_default_of_a_secret_variable_is_masked() -> None:
         Variable("bare", VariableType.STRING, required=True, secret=True),
     )
     definition = make.definition(variables=dict(zip(names, variables, strict=True)))
-    shown = workflows.workflow_view(make.workflow(), definition).variables
-    assert [one.default for one in shown] == ["a", "***", None]
+    view = workflows.workflow_view(make.workflow(), definition)
+    assert [one.default for one in view.variables] == ["a", "***", None]
+    assert SECRET not in str(view)
+    assert view.definition["variables"]["secret"]["default"] == "***"
     assert [one.default for one in workflows.definition_view(RUN, definition).variables] == [
         "a",
         "***",

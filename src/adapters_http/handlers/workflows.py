@@ -22,7 +22,7 @@ async def list_all(request: Request) -> WorkflowPage:
     """The workflows that the key's owner sees, by name."""
     wanted = page(request, WORKFLOW_PAGE, WORKFLOWS)
     found = await workflows.list_workflows(request.services, request.who, wanted)
-    rows = [_view(one) for one in found.rows]
+    rows = [_view(one, whole=False) for one in found.rows]
     return WorkflowPage(items=rows, **shown_of(found, WORKFLOWS))
 
 
@@ -31,8 +31,8 @@ async def read(request: Request) -> WorkflowView:
     return _view(await workflows.read_workflow(request.services, request.who, request.params["id"]))
 
 
-def _view(found: Defined) -> WorkflowView:
-    return workflow_view(found.workflow, found.definition, found.triggers)
+def _view(found: Defined, *, whole: bool = True) -> WorkflowView:
+    return workflow_view(found.workflow, found.definition, found.triggers, whole=whole)
 
 
 async def start(request: Request) -> StartView:

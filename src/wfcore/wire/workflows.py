@@ -23,7 +23,7 @@ from wfcore.model.workflow import (
     VariableType,
     Workflow,
 )
-from wfcore.rules.definition.written import document_of
+from wfcore.rules.definition.written import document_of, masked_document
 from wfcore.rules.masking import MASK
 from wfcore.wire.common import ABSENT, ListPage
 
@@ -78,7 +78,10 @@ class VariableView:
 
 @define(eq=False)
 class WorkflowView:
-    """A workflow. `workflow`: the steps as written; `triggers`: what starts it by itself."""
+    """
+    A workflow. `workflow`: the steps as written; `triggers`: what starts it by itself;
+    `definition`: all that was applied, left out in lists.
+    """
 
     id: str
     name: str
@@ -92,11 +95,15 @@ class WorkflowView:
     created_at: int
     updated_at: int
     on_failure: Sequence[WrittenStep] | None = field(default=None, metadata=ABSENT)
+    definition: Mapping[str, Any] | None = field(default=None, metadata=ABSENT)
 
 
 @define(eq=False)
 class DefinitionView:
-    """The definition that an execution runs by, whatever the workflow says since."""
+    """
+    The definition that an execution runs by, whatever the workflow says since; `definition`: all
+    that was applied.
+    """
 
     execution_id: str
     workflow_id: str
@@ -104,6 +111,7 @@ class DefinitionView:
     workflow: Sequence[WrittenStep]
     description: str
     variables: Sequence[VariableView]
+    definition: Mapping[str, Any]
     on_failure: Sequence[WrittenStep] | None = field(default=None, metadata=ABSENT)
 
 
@@ -160,9 +168,13 @@ def concurrency_view(concurrency: Concurrency | None) -> ConcurrencyView | None:
 
 
 def workflow_view(
-    workflow: Workflow, definition: Definition, triggers: Sequence[Shown] = ()
+    workflow: Workflow,
+    definition: Definition,
+    triggers: Sequence[Shown] = (),
+    *,
+    whole: bool = True,
 ) -> WorkflowView:
-    """A workflow with its current definition."""
+    """A workflow with its current definition; *whole*: with all that was applied."""
     return WorkflowView(
         id=workflow.id,
         name=workflow.name,
@@ -176,6 +188,7 @@ def workflow_view(
         created_at=workflow.created_at,
         updated_at=workflow.updated_at,
         on_failure=written_on_failure(definition),
+        definition=masked_document(definition) if whole else None,
     )
 
 
@@ -201,5 +214,6 @@ def definition_view(run: Execution, definition: Definition) -> DefinitionView:
         definition.steps_as_written,
         definition.description,
         [_variable(one) for one in definition.variables.values()],
+        masked_document(definition),
         written_on_failure(definition),
     )

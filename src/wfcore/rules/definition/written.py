@@ -310,13 +310,18 @@ def text_of(snapshot: DefinitionSnapshot) -> str:
     """
     if snapshot.source and not withheld(snapshot.definition):
         return snapshot.source
-    document = document_of(snapshot.definition)
+    return json.dumps(masked_document(snapshot.definition), indent=2, ensure_ascii=False) + "\n"
+
+
+def masked_document(definition: Definition) -> JsonObject:
+    """The document of *definition*, the defaults of secret variables masked."""
+    document: dict[str, Any] = {**document_of(definition)}
     declared = document.get("variables")
     if isinstance(declared, dict):
-        for name in snapshot.definition.secrets:
+        for name in definition.secrets:
             if isinstance(one := declared.get(name), dict) and "default" in one:
                 declared[name] = {**one, "default": MASK}
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return document
 
 
 def withheld(definition: Definition) -> bool:

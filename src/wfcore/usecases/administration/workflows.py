@@ -62,7 +62,8 @@ async def list_workflows(at: Operator, limit: int = 50, owner: str | None = None
     found = await workflows.list_workflows(at.services, who, page)
     emails = await lookup.emails(at.services, [one.workflow.owner_id for one in found.rows])
     rows = [
-        {**_workflow(one), "ownerEmail": emails.get(one.workflow.owner_id)} for one in found.rows
+        {**_workflow(one, whole=False), "ownerEmail": emails.get(one.workflow.owner_id)}
+        for one in found.rows
     ]
     return {"items": rows, "total": found.total}
 
@@ -75,8 +76,8 @@ async def read_workflow(at: Operator, workflow: str) -> Answer:
     return {**_workflow(found), "shares": held}
 
 
-def _workflow(found: Defined) -> Answer:
-    view = workflow_view(found.workflow, found.definition, found.triggers)
+def _workflow(found: Defined, *, whole: bool = True) -> Answer:
+    view = workflow_view(found.workflow, found.definition, found.triggers, whole=whole)
     return {**shown(view), "stepNames": [step.name for step in found.definition.walk()]}
 
 
