@@ -23,7 +23,7 @@ from wfcore.time import HOUR, MINUTE, EpochMs
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.executions.executions import read_execution
 from wfcore.usecases.executions.explaining import explain_execution
-from wfcore.usecases.nodes import drain_node, list_nodes
+from wfcore.usecases.nodes import NodeState, drain_node, known_nodes, list_nodes
 from wfserver.serving.metrics import StoreGauges
 from wfserver.settings import settings_from
 from wfserver.sharing import Role
@@ -169,6 +169,13 @@ async def test_two_servers_with_two_roles(database: str, tmp_path: Path) -> None
                 assert told.status_code in (200, 202), told.text
                 assert told.json()["status"] == "COMPLETED", told.text
             assert (await http.get(urls["worker"] + "/readyz")).status_code == 200
+        async with opened(url, both["api"], poll_ms=HOUR) as node:
+            known = {state: one for one, state in await known_nodes(node.services)}
+        pids = {state: one.pid for state, one in known.items()}
+        assert pids == {"serving": running["api"].pid, "taking": running["worker"].pid}
+        addresses = [known[NodeState.SERVING].address, known[NodeState.TAKING].address]
+        assert addresses == [urls["api"].removeprefix("http://"), ""]
+        async with httpx.AsyncClient(timeout=LONG_MS / 1_000) as http:
             assert (await http.get(urls["worker"] + "/api/v1/executions")).status_code == 404
     finally:
         assert [end(process) for process in running.values()] == [0, 0]
@@ -221,6 +228,7 @@ async def test_gauges_count_nodes_by_what_they_are_up_to(node: AddNode) -> None:
             told = {name: count for name, count in found.items() if "nodes" in name}
             assert told == {
                 'wfcore_nodes{state="taking"}': 1,
+                'wfcore_nodes{state="serving"}': 0,
                 'wfcore_nodes{state="draining"}': 1,
                 'wfcore_nodes{state="gone"}': 1,
             }

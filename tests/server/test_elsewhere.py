@@ -8,9 +8,12 @@ import attrs
 import pytest
 
 from scenarios.process import hourly
+from wfcore import __version__
+from wfcore.model.workflow import Language
 from wfcore.usecases.administration.operations import OPERATIONS
 from wfcore.usecases.administration.operator import parameters_of
 from wfcore.wire.converter import wire_name
+from wfserver.definition import interpreters
 from wfserver.terminal.http_client import Api, Refused
 
 from .conftest import STEP, Call, Running, Said, program, up
@@ -93,7 +96,11 @@ def test_work_is_started_watched_and_decided_from_elsewhere(far: Call) -> None:
     assert far("execution", "explain", id).status == 0
     assert id in far("execution", "list", "--workflow", "Ask").out
     assert far("audit", "verify").status == 0
-    assert far("nodes", "list", "--json").json["total"] == 1
+    (node,) = far("nodes", "list", "--json").json["items"]
+    assert (node["state"], node["role"], node["version"]) == ("taking", "all", __version__)
+    here = {one.value for one, state in interpreters().states().items() if state.available}
+    listed = {one.removeprefix("language:").partition(":")[0] for one in node["able"]}
+    assert listed & {*Language} == here
     assert far("notice", "list", "--json").status == 0
     assert far("trigger", "list", "--json").status == 0
     assert far("evidence", id).status == 0

@@ -196,6 +196,12 @@ async def test_the_server_says_what_it_tells_and_what_it_keeps(at: Operator, wor
     drained: Any = await server.drain_node(at, "w1")
     assert drained == {
         "id": "w1",
+        "state": "draining",
+        "role": "worker",
+        "version": "",
+        "pid": 0,
+        "address": None,
+        "seenAt": server._instant(world.services.store.now()),
         "host": "here",
         "places": 3,
         "startedAt": "1970-01-01 00:00:00Z",

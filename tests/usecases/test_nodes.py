@@ -1,6 +1,7 @@
 """Nodes on record: alive while they say so, drained by others' wish, forgotten when they end."""
 
 import pytest
+from attrs import evolve
 
 from usecases.conftest import World
 from wfcore.errors import NotFound
@@ -8,9 +9,11 @@ from wfcore.model.node import Node
 from wfcore.time import HOUR, EpochMs
 from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.nodes import (
+    FORGOTTEN_MS,
     NODE_LEASE_MS,
     announce_node,
     drain_node,
+    known_nodes,
     list_nodes,
     withdraw_node,
 )
@@ -44,6 +47,23 @@ async def test_an_announcement_keeps_what_an_operator_asked_for(world: World) ->
     said = [one.event for one in await read_audit(world.services, EpochMs(0), None, 99)]
     assert said == ["node.drain", "node.resume"]
     assert world.hints.told == [("look", "first")] * 2
+
+
+async def test_each_server_is_known_with_its_state(world: World) -> None:
+    """One that only serves the API takes nothing; one that is silent is gone, then forgotten."""
+    api = evolve(node("api"), places=0, able=(), address="127.0.0.1:8000")
+    for one in (api, node("works"), node("drains")):
+        await announce_node(world.services, one)
+    await drain_node(world.services, None, "drains")
+    with pytest.raises(NotFound):
+        await drain_node(world.services, None, "api")
+    assert [one.id for one in await list_nodes(world.services)] == ["drains", "works"]
+    states = {"api": "serving", "drains": "draining", "works": "taking"}
+    assert {one.id: state for one, state in await known_nodes(world.services)} == states
+    world.clock.advance(NODE_LEASE_MS + 1)
+    assert {state for _, state in await known_nodes(world.services)} == {"gone"}
+    world.clock.advance(FORGOTTEN_MS)
+    assert await known_nodes(world.services) == []
 
 
 async def test_a_node_that_is_gone_is_told_nothing(world: World) -> None:

@@ -11,6 +11,7 @@ it up.
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -24,6 +25,7 @@ from adapters_runtime.engine.receiver import Receiver
 from adapters_runtime.engine.retention import Retention
 from adapters_runtime.engine.scheduler import Scheduler
 from adapters_runtime.engine.worker import Worker
+from wfcore import __version__
 from wfcore.errors import NotReady, StoreUnavailable
 from wfcore.model.node import Node
 from wfcore.ports.callbacks import CallbackClient
@@ -46,6 +48,29 @@ class _Duty(Protocol):
     async def run(self) -> None: ...
 
 
+def new_node(
+    services: Services,
+    id: str,
+    places: int,
+    *,
+    able: Collection[str] | None = None,
+    present: Collection[str] | None = None,
+    address: str = "",
+) -> Node:
+    """This process as a node that begins now; for the arguments see `Node`."""
+    return Node(
+        id,
+        socket.gethostname(),
+        places,
+        services.store.now(),
+        able=None if able is None else tuple(sorted(able)),
+        present=None if present is None else tuple(sorted(present)),
+        address=address,
+        release=__version__,
+        pid=os.getpid(),
+    )
+
+
 class Engine:
     """
     The loops over *services*, at work from `async with` on. On leaving, running steps may end for
@@ -56,7 +81,7 @@ class Engine:
     without a *notifier*. *stalled_ms*: how long due work may be left, or one round of a loop take,
     before `check` complains. *able*: the capabilities of what it takes, see `Store.claim` and
     `capabilities_with`; None: everything. *dispatch*: what delivers what is due; *services* are
-    those that tell it, see `dispatching`.
+    those that tell it, see `dispatching`. *present* and *address*: see `Node`, for operators.
     """
 
     def __init__(
@@ -70,14 +95,16 @@ class Engine:
         stalled_ms: int = MINUTE,
         able: Collection[str] | None = None,
         dispatch: Dispatch | None = None,
+        present: Collection[str] | None = None,
+        address: str = "",
     ) -> None:
         if not isinstance(services, Services) or not callable(getattr(runner, "run", None)):
             raise TypeError("Engine takes services and a runner of steps: a FunctionRunner, say")
         name = services.ids.new("worker", services.clock.now())
         self._worker = Worker(services, runner, name, able, dispatch)
-        words = None if able is None else tuple(sorted(able))
-        places, now = services.policy.places, services.store.now()
-        node = Node(name, socket.gethostname(), places, now, able=words)
+        node = new_node(
+            services, name, services.policy.places, able=able, present=present, address=address
+        )
         self._presence = Presence(services, node, self._worker.set_draining)
         self._duties: list[_Duty] = [Scheduler(services, self._worker.keep_leases)]
         if callback_client is not None:

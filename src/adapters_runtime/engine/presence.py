@@ -16,11 +16,16 @@ _RENEWED_MS = NODE_LEASE_MS // 3
 
 class Presence:
     """
-    Announces *node* until it is stopped, then takes it back. *draining* is told whether the node
-    may take executions: each time it looks, and as soon as a hint says that somebody changed it.
+    Announces *node* until it is stopped, then takes it back. *draining* is called with whether the
+    node drains: after each read of its record, and as soon as a hint says that somebody changed it.
     """
 
-    def __init__(self, services: Services, node: Node, draining: Callable[[bool], None]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        node: Node,
+        draining: Callable[[bool], None] = lambda draining: None,
+    ) -> None:
         self._services = services
         self._node = node
         self._draining = draining
@@ -46,4 +51,4 @@ class Presence:
         if known is None or known.seen_until - store.now() <= NODE_LEASE_MS - _RENEWED_MS:
             known = await announce_node(self._services, self._node)
         self._draining(known.draining)
-        return LOOK_S
+        return LOOK_S if self._node.places else _RENEWED_MS / 1_000

@@ -10,9 +10,11 @@ from wfcore.time import EpochMs
 class Node:
     """
     `id`: the worker that its executions name. `able`: the capabilities of what it takes (None:
-    everything), see `Store.claim`. `places`: how many it works on at once. It is alive until
+    everything), see `Store.claim`; `present`: those of them that are installed (None: all).
+    `places`: how many it works on at once, 0 if it only serves the API. It is alive until
     `seen_until` by the store's time, and announces itself again before. `draining`: an operator
-    asked it to take nothing new.
+    asked it to take nothing new. `address`: where it serves the API, empty if it does not.
+    `release`: the version of the program.
     """
 
     id: str
@@ -22,6 +24,10 @@ class Node:
     seen_until: EpochMs = EpochMs(0)
     able: tuple[str, ...] | None = None
     draining: bool = False
+    present: tuple[str, ...] | None = None
+    address: str = ""
+    release: str = ""
+    pid: int = 0
     version: int = 0
 
     def takes(self, run: Execution) -> bool:

@@ -11,7 +11,7 @@ from wfcore.model.execution import ExecutionStatus
 from wfcore.model.node import Node
 from wfcore.model.page import PageCursor, PageRequest
 from wfcore.ports.records import ExecutionFilter
-from wfcore.rules.explain.queue import waits_for_a_node
+from wfcore.rules.explain.queue import waits_for_a_node, working
 from wfcore.time import HOUR, MINUTE, DurationMs, EpochMs, later
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_waiting
@@ -26,9 +26,13 @@ _PAGE, _FIRST = 200, PageCursor(0, "")
 
 
 class NodeState(StrEnum):
-    """GONE: it ended without a word, less than `FORGOTTEN_MS` ago."""
+    """
+    SERVING: it takes no executions, and serves the API. GONE: it ended without a word, less than
+    `FORGOTTEN_MS` ago.
+    """
 
     TAKING = "taking"
+    SERVING = "serving"
     DRAINING = "draining"
     GONE = "gone"
 
@@ -39,6 +43,8 @@ def state_of(node: Node, now: EpochMs) -> NodeState | None:
         return None
     if node.seen_until < now:
         return NodeState.GONE
+    if not node.places:
+        return NodeState.SERVING
     return NodeState.DRAINING if node.draining else NodeState.TAKING
 
 
@@ -68,10 +74,17 @@ async def withdraw_node(services: Services, node_id: str) -> None:
 
 
 async def list_nodes(services: Services) -> Sequence[Node]:
-    """The nodes that are alive, by id. For operators."""
+    """The nodes that take executions, by id. For operators."""
+    async with services.store.view() as view:
+        return working(await view.nodes.list(), services.store.now())
+
+
+async def known_nodes(services: Services) -> Sequence[tuple[Node, NodeState]]:
+    """All nodes with their states, by id; also those that only serve the API or are gone."""
     now = services.store.now()
     async with services.store.view() as view:
-        return [node for node in await view.nodes.list() if node.seen_until >= now]
+        found = [(node, state_of(node, now)) for node in await view.nodes.list()]
+    return [(node, state) for node, state in found if state is not None]
 
 
 async def tell_of_waiting(services: Services, report: Report = at_once) -> int:
@@ -110,7 +123,7 @@ async def drain_node(
     """
     async with services.store.unit() as unit:
         node = await unit.get(Node, node_id)
-        if node is None or node.seen_until < services.store.now():
+        if node is None or not working([node], services.store.now()):
             raise NotFound("Node")
         told = evolve(node, draining=draining)
         unit.put(told)

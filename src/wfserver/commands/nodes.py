@@ -1,5 +1,6 @@
 """`wfcore nodes`: the servers that take executions from this store."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -12,22 +13,34 @@ from wfserver.terminal.output import put_answer, put_fields, put_table
 
 @click.group("nodes", cls=Group)
 def nodes_command() -> None:
-    """Servers that run steps. One that was killed is listed for up to a minute."""
+    """
+    Servers of this store. One that was killed counts as gone after a minute without a sign of life,
+    and is listed for an hour.
+    """
 
 
 @nodes_command.command("list")
 @pass_session
 def list_(session: Session) -> None:
-    """Servers that run steps now, what each can run, and which of them drain."""
+    """Servers: what each does and can run, where it answers, and when it was seen last."""
     put_answer(session.json, session.perform(server.list_nodes), _table)
 
 
 def _table(found: Any) -> None:
-    rows = [
-        (one["id"], one["host"], one["places"], one["startedAt"], _state(one), _able(one))
-        for one in found["items"]
-    ]
-    put_table(("id", "host", "places", "since", "state", "can run"), rows, found["total"])
+    columns: Mapping[str, Callable[[Any], object]] = {
+        "id": lambda one: one["id"],
+        "state": lambda one: one["state"],
+        "role": lambda one: one["role"],
+        "host": lambda one: f"{one['host']} ({one['pid']})",
+        "places": lambda one: one["places"],
+        "seen": lambda one: one["seenAt"],
+        "since": lambda one: one["startedAt"],
+        "version": lambda one: one["version"],
+        "address": lambda one: one["address"],
+        "can run": _able,
+    }
+    rows = [[cell(one) for cell in columns.values()] for one in found["items"]]
+    put_table(tuple(columns), rows, found["total"])
 
 
 @nodes_command.command("drain")
@@ -41,13 +54,9 @@ def drain(session: Session, id: str, undo: bool) -> None:
         session.json,
         node,
         lambda one: put_fields(
-            {"id": one["id"], "host": one["host"], "state": _state(one), "takes": _from_when(one)}
+            {"id": one["id"], "host": one["host"], "state": one["state"], "takes": _from_when(one)}
         ),
     )
-
-
-def _state(node: Any) -> str:
-    return "draining" if node["draining"] else "taking"
 
 
 def _from_when(node: Any) -> str:
@@ -59,6 +68,8 @@ def _from_when(node: Any) -> str:
 
 
 def _able(node: Any) -> str:
+    if not node["places"]:
+        return "-"
     if node["able"] is None:
         return "everything"
     return ", ".join(word.removeprefix("language:").replace(":", " ") for word in node["able"])

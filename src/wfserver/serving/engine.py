@@ -95,17 +95,17 @@ def notifier_of(system: System) -> Notifier | None:
     return system.notifier or new_notifier(settings.notices, public, private, system.services)
 
 
-async def able_to(settings: Settings, runner: StepRunner) -> frozenset[str]:
+async def able_to(settings: Settings, runner: StepRunner) -> tuple[frozenset[str], frozenset[str]]:
     """
-    What this server takes. Where others share the store they get what needs a language that is
-    missing here; on its own, such a step fails at once and says what to install. Decision 173.
+    The capabilities of what this server takes, and those that are installed here. Where others
+    share the store they get what needs a language that is missing here; on its own, such a step
+    fails at once and says what to install. Decision 173.
     """
-    if not settings.shared:
-        return capabilities_with(settings.labels)
     states = await asyncio.to_thread(runner.languages)
     lacking = [language for language, state in states.items() if not state.available]
     runtimes = {language: state.runtimes for language, state in states.items()}
-    return capabilities_with(settings.labels, lacking, runtimes)
+    present = capabilities_with(settings.labels, lacking, runtimes)
+    return present if settings.shared else capabilities_with(settings.labels), present
 
 
 @asynccontextmanager
@@ -117,11 +117,14 @@ async def engine(
     prices: Prices | None = None,
     dispatch: Dispatch | None = None,
     traces: Traces | None = None,
+    present: Collection[str] | None = None,
+    address: str = "",
 ) -> AsyncIterator[Engine]:
     """
-    An engine at work, with *runner* for code steps; *notifier* None: that of `notifier_of`; *able*
-    and *dispatch*: as for `Engine`; *prices* None: those of the settings; *traces* makes spans of
-    calls. On leaving, running steps are drained, then ended, and *runner* is closed.
+    An engine at work, with *runner* for code steps; *notifier* None: that of `notifier_of`;
+    *able*, *dispatch*, *present* and *address*: as for `Engine`; *prices* None: those of the
+    settings; *traces* makes spans of calls. On leaving, running steps are drained, then ended, and
+    *runner* is closed.
     """
     settings = system.settings
     ai = new_ai_runner(settings, prices)
@@ -137,6 +140,8 @@ async def engine(
         stalled_ms=settings.stalled_ms,
         able=able,
         dispatch=dispatch,
+        present=present,
+        address=address,
     )
     try:
         async with working:

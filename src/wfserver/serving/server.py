@@ -36,13 +36,15 @@ from adapters_http.request import Context
 from adapters_http.transport.connections import Connections, Room, forgive_lost_clients
 from adapters_http.transport.uvicorn_protocol import protocol_with, server_config
 from adapters_runtime.engine.dispatching import dispatching, open_dispatch
-from adapters_runtime.engine.engine import Engine
+from adapters_runtime.engine.engine import Engine, new_node
 from adapters_runtime.engine.journal import journalled
+from adapters_runtime.engine.presence import Presence
 from wfcore.errors import InvalidInput, StoreUnavailable
 from wfcore.model.workflow import Definition, Runtime
 from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import StepRunner
+from wfcore.usecases.services import Services
 from wfserver.ai import missing_from
 from wfserver.compose import System
 from wfserver.serving.engine import able_to, engine, new_prices, notifier_of
@@ -63,6 +65,7 @@ from wfserver.terminal.failures import Failed
 if TYPE_CHECKING:
     from wfserver.serving.processes import Process
 
+_WITHDRAWAL_S = 1
 _LAST_ANSWERS_S = 2
 """How long answers that have begun may go on after the drain."""
 
@@ -102,9 +105,10 @@ async def _answer(
     metrics, standing = ServerMetrics(), StoreGauges(system.services)
     system = _counted(system, metrics, traces)
     notifier, settings = notifier_of(system), system.settings
+    address = "{}:{}".format(*listener.getsockname()[:2])
     async with (
         _dispatched(system) as (system, dispatch),
-        _engine(system, runner, notifier, metrics, dispatch, traces) as working,
+        _engine(system, runner, notifier, metrics, dispatch, traces, address) as working,
         metrics.watching_the_loop(),
     ):
         leaving = _Leaving(system, working)
@@ -253,15 +257,37 @@ async def _engine(
     metrics: ServerMetrics,
     dispatch: Dispatch | None,
     traces: Traces | None,
+    address: str,
 ) -> AsyncIterator[Engine | None]:
     """An engine at work; None where others do the work."""
     if system.settings.role is Role.API:
-        yield None
+        async with _announced(system.services, address):
+            yield None
         return
-    able = await able_to(system.settings, runner)
+    able, present = await able_to(system.settings, runner)
     prices = CountedPrices(new_prices(system.settings), metrics)
-    async with engine(system, runner, notifier, able, prices, dispatch, traces) as working:
+    serves = "" if system.settings.role is Role.WORKER else address
+    async with engine(
+        system, runner, notifier, able, prices, dispatch, traces, present, serves
+    ) as working:
         yield working
+
+
+@asynccontextmanager
+async def _announced(services: Services, address: str) -> AsyncIterator[None]:
+    """Other servers and operators see this one, which takes no executions."""
+    id = services.ids.new("api", services.clock.now())
+    presence = Presence(services, new_node(services, id, 0, able=(), address=address))
+    task = asyncio.create_task(presence.run(), name=presence.loop.name)
+    try:
+        yield
+    finally:
+        presence.loop.stop()
+        with suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(_WITHDRAWAL_S):
+                await asyncio.wait([task])
+                await presence.withdraw()
+        task.cancel()
 
 
 def _definition(javascript: Runtime, text: bytes) -> Definition:

@@ -1,7 +1,7 @@
 """Why an execution that is due has not been claimed: what holds the slots. XP-1, XP-2."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import frozen
 
@@ -81,6 +81,11 @@ def _full(workflow: str, ahead: GroupAhead) -> str:
 
 NOBODY_FOR = DurationMs(5 * MINUTE)
 """How long an execution waits for a node that is able to run it before people are told. NT-9."""
+
+
+def working(nodes: Iterable[Node], now: EpochMs) -> list[Node]:
+    """Of *nodes* those that are alive and take executions. *now*: the store's time."""
+    return [node for node in nodes if node.places and node.seen_until >= now]
 
 
 def waits_for_a_node(run: Execution, nodes: Sequence[Node], now: EpochMs) -> bool:

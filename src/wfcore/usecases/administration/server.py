@@ -21,6 +21,7 @@ from wfcore.usecases.administration.operator import (
 )
 from wfcore.usecases.audit import evidence
 from wfcore.usecases.audit.auditing import read_audit
+from wfcore.usecases.nodes import NodeState
 from wfcore.usecases.notices import managing
 from wfcore.usecases.signing import KnownKey
 from wfcore.wire.operating import audit_view, notice_view
@@ -47,23 +48,31 @@ async def try_notice(at: Operator, channel: str, to: str = "") -> Answer:
 
 
 async def list_nodes(at: Operator) -> Answer:
-    """Servers that run steps now, what each can run, and which of them drain."""
-    return listed(map(_node, await nodes.list_nodes(at.services)))
+    """Servers of this store: what each does and can run, and when it was seen last."""
+    return listed(_node(*one) for one in await nodes.known_nodes(at.services))
 
 
 async def drain_node(at: Operator, id: str, undo: bool = False) -> Answer:
     """Let a server finish what it runs and take nothing new; or take executions again."""
-    return _node(await nodes.drain_node(at.services, None, id, not undo, at.origin))
+    told = await nodes.drain_node(at.services, None, id, not undo, at.origin)
+    return _node(told, NodeState.TAKING if undo else NodeState.DRAINING)
 
 
-def _node(node: Node) -> Answer:
+def _node(node: Node, state: NodeState) -> Answer:
+    able = node.able if node.present is None else node.present
     return {
         "id": node.id,
+        "state": state,
+        "role": "api" if not node.places else "all" if node.address else "worker",
+        "version": node.release,
+        "pid": node.pid,
+        "address": node.address or None,
+        "seenAt": _instant(EpochMs(node.seen_until - nodes.NODE_LEASE_MS)),
         "host": node.host,
         "places": node.places,
         "startedAt": _instant(node.started_at),
         "draining": node.draining,
-        "able": None if node.able is None else list(node.able),
+        "able": None if able is None else list(able),
     }
 
 

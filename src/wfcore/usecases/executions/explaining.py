@@ -15,7 +15,7 @@ from wfcore.ports.store import View
 from wfcore.rules.auth.access import sees_execution
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.explanation import Around, explain, is_due
-from wfcore.rules.explain.queue import GroupAhead, Queue
+from wfcore.rules.explain.queue import GroupAhead, Queue, working
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.executions import read_execution
 from wfcore.usecases.services import Services
@@ -68,8 +68,8 @@ async def _approvals(view: View, run: Execution) -> Sequence[Approval]:
 
 
 async def _queue(services: Services, view: View, who: Principal | None) -> Queue:
-    asker, now = who.account.id if who else None, services.store.now()
-    alive = [node for node in await view.nodes.list() if node.seen_until >= now]
+    asker = who.account.id if who else None
+    alive = working(await view.nodes.list(), services.store.now())
     return Queue(await _held(view), services.policy.places, asker, alive)
 
 

@@ -15,7 +15,7 @@ from wfcore.ports.notices import Message, NotDelivered, NoticeDelayed, NoticeLin
 from wfcore.ports.store import Unit, View
 from wfcore.rules.execution.fold import announce
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.explain.queue import waits_for_a_node
+from wfcore.rules.explain.queue import waits_for_a_node, working
 from wfcore.rules.notices import delivery
 from wfcore.rules.notices.delivery import MOST_IN_DIGEST, QUIET, attempted, digested, dropped
 from wfcore.rules.notices.facts import MAIL, OPEN_QUESTIONS, is_wanted
@@ -152,7 +152,7 @@ async def _waits(services: Services, view: View, run: Execution | None) -> bool:
     if run is None:
         return False
     now = services.store.now()
-    nodes = [node for node in await view.nodes.list() if node.seen_until >= now]
+    nodes = working(await view.nodes.list(), now)
     return waits_for_a_node(run, nodes, now)
 
 
