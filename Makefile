@@ -15,6 +15,7 @@ EXTRAS := $(SERVER),mcp,nats,node,objects,oidc,otel,postgres,testing
 # $(call install,FILE,EXTRAS,GROUP): requirements/FILE.txt; with LOCKED= the extras and the dependency group, which pip
 # knows since 25.1. Without a group any pip will do: that of Debian 12 is 23.0.
 define install
+	@echo "Installing what requirements/$(1).txt lists into .venv; only the first time, a minute or two"
 	@$(if $(LOCKED),$(PIP) install --no-deps --require-hashes -r requirements/$(1).txt,$(PIP) install 'pip>=25.1')
 	@$(PIP) install $(if $(LOCKED),--no-deps --no-build-isolation -e .,-e '.[$(2)]' $(3:%=--group %))
 endef
@@ -198,6 +199,7 @@ clean:                     ## remove environments, caches and everything built
 
 
 .venv/bin/python:
+	@echo "Making .venv"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "wfcore needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
 	@$(PYTHON) -m venv .venv \
@@ -212,6 +214,7 @@ HAS_NODE = $(BIN)/python -c 'import sys; from wfcore import Language; from wfser
 	@$(HAS_NODE) \
 	  || $(PIP) install $(if $(LOCKED),--no-deps --require-hashes -r requirements/node.txt,-e '.[node]') \
 	  || echo "Node could not be installed: steps in JavaScript and TypeScript will not run"
+	@echo "Compiling"
 	@$(BIN)/python -m compileall -q src   # an editable installation does not, and each start would
 	@touch $@
 

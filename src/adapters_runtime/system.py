@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -135,7 +136,17 @@ class SystemTokens:
         return "".join(secrets.choice(ALPHABET) for _ in range(length))
 
 
-FIELDS = ("minute", "hour", "day of month", "month", "day of week")
+FIELDS: Mapping[str, tuple[int, int]] = {
+    "minute": (0, 59),
+    "hour": (0, 23),
+    "day of month": (1, 31),
+    "month": (1, 12),
+    "day of week": (0, 6),
+}
+"""The fields of a cron line with the least and the greatest value of each."""
+_NO_ZONES = re.compile(r"localtime|posixrules|Factory|(?:right|posix)/.*")
+"""Names in the database that mean no zone, the zone of this machine, or count leap seconds."""
+_STEPPED = re.compile(r"(?:\*|(?P<low>[0-9]+)(?:-(?P<high>[0-9]+))?)/(?P<step>[0-9]+)")
 _ANY_DAY = datetime(2000, 1, 1)
 
 
@@ -147,12 +158,15 @@ class CronCalendar:
         if problem := _cron_problem(cron):
             found["cron"] = problem
         try:
+            if _NO_ZONES.fullmatch(timezone):
+                raise ValueError(timezone)
             self.zone(timezone)
         except ValueError:
             from difflib import get_close_matches
             from zoneinfo import available_timezones
 
-            close = get_close_matches(timezone, available_timezones(), n=1)
+            known = (one for one in available_timezones() if not _NO_ZONES.fullmatch(one))
+            close = get_close_matches(timezone, known, n=1)
             meant = f"; did you mean {close[0]}?" if close else ""
             found["timezone"] = f"{timezone!r} is no time zone like Europe/Berlin{meant}"
         return found
@@ -183,4 +197,17 @@ def _cron_problem(cron: str) -> str | None:
             return "names a time that never comes"
     except CronSimError as error:
         return f"cannot be read: {error}"
+    return next(filter(None, map(_step_problem, FIELDS, cron.split())), None)
+
+
+def _step_problem(field: str, text: str) -> str | None:
+    """A step so long that only the first value remains: `*/90` of minutes would be every hour."""
+    for part in text.split(","):
+        found = _STEPPED.fullmatch(part)
+        if found is None:
+            continue
+        least, most = FIELDS[field]
+        low, high = int(found["low"] or least), int(found["high"] or most)
+        if low < high and int(found["step"]) > high - low:
+            return f"{part} as {field} means {low} alone: the values end at {high}; write {low}"
     return None

@@ -17,10 +17,9 @@ from wfcore.usecases.administration.operator import AT_THE_COMMAND_LINE
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow, list_workflows
 from wfserver import sample
-from wfserver.data_folder import write_key
+from wfserver.data_folder import FIRST_KEY_FILE, write_key
 from wfserver.definition import checked
 
-KEY_FILE = "first.key"
 EMAIL = "you@example.org"
 
 
@@ -42,10 +41,10 @@ class First:
         return f"First({self.account.id})"
 
 
-async def first_things(services: Services, data: Path) -> First:
-    """Make what is missing. A second time nothing is made."""
-    account = await _account(services)
-    file = data / KEY_FILE
+async def first_things(services: Services, data: Path, plan: Plan) -> First:
+    """Make what is missing, an account on *plan*. A second time nothing is made."""
+    account = await _account(services, plan)
+    file = data / FIRST_KEY_FILE
     new_key = None
     if not await _fits(services, read_key(data)):
         if any(key.revoked_at is None for key in await list_keys(services, account.id)):
@@ -61,18 +60,16 @@ async def first_things(services: Services, data: Path) -> First:
 def read_key(data: Path) -> str | None:
     """The key that the data folder keeps."""
     with suppress(FileNotFoundError):
-        return (data / KEY_FILE).read_text("utf-8", errors="replace").strip()
+        return (data / FIRST_KEY_FILE).read_text("utf-8", errors="replace").strip()
     return None
 
 
-async def _account(services: Services) -> Account:
-    """The oldest account, or a new one that may use webhooks and operates the server. AC-7."""
+async def _account(services: Services, plan: Plan) -> Account:
+    """The oldest account, or a new one that operates the server. AC-7."""
     total = (await list_accounts(services, PageRequest(1, 1))).total
     if total:
         return (await list_accounts(services, PageRequest(total, 1))).rows[0]
-    return await create_account(
-        services, EMAIL, Plan.PRO, origin=AT_THE_COMMAND_LINE, operator=True
-    )
+    return await create_account(services, EMAIL, plan, origin=AT_THE_COMMAND_LINE, operator=True)
 
 
 async def _fits(services: Services, text: str | None) -> bool:

@@ -95,6 +95,7 @@ def cli(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Do what *arguments* say; the exit status. Says on stderr why something failed."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -112,6 +113,17 @@ def main(arguments: Sequence[str]) -> int:
             raise
         _say(explain(error), "--json" in arguments)
         return status_of(error)
+
+
+def _open_closed_streams() -> None:
+    """Where the caller has closed stdin, stdout or stderr, no file or socket takes their places."""
+    for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def _require_text(arguments: Sequence[str]) -> None:

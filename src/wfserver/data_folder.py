@@ -19,10 +19,12 @@ from wfserver.terminal.failures import Failed
 SIGNING_KEY_FILE = "signing.key"
 SIGNING_KEY_BYTES = 32
 SEAL_KEY_FILE = "seal.key"
+FIRST_KEY_FILE = "first.key"
+"""The API key that `wfcore up` made, in the data folder that it made."""
 
 _FOLDERS = ("artifacts", "packages", "steps", "workers")
 _WRITTEN = ("wfcore.db", "wfcore.db-wal", "wfcore.db-shm", "wfcore.db-commit", "counters.db")
-_READ = (SIGNING_KEY_FILE, SEAL_KEY_FILE, "first.key", "server.json")
+_READ = (SIGNING_KEY_FILE, SEAL_KEY_FILE, FIRST_KEY_FILE, "server.json")
 
 
 @frozen

@@ -17,6 +17,7 @@ from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.workflow import AiStep, ChildStep, CodeStep, Definition, Language, Runtime
 from wfcore.rules.definition.check import check_definition, language_problems
+from wfcore.rules.definition.fields import workflow_name
 from wfcore.rules.definition.packages import needs_of, replaced
 from wfcore.rules.definition.values import below
 from wfcore.rules.limits import SOURCE_BYTES
@@ -129,7 +130,7 @@ def _files_by_name(folder: Path) -> Mapping[str, Text]:
         except (InvalidDefinition, OSError):
             continue
         if isinstance(document, Mapping) and isinstance(name := document.get("name"), str):
-            found.setdefault(name, text)
+            found.setdefault(workflow_name(name), text)
     return found
 
 

@@ -281,6 +281,12 @@ SETTINGS = (
         "addition to those set with `wfcore account set … --operator`",
     ),
     Setting(
+        "WFCORE_DEFAULT_PLAN",
+        "FREE",
+        "plan of accounts that are made without one, also by signing in: FREE, PRO, TEAM or "
+        "ENTERPRISE; ENTERPRISE in a data folder that `wfcore up` made",
+    ),
+    Setting(
         "WFCORE_BUILD_PACKAGES",
         "0",
         "`1`: packages without a wheel may be built in the sandbox when a workflow is applied",

@@ -26,12 +26,14 @@ from adapters_runtime.ai.providers import (
 )
 from adapters_store import CACHE_BYTES, POSTGRES
 from wfcore.errors import InvalidInput
+from wfcore.model.access import Plan
 from wfcore.model.trigger import Missed
 from wfcore.rules.definition.duration import parse_duration
 from wfcore.rules.ids import FIRST_CELL
 from wfcore.rules.notices.facts import MAIL
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
+from wfserver.data_folder import FIRST_KEY_FILE
 from wfserver.notices import NoticeSettings, forget_channels, is_of_a_channel, notice_settings
 from wfserver.setting_table import KNOWN
 from wfserver.settings_file import FILE, WrongSetting, with_file
@@ -56,6 +58,7 @@ from wfserver.step_settings import StepSettings, size, step_settings, switch
 
 PRICES = "WFCORE_AI_PRICES"
 SEAL_KEY = "WFCORE_SEAL_KEY"
+DEFAULT_PLAN = "WFCORE_DEFAULT_PLAN"
 STORE = "WFCORE_STORE"
 TRACES = "WFCORE_TRACES"
 _OURS = "WFCORE_"
@@ -101,7 +104,8 @@ class Settings:
     `packages`: the folder of steps' packages, by default in
     the data folder; `build_packages`: whether those without a wheel may be built;
     `prune_packages`: whether unused ones go. `console`: whether there are pages for people.
-    `agents`: whether agents are offered workflows at `/mcp`.
+    `agents`: whether agents are offered workflows at `/mcp`. `default_plan`: the plan that was set
+    for accounts made without one.
     `sign_on`: an identity provider that they may sign in with.
     `runner`: which installed package runs code steps; None: the bundled runner. `notices`: by
     which channels people are told. `role`: what this server does. `cell`: of the ids made here.
@@ -136,6 +140,7 @@ class Settings:
     prune_packages: bool = True
     console: bool = True
     agents: bool = False
+    default_plan: Plan | None = None
     sign_on: SignOnSettings | None = None
     runner: str | None = None
     notices: NoticeSettings = NoticeSettings()
@@ -200,18 +205,18 @@ def settings_from(
     """
     env = _environment(environment)
     notices = notice_settings(env)
-    own_port = _count(env, "WFCORE_PORT", 8000)
     url = store or env.get(STORE) or None
     shared = is_shared("--store", url)
-    policy = _policy(env, shared, notices)
+    policy = _policy(env, shared, notices, _folder(env, data))
     public = _url(public_url or env.get("WFCORE_PUBLIC_URL") or None)
     return Settings(
-        data=Path(data or env.get("WFCORE_DATA") or "wfcore-data").absolute(),
+        data=_folder(env, data),
+        default_plan=_plan(env),
         store=url,
         direct=direct_url(env, shared),
         engine=engine_url(env, shared),
         host=host or env.get("WFCORE_HOST") or "127.0.0.1",
-        port=own_port if port is None else port,
+        port=_port(env, port),
         public_url=public,
         drain_ms=_duration(env, "WFCORE_DRAIN", DurationMs(25_000), zero=True),
         stalled_ms=_duration(env, "WFCORE_STALLED_AFTER", DurationMs(MINUTE)),
@@ -256,9 +261,22 @@ def _environment(environment: Mapping[str, str] | None) -> Mapping[str, str]:
     return env
 
 
-def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings) -> Policy:
-    """The policy in the environment; *shared* if several machines share the store."""
+def _folder(env: Mapping[str, str], given: str | None) -> Path:
+    return Path(given or env.get("WFCORE_DATA") or "wfcore-data").absolute()
+
+
+def _port(env: Mapping[str, str], given: int | None) -> int:
+    """The port of the environment, which is checked beside one that is *given*, too."""
+    own = _count(env, "WFCORE_PORT", 8000)
+    return own if given is None else given
+
+
+def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings, folder: Path) -> Policy:
+    """
+    The policy in the environment; *shared* if several machines share the store. *folder*: of data.
+    """
     default = Policy()
+    own = Plan.ENTERPRISE if os.path.lexists(folder / FIRST_KEY_FILE) else default.default_plan
     lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
     return Policy(
         lease_ms=lease_ms,
@@ -273,6 +291,7 @@ def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings) -> Po
         schedule_grace_ms=_duration(env, "WFCORE_SCHEDULE_GRACE", default.schedule_grace_ms),
         missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
         operators=_emails(env, "WFCORE_OPERATORS"),
+        default_plan=_plan(env) or own,
         channels=notices.channels,
         failure_channels=notices.failure_channels,
         language=notices.language,
@@ -330,6 +349,13 @@ def _missed(env: Mapping[str, str], name: str, default: Missed) -> Missed:
         return Missed(text)
     except ValueError:
         raise InvalidInput(name, f"must be one of {', '.join(Missed)}") from None
+
+
+def _plan(env: Mapping[str, str]) -> Plan | None:
+    try:
+        return Plan(text) if (text := env.get(DEFAULT_PLAN)) else None
+    except ValueError:
+        raise InvalidInput(DEFAULT_PLAN, f"must be one of {', '.join(Plan)}") from None
 
 
 def _emails(env: Mapping[str, str], name: str) -> frozenset[str]:

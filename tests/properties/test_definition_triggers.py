@@ -38,6 +38,16 @@ def test_triggers_with_their_defaults() -> None:
     )
 
 
+def test_names_that_look_alike_are_one() -> None:
+    """Blanks around and within, and the normal form, make no other workflow. DF-15."""
+    odd = "  Cafe\u0301 \u00a0 am  See "
+    assert check(name=odd, triggers=[{**BEHIND, "workflow": odd + "2"}]) == check(
+        name="Caf\u00e9 am See", triggers=[{**BEHIND, "workflow": "Caf\u00e9 am See 2"}]
+    )
+    itself = {"name": "again", "kind": "workflow", "workflow": odd}
+    assert "names this workflow itself" in said(name="Caf\u00e9 am See", steps=[itself])[0]
+
+
 TRIGGERS: list[tuple[Any, str]] = [
     (3, "triggers: must be a list, not a number"),
     ([3], "triggers[0]: must be an object, not a number"),
@@ -61,6 +71,27 @@ TRIGGERS: list[tuple[Any, str]] = [
     ([{**DAILY, "cron": "61 * * * *"}], "triggers[0].cron: cannot be read: Bad minute"),
     ([{**DAILY, "cron": "0 0 30 2 *"}], "triggers[0].cron: cannot be read: Bad day-of-month"),
     ([{**DAILY, "cron": "0 0 */20 * 1#5"}], "triggers[0].cron: names a time that never comes"),
+    (
+        [{**DAILY, "cron": "*/90 * * * *"}],
+        "triggers[0].cron: */90 as minute means 0 alone: the values end at 59; write 0",
+    ),
+    (
+        [{**DAILY, "cron": "0 8-12/5,20 * * *"}],
+        "triggers[0].cron: 8-12/5 as hour means 8 alone: the values end at 12; write 8",
+    ),
+    *(
+        (
+            [{**DAILY, "timezone": name}],
+            f"triggers[0].timezone: {name!r} is no time zone like Europe/Berlin{meant}",
+        )
+        for name, meant in {
+            "localtime": "",
+            "posixrules": "",
+            "Factory": "",
+            "right/Europe/Berlin": "; did you mean Europe/Berlin?",
+            "posix/Europe/Berlin": "; did you mean Europe/Berlin?",
+        }.items()
+    ),
     (
         [{**DAILY, "timezone": "Middle-earth"}],
         "triggers[0].timezone: 'Middle-earth' is no time zone like Europe/Berlin",

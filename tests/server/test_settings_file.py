@@ -158,3 +158,21 @@ def test_whatever_is_wrong_with_a_setting_is_one_exit_status(call: Call, tmp_pat
     for text in ("WFCORE_PROT = 1", "WFCORE_PORT = 0", "PORT = 1", "WFCORE_PORT ="):
         file.write_text(text)
         assert call("--settings", str(file), "settings").status == 2
+
+
+def test_accounts_without_a_plan_get_the_default(call: Call, tmp_path: Path) -> None:
+    """WFCORE_DEFAULT_PLAN; else FREE, or ENTERPRISE where `wfcore up` made the data folder."""
+    data = tmp_path / "data"
+
+    def plan(name: str, *more: str) -> str:
+        made = call("--data", str(data), "account", "create", f"{name}@x.example", "--json", *more)
+        return str(made.json["plan"])
+
+    assert plan("a") == "FREE"
+    (data / "first.key").write_text("wfk_1_2\n")
+    assert (plan("b"), plan("c", "--plan", "PRO")) == ("ENTERPRISE", "PRO")
+    assert settings_from({"WFCORE_DATA": str(data)}).policy.default_plan == "ENTERPRISE"
+    given = settings_from({"WFCORE_DATA": str(data), "WFCORE_DEFAULT_PLAN": "TEAM"})
+    assert given.policy.default_plan == "TEAM"
+    with pytest.raises(InvalidInput, match="FREE, PRO, TEAM, ENTERPRISE"):
+        settings_from({"WFCORE_DEFAULT_PLAN": "GOLD"})

@@ -5,6 +5,7 @@ from typing import TypedDict
 from attrs import field, frozen
 
 from wfcore.errors import InvalidInput
+from wfcore.model.access import Plan
 from wfcore.model.trigger import Missed
 from wfcore.ports.counters import Counters
 from wfcore.ports.dispatch import Wakeup
@@ -40,7 +41,8 @@ class Policy:
     same while a `Dispatch` delivers what is due. `heartbeat_ms`: how
     often it extends its leases of `lease_ms`, which must be longer. `facts_at_once`: how much of an
     execution is decided before others get their turn. EX-33. `sweep_ms`: how often the
-    scheduler looks for what it was not told of. `operators`: emails in lower case of accounts that
+    scheduler looks for what it was not told of. `default_plan`: of accounts
+    that are made without one. `operators`: emails in lower case of accounts that
     operate the server, beside those that are marked so. AC-7.
 
     `channels`: by which notices can be sent; without any nobody is told of anything unless a
@@ -62,6 +64,7 @@ class Policy:
     reconcile_ms: DurationMs = DurationMs(20 * SECOND)
     sweep_ms: DurationMs = DurationMs(SECOND)
     operators: frozenset[str] = frozenset()
+    default_plan: Plan = Plan.FREE
     channels: frozenset[str] = frozenset()
     failure_channels: tuple[str, ...] = ()
     language: str = "en"

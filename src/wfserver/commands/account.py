@@ -23,11 +23,13 @@ def account_command() -> None:
 
 @account_command.command("create")
 @click.argument("email")
-@click.option("--plan", type=Member(Plan), default="FREE", show_default=True)
+@click.option("--plan", type=Member(Plan), help="[default: WFCORE_DEFAULT_PLAN]")
 @click.option("--operator", is_flag=True, help=_OPERATOR)
 @password
 @pass_session
-def create(session: Session, email: str, plan: Plan, operator: bool, password_stdin: bool) -> None:
+def create(
+    session: Session, email: str, plan: Plan | None, operator: bool, password_stdin: bool
+) -> None:
     """A new active account. With a password it may use the console."""
     password = read_line(password_stdin)
     with session.operations(fresh=True) as perform:

@@ -6,12 +6,13 @@ from typing import Any, TypeVar
 
 import click
 
+from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import Event
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.redrive import FROM
 from wfcore.time import EpochMs
-from wfcore.usecases.administration import executions, workflows
+from wfcore.usecases.administration import approvals, executions, workflows
 from wfcore.usecases.administration.operator import Operation
 from wfserver.terminal.bulk import act_on_each, refuse_both, several
 from wfserver.terminal.invocation import Perform, Session
@@ -210,15 +211,23 @@ def watch(session: Session, id: str) -> int:
                 time.sleep(_poll_s(session))
         progress.pause()
         run = perform(executions.read_execution, id=id)
-    put_answer(session.json, {"items": events}, lambda _: _put_rest(run))
+        put_answer(session.json, {"items": events}, lambda _: _put_rest(perform, run))
     return 1 if run["status"] in _ENDED_BADLY else 0
 
 
-def _put_rest(run: Any) -> None:
+def _put_rest(perform: Perform, run: Any) -> None:
     why = f": {clean(run['error'])}" if run["error"] else ""
     click.echo(f"{run['executionId']} is {run['status']}{why}")
+    _put_next(perform, run)
+
+
+def _put_next(perform: Perform, run: Any) -> None:
+    """The command that each open approval of an execution waits for."""
     if run["status"] == ExecutionStatus.AWAITING_APPROVAL:
-        click.echo(f"next: wfcore approval list --execution {run['executionId']}")
+        open_only = (ApprovalStatus.PENDING,)
+        found = perform(approvals.list_approvals, execution=run["executionId"], status=open_only)
+        for one in found["items"]:
+            click.echo(f"next: wfcore approval approve {one['id']}   ({clean(one['stepName'])})")
 
 
 def _poll_s(session: Session) -> float:
@@ -316,7 +325,9 @@ def _started(
         id = started["executionId"]
         rested = _rest(session, perform, id, timeout)
         run = perform(executions.read_execution, id=id)
-    put_answer(session.json, run, _put)
+        put_answer(session.json, run, _put)
+        if not session.json:
+            _put_next(perform, run)
     return 0 if rested and run["status"] not in _ENDED_BADLY else 1
 
 
@@ -361,12 +372,14 @@ def _put(run: Any) -> None:
             "at": run["currentStep"],
             "started": instant(run["startedAt"]),
             "ended": instant(ended) if ended else None,
-            "error": run["error"],
             "redrive of": run["redriveOf"],
             "redriven as": run["redrivenAs"],
             "callback": _callback(run["callback"]),
         }
     )
+    if run["error"]:
+        click.echo("error")
+        click.echo("\n".join(f"  {line}" for line in clean(run["error"]).splitlines()))
     rows = [
         (name, step["status"], span(step["duration"]), step["error"] or _output(step.get("output")))
         for name, step in run["stepResults"].items()

@@ -13,7 +13,8 @@ from wfcore.model.approval import Approval
 from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.approval.machine import Approve
 from wfserver import sample
-from wfserver.bootstrap import KEY_FILE, read_key
+from wfserver.bootstrap import read_key
+from wfserver.data_folder import FIRST_KEY_FILE
 from wfserver.serving.pidfile import noted_url
 from wfserver.terminal.failures import Failed
 from wfserver.terminal.http_client import Api, Exchange
@@ -58,13 +59,13 @@ def try_command(session: Session, yes: bool) -> int:
     if url is None:
         raise Failed(f"no server runs on {data}; start one in another terminal: wfcore up")
     if key is None:
-        raise Failed(f"{data / KEY_FILE} is not there; wfcore up makes it where no key is")
+        raise Failed(f"{data / FIRST_KEY_FILE} is not there; wfcore up makes it where no key is")
     trial = _Trial(Api(url, key), console(), quiet=session.json)
     result, artifacts = trial.run(asks=not (yes or session.json))
     if session.json:
         put_json({"result": result, "artifacts": artifacts, "requests": len(trial.exchanges)})
     else:
-        trial.show_curl(data / KEY_FILE)
+        trial.show_curl(data / FIRST_KEY_FILE)
     return 1 if result["status"] == "FAILED" else 0
 
 

@@ -7,6 +7,7 @@ import click
 from attrs import evolve
 
 from wfcore.errors import AccountBlocked
+from wfcore.model.access import Plan
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.administration.operator import AT_THE_COMMAND_LINE
 from wfserver.bootstrap import First, first_things
@@ -39,10 +40,12 @@ def up_command(session: Session, host: str | None, port: int | None) -> None:
     """Serve, with a first account, a key and a sample workflow where there are none."""
     with collecting_once():
         settings = session.settings(host=host, port=port)
+        plan = settings.default_plan or Plan.ENTERPRISE
+        settings = evolve(settings, policy=evolve(settings.policy, default_plan=plan))
         require_free_port(settings)
 
         async def job(system: System) -> First:
-            first = await first_things(system.services, system.settings.data)
+            first = await first_things(system.services, system.settings.data, plan)
             return evolve(first, way_in=await _way_in(system, first))
 
         first = session.work_in(job, fresh=True)

@@ -12,7 +12,7 @@ from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import CodeStep, Definition, Language, OnInterrupt, Runtime
 from wfcore.rules.definition.ai import budget
-from wfcore.rules.definition.fields import CHANNELS, filled, variables
+from wfcore.rules.definition.fields import CHANNELS, named, variables, workflow_name
 from wfcore.rules.definition.review import approver_groups
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import (
@@ -62,6 +62,7 @@ def check_definition(
     """
     findings = Findings()
     own_name = document.get("name") if isinstance(document, Mapping) else None
+    own_name = workflow_name(own_name) if isinstance(own_name, str) else None
     reading = Reading(KINDS, findings, _declared(document), template_problems, own_name)
     reading.approver_groups = _declared(document, "approverGroups")
     values = read_object(document, "", fields_of(reading, schedule_problems), findings)
@@ -124,7 +125,7 @@ def _top(reading: Reading) -> Mapping[str, Field]:
     """The fields of the document itself."""
     return {
         "name": Field(
-            filled, "name", "The workflow's name, unique among those of its owner.", required=True
+            named, "name", "The workflow's name, unique among those of its owner.", required=True
         ),
         "description": Field(text(), "description", "What the workflow does, for people."),
         "variables": Field(variables, "variables", "What a start may or must give, by name."),

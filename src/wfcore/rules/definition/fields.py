@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from unicodedata import normalize
 
 from wfcore.model.json import Json
 from wfcore.model.workflow import (
@@ -28,9 +29,27 @@ from wfcore.rules.definition.values import (
 from wfcore.rules.limits import MAX_ATTEMPTS, MAX_BACKOFF, MAX_CHANNELS, MAX_NAME
 from wfcore.rules.variables import NO_NUL, PRINTABLE, fits
 
+
+def workflow_name(text: str) -> str:
+    """
+    A workflow's name in the form in which it is stored and compared: NFC, without blanks around it,
+    with one blank where there are several. DF-15.
+    """
+    return " ".join(normalize("NFC", text).split())
+
+
 filled: Check = text(
     least=1, most=MAX_NAME, pattern=PRINTABLE, wanted="text without control characters"
 )
+
+
+@accepting(filled.schema)
+def named(document: Json, path: str, findings: Findings) -> Any:
+    """The name of a workflow, see `workflow_name`."""
+    name = filled(document, path, findings)
+    return workflow_name(name) if isinstance(name, str) else name
+
+
 """Text that is there, in one line."""
 
 variable_name: Check = text(

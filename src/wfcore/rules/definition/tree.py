@@ -8,7 +8,7 @@ from attrs import define, evolve, field, frozen
 
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ApprovalStep, Branch, Case, Step
-from wfcore.rules.definition.fields import filled
+from wfcore.rules.definition.fields import filled, named
 from wfcore.rules.definition.values import (
     Check,
     Field,
@@ -382,7 +382,7 @@ def child(reading: Reading) -> Fields:
 
 
 def _workflow(reading: Reading, document: Json, path: str, findings: Findings) -> Any:
-    name = filled(document, path, findings)
+    name = named(document, path, findings)
     if isinstance(name, str) and "{{" in name:
         findings.add(path, "must be the name or id of a workflow; no template is applied here")
     elif isinstance(name, str) and name == reading.own_name:

@@ -9,7 +9,7 @@ from attrs import frozen
 from wfcore.model.json import Json
 from wfcore.model.trigger import Chain, Missed, Schedule, TriggerKind, TriggerSpec
 from wfcore.model.workflow import Concurrency, OnLimit, Variable
-from wfcore.rules.definition.fields import filled
+from wfcore.rules.definition.fields import filled, named
 from wfcore.rules.definition.values import (
     Check,
     Field,
@@ -78,7 +78,7 @@ TRIGGER_KINDS: Mapping[str, _TriggerKind] = {
         {
             "kind": Field(text(), "kind", "`SCHEDULE` or `DELAYED_COMPLETION`.", required=True),
             "workflow": Field(
-                filled,
+                named,
                 "workflow",
                 "The workflow that is waited for: a name of the same owner's, or an id that "
                 "the owner can see.",

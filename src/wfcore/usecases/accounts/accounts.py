@@ -30,13 +30,18 @@ MAX_EMAIL = 320
 async def create_account(
     services: Services,
     email: str,
-    plan: Plan = Plan.FREE,
+    plan: Plan | None = None,
     password: str | None = None,
     origin: Origin = UNKNOWN,
     *,
     operator: bool = False,
 ) -> Account:
-    """A new active account. Raises `InvalidInput`; `AccountExists` if the email is taken."""
+    """
+    A new active account; *plan* None: that of the policy.
+
+    Raises `InvalidInput`; `AccountExists` if the email is taken.
+    """
+    plan = plan or services.policy.default_plan
     now = services.clock.now()
     email = _checked_email(email)
     hashed = await _hashed(services, password)

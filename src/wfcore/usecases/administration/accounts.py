@@ -20,7 +20,7 @@ from wfcore.wire.operating import key_view
 async def create_account(
     at: Operator,
     email: str,
-    plan: Plan = Plan.FREE,
+    plan: Plan | None = None,
     password: str | None = None,
     operator: bool = False,
 ) -> Answer:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.access import Account, Principal
 from wfcore.model.page import PageRequest
+from wfcore.rules.definition.fields import workflow_name
 from wfcore.usecases.accounts.accounts import find_account
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import Defined, list_workflows, read_workflow
@@ -54,7 +55,7 @@ async def workflow(services: Services, id_or_name: str) -> Defined:
     try:
         return await read_workflow(services, None, id_or_name)
     except NotFound:
-        named = await workflows_named(services, id_or_name)
+        named = await workflows_named(services, workflow_name(id_or_name))
     if not named:
         fix = f"none has the id or name {id_or_name!r}; wfcore workflow list shows them"
         raise InvalidInput("workflow", fix)
