@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from starlette.datastructures import Headers
 from starlette.types import Receive
 
-from adapters_http.body import parse_object, read_body, refuse_repeated_keys
+from adapters_http.body import exactly, parse_object, read_body, refuse_repeated_keys
 from adapters_http.request import Request
 from adapters_http.route import Auth, Route
 from wfcore.errors import AccountBlocked, Forbidden, InvalidInput, Unauthenticated
@@ -23,6 +23,7 @@ from wfcore.model.json import JsonObject
 from wfcore.model.webhook import AuthMode, Scheme, Webhook
 from wfcore.rules.gate import require_asker
 from wfcore.rules.limits import SESSION_MAX, SIGN_ON
+from wfcore.rules.numbers import as_written, kept
 from wfcore.time import DurationMs
 from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.accounts.authenticate import Credentials
@@ -52,7 +53,8 @@ async def _understand(request: Request, route: Route) -> None:
 
 def _parse(request: Request, route: Route, shape: type[Any]) -> None:
     as_form = route.html and is_form(request)
-    request.json = _nested(form_of(request)) if as_form else parse_object(request.raw)
+    reader = exactly if route.decides else kept
+    request.json = _nested(form_of(request)) if as_form else parse_object(request.raw, reader)
     if route.keys_once:
         refuse_repeated_keys(request.raw, request.json)
     request.body = structured(shape, request.json)
@@ -150,7 +152,7 @@ async def _by_agent(request: Request, route: Route, receive: Receive) -> None:
     request.who, request.quota = admitted.who, admitted.quota
     require_asker(request.who)
     await _read_late(request, route, receive, keys)
-    request.json = await request.services.offload(partial(parse_object, request.raw))
+    request.json = await request.services.offload(partial(parse_object, request.raw, as_written))
 
 
 async def _by_session(request: Request, route: Route, receive: Receive) -> None:
@@ -376,13 +378,14 @@ def _nested(form: JsonObject) -> JsonObject:
 def payload_of(request: Request, webhook: Webhook) -> JsonObject:
     """
     The object in the body: JSON, or a form, which GitHub and Slack send; the JSON in a form's
-    field `payload` stands for all of it. SG-8. Raises `InvalidInput`.
+    field `payload` stands for all of it. SG-8. Numbers stay as they stand: only those that become
+    variables are judged, where they do. NU-1. Raises `InvalidInput`.
     """
     if not (scheme_of(webhook) in _FORMS and is_form(request)):
-        return parse_object(request.raw)
+        return parse_object(request.raw, as_written)
     form = form_of(request)
     payload = form.get("payload")
-    return parse_object(payload.encode()) if isinstance(payload, str) else form
+    return parse_object(payload.encode(), as_written) if isinstance(payload, str) else form
 
 
 AUTHENTICATORS: Mapping[Auth, Authenticator] = {

@@ -1,24 +1,26 @@
 """
 Bodies: requests are read within limits and parsed strictly, responses are written and paced.
 
-orjson already refuses NaN, invalid UTF-8, a byte order mark, trailing text, lone surrogates and
-numbers beyond a double; integers beyond 64 bits become doubles, and of equal keys the last wins.
-What it lacks is a depth limit below 1,024: `_depth` adds it, without recursion. Where two equal
-keys must not pass (the body of a decision), `refuse_repeated_keys` finds them.
+orjson already refuses NaN, invalid UTF-8, a byte order mark, trailing text and lone surrogates; of
+equal keys the last wins. What it lacks is a depth limit below 1,024: `_depth` adds it, without
+recursion. Numbers that it would change are judged by `wfcore.rules.numbers`. In the body of a
+decision no decimal may be rounded, and `refuse_repeated_keys` finds two equal keys.
 """
 
 import asyncio
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Mapping, MutableMapping, Sequence
+from functools import partial
 from itertools import accumulate
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import orjson
 from starlette.requests import ClientDisconnect
 
 from wfcore.errors import InvalidInput, TooLarge
 from wfcore.model.json import Json, JsonObject
+from wfcore.rules.numbers import kept, outside_of_strings
 from wfcore.wire.converter import plain
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -95,25 +97,31 @@ _BLANKS = b" \t\r\n"
 _NAME_SHOWN = 80
 
 
-def parse_json(body: bytes) -> Json:
+_Reader: TypeAlias = Callable[[bytes, Callable[[bytes], Json]], Json]
+exactly = partial(kept, exact=True)
+"""For decisions: no decimal is rounded. NU-2."""
+
+
+def parse_json(body: bytes, reader: _Reader = kept) -> Json:
     """
     The value of *body*; blank counts as `{}`.
 
-    Raises `InvalidInput` for anything but strict JSON of at most 64 levels.
+    Raises `InvalidInput` for anything but strict JSON of at most 64 levels, and for a number that
+    *reader* refuses: by default one that would be another once it was stored. NU-1.
     """
     if not body.strip(_BLANKS):
         return {}
     if _depth(body) > MAX_DEPTH:
         raise InvalidInput("body", f"JSON is nested over {MAX_DEPTH} levels")
     try:
-        return cast(Json, orjson.loads(body))
-    except orjson.JSONDecodeError as error:
+        return reader(body, orjson.loads)
+    except ValueError as error:
         raise InvalidInput("body", f"not valid JSON: {error}") from None
 
 
-def parse_object(body: bytes) -> JsonObject:
+def parse_object(body: bytes, reader: _Reader = kept) -> JsonObject:
     """The object in *body*. Raises `InvalidInput` if it is not an object in strict JSON."""
-    value = parse_json(body)
+    value = parse_json(body, reader)
     if not isinstance(value, Mapping):
         raise InvalidInput("body", "must be a JSON object")
     return value
@@ -127,7 +135,7 @@ def refuse_repeated_keys(body: bytes, value: Json) -> None:
     Outside of strings each key has one colon. So if there are as many colons as keys, no key was
     lost; only otherwise a slow reader looks for its name.
     """
-    if _outside_of_strings(body).count(b":") != _keys_in(value):
+    if outside_of_strings(body).count(b":") != _keys_in(value):
         json.loads(body, object_pairs_hook=_without_repeats)
 
 
@@ -179,14 +187,8 @@ def _depth(body: bytes) -> int:
     openings = body.count(b"[") + body.count(b"{")
     if openings <= MAX_DEPTH:
         return openings
-    brackets = _outside_of_strings(body).translate(_STEPS, _NO_BRACKETS)
+    brackets = outside_of_strings(body).translate(_STEPS, _NO_BRACKETS)
     return max(accumulate(memoryview(brackets).cast("b")), default=0)
-
-
-def _outside_of_strings(body: bytes) -> bytes:
-    """Valid JSON without its strings: without escapes, every second part between quotes."""
-    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return b"".join(unescaped.split(b'"')[::2])
 
 
 MOST_KEPT = 1_024

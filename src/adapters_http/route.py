@@ -116,6 +116,11 @@ class Route:
         object.__setattr__(self, "html", self.media == "text/html")
 
     @property
+    def decides(self) -> bool:
+        """Whether its body is a decision, in which no decimal is rounded. NU-2."""
+        return self.keys_once and not self.starts
+
+    @property
     def visitor_scopes(self) -> frozenset[Scope]:
         """What a visitor must hold here, whom an application around this one vouches for. AU-11."""
         if self.visitors is not None:

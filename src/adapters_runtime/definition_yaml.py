@@ -20,6 +20,7 @@ from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, fits
 from wfcore.rules.definition.values import below, parent
 from wfcore.rules.limits import JSON_DEPTH, SOURCE_BYTES
+from wfcore.rules.numbers import Rounded, decimal_of
 
 Lines = Mapping[str, int]
 """Line numbers (from 1) by path, in the notation of `Problem.path`."""
@@ -237,7 +238,9 @@ def _integer(text: str, base: int) -> int:
 
 
 def _float(text: str) -> float:
-    value = float(text)
-    if value - value != 0:
+    value = decimal_of(text)
+    if isinstance(value, int):
         raise ValueError("the number is too large; quote it if it is text")
+    if isinstance(value, Rounded):
+        raise ValueError(f"the number would become {value!r}; write that, or quote it")
     return value

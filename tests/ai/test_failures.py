@@ -75,6 +75,11 @@ BROKEN: list[tuple[Turn, str]] = [
     (sends(b"\xff\xfe"), "answered invalid JSON"),
     (sends(b"[" * 100 + b"]" * 100), "answered invalid JSON: nested deeper"),
     (sends(b"[]"), "holds no"),
+    (
+        sends(b'{"error": {"message": "Overloaded upstream", "code": 502}}'),
+        "answered 200 with an error: Overloaded upstream",
+    ),
+    (sends(b'{"error": "no credit"}'), "answered 200 with an error: no credit"),
     (sends(b'{"choices": [], "content": 3}'), "holds no"),
     (sends(b"{}", **{"Content-Encoding": "gzip"}), "compressed"),
     (says("x", (-1, 3)), "cannot be true: -1"),

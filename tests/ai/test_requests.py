@@ -15,7 +15,7 @@ from adapters_runtime.ai.openai import OpenAi, first_manner
 from adapters_runtime.ai.providers import Provider, ProviderKind
 from adapters_runtime.ai.reduced import reduced
 from ai.conftest import BOTH
-from model_server import KEY, ModelServer, refuses
+from model_server import KEY, ModelServer, refuses, sends
 from wfcore.ports.models import ModelRefused, Question
 from wfcore.testing.strategies.ai import schemas
 from wfcore.testing.strategies.values import json_values
@@ -43,6 +43,19 @@ async def test_chat_completions(models: WireModels, server: ModelServer) -> None
         "max_tokens": 50,
         "temperature": 0.5,
     }
+
+
+async def test_an_answer_in_parts(models: WireModels, server: ModelServer) -> None:
+    """The text of all parts of an answer is its text; what is no text in it is left out."""
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+        {"type": "text", "text": '{"n":'},
+        {"type": "text", "text": " 1}"},
+    ]
+    choice = {"index": 0, "message": {"content": parts}, "finish_reason": "stop"}
+    used = {"prompt_tokens": 1, "completion_tokens": 2}
+    server.will(sends(json.dumps({"choices": [choice], "usage": used}).encode()))
+    assert (await models.ask(Question("local:m", "p"))).text == '{"n": 1}'
 
 
 async def test_messages(models: WireModels, server: ModelServer) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_runtime.ai.schemas import Misfit, fitting, problems
+from adapters_runtime.ai.schemas import Misfit, Unfinished, fitting, problems
 from wfcore.rules.definition import json_schema
 from wfcore.testing.strategies.ai import schemas
 from wfcore.testing.strategies.values import json_values
@@ -74,11 +74,43 @@ def test_any_text_as_answer_is_judged(schema: dict[str, Any], text: str) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ['{"label": "a"}', ' {"label":"a"}\n', '```json\n{"label":"a"}\n```']
+    "text",
+    [
+        '{"label": "a"}',
+        ' {"label":"a"}\n',
+        '```json\n{"label":"a"}\n```',
+        '<think>\nIs it {"label": "b"}?\n</think>\n\n{"label": "a"}',
+        'Is it b?\n</think>\n{"label": "a"}',
+        '<thinking>b?</thinking>```json\n{"label":"a"}```',
+        'Sure! Here it is:\n\n```json\r\n{\r\n"label": "a"\r\n}\r\n```\r\nShall I go on?',
+        '<think>x</think>Here:\n```\n{"label": "a"}\n```',
+        '```json\n{"label": "a"}',
+        'Here:\n```json\n{"label": "a"}\n',
+    ],
 )
 def test_an_answer_that_fits(text: str) -> None:
-    """JSON of the schema is the output, also inside the fence that models like. AI-2."""
+    """JSON of the schema is the output, also after thoughts and alone in a code block. AI-2."""
     assert fitting(LABEL, text) == {"label": "a"}
+
+
+def test_a_text_within_json_is_not_taken_for_thoughts() -> None:
+    """JSON that can be read as it stands is read so. AI-2."""
+    text = '{"said": "<think>```\\n</think>"}'
+    assert fitting({"type": "object"}, text) == {"said": "<think>```\n</think>"}
+
+
+@pytest.mark.parametrize("text", ["<think>Well, ", '```json\n{"label": "a', "Sure:\n```\n"])
+def test_what_does_not_end_is_refused(text: str) -> None:
+    """Thoughts or a block without an end: to ask again would cost, and end there again. AI-2."""
+    with pytest.raises(Unfinished):
+        fitting(LABEL, text)
+
+
+@pytest.mark.parametrize("number", ["40111222333444555666777", "1e400"])
+def test_a_number_that_would_be_another_does_not_fit(number: str) -> None:
+    """It is refused with its path, whatever the schema admits. NU-1."""
+    with pytest.raises(Misfit, match=r"it is no JSON: rows\[0\]: the number "):
+        fitting({"type": "object"}, f'{{"rows": [{number}]}}')
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,16 @@ async def test_repaired_once_only(runner: AiStepRunner, models: ScriptedModels) 
     assert (len(models.questions), end.usage, end.permanent) == (2, TWICE, False)
 
 
+async def test_what_does_not_end_is_not_asked_for_again(
+    runner: AiStepRunner, models: ScriptedModels
+) -> None:
+    """Thoughts without an end fail the step with one call. AI-2."""
+    models.says("<think>Let me see")
+    end = await runner.run(job(schema=SCHEMA), silent)
+    assert "within the model's thoughts" in (end.error or "")
+    assert (len(models.questions), end.usage) == (1, ONCE)
+
+
 async def test_a_cut_answer_is_none(runner: AiStepRunner, models: ScriptedModels) -> None:
     """Text that ran into maxTokens is not passed off as whole, nor asked for again. AI-1."""
     models.says("once upon a", Finish.LENGTH)

@@ -36,10 +36,8 @@ def test_what_is_shown_is_read_back(value: object) -> None:
         (ColumnType.NUMBER, "twelve", "twelve"),
         (ColumnType.NUMBER, "NaN", "NaN"),
         (ColumnType.NUMBER, "-Infinity", "-Infinity"),
-        (ColumnType.NUMBER, "1e999", "1e999"),
-        (ColumnType.NUMBER, str(2**64 - 1), 2**64 - 1),
-        (ColumnType.NUMBER, "9" * 400, "9" * 400),
-        (ColumnType.JSON, "[1e999]", "[1e999]"),
+        (ColumnType.NUMBER, str(2**63 - 1), 2**63 - 1),
+        (ColumnType.NUMBER, "120.00", 120),
         (ColumnType.BOOLEAN, "true", True),
         (ColumnType.BOOLEAN, "yes", "yes"),
         (ColumnType.JSON, '{"a": [1]}', {"a": [1]}),
@@ -55,11 +53,15 @@ def test_each_type_of_field_is_typed_so(type: ColumnType, typed: str, value: obj
     assert typed_value(field(type, "süß", 7), typed) == value
 
 
-@pytest.mark.parametrize("typed", [str(2**64), str(-(2**63) - 1)])
-def test_an_integer_beyond_64_bits_is_a_double(typed: str) -> None:
-    """As it would be in the body of a request, and after it was stored. AP-30."""
-    value = typed_value(field(ColumnType.NUMBER), typed)
-    assert (type(value), value) == (float, float(typed))
+@pytest.mark.parametrize(
+    "typed",
+    [str(2**63), str(-(2**63) - 1), "9" * 5_000, "1e999", "1e-400", "1.00000000000000000001"],
+)
+def test_a_number_that_would_be_another_is_refused(typed: str) -> None:
+    """With the name of its field, as in the body of a decision. NU-2."""
+    approval = make.approval(fields=(field(ColumnType.JSON),))
+    with pytest.raises(InvalidInput, match=r"^answers\.f: the number "):
+        read_answers(approval, {"f": f"[{typed}]"})
 
 
 def test_letters_are_shown_as_they_are() -> None:

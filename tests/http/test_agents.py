@@ -3,12 +3,14 @@
 import asyncio
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
+import jsonschema_rs
 import pytest
 
 from adapters_http.app import HttpConfig
@@ -110,7 +112,7 @@ async def test_variables_are_the_arguments(world: World) -> None:
             "order": {"type": "number"},
             "limit": {"type": "number", "default": 100},
             "token": {"type": "string", "description": "A secret: it is never shown again."},
-            "tags": {"type": "array"},
+            "tags": {"type": "array", "items": {}},
         }
         done = await client.call_tool(tool.name, {"order": 7})
         assert (done.structured_content["state"], done.structured_content["output"]) == (
@@ -362,3 +364,47 @@ async def test_a_desktop_agent_speaks_over_stdin(world: World) -> None:
             for _ in range(2)
         ]
     assert (told, ids[0] == ids[1]) == ([1], True)
+
+
+def strict_problems(schema: Any, path: str = "") -> list[str]:
+    """What a provider of models refuses of a tool's arguments, all tools with them."""
+    found = [] if set(schema) <= KEYWORDS else [f"{path}: {sorted(set(schema) - KEYWORDS)}"]
+    kind = schema.get("type")
+    if schema and kind not in ("object", "array", "string", "number", "integer", "boolean"):
+        found.append(f"{path}: type {kind}")
+    if (kind == "array") != ("items" in schema):
+        found.append(f"{path}: an array needs items, and nothing else has them")
+    inner = schema.get("properties", {})
+    if not {*schema.get("required", ())} <= {*inner}:
+        found.append(f"{path}: required what is no property")
+    found += [f"{path}.{name}: its name" for name in inner if not ARGUMENT.fullmatch(name)]
+    below = [*inner.items(), *([("[]", schema["items"])] if "items" in schema else [])]
+    return found + [one for name, part in below for one in strict_problems(part, f"{path}.{name}")]
+
+
+KEYWORDS = {
+    *("type", "properties", "required", "additionalProperties", "items", "enum"),
+    *("description", "default", "minimum", "maximum"),
+}
+ARGUMENT = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
+
+
+async def test_every_tool_is_one_that_providers_of_models_take(world: World) -> None:
+    """Every schema of the list is JSON Schema, and passes where a provider is strict. MC-1."""
+    declared = [
+        Variable(f"{kind}{at}", kind, **more)
+        for kind in VariableType
+        for at, more in enumerate(({}, {"required": True}, {"secret": True}))
+    ]
+    declared.append(Variable("all", VariableType.ARRAY, has_default=True, default=[[1], "a"]))
+    step = DataStep("echo", "{{ variables.all }}")
+    await world.workflow(step, name="Äll", variables={one.name: one for one in declared})
+    async with agent(world) as client:
+        listed = (await client.list_tools()).tools
+    assert len(listed) == 4
+    for tool in listed:
+        assert ARGUMENT.fullmatch(tool.name)
+        for schema in (tool.input_schema, tool.output_schema):
+            jsonschema_rs.meta.validate(schema)
+        assert tool.input_schema["type"] == "object"
+        assert strict_problems(tool.input_schema) == []

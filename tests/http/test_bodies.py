@@ -199,7 +199,7 @@ async def test_large_numbers_and_deep_values_survive(world: World):
     deep: object = 1
     for _ in range(62):
         deep = [deep]
-    inputs = {"deep": deep, "big": 2**63, "text": "\u0001 \U0001f600", "__proto__": {}}
+    inputs = {"deep": deep, "big": 2**63 - 1, "text": "\u0001 \U0001f600", "__proto__": {}}
     workflow = await world.workflow()
     url = f"/api/v1/workflows/{workflow}/executions"
     answer = await world.http.post(

@@ -51,12 +51,17 @@ async def test_messages_are_read_as_strictly_as_other_bodies(world: World) -> No
     await world.workflow(DataStep("o", "{{ variables.o }}"), name="Any", variables=variables)
     listed = await spoken(world, "tools/list", "{}")
     (name,) = set(re.findall(r'"name":"(any_\w+)"', listed.text))
-    for value in ("NaN", "-Infinity", "1e999", r'"\ud800"', "[" * 70 + "]" * 70):
+    for value in ("NaN", "-Infinity", r'"\ud800"', "[" * 70 + "]" * 70):
         answer = await called(world, name, f'{{"o":{{"x":{value}}}}}')
         assert (answer.status_code, answer.json()["error"][:6]) == (400, "body: "), value
+    for value, path in (
+        (str(10**29), "o.x"),
+        ("[[-9223372036854775809]]", "o.x[0][0]"),
+        ("1e999", "o.x"),
+    ):
+        answer = await called(world, name, f'{{"o":{{"x":{value}}}}}')
+        assert f'{{\\"error\\": \\"{path}: the number ' in answer.text, answer.text
     assert (await world.get("/api/v1/executions")).json()["total"] == 0
-    answer = await called(world, name, f'{{"o":{{"x":{10**29}}}}}')
-    assert (answer.status_code, r"\"x\": 1e+29" in answer.text) == (200, True)
 
 
 async def test_a_question_is_refused_by_field(world: World) -> None:

@@ -70,6 +70,9 @@ def test_an_answer_that_is_none_decides_nothing() -> None:
     assert refusal(make.approval(), sum=4) == ("answers.sum", "unknown field; the fields are: none")
     for wanting in ({}, {"amount": None}, {"note": "x"}):
         assert refusal(asked(), **wanting) == ("answers.amount", "is required: Amount")
+    needed = make.approval(fields=(Column("why", "Why", required=True),))
+    for blank in ("", " ", "\u00a0", "\u200b\u200d"):
+        assert refusal(needed, why=blank) == ("answers.why", "is required: Why")
 
 
 def test_who_rejects_answers_nothing() -> None:

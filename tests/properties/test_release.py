@@ -109,8 +109,45 @@ def test_a_value_of_the_right_type_is_released(data, type):
 @given(st.sampled_from(ColumnType), st.sampled_from([{}, {"c": None}]))
 def test_a_required_value_may_not_be_missing(type, row):
     """AP-9: absent and null are both missing."""
-    group = Group("rows", "Rows", (Column("c", "C", type, required=True),), ({},))
+    group = Group("rows", "Rows", (Column("c", "C", type, required=True),), ({"c": 1},))
     assert refused(of(group), {"rows": [row]}).field == "editedItems.rows[0].c"
+
+
+BLANKS = ["", " \t\n", "\u00a0", "\u3000\u2003", "\u200b", "\ufeff", "\u200d\u200c", "\u2060 \xad"]
+
+
+@pytest.mark.parametrize("key", [None, "id"])
+@pytest.mark.parametrize("blank", BLANKS)
+def test_what_cannot_be_seen_is_missing(blank, key):
+    """A required cell that is blank is refused by name, with a row key and without. AP-40."""
+    columns = (Column("id", "Id"), Column("c", "C", required=True))
+    group = Group("rows", "Rows", columns, ({"id": "a", "c": "x"},), key)
+    said = refused(of(group), {"rows": [{"id": "a", "c": blank}]})
+    assert (said.field, said.fix) == ("editedItems.rows[0].c", "is required")
+    assert released_rows(of(group), {"rows": [{"id": "a", "c": f"{blank}0"}]})
+
+
+@pytest.mark.parametrize("value", [False, 0, [], {}])
+def test_what_is_empty_and_no_text_is_a_value(value):
+    """false, 0, an empty list and an empty object fill a required cell. AP-40."""
+    group = Group("rows", "Rows", (Column("c", "C", ColumnType.JSON, required=True),), ({"c": 1},))
+    assert released_rows(of(group), {"rows": [{"c": value}]}) == {"rows": ({"c": value},)}
+
+
+@pytest.mark.parametrize("key", [None, "id"])
+def test_a_row_that_nobody_edited_is_not_judged(key):
+    """It passes as it was proposed, whatever is missing or of another type; a copy is a new row."""
+    columns = (
+        Column("id", "Id"),
+        Column("sum", "Sum", ColumnType.NUMBER, required=True),
+        Column("note", "Note", required=True),
+    )
+    proposed = ({"id": "a", "sum": "120.00", "note": " "}, {"id": "b", "sum": 1})
+    group = Group("rows", "Rows", columns, proposed, key, allow_add=True)
+    assert released_rows(of(group), {"rows": proposed}) == {"rows": proposed}
+    edited = ({**proposed[0], "sum": 120, "note": "x"}, {"id": "b", "sum": 2})
+    assert refused(of(group), {"rows": edited}).field == "editedItems.rows[1].note"
+    assert "rows[2]" in refused(of(group), {"rows": [*proposed, proposed[1]]}).field
 
 
 @given(groups().filter(lambda group: group.items), st.data())

@@ -110,6 +110,14 @@ def test_scalars_are_those_of_yaml_1_2(text: str, value: Json) -> None:
                 "flow.yaml: line 5: e: the number does not fit 64 bits; quote it if it is text",
             ],
         ),
+        (
+            "a: 9223372036854775808\nb: 1e-400\nc: [1.00000000000000000001, 1.50]",
+            [
+                "flow.yaml: line 1: a: the number does not fit 64 bits; quote it if it is text",
+                "flow.yaml: line 2: b: the number would become 0.0; write that, or quote it",
+                "flow.yaml: line 3: c[0]: the number would become 1.0; write that, or quote it",
+            ],
+        ),
         ("a:\n  1: b", ["flow.yaml: line 2: a: the key 1 must be text; quote it"]),
         ("a: 1\n? [b]\n: c", ["flow.yaml: line 2: a key must be text"]),
         (b"a: 1\nb: \xff", ["flow.yaml: line 2: the text is not UTF-8"]),

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters_runtime.code.environment import CannotRun, command, passed_on, variables
-from adapters_runtime.code.outputs import MOST_LEVELS, parse
+from adapters_runtime.code.outputs import MOST_LEVELS, UnusableOutput, output_of, parse
+from adapters_runtime.sandbox.client import Ended
 from wfcore.testing.contracts.steps import job
 
 values = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
+    | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -55,6 +56,17 @@ def test_no_json(text: bytes) -> None:
     """What only looks like JSON is none."""
     with pytest.raises(ValueError):
         parse(text)
+
+
+@pytest.mark.parametrize("number", ["40111222333444555666777", "9223372036854775808", "-1e400"])
+def test_a_number_that_would_be_another_is_no_output(number: str) -> None:
+    """The file fails the step with the path; stdout that is one such number stays text. NU-1."""
+    with pytest.raises(ValueError, match=r"rows\[1\].no: the number "):
+        parse(f'{{"rows": [1, {{"no": {number}}}]}}'.encode())
+    ended = Ended(stdout=f"{number}\n".encode(), exit=0)
+    assert output_of(ended) == number
+    with pytest.raises(UnusableOutput, match="WF_OUTPUT is not valid JSON: the number "):
+        output_of(evolve(ended, output=number.encode()))
 
 
 def test_of_the_server_s_environment_a_step_sees_three_variables() -> None:

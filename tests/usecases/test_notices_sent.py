@@ -19,9 +19,11 @@ from usecases.test_notices import (
 )
 from wfcore.errors import Stale, StoreUnavailable
 from wfcore.model.access import Plan
+from wfcore.model.approval import Approval
 from wfcore.model.event import EventKind
 from wfcore.model.notice import NoticeKind, NoticeStatus
 from wfcore.ports.notices import NotDelivered, NoticeDelayed, NoticeRefused
+from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.auth.rate_limit import windows
 from wfcore.rules.notices.delivery import DELAYS, MOST_AT_ONCE, QUIET
 from wfcore.testing.fakes_running import NotedNotifier
@@ -207,7 +209,15 @@ async def test_who_is_asked_is_told_who_has_approved(told: World) -> None:
     expires = told.clock.now() + DAY
     about = dict(message.lines[0].about)
     assert about.pop("workflow").startswith("flow ")
+    async with told.services.store.view() as view:
+        approval = await view.get(Approval, id)
+    assert approval is not None
     assert about == {
+        "approvalId": id,
+        "executionId": approval.execution_id,
+        "workflowId": approval.workflow_id,
+        "round": 1,
+        "itemsHash": items_hash(approval),
         "step": "review",
         "message": "Look",
         "rows": 1,

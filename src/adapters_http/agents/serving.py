@@ -31,6 +31,7 @@ from wfcore.rules.auth.access import require_scope
 from wfcore.rules.definition.values import known_or
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import TRIGGER_BODY, WORKFLOW_PAGE
+from wfcore.rules.numbers import check_numbers
 from wfcore.rules.paging import page_request
 from wfcore.time import EpochMs
 from wfcore.usecases.executions import executions, gates, starting
@@ -179,8 +180,10 @@ async def _called(request: Request, ctx: "Context", name: str) -> "CallToolResul
     our own reader understands them: to that of the SDK, `NaN` is a number.
     """
     params: Any = request.json["params"]
+    given = params.get("arguments") or {}
     try:
-        found = await _performed(request, ctx, name, params.get("arguments") or {})
+        check_numbers("", given)
+        found = await _performed(request, ctx, name, given)
         return _result(found, found["state"] == "failed")
     except Exception as error:
         return _result({"error": _refused(request, error).says}, True)

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from wfcore.model.access import Scope
 from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.model.workflow import Definition, Variable, Workflow
+from wfcore.model.workflow import Definition, Variable, VariableType, Workflow
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.wire.executions import result_view, status_view
 
@@ -37,7 +37,10 @@ def tool_name(workflow: Workflow) -> str:
 
 
 def input_schema(definition: Definition) -> Schema:
-    """The declared variables as the arguments of a tool. A secret shows no default. MC-1."""
+    """
+    The declared variables as the arguments of a tool. A secret shows no default; an array says what
+    is in it, which providers of models demand. MC-1.
+    """
     declared = definition.variables
     return {
         "type": "object",
@@ -49,6 +52,8 @@ def input_schema(definition: Definition) -> Schema:
 
 def _property(variable: Variable) -> Schema:
     found: Schema = {"type": variable.type.value}
+    if variable.type is VariableType.ARRAY:
+        found["items"] = {}
     if variable.secret:
         return {**found, "description": "A secret: it is never shown again."}
     return {**found, "default": variable.default} if variable.has_default else found
@@ -139,7 +144,10 @@ RESULT: Final[Schema] = {
     "type": "object",
     "properties": {
         "executionId": {"type": "string"},
-        "state": {"enum": ["working", "input_required", "completed", "failed", "cancelled"]},
+        "state": {
+            "type": "string",
+            "enum": ["working", "input_required", "completed", "failed", "cancelled"],
+        },
         "status": {"type": "string"},
         "completedSteps": {"type": "integer"},
         "totalSteps": {"type": "integer"},

@@ -26,11 +26,16 @@ _BUSY = frozenset({408, 409, 425, 429})
 _USED_UP = ("insufficient_quota", "billing", "credit balance")
 
 
+def told_by(provider: Provider, reply: Reply) -> str:
+    """The provider's words as the end of a sentence of ours, without its key; empty if none."""
+    said = message_in(reply)
+    told = f": {said}" if said and not shows(provider.api_key, said) else ""
+    return mask_text(told, secrets_of([provider.api_key]))
+
+
 def failure_of(provider: Provider, model: str, reply: Reply) -> ModelFailed:
     """The failure for an answer other than 200."""
-    status, said = reply.status, message_in(reply)
-    told = f": {said}" if said and not shows(provider.api_key, said) else ""
-    told = mask_text(told, secrets_of([provider.api_key]))
+    status, said, told = reply.status, message_in(reply), told_by(provider, reply)
     who = f"provider {provider.name}"
     match status:
         case 401 | 403:

@@ -6,7 +6,7 @@ from attrs import evolve
 
 from adapters_runtime.ai.anthropic import Anthropic
 from adapters_runtime.ai.dialect import Dialect, Manner, adapted, json_bytes
-from adapters_runtime.ai.failures import SECRET_LENGTH, failure_of, message_in
+from adapters_runtime.ai.failures import SECRET_LENGTH, failure_of, message_in, told_by
 from adapters_runtime.ai.openai import OpenAi, first_manner
 from adapters_runtime.ai.providers import Provider, ProviderKind, setting_of
 from adapters_runtime.code.outputs import parse
@@ -153,6 +153,9 @@ def _read(provider: Provider, reply: Reply) -> Answer:
         document = parse(reply.body)
     except ValueError as problem:
         raise AnswerLost(f"provider {provider.name} answered invalid JSON: {problem}") from None
+    if isinstance(document, dict) and document.get("error"):
+        told = told_by(provider, reply)
+        raise AnswerLost(f"provider {provider.name} answered 200 with an error{told}")
     answer = DIALECTS[provider.kind].answer(document)
     if len(answer.text) > MOST_TEXT:
         raise AnswerLost(f"the answer's text is over {MOST_TEXT:,} characters")

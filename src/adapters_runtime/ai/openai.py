@@ -58,8 +58,8 @@ class OpenAi:
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
             raise AnswerLost("the answer holds no choices[0].message")
-        text = message.get("content")
-        if text is not None and not isinstance(text, str):
+        text = _text_in(message.get("content"))
+        if text is None:
             raise AnswerLost("the answer's choices[0].message.content is no text")
         finish = _FINISHES.get(str(choice.get("finish_reason")), Finish.DONE)
         if isinstance(message.get("refusal"), str) and message["refusal"]:
@@ -68,7 +68,15 @@ class OpenAi:
         details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
         asked = count(usage, "prompt_tokens")
         cached = min(asked, count_or_0(details, "cached_tokens"))
-        return Answer(text or "", asked, count(usage, "completion_tokens"), finish, cached)
+        return Answer(text, asked, count(usage, "completion_tokens"), finish, cached)
+
+
+def _text_in(content: Json) -> str | None:
+    """The text of an answer, which may be a list of parts; null is empty, None: it is no text."""
+    if isinstance(content, list):
+        parts = [one.get("text") for one in content if isinstance(one, dict)]
+        return "".join(one for one in parts if isinstance(one, str))
+    return content if isinstance(content, str) else "" if content is None else None
 
 
 def _form(question: Question, manner: Manner) -> tuple[JsonObject, str]:

@@ -12,7 +12,7 @@ import asyncio
 from attrs import define, evolve
 
 from adapters_runtime.ai import UNAVAILABLE, is_available, schemas
-from adapters_runtime.ai.schemas import Misfit
+from adapters_runtime.ai.schemas import Misfit, Unfinished
 from wfcore.model.execution import Usage
 from wfcore.model.json import Json
 from wfcore.ports.models import (
@@ -108,6 +108,8 @@ class _Talk:
             return text
         try:
             return schemas.fitting(step.schema, text)
+        except Unfinished as unfinished:
+            raise AnswerLost(f"the answer does not fit the schema: {unfinished}") from None
         except Misfit as misfit:
             return await self._repaired(question, text, str(misfit))
 

@@ -5,6 +5,7 @@ Answers checked against their JSON Schema, by a library that may load nothing. A
 Patterns are matched in linear time, hence without look-around and back-references.
 """
 
+import re
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -20,6 +21,10 @@ _FENCE = "```"
 
 class Misfit(Exception):
     """The answer does not match the schema; the message tells the author why."""
+
+
+class Unfinished(Misfit):
+    """The answer ends within thoughts or a code block: to ask again would end there again."""
 
 
 def problems(schema: JsonObject) -> Sequence[str]:
@@ -40,12 +45,11 @@ def problems(schema: JsonObject) -> Sequence[str]:
 
 def fitting(schema: JsonObject, text: str) -> Json:
     """
-    The JSON in an answer's *text*. Raises `Misfit` if it is not JSON or does not match *schema*.
+    The JSON in an answer's *text*: all of it, or what stands after the model's thoughts, alone in
+    one code block. Raises `Misfit` if it is not JSON or does not match *schema*, `Unfinished` if
+    thoughts or the block do not end. AI-2.
     """
-    try:
-        value = parse(_bare(text).encode("utf-8", "replace"))
-    except ValueError as problem:
-        raise Misfit(f"it is no JSON: {problem}") from None
+    value = _json_in(text)
     told = [_told(error) for error in islice(_validator(schema).iter_errors(value), _MOST_ERRORS)]
     if told:
         raise Misfit("; ".join(told))
@@ -63,12 +67,37 @@ def _validator(schema: JsonObject) -> Any:
     )
 
 
-def _bare(text: str) -> str:
-    """Without the code fence that models like to add around JSON."""
-    stripped = text.strip()
-    if stripped.startswith(_FENCE) and stripped.endswith(_FENCE) and "\n" in stripped:
-        return stripped.partition("\n")[2].removesuffix(_FENCE)
-    return text
+def _json_in(text: str) -> Json:
+    problem: ValueError | None = None
+    said = _THOUGHTS.sub("", text, count=1)
+    blocks, is_open = _blocks(said)
+    for part in (text, said, *(blocks if len(blocks) == 1 else ())):
+        try:
+            return parse(part.encode("utf-8", "replace"))
+        except ValueError as found:
+            problem = found
+    if _OPENED.match(said):
+        raise Unfinished("it ends within the model's thoughts, before any JSON")
+    if len(blocks) == 1 and is_open:
+        raise Unfinished(f"its code block does not end, and holds no JSON: {problem}")
+    raise Misfit(f"it is no JSON: {problem}")
+
+
+_OPENED = re.compile(r"\s*<think(?:ing)?>")
+_THOUGHTS = re.compile(
+    r"\A(?:(?!<think)[^{\[`])*(?:<think(?:ing)?>.*?)?</think(?:ing)?>", re.DOTALL
+)
+"""Some servers leave out the tag that opens them."""
+
+
+def _blocks(text: str) -> tuple[list[str], bool]:
+    """What the code blocks of *text* hold, and whether the last one does not end."""
+    lines = text.strip().split("\n")
+    fences = [at for at, line in enumerate(lines) if line.lstrip().startswith(_FENCE)]
+    ends = [*fences[1::2], len(lines)]
+    found = ["\n".join(lines[at + 1 : end]) for at, end in zip(fences[::2], ends, strict=False)]
+    is_open = len(fences) % 2 == 1 and not found[-1].endswith(_FENCE)
+    return [one.removesuffix(_FENCE) for one in found], is_open
 
 
 def _told(error: Any) -> str:

@@ -21,6 +21,7 @@ from wfcore.model.execution import RefusedFile
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LeftFile
 from wfcore.rules.masking import NO_SECRETS, Secrets, mask_text
+from wfcore.rules.visible import visible_name
 
 _MOST_LEVELS = 32
 _MOST_FOLDERS = 2_000
@@ -86,7 +87,7 @@ class Found:
         return (*self.refused, *rest)
 
     def names(self) -> Mapping[Parts, str]:
-        """The files' names; those that are equal without what is hidden are numbered."""
+        """The files' names; those that are equal as they can be shown are numbered. CS-13."""
         found: dict[Parts, str] = {}
         taken: set[str] = set()
         for path in self.files:
@@ -97,11 +98,12 @@ class Found:
 
 def _unlike(taken: Container[str], name: str) -> str:
     folder, slash, last = name.rpartition("/")
-    number = 1
-    while name in taken:
+    stem, suffix = os.path.splitext(last)
+    found, number = name, 1
+    while found in taken:
         number += 1
-        name = f"{folder}{slash}{number}-{last}"
-    return name
+        found = f"{folder}{slash}{stem} ({number}){suffix}"
+    return found
 
 
 def find(folder: int, most_files: int, most_bytes: int, hidden: Secrets = NO_SECRETS) -> Found:
@@ -147,7 +149,7 @@ class _Walk:
             self._entries += 1
             if self._entries > _MOST_ENTRIES:
                 self.found.refuse((*parts, name), f"behind {_MOST_ENTRIES:,} others")
-            elif reason := _reason_against(name, facts):
+            elif reason := _reason_against(facts):
                 self.found.refuse((*parts, name), reason)
             elif stat.S_ISDIR(facts.st_mode):
                 self._visit_later((*parts, name))
@@ -172,10 +174,8 @@ class _Walk:
             self.found.files.append(path)
 
 
-def _reason_against(name: str, facts: os.stat_result) -> str | None:
+def _reason_against(facts: os.stat_result) -> str | None:
     """Why an entry is neither an artifact, whatever its size, nor a folder."""
-    if not name.isprintable():  # control characters, changes of direction, broken UTF-8
-        return "its name is no text that can be shown"
     kind = stat.S_IFMT(facts.st_mode)
     if kind in (stat.S_IFREG, stat.S_IFDIR):
         several = kind == stat.S_IFREG and facts.st_nlink != 1
@@ -222,11 +222,12 @@ def is_previewable(content_type: str) -> bool:
 
 def label(path: Parts, hidden: Secrets = NO_SECRETS) -> str:
     """
-    A relative path as printable text: no control characters, no invalid UTF-8, nothing *hidden*.
+    A relative path as text that can be shown: every blank and joiner stays; a control, a change of
+    direction and invalid UTF-8 are replaced; nothing *hidden*. CS-13.
     """
     text = "/".join(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     text = mask_text(text, hidden)  # while a secret's control characters are still there
-    return "".join(ch if ch.isprintable() else "\N{REPLACEMENT CHARACTER}" for ch in text)
+    return visible_name(text)
 
 
 @cache

@@ -13,8 +13,10 @@ import orjson
 from adapters_runtime.sandbox import frames
 from adapters_runtime.sandbox.client import Ended
 from adapters_runtime.sandbox.shortage import may_pass, words
+from wfcore.errors import InvalidInput
 from wfcore.model.json import Json
 from wfcore.ports.runtime import StepEnd
+from wfcore.rules.numbers import kept
 
 MOST_LEVELS = 64
 _SHOWN_OF_STDERR = 2_000
@@ -66,8 +68,14 @@ def lines_of(ended: Ended) -> tuple[tuple[str, str], ...]:
 
 
 def parse(text: bytes) -> Json:
-    """Strict JSON of at most `MOST_LEVELS` levels. Raises `ValueError`."""
-    value: Json = orjson.loads(text)
+    """
+    Strict JSON of at most `MOST_LEVELS` levels, no number of which would be another once stored.
+    Raises `ValueError`. NU-1.
+    """
+    try:
+        value = kept(text, orjson.loads)
+    except InvalidInput as refused:
+        raise ValueError(str(refused)) from None
     level = _containers([value])
     for _ in range(MOST_LEVELS):
         if not level:

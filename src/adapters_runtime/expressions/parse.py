@@ -13,7 +13,7 @@ from adapters_runtime.expressions.filters import filtered
 from adapters_runtime.expressions.nodes import Literal, Node
 from adapters_runtime.expressions.operators import COMPARISONS, PRODUCTS, SUMS, negate
 from adapters_runtime.expressions.scope import Faulty
-from adapters_runtime.expressions.tokens import CONSTANTS, Token, value_of
+from adapters_runtime.expressions.tokens import CONSTANTS, LEAST, Token, value_of
 from wfcore.model.json import Json
 
 MAX_DEPTH = 20
@@ -127,6 +127,8 @@ class _Parser:
 
     def signed(self) -> Node:
         if self.takes("-"):
+            if self.now.text == LEAST:
+                return Literal(-int(self.take().text))
             return self.deeper(lambda: nodes.Unary(self.signed(), negate))
         return self.postfix(self.primary())
 

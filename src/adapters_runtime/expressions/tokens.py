@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 from adapters_runtime.expressions.scope import TOO_LONG, Faulty
 from wfcore.model.json import Json, fits
+from wfcore.rules.numbers import decimal_of, number_problem
 
 MAX_TOKENS = 400
 """Per expression. Bounds its tree, so that evaluating it cannot run out of stack."""
 
 _MOST_DIGITS = 1_000
 """Python makes no integer of several thousand."""
+
+LEAST = str(2**63)
+"""The least integer without its sign, which alone does not fit."""
 
 _TOKEN = re.compile(
     r"""(?P<float>[0-9]+(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))
@@ -103,9 +107,9 @@ def _number(token: Token) -> int | float:
         if len(token.text) > _MOST_DIGITS or not fits(whole := int(token.text)):
             raise Faulty(TOO_LONG)
         return whole
-    value = float(token.text)
-    if value == float("inf"):
-        raise Faulty("the number is too large")
+    value = decimal_of(token.text)
+    if problem := number_problem(value):
+        raise Faulty(problem)
     return value
 
 

@@ -9,12 +9,12 @@ Json: TypeAlias = Union[None, bool, int, float, str, "Sequence[Json]", "Mapping[
 JsonObject: TypeAlias = Mapping[str, Json]
 
 MOST_BITS = 64
-"""Of an integer. A larger one would be another number, a double, once it was stored and read."""
+"""Of an integer, its sign included: what every database and most languages keep. NU-1."""
 
 
 def fits(value: int) -> bool:
-    """Whether *value* has at most `MOST_BITS`, with a sign or without."""
-    return -(2**63) <= value < 2**64
+    """Whether *value* has at most `MOST_BITS`: from -2**63 to 2**63 - 1."""
+    return -(2**63) <= value < 2**63
 
 
 def json_at(value: Json, *path: str | int) -> Any:

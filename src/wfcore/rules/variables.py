@@ -7,12 +7,13 @@ Spec: variable mapping rules; contract §5, §6, §10.
 import json
 import re
 from collections.abc import Mapping
-from math import isfinite
 
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Definition, Variable, VariableType
+from wfcore.rules.definition.values import below
 from wfcore.rules.limits import VARIABLE_ENV_BYTES
+from wfcore.rules.numbers import as_written, check_numbers
 
 NO_NUL = "must not have NUL characters"
 NO_HALVES = "half a surrogate pair is no character"
@@ -57,11 +58,16 @@ def map_payload(payload: JsonObject, mapping: Mapping[str, str] | None) -> JsonO
 
     Without a mapping, top-level strings, numbers and booleans keep their names; objects, arrays and
     null are left out. A mapping gives for each variable the top-level field to take, of whatever
-    type; a missing field sets nothing, so that the default applies.
+    type; a missing field sets nothing, so that the default applies. Without a mapping a field whose
+    name can be no variable is ignored, whatever is in it.
     """
     if mapping is None:
         scalar = str | bool | int | float
-        return {name: value for name, value in payload.items() if isinstance(value, scalar)}
+        return {
+            name: value
+            for name, value in payload.items()
+            if isinstance(value, scalar) and "\0" not in name and is_text(name)
+        }
     return {name: payload[field] for name, field in mapping.items() if field in payload}
 
 
@@ -70,8 +76,8 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
     The variables of an execution: defaults overridden by *inputs*. VM-4, VM-5.
 
     Undeclared inputs are accepted. Raises `InvalidInput` naming the variable if a value is not of
-    its declared type, if it holds NUL or half a character (VM-7), or if a required variable has no
-    value.
+    its declared type, if it holds NUL or half a character (VM-7) or a number that would be another
+    once stored (NU-1), or if a required variable has no value.
     """
     bound: dict[str, Json] = {
         name: variable.default
@@ -81,6 +87,7 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
     for name, value in inputs.items():
         check_text(f"inputs.{name}", name)
         check_text(f"inputs.{name}", value)
+        check_numbers(below("inputs", name), value)
         declared = definition.variables.get(name)
         if declared is not None and not fits(declared.type, value):
             raise InvalidInput(f"inputs.{name}", f"must be {_WANTED[declared.type]}")
@@ -145,17 +152,10 @@ def parse_text(declared: Variable | None, text: str) -> Json:
     if declared is None or declared.type is VariableType.STRING:
         return text
     try:
-        value: Json = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        value = as_written(text.encode())
     except (ValueError, RecursionError):
         value = None
+    check_numbers(f"inputs.{declared.name}", value)
     if not fits(declared.type, value):
         raise InvalidInput(f"inputs.{declared.name}", f"must be {_WANTED[declared.type]}")
     return value
-
-
-def _finite(text: str) -> float:
-    """NaN and infinity are not JSON, however they are written. Raises `ValueError`."""
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError
-    return number

@@ -26,6 +26,24 @@ def visible(text: str) -> str:
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
+def visible_name(text: str) -> str:
+    """*text* as `visible`, in one line: its tabs and line ends are replaced as well."""
+    return re.sub("[\t\n\r]", "\N{REPLACEMENT CHARACTER}", visible(text))
+
+
+def is_blank(value: object) -> bool:
+    """
+    Whether *value* says nothing: null, or a text in which nothing can be seen, joiners by
+    themselves included. false, 0, `[]` and `{}` are values. AP-40.
+    """
+    if not isinstance(value, str):
+        return value is None
+    return not _UNSEEN.sub("", value).translate(_JOINERS).strip()
+
+
+_JOINERS = {0x200C: None, 0x200D: None}
+
+
 def shown(value: T) -> T:
     """What a template shows of *value*: a text, marked as HTML or not, without what is unseen."""
     return type(value)(visible(value)) if isinstance(value, str) else value

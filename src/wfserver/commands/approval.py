@@ -1,6 +1,5 @@
 """`wfcore approval`: what waits for people, decided by the operator."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -10,6 +9,7 @@ from wfcore.errors import AlreadyDecided, InvalidInput
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.json import Json
 from wfcore.rules.approval.machine import Reject, Revise
+from wfcore.rules.numbers import kept, strictly
 from wfcore.time import EpochMs
 from wfcore.usecases.administration import approvals
 from wfserver.terminal.invocation import Session
@@ -185,7 +185,9 @@ def _asked(
 def _rows_of(file: TextIO) -> tuple[Mapping[str, Any], str | None]:
     """The `editedItems` in *file*, and the hash of the rows that they were made from."""
     try:
-        document = json.load(file, object_pairs_hook=_once, parse_constant=_no_constant)
+        text = file.read()
+        document = strictly(text, object_pairs_hook=_once)
+        kept(text.encode(errors="surrogatepass"), lambda _: document, exact=True)
     except ValueError as error:
         raise InvalidInput("--rows", f"is not JSON: {error}") from None
     match document:
@@ -215,10 +217,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{twice} stands twice in one object")
     return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number in JSON")
 
 
 @approval_command.command("reject")

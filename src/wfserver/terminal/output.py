@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wfcore.rules.visible import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 _PIPE_WIDTH = 10_000
-_KEPT = "\n\t"
 _GAP = "  "
 _LEAST_CELL = 12
 _MOST_CELL = 40
@@ -34,10 +35,8 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def clean(text: object) -> str:
-    """*text* without control characters, save line ends and tabs."""
-    return "".join(
-        ch if ch.isprintable() or ch in _KEPT else "\N{REPLACEMENT CHARACTER}" for ch in str(text)
-    )
+    """*text* without what cannot be seen, save line ends and tabs."""
+    return visible(str(text))
 
 
 def shortened(value: Any, most: int) -> str:

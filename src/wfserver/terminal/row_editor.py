@@ -13,7 +13,7 @@ dropped, so that what is on the screen stays true.
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -22,6 +22,7 @@ from wfcore.model.approval import Approval, Group
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.approval.edited_items import given_answers, released_rows
+from wfcore.rules.numbers import kept
 from wfserver.terminal.output import as_json
 
 HELP = """\
@@ -275,10 +276,10 @@ def read_cell(column: Column, text: str) -> Json:
 
 def _number(text: str) -> Json:
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except ValueError:
+        value = _kept(text)
+    except json.JSONDecodeError:
         value = None
-    if isinstance(value, bool) or not isinstance(value, int | float) or value in (_INF, -_INF):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{text} is not a number")
     return value
 
@@ -286,19 +287,19 @@ def _number(text: str) -> Json:
 def _json(text: str) -> Json:
     """JSON, or the text itself if it is not and does not look like it."""
     try:
-        value: Json = json.loads(text, parse_constant=_refuse_constant)
-        return value
-    except ValueError as error:
+        return _kept(text)
+    except json.JSONDecodeError as error:
         if text[0] in '[{"':
             raise ValueError(f"{text} is not JSON: {error}") from None
         return text
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number in JSON")
-
-
-_INF = float("inf")
+def _kept(text: str) -> Json:
+    """The JSON in *text*. Raises `ValueError`, also for a number that would change. NU-2."""
+    try:
+        return kept(text.encode(), exact=True)
+    except InvalidInput as refused:
+        raise ValueError(str(refused)) from None
 
 
 def shown(value: Any) -> str:

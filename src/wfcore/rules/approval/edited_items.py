@@ -31,6 +31,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.audit.chain import canonical, digest
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
+from wfcore.rules.visible import is_blank
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -107,7 +108,8 @@ _NO_ADDING = "rows may be added only where the group says allowAdd: true"
 def _keyed(group: Group, first: Sequence[JsonObject]) -> _Release:
     """
     With a row key, a submitted row is its proposed row overwritten with the submitted fields. A row
-    whose key was not proposed is an added row. AP-9, AP-22, AP-24.
+    whose key was not proposed is an added row; one that equals the proposed row is not judged.
+    AP-9, AP-22, AP-24, AP-40.
     """
     key_field = group.row_key or ""
     originals = {key_text(row.get(key_field)): row for row in first}
@@ -123,8 +125,10 @@ def _keyed(group: Group, first: Sequence[JsonObject]) -> _Release:
         original = originals.get(key)
         _check_key(key_field, key, known=original is not None, allow_add=group.allow_add, seen=seen)
         shown = standing.get(key) or original or {key_field: row[key_field]}
-        _check_fields(columns, row, shown)
         released = {**shown, **row} if columns else row
+        if original is not None and same(released, original):
+            return released
+        _check_fields(columns, row, shown)
         _check_required(required, released)
         if original is not None:
             _check_fixed(fixed, original, released)
@@ -152,8 +156,8 @@ def _check_fixed(fixed: Sequence[str], original: JsonObject, row: JsonObject) ->
 def _unkeyed(group: Group, first: Sequence[JsonObject], count: int) -> _Release:
     """
     Without a row key, a submitted row is the proposed row with the same hidden fields, and each
-    proposed row is used at most once; a row without hidden fields is the one at its position.
-    AP-23.
+    proposed row is used at most once; a row without hidden fields is the one at its position. A row
+    that equals a proposed one is not judged. AP-23, AP-40.
     """
     columns = {column.key: column for column in group.columns}
     required = [column.key for column in group.columns if column.required]
@@ -172,11 +176,26 @@ def _unkeyed(group: Group, first: Sequence[JsonObject], count: int) -> _Release:
             _refuse_hidden(first, columns, hidden)
         return {}
 
+    untouched: Counter[str] = Counter()
+    done: list[JsonObject] = []
+
+    def is_proposed(row: JsonObject) -> bool:
+        if not untouched:
+            untouched.update(map(_text, first))
+        untouched.subtract(map(_text, done))
+        done.clear()
+        return untouched[_text(row)] > 0
+
     def release(number: int, row: JsonObject) -> JsonObject:
         shown = proposed(number, row) if columns else {}
-        _check_fields(columns, row, shown)
         released = {**shown, **row}
-        _check_required(required, released)
+        try:
+            _check_fields(columns, row, shown)
+            _check_required(required, released)
+        except _Wrong:
+            if not is_proposed(released):
+                raise
+        done.append(released)
         return released
 
     return release
@@ -229,7 +248,7 @@ def misfit(column: Column, value: Json) -> str | None:
 
 def _check_required(required: Sequence[str], row: JsonObject) -> None:
     for name in required:
-        if row.get(name) is None:
+        if is_blank(row.get(name)):
             raise _Wrong(name, "is required")
 
 
@@ -337,7 +356,7 @@ def given_answers(approval: Approval, given: Mapping[str, Json] | None) -> JsonO
     merged = {**approval.answers, **(given or {})}
     answers = {key: merged[key] for key in fields if merged.get(key) is not None}
     for key, one in fields.items():
-        if one.required and key not in answers:
+        if one.required and is_blank(answers.get(key)):
             raise InvalidInput(f"answers.{key}", f"is required: {one.title}")
     return answers
 

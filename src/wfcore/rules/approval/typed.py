@@ -1,14 +1,14 @@
 """Values as people type them, at a terminal or into the fields of a page, and back. AP-30."""
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval
-from wfcore.model.json import Json, fits
+from wfcore.model.json import Json
 from wfcore.model.review import Column, ColumnType
+from wfcore.rules.numbers import kept
 
 
 def cell_text(value: Json) -> str:
@@ -21,7 +21,8 @@ def cell_text(value: Json) -> str:
 def typed_value(field: Column, text: str) -> Json:
     """
     The value that *text* stands for; what no value of the field looks like stays text, for the
-    rules of answers to refuse. Empty text is no answer.
+    rules of answers to refuse. Empty text is no answer. Raises `InvalidInput` for a number that
+    would be another once stored. NU-2.
     """
     if not text.strip():
         return None
@@ -36,37 +37,26 @@ def typed_value(field: Column, text: str) -> Json:
 
 def _json(text: str) -> Json:
     try:
-        value: Json = json.loads(
-            text, parse_int=_whole, parse_float=_finite, parse_constant=_finite
-        )
+        return kept(text.encode(), exact=True)
     except (ValueError, RecursionError):
         return text
-    return value
-
-
-def _whole(digits: str) -> int | float:
-    """Beyond 64 bits a double, as in the body of a request."""
-    value = int(digits)
-    return value if fits(value) else _finite(digits)
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        raise ValueError(number)
-    return value
 
 
 def read_answers(approval: Approval, typed: Mapping[str, Any]) -> Mapping[str, Json]:
-    """Answers as they were typed, by key. Raises `InvalidInput` for what is no text."""
+    """
+    Answers as they were typed, by key. Raises `InvalidInput` for what is no text, and for a number
+    that would be another once stored.
+    """
     fields = {one.key: one for one in approval.fields}
+    found: dict[str, Json] = {}
     for key, text in typed.items():
         if not isinstance(text, str):
             raise InvalidInput(f"answers.{key}", "must be text")
-    return {
-        key: typed_value(fields[key], text) if key in fields else text
-        for key, text in typed.items()
-    }
+        try:
+            found[key] = typed_value(fields[key], text) if key in fields else text
+        except InvalidInput as refused:
+            raise InvalidInput(f"answers.{key}", refused.fix) from None
+    return found
 
 
 def choices(field: Column) -> list[tuple[str, str]]:

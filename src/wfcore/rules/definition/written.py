@@ -8,7 +8,6 @@ of words. Decision 105.
 """
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from attrs import NOTHING, evolve, fields_dict, frozen
 
 from wfcore.errors import InvalidDefinition, Problem
-from wfcore.model.json import MOST_BITS, JsonObject, fits
+from wfcore.model.json import JsonObject
 from wfcore.model.workflow import (
     Branch,
     Budget,
@@ -44,6 +43,7 @@ from wfcore.rules.definition.triggers import CONCURRENCY, TRIGGER_KINDS, Schedul
 from wfcore.rules.definition.values import Field, Findings, below
 from wfcore.rules.limits import JSON_DEPTH, KIB, SOURCE_BYTES
 from wfcore.rules.masking import MASK
+from wfcore.rules.numbers import decimal_of, integer_of, number_problem
 from wfcore.rules.variables import NO_HALVES, is_text
 
 
@@ -96,7 +96,9 @@ def _parsed(text: str | bytes) -> object:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
         if len(decoded.encode("utf-8", "surrogatepass")) > SOURCE_BYTES:
             raise InvalidDefinition((Problem("definition", _too_large(SOURCE_BYTES)),))
-        return json.loads(decoded, object_pairs_hook=_object_of)
+        return json.loads(
+            decoded, object_pairs_hook=_object_of, parse_int=integer_of, parse_float=decimal_of
+        )
     except UnicodeDecodeError:
         problem = Problem("", "the text is not UTF-8")
     except json.JSONDecodeError as error:
@@ -158,10 +160,8 @@ def _scalar_problem(value: object) -> str | None:
             return None
         case str():
             return None if is_text(value) else NO_HALVES
-        case int():
-            return None if fits(value) else f"the number does not fit {MOST_BITS} bits"
-        case float():
-            return None if math.isfinite(value) else "is no number that JSON can hold"
+        case int() | float():
+            return number_problem(value)
         case _Repeated():
             return "repeats a key of this object"
         case _:

@@ -170,19 +170,20 @@ os.symlink("x", "tab\\tsecret")
         hidden = secrets_of(["one-secret", "two-secret", "tab\tsecret"])
         asked = evolve(job(_IN_ARTIFACTS + source), hidden_in_names=hidden)
         end = await runner.run(asked, silent)
-        assert [file.name for file in end.files] == ["r-***.txt", "2-r-***.txt"]
+        assert [file.name for file in end.files] == ["r-***.txt", "r-*** (2).txt"]
         assert [file.name for file in end.refused] == ["***"]
 
     async def test_odd_names(self, runner: StepRunner) -> None:
-        """A name that is not printable text is refused, and shown as far as possible. CS-10."""
+        """Every blank and joiner stays; controls are replaced, and the file is kept. CS-13."""
         source = r"""
-for name in (b"new\nline", b"\xff", "turned\u202e".encode(), "ü".encode(), b"a b"):
+names = "a\u00a0b", "a\u202fb", "a\u3000b", "\u0645\u06cc\u200c", "\u0915\u200d", "ü", "a b"
+for name in (b"n\new", b"n\rew", b"\xff", "turned\u202e".encode(), *map(str.encode, names)):
     open(name, "w").close()
 """
         end = await runner.run(job(_IN_ARTIFACTS + source), silent)
-        assert end.error is None
-        assert [file.name for file in end.files] == ["a b", "ü"]
+        assert (end.error, end.refused) == (None, ())
+        persian, hindi = "\u0645\u06cc\u200c", "\u0915\u200d"
+        kept = {"a\u00a0b", "a\u202fb", "a\u3000b", persian, hindi, "ü", "a b"}
         odd = "\N{REPLACEMENT CHARACTER}"
-        names = sorted(file.name for file in end.refused)
-        assert names == [f"new{odd}line", f"turned{odd}", odd]
-        assert {file.reason for file in end.refused} == {"its name is no text that can be shown"}
+        replaced = {f"n{odd}ew", f"n{odd}ew (2)", f"turned{odd}", odd}
+        assert {file.name for file in end.files} == kept | replaced

@@ -13,6 +13,7 @@ from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.ports.notices import Message, NotDelivered, NoticeDelayed, NoticeLine, NoticeRefused
 from wfcore.ports.store import Unit, View
+from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.execution.fold import announce
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.queue import waits_for_a_node, working
@@ -158,6 +159,11 @@ async def _waits(services: Services, view: View, run: Execution | None) -> bool:
 
 def _of_approval(approval: Approval, most_rows: int) -> JsonObject:
     return {
+        "approvalId": approval.id,
+        "executionId": approval.execution_id,
+        "workflowId": approval.workflow_id,
+        "round": approval.round,
+        "itemsHash": items_hash(approval),
         "step": approval.step_name,
         "message": _short(approval.message),
         "rows": sum(len(group.items) for group in approval.groups),

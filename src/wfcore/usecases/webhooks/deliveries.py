@@ -9,6 +9,7 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import AuthMode, Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
+from wfcore.rules.numbers import number_problems
 from wfcore.rules.webhooks.scheme import sender_headers
 from wfcore.rules.webhooks.webhook import (
     MAX_REASON,
@@ -47,11 +48,12 @@ async def note_refused_delivery(
     Count a refused trigger and keep why, for its owner. WH-9, WH-20, WH-21.
 
     *payload*: what its *size* bytes carried, where they could be read; kept only of a delivery
-    with good credentials.
+    with good credentials, and with numbers that storing keeps. NU-1.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        kept = authenticated and await _keeps(unit, webhook, size)
+        changed = payload is not None and any(number_problems(payload))
+        kept = authenticated and not changed and await _keeps(unit, webhook, size)
         unit.tally(webhook.id, utc_date(now), status, now)
         unit.deliver(
             Delivery(

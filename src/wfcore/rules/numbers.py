@@ -1,0 +1,152 @@
+"""
+Numbers: what is shown is what is kept. NU-1, NU-2.
+
+An integer is a literal without point and exponent; one below -2**63 or above 2**63 - 1 would be
+another number once it was stored, and so would a decimal beyond the doubles (`1e400`). Both are
+refused at every door that stores. In decisions and definitions a decimal is refused, too, that a
+double would change: its value is another than that of the shortest text that gives the same double
+(`1.00000000000000000001`, `1e-400`; `120.00` stays 120). Elsewhere the nearest double is kept.
+
+`values.js` judges by the same rule before a page sends. Numbers there are the literals of JSON,
+compared as values.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from functools import partial
+from math import isfinite, isinf, isnan
+
+from wfcore.errors import InvalidInput, Problem
+from wfcore.model.json import MOST_BITS, Json, fits
+from wfcore.rules.definition.values import below
+
+TOO_LONG = f"the number does not fit {MOST_BITS} bits; write it as text"
+TOO_LARGE = "the number is beyond those that JSON can hold; write it as text"
+
+_DIGITS = 4_000
+"""Python makes no integer of more digits without leave."""
+_BEYOND = 10**400
+"""Stands for every number beyond the doubles."""
+_DOUBTFUL = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{3}")
+_DOUBTFUL_IF_EXACT = re.compile(rb"[0-9.]{17}|[0-9][eE]")
+
+
+def _refuse_constant(name: str) -> Json:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+strictly = partial(json.loads, parse_constant=_refuse_constant)
+"""JSON as `json` reads it, without NaN and infinity."""
+
+
+class Rounded(float):
+    """The double nearest to a decimal whose value is another one."""
+
+
+def kept(text: bytes, quick: Callable[[bytes], Json] = strictly, exact: bool = False) -> Json:
+    """
+    The value of JSON *text*, each of whose numbers is kept as it stands there; *quick* reads a text
+    that has no number in doubt, which is nearly all. *exact*: no decimal is rounded.
+
+    Raises `ValueError` for what is no JSON, and `InvalidInput` with the path of a number.
+    """
+    if not _is_doubtful(text, exact):
+        return quick(text)
+    value = _as_written(text, exact)
+    check_numbers("", value)
+    return value
+
+
+def as_written(text: bytes, quick: Callable[[bytes], Json] = strictly) -> Json:
+    """As `kept`, but a number that cannot be stored stays, for `number_problems` to find."""
+    return _as_written(text, False) if _is_doubtful(text, False) else quick(text)
+
+
+def _is_doubtful(text: bytes, exact: bool) -> bool:
+    """Whether *text* may have a number that a quick reader changes: one of many digits, say."""
+    pattern = _DOUBTFUL_IF_EXACT if exact else _DOUBTFUL
+    if pattern.search(text) is None:
+        return False
+    return pattern.search(outside_of_strings(text)) is not None
+
+
+def _as_written(text: bytes, exact: bool) -> Json:
+    parse_float = decimal_of if exact else _nearest
+    try:
+        value: Json = strictly(text.decode(), parse_int=integer_of, parse_float=parse_float)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    json.dumps(value, ensure_ascii=False).encode()  # half a character is no text
+    return value
+
+
+def outside_of_strings(body: bytes) -> bytes:
+    """Valid JSON without its strings: without escapes, every second part between quotes."""
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(unescaped.split(b'"')[::2])
+
+
+def integer_of(literal: str) -> int:
+    """The integer that *literal* writes; of a very long one only that it does not fit."""
+    if len(literal) <= _DIGITS:
+        return int(literal)
+    return -_BEYOND if literal.startswith("-") else _BEYOND
+
+
+def _nearest(literal: str) -> float | int:
+    """The nearest double, an integer beyond all of them where there is none."""
+    value = float(literal)
+    if isfinite(value):
+        return value
+    return -_BEYOND if value < 0 else _BEYOND
+
+
+def decimal_of(literal: str) -> float | int:
+    """The double nearest to *literal*; `Rounded` where that is another number. NU-2."""
+    value = _nearest(literal)
+    return Rounded(value) if isinstance(value, float) and _differs(literal, value) else value
+
+
+def _differs(literal: str, value: float) -> bool:
+    if not re.split("[eE]", literal)[0].strip("-+0."):
+        return False
+    return value == 0 or Decimal(literal) != Decimal(repr(value))
+
+
+def number_problem(value: object) -> str | None:
+    """Why *value*, if it is a number, would be another one once stored; None: it would not."""
+    match value:
+        case bool():
+            return None
+        case int():
+            if abs(value) >= _BEYOND:
+                return TOO_LARGE
+            return None if fits(value) else TOO_LONG
+        case float():
+            if isinstance(value, Rounded):
+                return f"the number would become {float(value)!r}; write that, or text"
+            if isnan(value):
+                return "is no number that JSON can hold"
+            return TOO_LARGE if isinf(value) else None
+    return None
+
+
+def number_problems(value: Json, path: str = "") -> Iterator[Problem]:
+    """The numbers within *value*, which lies at *path*, that would be others once stored."""
+    waiting: list[tuple[str, Json]] = [(path, value)]
+    while waiting:
+        where, part = waiting.pop()
+        if isinstance(part, Mapping):
+            waiting += [(below(where, key), one) for key, one in reversed([*part.items()])]
+        elif isinstance(part, list | tuple):
+            waiting += [(below(where, at), one) for at, one in reversed([*enumerate(part)])]
+        elif (problem := number_problem(part)) is not None:
+            yield Problem(where, problem)
+
+
+def check_numbers(field: str, value: Json) -> None:
+    """Raises `InvalidInput` for the first number in *value* that would be another once stored."""
+    for problem in number_problems(value, field):
+        raise InvalidInput(problem.path, problem.message)
