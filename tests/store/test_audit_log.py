@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,18 @@ from attrs import evolve, frozen
 from adapters_store.sealing import AeadSealer, new_key
 from adapters_store.sqlite import migrate
 from adapters_store.sqlite.audit import Audit
+from adapters_store.sqlite.kinds import ADD_AUDIT, link
 from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start, write_database
 from wfcore.errors import Stale
-from wfcore.model.event import AuditChain
+from wfcore.model.event import AuditChain, ChainPoint
 from wfcore.ports.store import Store
-from wfcore.rules.audit.chain import BEGINNING, digest, read_entry
+from wfcore.rules.audit.chain import BEGINNING, digest, entry_text, read_entry
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
-from wfcore.testing.fakes import ManualClock
+from wfcore.testing.fakes import CountingIds, ManualClock
 from wfcore.time import DAY, EpochMs
+from wfcore.usecases.audit.auditing import trimmed
 from wfcore.usecases.audit.evidence import Checked, audit_anchor, check_audit
 from wfcore.usecases.services import Policy
 
@@ -49,6 +52,13 @@ class Some:
     store: Store
     clock: ManualClock = ManualClock()
     policy: Policy = Policy()
+    ids: CountingIds = CountingIds()
+
+
+async def cut(store: Store, before: int, limit: int = 9) -> int:
+    """As retention does it."""
+    never, made = EpochMs(0), partial(trimmed, Some(store))
+    return await store.trim(EpochMs(before), never, never, never, limit, made)  # type: ignore[arg-type]
 
 
 async def checked(store: Store) -> Checked:
@@ -56,15 +66,15 @@ async def checked(store: Store) -> Checked:
 
 
 async def fill(store: Store) -> None:
-    """Six entries, of which two have gone by retention and one has a record."""
+    """Six entries: two have gone by retention, which the fourth says; the fifth has rows."""
     record = '{"rows":[1]}'
-    await keep(store, *(make.audit_entry(f"aud_{n}", at=EpochMs(n)) for n in range(4)))
+    await keep(store, *(make.audit_entry(f"aud_{n}", at=EpochMs(n)) for n in range(3)))
+    assert await cut(store, 2) == 2
     async with store.unit() as unit:
         kept = make.audit_entry("aud_4", at=EpochMs(4), record_hash=digest(record))
         unit.append(kept, record)
         unit.append(make.audit_entry("aud_5", at=EpochMs(5), execution_id="e1"))
         await unit.commit()
-    assert await store.trim(EpochMs(2), EpochMs(0), EpochMs(0), EpochMs(0), 9) == 2
 
 
 COLUMNS = ("previous", "hash", "body", "record")
@@ -164,16 +174,47 @@ async def test_an_anchor_of_what_retention_took_is_no_fault(store: SqliteStore) 
     await keep(store, *(make.audit_entry(f"aud_{n}", at=clock.now()) for n in range(3)))
     anchor = await audit_anchor(Some(store))  # type: ignore[arg-type]
     await keep(store, make.audit_entry("aud_3", at=EpochMs(clock.now() + DAY)))
-    await store.trim(EpochMs(clock.now() + 1), EpochMs(0), EpochMs(0), EpochMs(0), 2)
+    await cut(store, clock.now() + 1, 2)
     for _ in range(2):
         some = Some(store, clock)
         assert (await check_audit(some, [anchor])).fault is None  # type: ignore[arg-type]
-        await store.trim(EpochMs(clock.now() + 1), EpochMs(0), EpochMs(0), EpochMs(0), 2)
+        await cut(store, clock.now() + 1, 2)
     earlier = evolve(anchor, number=2)
     assert (await check_audit(Some(store, clock), [earlier])).fault  # type: ignore[arg-type]
     clock.advance(91 * DAY)
     found = await check_audit(Some(store, clock), [earlier])  # type: ignore[arg-type]
     assert found.fault is None
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_a_beginning_that_was_cut_off_does_not_fit(tmp_path: Path, sealed: bool) -> None:
+    """
+    AL-9: nor with an anchor of an entry that is left, nor with an entry in clear that says that
+    retention did it.
+    """
+    sealer = AeadSealer([new_key()]) if sealed else None
+    store = await SqliteStore.open(tmp_path / "wfcore.db", sealer=sealer)
+    await fill(store)
+    anchor = await audit_anchor(Some(store))  # type: ignore[arg-type]
+    assert (await checked(store)).fault is None
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
+        number, hash = database.execute(
+            "SELECT number, hash FROM audit WHERE number = 5"
+        ).fetchone()
+        database.execute("UPDATE audit_chain SET start_number = ?, start_hash = ?", (number, hash))
+        database.execute("DELETE FROM audit WHERE number <= 5")
+    found = await check_audit(Some(store), [anchor])  # type: ignore[arg-type]
+    assert found.fault is not None
+    assert (found.fault.number, "no entry of retention" in found.fault.why) == (5, True)
+    if sealed:
+        forger = await SqliteStore.open(tmp_path / "forged.db")
+        made, record = trimmed(Some(forger), ChainPoint(number, hash))  # type: ignore[arg-type]
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
+            for values in link(database.cursor(), [(entry_text(made), record)]):
+                database.execute(ADD_AUDIT, values)
+        assert (await checked(store)).fault is not None
+        await forger.close()
+    await store.close()
 
 
 async def test_sealed_rows_are_checked_in_clear(tmp_path: Path) -> None:
@@ -220,13 +261,13 @@ async def test_it_is_checked_while_retention_takes_what_is_read(
         nonlocal times
         times += 1
         if times == 2:
-            await store.trim(EpochMs(5), EpochMs(0), EpochMs(0), EpochMs(0), 9)
+            await cut(store, 5)
             await keep(store, make.audit_entry("aud_8", at=EpochMs(8)))
         return await read(self, after, limit)
 
     monkeypatch.setattr(Audit, "chained", beside)
     found = await checked(store)
-    assert (found.fault, found.entries) == (None, 4)
+    assert (found.fault, found.entries) == (None, 5)
 
 
 async def test_entries_of_earlier_releases_come_into_the_chain(

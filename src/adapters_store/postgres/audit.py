@@ -8,15 +8,14 @@ audited, so what is hot never waits for it. Decision 155.
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import takewhile
 from typing import Any
 
 from adapters_store.postgres.connection import Connection, rows_of
 from adapters_store.sqlite import audit
-from adapters_store.sqlite.kinds import Cells
 from adapters_store.sqlite.queries import query
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
+from wfcore.ports.store import Trimmed
 from wfcore.ports.system import Sealer
 from wfcore.rules.audit.chain import BEGINNING, extended, read_entry
 from wfcore.time import EpochMs
@@ -53,8 +52,14 @@ def _row(entry: ChainedEntry) -> tuple[Any, ...]:
     return (*place, about["id"], about["at"], about.get("executionId"))
 
 
-async def trim(connection: Connection, before: EpochMs, limit: int) -> int:
-    """Delete up to *limit* old entries from the beginning of the chain; how many went. AL-5."""
+async def trim(
+    connection: Connection,
+    before: EpochMs,
+    limit: int,
+    trimmed: Trimmed | None,
+    sealer: Sealer | None,
+) -> int:
+    """Delete up to *limit* old entries, and add the one that says so; how many went. AL-5, AL-9."""
     await rows_of(connection, LOCKED)
     rows = await rows_of(connection, OLDEST, limit)
     old = list(takewhile(lambda row: row[2] < before, rows))
@@ -62,15 +67,17 @@ async def trim(connection: Connection, before: EpochMs, limit: int) -> int:
         number, hash, _ = old[-1]
         await rows_of(connection, DELETE, number)
         await rows_of(connection, START, number, hash)
+        if trimmed is not None:
+            made = trimmed(ChainPoint(number, hash))
+            await link(connection, [audit.cells_of(*made, sealer)])
     return len(old)
 
 
 def _chained(row: Sequence[Any], sealer: Sealer | None) -> ChainedEntry:
-    """The hash covers the record in clear; a cell that cannot be opened is not the original one."""
+    """The hash covers the record in clear."""
     number, previous, hash, text, record, id = row
     if record is not None:
-        with suppress(ValueError):
-            record = Cells(sealer, "audit", (id,)).opened(record, "record")
+        record = audit.record_in(record, id, sealer)
     return ChainedEntry(number, previous, hash, text, record)
 
 

@@ -34,7 +34,7 @@ from adapters_store.sqlite.claims import OLD
 from adapters_store.sqlite.read_cache import Cache
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.model.execution import Execution
-from wfcore.ports.store import Slots
+from wfcore.ports.store import Slots, Trimmed
 from wfcore.ports.system import Sealer
 from wfcore.time import DurationMs, EpochMs
 
@@ -176,11 +176,12 @@ class PostgresStore:
         sessions_before: EpochMs,
         deliveries_before: EpochMs,
         limit: int,
+        trimmed: Trimmed | None = None,
     ) -> int:
         """Delete up to *limit* old records, oldest first; returns how many."""
         before = (replays_before, *[sessions_before] * 3, *[deliveries_before] * 2)
         async with lent(self.pool) as connection, connection.transaction():
-            gone = await audit.trim(connection, audit_before, limit)
+            gone = await audit.trim(connection, audit_before, limit, trimmed, self.sealer)
             for sql, at in zip(OLD, before, strict=True):
                 gone += len(await rows_of(connection, f"{sql} RETURNING 1", at, limit - gone))
         return gone

@@ -17,8 +17,9 @@ from adapters_store.postgres.connection import lent, rows_of
 from adapters_store.postgres.queries import BORN, FETCHES, OWN
 from adapters_store.postgres.statements import Lock, UnitWrites, perform
 from adapters_store.sqlite import execution_rows, unit_of_work
+from adapters_store.sqlite.audit import cells_of
 from adapters_store.sqlite.concurrency import HAS_ROOM
-from adapters_store.sqlite.kinds import REPLAYS, TABLE_OF, Fetch, Row, sealed
+from adapters_store.sqlite.kinds import REPLAYS, TABLE_OF, Fetch, Row
 from adapters_store.sqlite.queries import Query
 from adapters_store.sqlite.records import REPLACE_REPLAY
 from adapters_store.sqlite.runs import FORGET_APPROVERS
@@ -29,7 +30,6 @@ from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, Replay
 from wfcore.ports.records import KIND_OF
 from wfcore.ports.store import queries as asked
-from wfcore.rules.audit.chain import entry_text
 from wfcore.rules.auth.access import named
 
 R = TypeVar("R")
@@ -124,9 +124,7 @@ class PostgresUnit(SqliteUnit):
         if not isinstance(entry, AuditEntry):
             super().append(entry)
             return
-        if record is not None:
-            record = sealed(unit.sealer, record, "audit", "record", entry.id)
-        unit.audit.append((entry_text(entry), record))
+        unit.audit.append(cells_of(entry, record, unit.sealer))
         unit.changed.add("audit")
 
     def require_abandoned(self, record: Execution) -> None:

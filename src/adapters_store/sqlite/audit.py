@@ -8,17 +8,27 @@ columns from them, so these cannot differ.
 
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import takewhile
 from typing import Any
 
 from attrs import define
 
 from adapters_store.sqlite.connection import Connection, Cursor
-from adapters_store.sqlite.kinds import ADD_AUDIT, CHAIN, Cells, Row, chain_of, link, value_of
+from adapters_store.sqlite.kinds import (
+    ADD_AUDIT,
+    CHAIN,
+    Cells,
+    InClear,
+    Row,
+    chain_of,
+    link,
+    sealed,
+    value_of,
+)
 from adapters_store.sqlite.queries import query
 from adapters_store.sqlite.unit_of_work import UnitOfWork
-from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry
+from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
+from wfcore.ports.store import Trimmed
 from wfcore.ports.system import Sealer
 from wfcore.rules.audit.chain import BEGINNING, canonical, entry_text, read_entry
 from wfcore.time import EpochMs
@@ -37,10 +47,12 @@ NEWEST = "SELECT number, body, id FROM audit WHERE number < ? ORDER BY number DE
 CHAINED = "SELECT number, previous, hash, body, record, id FROM audit"
 
 
-def trim(cursor: Cursor, before: EpochMs, limit: int) -> int:
+def trim(
+    cursor: Cursor, before: EpochMs, limit: int, trimmed: Trimmed | None, sealer: Sealer | None
+) -> int:
     """
-    Delete up to *limit* old entries from the beginning of the chain; returns how many. An entry
-    that cannot be read counts as old as the one before it. AL-5.
+    Delete up to *limit* old entries from the beginning of the chain, and add the one that says so;
+    returns how many. An entry that cannot be read counts as old as the one before it. AL-5, AL-9.
     """
     rows = cursor.execute(OLDEST, (limit,)).fetchall()
     old = list(takewhile(lambda row: row[2] is None or row[2] < before, rows))
@@ -48,7 +60,32 @@ def trim(cursor: Cursor, before: EpochMs, limit: int) -> int:
         number, hash, _ = old[-1]
         cursor.execute(DELETE, (number,))
         cursor.execute(START, (number, hash))
+        if trimmed is not None:
+            for values in link(cursor, [cells_of(*trimmed(ChainPoint(number, hash)), sealer)]):
+                cursor.execute(ADD_AUDIT, values)
     return len(old)
+
+
+def cells_of(
+    entry: AuditEntry, record: str | None, sealer: Sealer | None
+) -> tuple[str, str | None]:
+    """Text and record of an entry as they are stored."""
+    if record is not None:
+        record = sealed(sealer, record, "audit", "record", entry.id)
+    return entry_text(entry), record
+
+
+def record_in(cell: str, id: str, sealer: Sealer | None) -> str | None:
+    """
+    The record in a cell. One that cannot be opened is not the original; one in clear is none, since
+    anybody could have written it. SC-10.
+    """
+    try:
+        return Cells(sealer, "audit", (id,)).opened(cell, "record")
+    except InClear:
+        return None
+    except ValueError:
+        return cell
 
 
 def read(row: Row) -> AuditEntry:
@@ -57,12 +94,11 @@ def read(row: Row) -> AuditEntry:
 
 
 def _chained(row: Row, sealer: Sealer | None) -> ChainedEntry:
-    """The hash covers the record in clear; a cell that cannot be opened is not the original one."""
+    """The hash covers the record in clear."""
     number, *cells, id = row
     previous, hash, text, record = (_text(cell) for cell in cells)
     if record is not None:
-        with suppress(ValueError):
-            record = Cells(sealer, "audit", (id,)).opened(record, "record")
+        record = record_in(record, id, sealer)
     return ChainedEntry(number, previous, hash, text, record)
 
 

@@ -44,7 +44,8 @@ from adapters_store.sqlite.read_cache import Cache
 from adapters_store.sqlite.runs import CLAIMABLE, DOABLE
 from adapters_store.sqlite.statements import Size, Writes
 from wfcore.model.execution import Execution, evolve
-from wfcore.ports.store import Slots
+from wfcore.ports.store import Slots, Trimmed
+from wfcore.ports.system import Sealer
 from wfcore.time import EpochMs
 
 HELD = "SELECT owner_id, count(*) FROM executions WHERE worker = ? GROUP BY owner_id"
@@ -231,9 +232,15 @@ OLD = (
 """What deletes old rows, in the order of the instants given to `trim` behind that of the audit."""
 
 
-def trim(cursor: Cursor, before: Sequence[EpochMs], limit: int) -> int:
+def trim(
+    cursor: Cursor,
+    before: Sequence[EpochMs],
+    limit: int,
+    trimmed: Trimmed | None,
+    sealer: Sealer | None,
+) -> int:
     """Delete up to *limit* old rows; returns how many."""
-    gone = audit.trim(cursor, before[0], limit)
+    gone = audit.trim(cursor, before[0], limit, trimmed, sealer)
     for sql, at in zip(OLD, before[1:], strict=True):
         gone += cursor.execute(sql, (at, limit - gone)).rowcount
     return gone

@@ -51,9 +51,8 @@ from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, Replay
 from wfcore.model.webhook import Delivery
 from wfcore.ports.records import KIND_OF
-from wfcore.ports.store import Slots, queries
+from wfcore.ports.store import Slots, Trimmed, queries
 from wfcore.ports.system import Sealer
-from wfcore.rules.audit.chain import entry_text
 from wfcore.rules.auth.access import named
 from wfcore.time import DurationMs, EpochMs, Now, later
 
@@ -134,9 +133,7 @@ class SqliteUnit:
         """Add an entry to its log."""
         unit = self._unit
         if isinstance(entry, AuditEntry):
-            if record is not None:
-                record = sealed(unit.sealer, record, "audit", "record", entry.id)
-            unit.write("audit", (ADD_AUDIT, (entry_text(entry), record), None))
+            unit.write("audit", (ADD_AUDIT, audit.cells_of(entry, record, unit.sealer), None))
         else:
             execution_rows.add_event(unit, entry)
 
@@ -305,11 +302,13 @@ class SqliteStore:
         sessions_before: EpochMs,
         deliveries_before: EpochMs,
         limit: int,
+        trimmed: Trimmed | None = None,
     ) -> int:
         """Delete up to *limit* old records, oldest first; returns how many."""
         of_sessions, of_deliveries = [sessions_before] * 3, [deliveries_before] * 2
         before = (audit_before, replays_before, *of_sessions, *of_deliveries)
-        return await self._writer.submit(partial(claims.trim, before=before, limit=limit))
+        made = {"trimmed": trimmed, "sealer": self.sealer}
+        return await self._writer.submit(partial(claims.trim, before=before, limit=limit, **made))
 
     async def tally(self, limit: int) -> int:
         """Move the mark of the tallies on by up to *limit* executions, and add as many notes."""

@@ -34,7 +34,7 @@ from wfcore.memory.tables import (
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, evolve
 from wfcore.model.webhook import Delivery
-from wfcore.ports.store import Slots, queries
+from wfcore.ports.store import Slots, Trimmed, queries
 from wfcore.time import DurationMs, EpochMs, Now, later
 
 R = TypeVar("R")
@@ -245,6 +245,7 @@ class MemoryStore:
         sessions_before: EpochMs,
         deliveries_before: EpochMs,
         limit: int,
+        trimmed: Trimmed | None = None,
     ) -> int:
         """Delete up to *limit* old records; returns how many."""
         ages = (
@@ -257,8 +258,8 @@ class MemoryStore:
         )
 
         def trim() -> int:
-            gone = writes.over_time(self.disk, audit_before, limit)
-            audit = len(gone.get(AUDIT.name, ()))
+            gone = writes.over_time(self.disk, audit_before, limit, trimmed)
+            audit = sum(one is None for one in gone.get(AUDIT.name, {}).values())
             old = [
                 (name, key)
                 for name, at, before in ages

@@ -36,6 +36,7 @@ from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, Replay
 from wfcore.model.webhook import Delivery, Tally
 from wfcore.ports.records import KIND_OF
+from wfcore.ports.store import Trimmed
 from wfcore.rules.audit.chain import entry_text, extended, read_entry
 from wfcore.rules.limits import DELIVERIES_KEPT
 from wfcore.time import DAY, EpochMs, Now
@@ -126,15 +127,22 @@ def log_audit(entry: AuditEntry, record: str | None) -> Change:
     return change
 
 
-def over_time(disk: Medium, before: EpochMs, limit: int) -> Changes:
-    """What deletes up to *limit* entries from the beginning of the chain: those that are old."""
+def over_time(disk: Medium, before: EpochMs, limit: int, trimmed: Trimmed | None = None) -> Changes:
+    """
+    What deletes up to *limit* entries from the beginning of the chain, those that are old, and adds
+    the one that says so.
+    """
     kept = sorted(Overlay(disk).all(AUDIT), key=lambda entry: entry.number)[:limit]
     entries = [(read_entry(one.text), one) for one in kept]
     old = list(takewhile(lambda pair: pair[0].at < before, entries))
     if not old:
         return {}
     chain = evolve(audit_chain(Overlay(disk)), start=old[-1][1].point)
-    return {AUDIT.name: {entry.id: None for entry, _ in old}, CHAIN.name: {"": chain}}
+    changed: dict[Any, Any] = {entry.id: None for entry, _ in old}
+    if trimmed is not None:
+        entry, record = trimmed(chain.start)
+        chain, [changed[entry.id]] = extended(chain, [(entry_text(entry), record)])
+    return {AUDIT.name: changed, CHAIN.name: {"": chain}}
 
 
 def tally(webhook_id: str, date: str, status: int, at: EpochMs) -> Change:

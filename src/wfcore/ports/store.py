@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from attrs import frozen
 
-from wfcore.model.event import AuditEntry, Event
+from wfcore.model.event import AuditEntry, ChainPoint, Event
 from wfcore.model.execution import Execution
 from wfcore.model.webhook import Delivery
 from wfcore.ports import records
@@ -174,6 +174,10 @@ class _Queries:
         return self._make(unit._unit)
 
 
+Trimmed = Callable[[ChainPoint], tuple[AuditEntry, str]]
+"""Makes the entry, and its record, that says where the audit log starts from now on. AL-9."""
+
+
 @frozen
 class Slots:
     """
@@ -290,6 +294,7 @@ class Store(Protocol):
         sessions_before: EpochMs,
         deliveries_before: EpochMs,
         limit: int,
+        trimmed: Trimmed | None = None,
     ) -> int:
         """
         Delete up to *limit* old records, oldest first within each kind, and return their number:
@@ -298,7 +303,8 @@ class Store(Protocol):
         their last failure) and sign-in links.
 
         Audit entries are deleted in commit order up to the first that is too recent; the chain then
-        starts at the last deleted one. AL-5.
+        starts at the last deleted one. AL-5. In the same transaction the entry that *trimmed* makes
+        of that point is added with its record. AL-9.
         """
 
     async def tally(self, limit: int) -> int:

@@ -1,5 +1,5 @@
 """
-The chain of the audit log: each entry carries the hash of the one before it. AL-1 to AL-5.
+The chain of the audit log: each entry carries the hash of the one before it. AL-1 to AL-5, AL-9.
 
     entry   the entry as canonical JSON, without what is null
     hash    SHA-256 of {"chain", "entry": SHA-256 of the entry, "number", "previous"}, canonical
@@ -12,7 +12,7 @@ entries between two others follows the chain by their hashes. Decision 90.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from attrs import asdict, astuple, evolve, fields, frozen
 
@@ -147,6 +147,32 @@ def _member(text: str, name: str) -> Json:
     except (ValueError, RecursionError):
         return None
     return entry.get(name) if isinstance(entry, dict) else None
+
+
+TRIM = "audit.trim"
+"""The event of the entry that retention adds with each cut. Its record is the new start. AL-9."""
+
+
+def start_record(start: ChainPoint) -> JsonObject:
+    """The record of the entry that says where the chain starts from now on."""
+    return asdict(start)
+
+
+def starts_named(entries: Iterable[ChainedEntry]) -> Iterable[ChainPoint]:
+    """The starts that entries of retention among *entries* name."""
+    for entry in entries:
+        if entry.record is not None and _member(entry.text, "event") == TRIM:
+            number, hash = _member(entry.record, "number"), _member(entry.record, "hash")
+            if isinstance(number, int) and isinstance(hash, str):
+                yield ChainPoint(number, hash)
+
+
+def start_fault(chain: AuditChain, named: Container[ChainPoint]) -> Fault | None:
+    """Whether the chain starts where it began, or where retention says that it cut. AL-9."""
+    if chain.start == BEGINNING or chain.start in named:
+        return None
+    why = "it and what was before it were removed, and no entry of retention says so"
+    return Fault(chain.start.number, None, why)
 
 
 def end_fault(chain: AuditChain, walked: ChainPoint) -> Fault | None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import pytest
 
 from wfcore.errors import Stale
-from wfcore.model.event import ChainedEntry, ChainPoint
+from wfcore.model.event import AuditEntry, ChainedEntry, ChainPoint
 from wfcore.ports.store import Store
 from wfcore.rules.audit.chain import (
     BEGINNING,
+    canonical,
     digest,
     end_fault,
     entry_text,
@@ -129,6 +130,26 @@ class AuditContract:
         assert await sound(store) == []
         await keep(store, make.audit_entry("aud_6", at=at(6)))
         assert [entry.number for entry in await sound(store)] == [7]
+
+    async def test_a_cut_is_an_entry_with_the_new_start(self, store: Store) -> None:
+        """AL-9: it is added with its record in the same transaction, behind the others."""
+        starts: list[ChainPoint] = []
+
+        def trimmed(start: ChainPoint) -> tuple[AuditEntry, str]:
+            starts.append(start)
+            record = canonical({"number": start.number})
+            return make.audit_entry("aud_cut", record_hash=digest(record)), record
+
+        await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in range(4)))
+        before = await sound(store)
+        assert await store.trim(at(2), NEVER, NEVER, NEVER, 9, trimmed) == 2
+        assert names(await sound(store)) == ["aud_2", "aud_3", "aud_cut"]
+        assert starts == [before[1].point]
+        async with store.view() as view:
+            assert (await view.audit.chain()).start == starts[0]
+        assert (await sound(store))[-1].record == canonical({"number": 2})
+        assert await store.trim(at(2), NEVER, NEVER, NEVER, 9, trimmed) == 0
+        assert len(starts) == 1
 
     async def test_a_young_entry_keeps_those_behind_it(self, store: Store) -> None:
         """AL-5: entries are deleted in commit order, so a gap is always an error."""

@@ -18,13 +18,13 @@ from wfcore.errors import (
 )
 from wfcore.model.access import Caller, Principal
 from wfcore.model.approval import Approval
-from wfcore.model.event import AuditEntry, AuditOutcome
+from wfcore.model.event import AuditEntry, AuditOutcome, ChainPoint
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.model.trace import Trace
 from wfcore.ports.store import Unit
 from wfcore.rules.approval.edited_items import files_of, items_hash, rows_of
-from wfcore.rules.audit.chain import canonical, digest
+from wfcore.rules.audit.chain import TRIM, canonical, digest, start_record
 from wfcore.rules.audit.refusals import SHOWN
 from wfcore.rules.auth.api_key import without_keys
 from wfcore.rules.masking import mask_text, secret_values
@@ -186,6 +186,13 @@ _REFUSED: Mapping[type[Exception], str] = {
     Conflict: "conflict",
 }
 """Why, for the audit log; the first that fits."""
+
+
+def trimmed(services: Services, start: ChainPoint) -> tuple[AuditEntry, str]:
+    """The entry that says that retention cut the log up to *start*, and its record. AL-9."""
+    record = record_of(start_record(start))
+    entry = _entry(services, TRIM, UNKNOWN, None)
+    return evolve(entry, record_hash=record.hash), record.text
 
 
 def note_skipped(

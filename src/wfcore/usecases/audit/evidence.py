@@ -22,6 +22,8 @@ from wfcore.rules.audit.chain import (
     end_fault,
     first_fault,
     read_entry,
+    start_fault,
+    starts_named,
 )
 from wfcore.rules.audit.evidence import Unfit, links_of, read_evidence, sealed
 from wfcore.rules.auth.api_key import without_keys
@@ -74,6 +76,7 @@ async def check_audit(services: Services, anchors: Sequence[Anchor] = ()) -> Che
 async def _fault(view: View, chain: AuditChain) -> Fault | None:
     """From the first entry there is, be it in front of the start, to the end, and none behind."""
     at, after = chain.start, _BEFORE_ALL
+    starts: set[ChainPoint] = set()
     while at.number < chain.end.number:
         batch = await view.audit.chained(after, BATCH)
         batch = [entry for entry in batch if entry.number <= chain.end.number]
@@ -82,8 +85,9 @@ async def _fault(view: View, chain: AuditChain) -> Fault | None:
             return fault
         if not batch:
             break
+        starts.update(starts_named(batch))
         after = at.number
-    return end_fault(chain, at) or await _behind(view, chain.end)
+    return start_fault(chain, starts) or end_fault(chain, at) or await _behind(view, chain.end)
 
 
 async def _behind(view: View, end: ChainPoint) -> Fault | None:

@@ -9,11 +9,13 @@ Each duty and each execution has its own try: what fails is reported and left ou
 """
 
 from collections.abc import Awaitable, Sequence
+from functools import partial
 
 from attrs import frozen
 
 from wfcore.rules.limits import DELIVERIES_KEPT_FOR, REPLAY_WINDOW, SESSION_MAX
 from wfcore.time import DAY, later
+from wfcore.usecases.audit.auditing import trimmed
 from wfcore.usecases.nodes import tell_of_waiting
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import Report, Unswept, at_once
@@ -130,6 +132,7 @@ async def _trim_some(services: Services) -> int:
         later(now, -SESSION_MAX),
         later(now, -DELIVERIES_KEPT_FOR),
         RECORDS,
+        partial(trimmed, services),
     )
 
 
