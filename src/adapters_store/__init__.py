@@ -22,6 +22,7 @@ from attrs import frozen
 
 from adapters_store.files import LocalFiles
 from wfcore.errors import InvalidInput
+from wfcore.installed import install
 from wfcore.ports.counters import Counters
 from wfcore.ports.dispatch import Hints
 from wfcore.ports.files import ArtifactFiles
@@ -153,7 +154,7 @@ async def _open_postgres(
     except ModuleNotFoundError as error:
         if error.name != "asyncpg":
             raise
-        raise ValueError("postgresql:// needs a driver: pip install 'wfcore[postgres]'") from None
+        raise ValueError(f"postgresql:// needs a driver: {install('postgres')}") from None
     store = await PostgresStore.open(url, cache_bytes, sealer)
     try:
         counters = await PostgresCounters.open(url)

@@ -365,14 +365,14 @@ class StoreRefused(WfError):
 
 @define
 class MissingExtra(WfError):
-    """`what` needs libraries that only an extra of the distribution installs."""
+    """`what` needs libraries that only an extra of the distribution installs, which `cure` does."""
 
     what: str
     extra: str
     module: str = ""
+    cure: str = ""
 
     def __str__(self) -> str:
         lacking = f" ({self.module} is not installed)" if self.module else ""
-        return (
-            f'{self.what} needs the extra {self.extra}{lacking}: pip install "wfcore[{self.extra}]"'
-        )
+        cure = self.cure or f"pip install 'path/to/wfcore[{self.extra}]'"
+        return f"{self.what} needs the extra {self.extra}{lacking}: {cure}"

@@ -24,7 +24,9 @@ def main() -> None:
             from wfcore.testing.simulator.command import main as simulate
 
             sys.exit(simulate(sys.argv[2:]))
-        print(f'error: {name} is missing: pip install "wfcore[server]"', file=sys.stderr)
+        from wfcore.installed import install
+
+        print(f"error: {name} is missing: {install('server')}", file=sys.stderr)
         sys.exit(1)
 
 

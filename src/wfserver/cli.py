@@ -134,8 +134,8 @@ def _require_text(arguments: Sequence[str]) -> None:
 
 
 def _say(message: str, as_json: bool) -> None:
-    click.echo("\n".join(f"error: {line}" for line in message.splitlines()), err=True)
-    if as_json:
-        import json
+    from wfserver.terminal.output import put_json, say
 
-        click.echo(json.dumps({"error": message}, ensure_ascii=False))
+    say("\n".join(f"error: {line}" for line in message.splitlines()), err=True)
+    if as_json:
+        put_json({"error": message}, indent=None)

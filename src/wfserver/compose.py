@@ -19,6 +19,7 @@ from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
 from adapters_store import Opened, open_store, storage_around
 from adapters_store.files import LocalFiles
+from wfcore.installed import install
 from wfcore.ports.dispatch import Hints
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.notices import Notifier
@@ -147,9 +148,7 @@ def bucket_at(url: str, direct: bool = False) -> ArtifactFiles:
     except ModuleNotFoundError as error:
         if error.name != "obstore":
             raise
-        raise Failed(
-            "artifacts in a bucket need a library: pip install 'wfcore[objects]'"
-        ) from None
+        raise Failed(f"artifacts in a bucket need a library: {install('objects')}") from None
     except ValueError as error:
         raise Failed(f"{ARTIFACTS}: {error}") from None
 

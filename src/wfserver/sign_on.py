@@ -10,6 +10,7 @@ from adapters_http.config import SignOn
 from adapters_http.transport.connections import is_loopback
 from adapters_runtime.oidc import OidcProvider
 from wfcore.errors import InvalidInput
+from wfcore.installed import install
 from wfcore.model.access import SignOnTerms
 from wfcore.ports.system import Clock
 from wfserver.step_settings import switch
@@ -63,6 +64,6 @@ def sign_on_with(settings: SignOnSettings | None, clock: Clock) -> SignOn | None
     if settings is None:
         return None
     if find_spec("authlib") is None:
-        raise Failed(f"{ISSUER} needs an extra: pip install 'wfcore[oidc]'")
+        raise Failed(f"{ISSUER} needs an extra: {install('oidc')}")
     asked = OidcProvider(settings.issuer, settings.client_id, settings.secret, clock.now)
     return SignOn(asked, settings.name, settings.terms)

@@ -9,6 +9,7 @@ import pytest
 
 from adapters_runtime.ai import UNAVAILABLE
 from adapters_runtime.ai.runner import AiStepRunner, pause_s
+from wfcore.installed import install
 from wfcore.model.execution import Usage
 from wfcore.model.workflow import AiStep, Budget
 from wfcore.ports.models import Answer, Finish
@@ -66,7 +67,7 @@ async def test_without_the_extra_nothing_is_asked(
     monkeypatch.setitem(sys.modules, library, None)
     end = await runner.run(job(), silent)
     assert end == StepEnd(error=UNAVAILABLE, permanent=True)
-    assert 'pip install "wfcore[ai]"' in UNAVAILABLE
+    assert install("ai") in UNAVAILABLE
     assert models.questions == []
 
 

@@ -73,8 +73,8 @@ def test_pages_install_what_exists() -> None:
 
 
 def unquoted(text: str) -> str:
-    """Without quotation marks, and without what is added to an installation that is there."""
-    return text.replace("'", "").replace('"', "").replace("pip install wfcore[node]", "")
+    """Without quotation marks."""
+    return text.replace("'", "").replace('"', "")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

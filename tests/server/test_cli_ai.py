@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from model_server import KEY, ModelServer, a_model_server, refuses, says
+from wfcore.installed import install
 
 from .conftest import Call, Said
 
@@ -114,10 +115,10 @@ def test_without_the_extra_it_says_what_to_install(
         flow.write_text(document)
         said = wfcore("run", str(flow))
         assert said.status == 1
-        assert 'AI steps cannot run here: pip install "wfcore[ai]"' in said.err
+        assert f"AI steps cannot run here: {install('ai')}" in said.err
         assert f"{flow}:3" in said.err
     found = checks(wfcore("doctor", "--json"))["providers"]
-    assert (found["ok"], found["cure"]) == (False, 'pip install "wfcore[ai]"')
+    assert (found["ok"], found["cure"]) == (False, install("ai"))
     assert provider.asked == []
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from wfcore.installed import install
 from wfserver.cli import COMMANDS, cli
 
 from .conftest import Call, environment, program
@@ -91,7 +92,7 @@ def test_without_the_extra_it_says_what_to_install(missing: str, tmp_path: Path)
         cwd=tmp_path,
     )
     assert ended.returncode == 1
-    assert 'pip install "wfcore[server]"' in ended.stderr
+    assert install("server") in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from simulator import planted
+from wfcore.installed import install
 
 from .conftest import Call
 
@@ -114,4 +115,4 @@ def test_it_runs_on_a_base_install(tmp_path: Path) -> None:
     other = on_a_base_install("simulate", "--replay", str(tmp_path / "other.json"))
     assert other.returncode == 1
     assert "no kept world" in other.stderr
-    assert 'pip install "wfcore[server]"' in on_a_base_install("doctor").stderr
+    assert install("server") in on_a_base_install("doctor").stderr

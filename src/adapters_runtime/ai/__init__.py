@@ -2,7 +2,9 @@
 
 from importlib.util import find_spec
 
-CURE = 'pip install "wfcore[ai]"'
+from wfcore.installed import install
+
+CURE = install("ai")
 UNAVAILABLE = f"AI steps cannot run here: {CURE}"
 
 _NEEDED = ("genai_prices", "jsonschema_rs")

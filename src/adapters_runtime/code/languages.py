@@ -30,11 +30,12 @@ from attrs import evolve, field, frozen
 
 from adapters_runtime.sandbox.isolation.filesystem import SYSTEM
 from adapters_runtime.sandbox.shortage import is_shortage, words
+from wfcore.installed import install
 from wfcore.model.work import SCRIPTS
 from wfcore.model.workflow import Language, Runtime
 from wfcore.ports.runtime import LanguageState
 
-BRING_NODE = 'pip install "wfcore[node]"'
+BRING_NODE = install("node")
 """Installs Node and npm beside wfcore, which is there already and so not looked up in an index."""
 _PROBE_S = 10.0
 

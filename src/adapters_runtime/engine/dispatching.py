@@ -16,6 +16,7 @@ from typing import Any, cast
 from attrs import evolve
 
 from wfcore.errors import InvalidInput
+from wfcore.installed import install
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import Workflow
 from wfcore.ports.dispatch import Dispatch, Due, Wakeup
@@ -227,7 +228,7 @@ def _nats(name: str, url: str, keep_s: float) -> Dispatch:
     except ModuleNotFoundError as error:
         if error.name != "nats":
             raise
-        fix = "nats:// needs a client: pip install 'wfcore[nats]'"
+        fix = f"nats:// needs a client: {install('nats')}"
         raise InvalidInput(name, fix) from None
     try:
         return NatsDispatch.at(url, keep_s)

@@ -307,8 +307,8 @@ class SqliteStore:
         """Delete up to *limit* old records, oldest first; returns how many."""
         of_sessions, of_deliveries = [sessions_before] * 3, [deliveries_before] * 2
         before = (audit_before, replays_before, *of_sessions, *of_deliveries)
-        made = {"trimmed": trimmed, "sealer": self.sealer}
-        return await self._writer.submit(partial(claims.trim, before=before, limit=limit, **made))
+        job = partial(claims.trim, before=before, limit=limit, trimmed=trimmed, sealer=self.sealer)
+        return await self._writer.submit(job)
 
     async def tally(self, limit: int) -> int:
         """Move the mark of the tallies on by up to *limit* executions, and add as many notes."""

@@ -21,6 +21,7 @@ from wfserver.terminal.output import (
     put_fields,
     put_json,
     put_table,
+    say,
 )
 from wfserver.terminal.review import (
     PAGE,
@@ -146,7 +147,7 @@ def approve(
             let = delegating if detail["delegable"] else None
             said = _asked(shown, comment, given, let)
             if isinstance(said.choice, Reject):
-                click.echo("nothing was decided", err=True)
+                say("nothing was decided", err=True)
                 return 1
             if isinstance(said.choice, Revise):
                 revised = perform(approvals.revise, id=id, comment=said.comment or "")
@@ -256,7 +257,7 @@ def delegate(session: Session, id: str, by: str, to: str, until: EpochMs | None)
     if session.json:
         put_json(done)
         return
-    click.echo(_delegated(done, by))
+    say(_delegated(done, by))
 
 
 def _delegated(done: Any, by: str) -> str:
@@ -269,7 +270,7 @@ def _put_decided(approval: Any) -> None:
     if approval["status"] == ApprovalStatus.PENDING:
         given, all = len(approval["approvedBy"]), approval["requiredApprovals"]
         needed = f": {given} of {all} approvals"
-    click.echo(f"{approval['id']} is {approval['status']}{needed}")
+    say(f"{approval['id']} is {approval['status']}{needed}")
 
 
 def _put(detail: Any) -> None:

@@ -14,7 +14,7 @@ from wfcore.usecases.administration import executions
 from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, pass_session
-from wfserver.terminal.output import clean, instant, put_answer, put_table
+from wfserver.terminal.output import clean, instant, put_answer, put_table, say
 
 if TYPE_CHECKING:
     from wfserver.compose import System
@@ -71,7 +71,7 @@ def get(session: Session, execution: str, artifact: str, output: str | None) -> 
         put_answer(
             session.json,
             {"file": name, "size": found["size"], "sha256": found["sha256"]},
-            lambda made: click.echo(f"{clean(made['file'])}: {made['size']:,} bytes"),
+            lambda made: say(f"{clean(made['file'])}: {made['size']:,} bytes"),
         )
 
 

@@ -13,7 +13,7 @@ from wfcore.usecases.administration import server
 from wfserver.terminal.failures import FAILED
 from wfserver.terminal.invocation import Perform, Session
 from wfserver.terminal.options import Group, Since, pass_session
-from wfserver.terminal.output import clean, instant, put_answer, put_json, put_table
+from wfserver.terminal.output import clean, instant, put_answer, put_json, put_table, say
 
 _BATCH = 1_000
 _POLL_S = 0.25
@@ -88,17 +88,17 @@ def verify(session: Session, anchored: tuple[Path, ...]) -> int:
 def _put_checked(checked: Any) -> None:
     last, fault = checked["last"], checked["fault"]
     if fault is None:
-        click.echo(f"{last - checked['first'] + 1} entries fit; the last is {last}")
+        say(f"{last - checked['first'] + 1} entries fit; the last is {last}")
     else:
         name = f"entry {fault['number']}" + (f" ({clean(fault['id'])})" if fault["id"] else "")
-        click.echo(f"DOES NOT FIT: {name}: {fault['why']}")
+        say(f"DOES NOT FIT: {name}: {fault['why']}")
 
 
 @audit_command.command("anchor")
 @pass_session
 def anchor(session: Session) -> None:
     """The log's end as one line of JSON. Keep it on another machine, for verify --anchor."""
-    click.echo(session.perform(server.anchor_audit)["anchor"])
+    say(session.perform(server.anchor_audit)["anchor"])
 
 
 def _all(perform: Perform, since: int) -> list[Any]:
@@ -132,7 +132,7 @@ def _say(session: Session, entry: Any) -> None:
     if session.json:
         put_json(entry, indent=None)
     else:
-        click.echo("  ".join(clean(value) for value in _row(entry) if value))
+        say("  ".join(clean(value) for value in _row(entry) if value))
     sys.stdout.flush()
 
 

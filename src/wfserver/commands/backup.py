@@ -18,7 +18,7 @@ from wfserver.settings import SEAL_KEY, Settings
 from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
-from wfserver.terminal.output import clean, put_json
+from wfserver.terminal.output import clean, put_json, say
 
 
 @click.command("backup", cls=Command)
@@ -46,13 +46,11 @@ def backup_command(session: Session, file: Path, with_key: bool) -> None:
     if session.json:
         put_json({"file": str(target), "size": size})
     elif with_key:
-        click.echo(
-            f"{target}: {size:,} bytes. Keep it safe: it holds all data, and the keys to it."
-        )
+        say(f"{target}: {size:,} bytes. Keep it safe: it holds all data, and the keys to it.")
     else:
-        click.echo(f"{target}: {size:,} bytes, without keys: keep {where} apart, and safe.")
+        say(f"{target}: {size:,} bytes, without keys: keep {where} apart, and safe.")
     if (bucket := session.settings().artifacts) and not session.json:
-        click.echo(f"Artifacts are not in it: {bucket} keeps them, and its versions back them up.")
+        say(f"Artifacts are not in it: {bucket} keeps them, and its versions back them up.")
 
 
 def _keys(settings: Settings) -> Path:
@@ -85,13 +83,13 @@ def restore_command(session: Session, file: Path) -> None:
         unread = [f"{one.where}: {one.what}" for one in damaged]
         put_json({"data": str(settings.data), "missingKeys": missing, "unreadable": unread})
         return
-    click.echo(f"{settings.data} is restored")
+    say(f"{settings.data} is restored")
     for one in damaged:
-        click.echo(f"! {one.where}: {clean(one.what)}", err=True)
+        say(f"! {one.where}: {clean(one.what)}", err=True)
     if not signs:
-        click.echo("Download links from before have ended: the backup holds no signing key")
+        say("Download links from before have ended: the backup holds no signing key")
     if missing:
-        click.echo(
+        say(
             f"The backup holds no key, and no server starts without {', '.join(missing)}: put the "
             f"file that you kept at {settings.data / SEAL_KEY_FILE}, or set {SEAL_KEY}; then run "
             "wfcore check",

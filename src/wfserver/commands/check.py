@@ -13,7 +13,7 @@ from wfserver.settings import Settings
 from wfserver.terminal.failures import FAILED, Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
-from wfserver.terminal.output import clean, put_json
+from wfserver.terminal.output import clean, put_json, say
 
 
 @click.command("check", cls=Command)
@@ -29,16 +29,16 @@ def check_command(session: Session) -> int:
     found = []
     for told in _told(session.settings()):
         if isinstance(told, Stage):
-            click.echo(f"{time.monotonic() - began:7.1f} s  {told.name}", err=True)
+            say(f"{time.monotonic() - began:7.1f} s  {told.name}", err=True)
             continue
         found.append(told)
         if not session.json:
-            click.echo(f"{'note' if told.harmless else 'DAMAGE'}: {told.where}: {clean(told.what)}")
+            say(f"{'note' if told.harmless else 'DAMAGE'}: {told.where}: {clean(told.what)}")
     ok = all(finding.harmless for finding in found)
     if session.json:
         put_json({"ok": ok, "findings": [attrs.asdict(finding) for finding in found]})
     elif ok:
-        click.echo("everything can be read")
+        say("everything can be read")
     return 0 if ok else FAILED
 
 

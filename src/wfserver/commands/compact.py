@@ -13,7 +13,7 @@ from wfserver.serving.pidfile import is_serving
 from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
-from wfserver.terminal.output import put_json
+from wfserver.terminal.output import put_json, say
 
 _PIECE = 1 << 20
 _BESIDE_S = 1.0
@@ -48,7 +48,7 @@ def compact_command(session: Session) -> None:
     if session.json:
         put_json({"file": str(path), "before": before, "after": after})
     else:
-        click.echo(f"{path}: {before:,} bytes before, {after:,} now")
+        say(f"{path}: {before:,} bytes before, {after:,} now")
 
 
 def _write_anew(path: Path, beside: bool) -> None:

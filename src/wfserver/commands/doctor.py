@@ -13,7 +13,7 @@ from wfserver.health import checks, compared, tried
 from wfserver.isolation import COUNTING, isolation_here
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
-from wfserver.terminal.output import clean, console, put_json
+from wfserver.terminal.output import clean, console, put_json, say
 
 
 @click.command("doctor", cls=Command)
@@ -73,7 +73,7 @@ def _state(state: LanguageState) -> dict[str, object]:
 def _put_interpreters(
     found: Mapping[Language, LanguageState] | Mapping[Runtime, LanguageState],
 ) -> None:
-    click.echo()
+    say()
     for name, state in found.items():
         about = "  ".join(filter(None, (state.version, state.path))) or "what is on PATH"
         _line(state.available, "yellow", name, about if state.available else "missing", state.cure)

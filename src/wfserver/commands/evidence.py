@@ -12,7 +12,7 @@ from wfserver.commands.audit import anchor_texts, anchors
 from wfserver.terminal.failures import FAILED, Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, pass_session
-from wfserver.terminal.output import put_json
+from wfserver.terminal.output import put_json, say
 
 
 class _Evidence(Group):
@@ -60,7 +60,7 @@ def write(
     if session.json:
         put_json({"file": str(file), "size": len(text), "sha256": hash})
     else:
-        click.echo(f"{file}: {len(text):,} bytes, SHA-256 {hash}")
+        say(f"{file}: {len(text):,} bytes, SHA-256 {hash}")
 
 
 def _private(path: str, flags: int) -> int:
@@ -88,7 +88,7 @@ def verify(session: Session, file: Path, anchored: tuple[Path, ...]) -> int:
     if session.json:
         put_json({"ok": why is None, "fault": why})
     elif why is None:
-        click.echo(f"{document['executionId']}: everything fits")
+        say(f"{document['executionId']}: everything fits")
     else:
-        click.echo(f"DOES NOT FIT: {why}")
+        say(f"DOES NOT FIT: {why}")
     return 0 if why is None else FAILED

@@ -33,6 +33,7 @@ from wfserver.terminal.output import (
     put_fields,
     put_json,
     put_table,
+    say,
     shortened,
     span,
 )
@@ -88,7 +89,7 @@ def _warn_of_unknown(session: Session, workflow: str, names: Sequence[str]) -> N
     known = {one["name"] for one in declared}
     for name in names:
         if name not in known:
-            click.echo(f"warning: the workflow has no variable {clean(name)}", err=True)
+            say(f"warning: the workflow has no variable {clean(name)}", err=True)
 
 
 @execution_command.command("list")
@@ -146,9 +147,9 @@ def explain(session: Session, id: str) -> None:
 
 
 def _put_lines(found: Any) -> None:
-    click.echo(found["status"])
+    say(found["status"])
     for line in found["lines"]:
-        click.echo(f"- {clean(line['text'])}")
+        say(f"- {clean(line['text'])}")
 
 
 @execution_command.command("logs")
@@ -217,7 +218,7 @@ def watch(session: Session, id: str) -> int:
 
 def _put_rest(perform: Perform, run: Any) -> None:
     why = f": {clean(run['error'])}" if run["error"] else ""
-    click.echo(f"{run['executionId']} is {run['status']}{why}")
+    say(f"{run['executionId']} is {run['status']}{why}")
     _put_next(perform, run)
 
 
@@ -227,7 +228,7 @@ def _put_next(perform: Perform, run: Any) -> None:
         open_only = (ApprovalStatus.PENDING,)
         found = perform(approvals.list_approvals, execution=run["executionId"], status=open_only)
         for one in found["items"]:
-            click.echo(f"next: wfcore approval approve {one['id']}   ({clean(one['stepName'])})")
+            say(f"next: wfcore approval approve {one['id']}   ({clean(one['stepName'])})")
 
 
 def _poll_s(session: Session) -> float:
@@ -241,7 +242,7 @@ def _lines_shown(session: Session, found: list[Any]) -> list[Any]:
         return found
     for one in found:
         for line in clean(one["text"]).splitlines():
-            click.echo(f"{one['step']} │ {line}", err=one["stream"] == "stderr")
+            say(f"{one['step']} │ {line}", err=one["stream"] == "stderr")
     return []
 
 
@@ -304,7 +305,7 @@ def redrive(
 
 
 def _put_status(run: Any) -> None:
-    click.echo(f"{run['executionId']} is {run['status']}")
+    say(f"{run['executionId']} is {run['status']}")
 
 
 def _started(
@@ -339,16 +340,16 @@ def _rest(session: Session, perform: Perform, id: str, timeout: int | None) -> b
         if run["rests"]:
             return True
         if timeout is not None and time.monotonic() - asked_at >= timeout / 1_000:
-            click.echo(f"not at rest after {span(timeout)}; it goes on", err=True)
+            say(f"not at rest after {span(timeout)}; it goes on", err=True)
             return False
         steps = f"{run['completedSteps']}/{run['totalSteps']}"
         now = f"{run['status']}  {steps}  {run['currentStep'] or ''}"
         if now != said and not session.json:
-            click.echo(now.rstrip(), err=True)
+            say(now.rstrip(), err=True)
             said = now
         late = time.monotonic() - asked_at > _PATIENCE_S
         if run["status"] == ExecutionStatus.PENDING and late and not warned:
-            click.echo("still PENDING: is a server running? (wfcore serve)", err=True)
+            say("still PENDING: is a server running? (wfcore serve)", err=True)
             warned = True
         time.sleep(_poll_s(session))
 
@@ -378,14 +379,14 @@ def _put(run: Any) -> None:
         }
     )
     if run["error"]:
-        click.echo("error")
-        click.echo("\n".join(f"  {line}" for line in clean(run["error"]).splitlines()))
+        say("error")
+        say("\n".join(f"  {line}" for line in clean(run["error"]).splitlines()))
     rows = [
         (name, step["status"], span(step["duration"]), step["error"] or _output(step.get("output")))
         for name, step in run["stepResults"].items()
     ]
     if rows:
-        click.echo()
+        say()
         put_table(("step", "status", "took", "output"), rows, len(rows))
 
 

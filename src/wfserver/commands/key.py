@@ -10,7 +10,7 @@ from wfcore.time import DurationMs
 from wfcore.usecases.administration import accounts
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Duration, Group, Member, pass_session
-from wfserver.terminal.output import instant, put_answer, put_fields, put_table
+from wfserver.terminal.output import instant, put_answer, put_fields, put_table, say
 
 
 @click.group("key", cls=Group)
@@ -66,7 +66,7 @@ def rotate(session: Session, id: str, overlap: DurationMs) -> None:
 def revoke(session: Session, id: str) -> None:
     """Refuse a key from the next request on."""
     revoked = session.perform(accounts.revoke_key, id=id)
-    put_answer(session.json, revoked, lambda key: click.echo(f"{key['id']} is revoked"))
+    put_answer(session.json, revoked, lambda key: say(f"{key['id']} is revoked"))
 
 
 @key_command.command("list")
@@ -106,7 +106,7 @@ def _once(key: Any) -> None:
             "old until": instant(old_until) if old_until else None,
         }
     )
-    click.echo("The key and its callback secret are shown only now.", err=True)
+    say("The key and its callback secret are shown only now.", err=True)
 
 
 def _scopes(key: Any) -> str:

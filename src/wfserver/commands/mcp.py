@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wfcore.installed import install
 from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import KEY, URL, Session
 from wfserver.terminal.options import Command, pass_session
@@ -40,7 +41,7 @@ def mcp_command(session: Session) -> None:
     try:
         import mcp  # noqa: F401
     except ImportError:
-        raise Failed("wfcore mcp needs the extra mcp: pip install 'wfcore[mcp]'") from None
+        raise Failed(f"wfcore mcp needs the extra mcp: {install('mcp')}") from None
     try:
         asyncio.run(_offer(f"{url}/mcp", key))
     except* (OSError, Exception) as group:

@@ -17,6 +17,7 @@ from adapters_store.files import LocalFiles
 from adapters_store.moving import Row, Side, Told, move
 from adapters_store.sqlite.moving import SqliteSide
 from wfcore.errors import NotFound
+from wfcore.installed import install
 from wfcore.ports.files import ArtifactFiles
 from wfserver.archive import ARTIFACTS as FOLDER
 from wfserver.compose import bucket_at, files_at
@@ -34,7 +35,7 @@ from wfserver.sharing import ARTIFACTS, artifacts_url
 from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
-from wfserver.terminal.output import clean, put_json
+from wfserver.terminal.output import clean, put_json, say
 
 
 @click.command("move", cls=Command)
@@ -68,16 +69,12 @@ def move_command(session: Session, target: str, bucket: str | None) -> None:
         )
         return
     count = moved.artifacts.count
-    click.echo(
-        f"artifacts{count:>21,}  {'copied' if moved.artifacts.to else 'stay where they are'}"
-    )
+    say(f"artifacts{count:>21,}  {'copied' if moved.artifacts.to else 'stay where they are'}")
     for lost in moved.artifacts.missing:
-        click.echo(
-            f"! {clean(lost)}: its content is missing or damaged, as it was before", err=True
-        )
+        say(f"! {clean(lost)}: its content is missing or damaged, as it was before", err=True)
     way = moved.folder or f"{settings.data} --store {moved.target}"
     place = f"{ARTIFACTS}={bucket} " if bucket else ""
-    click.echo(f"Moved. Now: {place}wfcore serve --data {way}")
+    say(f"Moved. Now: {place}wfcore serve --data {way}")
 
 
 @define
@@ -150,7 +147,7 @@ async def _moved(settings: Settings, target: str, bucket: str | None, shown: boo
         def told(one: Told) -> None:
             moved.tables.append(one)
             if shown:
-                click.echo(f"{one.table:<20}{one.rows:>10,}  {one.digest[:16]}")
+                say(f"{one.table:<20}{one.rows:>10,}  {one.digest[:16]}")
 
         async def beside(rows: AsyncIterator[Row]) -> None:
             if folder:
@@ -183,7 +180,7 @@ async def _side(stack: AsyncExitStack, url: str | None, data: Path) -> Side:
     except ValueError as error:
         raise Failed(f"the URL of the database {error}") from None
     except ModuleNotFoundError:
-        raise Failed("postgresql:// needs a driver: pip install 'wfcore[postgres]'") from None
+        raise Failed(f"postgresql:// needs a driver: {install('postgres')}") from None
     return await stack.enter_async_context(PostgresSide.opened(str(url)))
 
 

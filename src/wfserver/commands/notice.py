@@ -8,7 +8,7 @@ from wfcore.model.notice import NoticeStatus
 from wfcore.usecases.administration import server
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, Member, limit, pass_session
-from wfserver.terminal.output import instant, put_answer, put_fields, put_json, put_table
+from wfserver.terminal.output import instant, put_answer, put_fields, put_json, put_table, say
 
 if TYPE_CHECKING:
     from wfserver.compose import System
@@ -76,4 +76,4 @@ def test(session: Session, channel: str, to: str) -> None:
     if session.json:
         put_json({"ok": True, "channel": channel, "answer": answer})
     else:
-        click.echo(f"{channel}: {answer}")
+        say(f"{channel}: {answer}")

@@ -24,7 +24,7 @@ from wfserver.definition import STDIN, announce_packages, children_in, read_text
 from wfserver.run_local import Decision, Ran, Watcher, for_a_run, run_here
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, inputs, pass_session
-from wfserver.terminal.output import as_json, clean, console, put_json, span
+from wfserver.terminal.output import as_json, clean, console, put_json, say, span
 from wfserver.terminal.progress import Progress
 from wfserver.terminal.review import ask, put_question
 
@@ -96,7 +96,7 @@ class _Seat:
         if self._answer is not None:
             return Decision(Approve() if self._answer == "approve" else Reject())
         if not sys.stdin.isatty():
-            click.echo(f"error: {approval.step_name}: {_NOBODY}", err=True)
+            say(f"error: {approval.step_name}: {_NOBODY}", err=True)
             return None
         self.progress.pause()
         with _interruptible():
@@ -134,4 +134,4 @@ def _show(session: Session, ran: Ran, out: "Console") -> None:
         out.print(f"kept {clean(file)}", soft_wrap=True)
     if view.output is not None:
         output = view.output
-        click.echo(clean(output) if isinstance(output, str) else as_json(output))
+        say(clean(output) if isinstance(output, str) else as_json(output))

@@ -10,7 +10,7 @@ from wfserver.settings import SEAL_KEY
 from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, pass_session
-from wfserver.terminal.output import put_fields, put_json
+from wfserver.terminal.output import put_fields, put_json, say
 
 
 @click.group("seal", cls=Group)
@@ -26,7 +26,7 @@ def key(session: Session) -> None:
     if session.json:
         put_json({"key": made, "id": id_of(made)})
     else:
-        click.echo(made)
+        say(made)
 
 
 @seal_command.command("status")
@@ -48,9 +48,7 @@ def status(session: Session) -> None:
         return
     put_fields({"keys in": where, **{f"sealed with {id}": n for id, n in sealed.items()}})
     if clear:
-        click.echo(
-            f"{clear:,} values are in clear, and nothing reads them: wfcore check names them"
-        )
+        say(f"{clear:,} values are in clear, and nothing reads them: wfcore check names them")
 
 
 @seal_command.command("rotate")
@@ -79,10 +77,8 @@ def rotate(session: Session, accept_clear: bool) -> None:
     if session.json:
         put_json({"key": id, "sealed": count})
     else:
-        click.echo(f"{count:,} values are sealed with the key {id}")
-        click.echo(
-            "Keep the key file safe. wfcore compact takes what was in clear out of the file."
-        )
+        say(f"{count:,} values are sealed with the key {id}")
+        say("Keep the key file safe. wfcore compact takes what was in clear out of the file.")
 
 
 @seal_command.command("prune")
@@ -104,7 +100,7 @@ def prune(session: Session) -> None:
     if session.json:
         put_json({"removed": gone})
     else:
-        click.echo(f"removed: {', '.join(gone)}" if gone else "every key is in use")
+        say(f"removed: {', '.join(gone)}" if gone else "every key is in use")
 
 
 def _store(system: System) -> SqliteStore:

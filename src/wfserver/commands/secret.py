@@ -8,7 +8,7 @@ import click
 from wfcore.usecases.administration import accounts
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, pass_session
-from wfserver.terminal.output import instant, put_answer, put_table
+from wfserver.terminal.output import instant, put_answer, put_table, say
 
 _account = click.option("--account", required=True, metavar="ID-or-EMAIL", help="Whose secrets.")
 
@@ -26,7 +26,7 @@ def set_(session: Session, name: str, account: str) -> None:
     """Set a secret to what stdin says; a line break at its end does not count."""
     value = sys.stdin.read().removesuffix("\n").removesuffix("\r")
     done = session.perform(accounts.set_secret, account=account, name=name, value=value)
-    put_answer(session.json, done, lambda _: click.echo(f"{name} is set"))
+    put_answer(session.json, done, lambda _: say(f"{name} is set"))
 
 
 @secret_command.command("list")
@@ -49,4 +49,4 @@ def _table(found: Any) -> None:
 def delete(session: Session, name: str, account: str) -> None:
     """Delete a secret; steps that list it fail from then on."""
     done = session.perform(accounts.delete_secret, account=account, name=name)
-    put_answer(session.json, done, lambda _: click.echo(f"{name} is deleted"))
+    put_answer(session.json, done, lambda _: say(f"{name} is deleted"))

@@ -8,7 +8,7 @@ from wfserver.serving.listening import serve
 from wfserver.serving.memory import collecting_once
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
-from wfserver.terminal.output import put_json
+from wfserver.terminal.output import put_json, say
 
 if TYPE_CHECKING:
     from wfserver.serving.serve import ServerInfo
@@ -44,7 +44,7 @@ def serve_command(
         if session.json:
             put_json({"url": info.url, "store": info.system.location})
         else:
-            click.echo(f"wfcore serves {info.system.location} at {info.url}")
+            say(f"wfcore serves {info.system.location} at {info.url}")
 
     with collecting_once():
         settings = session.settings(

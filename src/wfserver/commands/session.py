@@ -10,7 +10,7 @@ import click
 from wfcore.usecases.administration import accounts
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, Group, pass_session
-from wfserver.terminal.output import instant, put_answer, put_table
+from wfserver.terminal.output import instant, put_answer, put_table, say
 
 
 @click.group("session", cls=Group)
@@ -41,7 +41,7 @@ def end(session: Session, account: str, id: str | None) -> None:
     """Sign an account out everywhere, or end the one session ID; from the next request on."""
     done = session.perform(accounts.end_sessions, account=account, id=id)
     said = f"{account} is signed out" if id is None else f"{id} has ended"
-    put_answer(session.json, done, lambda _: click.echo(said))
+    put_answer(session.json, done, lambda _: say(said))
 
 
 @click.command("login", cls=Command)
@@ -53,4 +53,4 @@ def end(session: Session, account: str, id: str | None) -> None:
 def login_command(session: Session, account: str, minutes: int) -> None:
     """Print a link that signs the account in at the console: once, and within N minutes."""
     made = session.perform(accounts.issue_login_link, account=account, minutes=minutes)
-    put_answer(session.json, made, lambda one: click.echo(one["url"]))
+    put_answer(session.json, made, lambda one: say(one["url"]))

@@ -7,7 +7,7 @@ import click
 from wfcore.usecases.administration import server
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, pass_session
-from wfserver.terminal.output import put_answer, put_table
+from wfserver.terminal.output import put_answer, put_table, say
 
 
 @click.group("signing", cls=Group)
@@ -38,7 +38,7 @@ def rotate(session: Session) -> None:
     good until the key that signed them is retired.
     """
     made = session.perform(server.rotate_signing_key)
-    put_answer(session.json, made, lambda one: click.echo(f"{one['id']} signs links from now on"))
+    put_answer(session.json, made, lambda one: say(f"{one['id']} signs links from now on"))
 
 
 @signing_command.command("retire")
@@ -50,4 +50,4 @@ def retire(session: Session, id: str) -> None:
     whose approvers get a new one with the next reminder or sign in.
     """
     done = session.perform(server.retire_signing_key, id=id)
-    put_answer(session.json, done, lambda _: click.echo(f"Links that {id} signed are refused"))
+    put_answer(session.json, done, lambda _: say(f"Links that {id} signed are refused"))

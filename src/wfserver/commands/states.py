@@ -5,7 +5,7 @@ import click
 from wfcore.rules.states import MACHINES, as_json, as_mermaid, as_text
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
-from wfserver.terminal.output import put_json
+from wfserver.terminal.output import put_json, say
 
 _TEXTS = {"text": as_text, "mermaid": as_mermaid}
 
@@ -27,4 +27,4 @@ def states_command(session: Session, machine: str, form: str) -> None:
     if session.json or form == "json":
         put_json(as_json(table))
     else:
-        click.echo(_TEXTS[form](table))
+        say(_TEXTS[form](table))

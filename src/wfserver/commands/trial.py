@@ -20,7 +20,7 @@ from wfserver.terminal.failures import Failed
 from wfserver.terminal.http_client import Api, Exchange
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
-from wfserver.terminal.output import as_json, clean, console, put_json, shortened
+from wfserver.terminal.output import as_json, clean, console, put_json, say, shortened
 from wfserver.terminal.review import PAGE, Verdict, approval_of, ask, put_groups
 from wfserver.terminal.row_editor import Draft
 
@@ -198,7 +198,7 @@ def _asked(approval: Approval, out: "Console", draft: Draft) -> Verdict:
     try:
         return ask(approval, clean(approval.message), out, draft)
     except click.Abort:
-        click.echo(f"{approval.id} waits: wfcore approval approve {approval.id}", err=True)
+        say(f"{approval.id} waits: wfcore approval approve {approval.id}", err=True)
         raise
 
 

@@ -20,7 +20,7 @@ from wfserver.terminal.options import (
     read_line,
     secret,
 )
-from wfserver.terminal.output import instant, put_answer, put_fields, put_json, put_table
+from wfserver.terminal.output import instant, put_answer, put_fields, put_json, put_table, say
 
 MODES = {AuthMode.API_KEY: "key", AuthMode.SIGNATURE: "signature", AuthMode.NONE: "OPEN TO ALL"}
 OPEN_WARNING = "Anybody who knows this URL can start the workflow: it has no key and no secret."
@@ -207,7 +207,7 @@ def _table(found: Any) -> None:
 def delete(session: Session, id: str) -> None:
     """Delete a webhook with its statistics."""
     done = session.perform(webhooks.delete_webhook, id=id)
-    put_answer(session.json, done, lambda _: click.echo(f"{id} is deleted"))
+    put_answer(session.json, done, lambda _: say(f"{id} is deleted"))
 
 
 def _show(session: Session, document: Any, made: bool = False) -> None:

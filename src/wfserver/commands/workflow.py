@@ -18,7 +18,16 @@ from wfserver.terminal import applying
 from wfserver.terminal.failures import FAILED
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, Member, limit, pass_session
-from wfserver.terminal.output import clean, instant, put_answer, put_fields, put_json, put_table
+from wfserver.terminal.output import (
+    clean,
+    instant,
+    put_answer,
+    put_fields,
+    put_json,
+    put_table,
+    put_text,
+    say,
+)
 
 
 @click.group("workflow", cls=Group)
@@ -110,8 +119,8 @@ def export(session: Session, workflow: str, version: int | None) -> None:
     """The text of a workflow as it was written, on stdout."""
     found = session.perform(workflows.export_workflow, workflow=workflow, version=version)
     if not found["written"]:
-        click.echo(_NOT_WRITTEN, err=True)
-    put_answer(session.json, found, lambda one: click.echo(one["text"], nl=False))
+        say(_NOT_WRITTEN, err=True)
+    put_answer(session.json, found, lambda one: put_text(one["text"]))
 
 
 _NOT_WRITTEN = (
@@ -138,7 +147,7 @@ def validate(session: Session, files: Sequence[str], as_sarif: bool) -> int:
         put_json(validation.sarif(found) if as_sarif else validation.report(found))
         return 0 if ok else FAILED
     for one in found:
-        click.echo(clean("\n".join(one.lines())) if one.problems else f"{clean(one.file)}: ok")
+        say(clean("\n".join(one.lines())) if one.problems else f"{clean(one.file)}: ok")
     return 0 if ok else FAILED
 
 
@@ -152,11 +161,11 @@ def draw(file: str, form: str) -> None:
     definition = read_text(file).definition(runs_here=False)
     match form:
         case "svg":
-            click.echo(drawing.svg(definition), nl=False)
+            say(drawing.svg(definition), nl=False)
         case "mermaid":
-            click.echo(drawing.mermaid(definition), nl=False)
+            say(drawing.mermaid(definition), nl=False)
         case _:
-            click.echo(clean("\n".join(drawing.text(definition))))
+            say(clean("\n".join(drawing.text(definition))))
 
 
 @workflow_command.command("schema")
@@ -222,7 +231,7 @@ def share(session: Session, workflow: str, other: str, permission: Permission) -
     put_answer(
         session.json,
         shared,
-        lambda one: click.echo(f"{one['accountId']} may {permission} {one['workflowId']}"),
+        lambda one: say(f"{one['accountId']} may {permission} {one['workflowId']}"),
     )
 
 
@@ -236,7 +245,7 @@ def unshare(session: Session, workflow: str, other: str) -> None:
     put_answer(
         session.json,
         taken,
-        lambda one: click.echo(f"{one['accountId']} has no share of {one['workflowId']} any more"),
+        lambda one: say(f"{one['accountId']} has no share of {one['workflowId']} any more"),
     )
 
 
@@ -246,7 +255,7 @@ def unshare(session: Session, workflow: str, other: str) -> None:
 def delete(session: Session, workflow: str) -> None:
     """Delete a workflow. Its webhooks are disabled, its executions go on."""
     done = session.perform(workflows.delete_workflow, workflow=workflow)
-    put_answer(session.json, done, lambda one: click.echo(f"{one['id']} is deleted"))
+    put_answer(session.json, done, lambda one: say(f"{one['id']} is deleted"))
 
 
 def _at_once(limit: Any) -> str | None:

@@ -19,6 +19,7 @@ from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, System
 from adapters_store import POSTGRES
 from adapters_store.memory import MemoryCounters, MemoryStore
 from wfcore.errors import InvalidInput, MissingExtra
+from wfcore.installed import install
 from wfcore.memory import MemoryFiles
 from wfcore.model.workflow import Definition
 from wfcore.ports.system import Passwords
@@ -83,7 +84,7 @@ async def on_postgres(
     if not url.startswith(POSTGRES):
         raise InvalidInput("url", "must begin with postgresql://")
     if find_spec("asyncpg") is None:
-        raise MissingExtra("on_postgres", "postgres", "asyncpg")
+        raise MissingExtra("on_postgres", "postgres", "asyncpg", install("postgres"))
     with _needing("on_postgres"):
         from wfserver.compose import open_system
         from wfserver.settings import settings_from
@@ -128,4 +129,4 @@ def _needing(what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingExtra(what, "server", error.name or "") from error
+        raise MissingExtra(what, "server", error.name or "", install("server")) from error

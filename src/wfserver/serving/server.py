@@ -40,6 +40,7 @@ from adapters_runtime.engine.engine import Engine, new_node
 from adapters_runtime.engine.journal import journalled
 from adapters_runtime.engine.presence import Presence
 from wfcore.errors import InvalidInput, StoreUnavailable
+from wfcore.installed import install
 from wfcore.model.workflow import Definition, Runtime
 from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.notices import Notifier
@@ -173,7 +174,7 @@ async def _drop_caches(context: Context) -> None:
 def _offers_agents(settings: Settings) -> bool:
     """Whether there is `/mcp`. Raises `Failed` where it is wanted and cannot be."""
     if settings.agents and find_spec("mcp") is None:
-        raise Failed("WFCORE_MCP needs an extra: pip install 'wfcore[mcp]'")
+        raise Failed(f"WFCORE_MCP needs an extra: {install('mcp')}")
     return settings.agents
 
 
@@ -186,7 +187,7 @@ async def open_traces(settings: Settings) -> AsyncIterator[Traces | None]:
     try:
         from wfserver.serving.otlp import otlp_spans
     except ImportError:
-        raise InvalidInput(TRACES, "needs the extra otel: pip install 'wfcore[otel]'") from None
+        raise InvalidInput(TRACES, f"needs the extra otel: {install('otel')}") from None
     async with otlp_spans() as spans:
         yield Traces(spans)
 

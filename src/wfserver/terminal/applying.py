@@ -22,7 +22,7 @@ from wfserver.definition import (
 )
 from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import Perform, Session
-from wfserver.terminal.output import clean, put_fields, put_json, put_table
+from wfserver.terminal.output import clean, put_fields, put_json, put_table, say
 
 DIFFERS = 3
 """Exit status of a preview that found something to change."""
@@ -118,9 +118,9 @@ def _is_of(workflow: Any, owner: str) -> bool:
 
 def confirm(gone: Sequence[Any]) -> None:
     """Show what would be deleted and ask. Raises `Failed` where there is nobody to ask."""
-    click.echo("not in the folder, and deleted with their triggers:", err=True)
+    say("not in the folder, and deleted with their triggers:", err=True)
     for one in gone:
-        click.echo(clean(f"  {one['name']} ({one['id']}, version {one['version']})"), err=True)
+        say(clean(f"  {one['name']} ({one['id']}, version {one['version']})"), err=True)
     if not sys.stdin.isatty():
         raise Failed("nothing was changed: give --yes to delete these")
     click.confirm("Delete them?", abort=True, err=True)
@@ -141,7 +141,7 @@ def preview(
     else:
         for one in found:
             if one["difference"]:
-                click.echo(clean(one["difference"]))
+                say(clean(one["difference"]))
         rows = [(one["name"], one["change"], one.get("version")) for one in (*found, *deleted)]
         put_table(("name", "change", "version"), rows, None)
     return DIFFERS if deleted or any(one["change"] != "unchanged" for one in found) else 0
@@ -170,7 +170,7 @@ def apply_all(perform: Perform, owner: str, texts: Sequence[Written]) -> list[An
                     raise
         left = failed
     for warning in (text for one in done.values() for text in one.get("warnings", ())):
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)
     return [done[one.text.source] for one in texts]
 
 

@@ -13,7 +13,7 @@ from wfcore.usecases.administration.operator import Operation
 from wfserver.terminal.failures import FAILED, Failed
 from wfserver.terminal.invocation import Perform, Session
 from wfserver.terminal.options import Member, span_of_time
-from wfserver.terminal.output import clean, put_json, put_table
+from wfserver.terminal.output import clean, put_json, put_table, say
 
 _MOST_AT_ONCE = 1_000
 
@@ -66,7 +66,7 @@ def act_on_each(
     else:
         put_table(("id", done, "why not"), [tuple(one.values()) for one in ends], None)
         if left:
-            click.echo(f"{left} are left; call it again", err=True)
+            say(f"{left} are left; call it again", err=True)
     return FAILED if any(one["error"] for one in ends) else 0
 
 
@@ -74,9 +74,9 @@ def agreed(what: str, lines: Iterable[str], yes: bool) -> None:
     """Go on only if somebody agrees to what is shown, or said `--yes`. Raises `Failed`, `Abort`."""
     if yes:
         return
-    click.echo(f"{what}:", err=True)
+    say(f"{what}:", err=True)
     for line in lines:
-        click.echo(clean(f"  {line}"), err=True)
+        say(clean(f"  {line}"), err=True)
     if not sys.stdin.isatty():
         raise Failed("nothing was changed: give --yes to go on")
     click.confirm("Go on?", abort=True, err=True)

@@ -6,6 +6,7 @@ the terminal.
 """
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,7 +50,22 @@ def shortened(value: Any, most: int) -> str:
 def as_json(document: Any, indent: int | None = 2) -> str:
     """*document* as JSON text that the stream's encoding can carry."""
     can_all = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return json.dumps(document, indent=indent, ensure_ascii=not can_all)
+    text = json.dumps(document, indent=indent, ensure_ascii=not can_all)
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What a terminal may obey, and JSON does not escape."""
+
+
+def say(text: object = "", *, nl: bool = True, err: bool = False) -> None:
+    """A line for people, whoever its words are from."""
+    click.echo(clean(text), nl=nl, err=err)
+
+
+def put_text(text: str) -> None:
+    """A text as it is; a terminal gets it without control characters."""
+    click.echo(clean(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def put_json(document: Any, indent: int | None = 2) -> None:
@@ -112,7 +128,7 @@ def put_fields(fields: Mapping[str, object]) -> None:
     wide = max(map(len, fields))
     for name, value in fields.items():
         if value is not None and value != "":
-            click.echo(f"{name:<{wide}}  {_cell(value)}")
+            say(f"{name:<{wide}}  {_cell(value)}")
 
 
 def _cell(value: object) -> str:
