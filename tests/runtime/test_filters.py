@@ -65,7 +65,6 @@ def test_what_programs_need(machine: str) -> None:
     assert said(usual, machine, "ioctl", 0, 0x5401) == ALLOWED
     assert said(usual, machine, "connect") == ALLOWED
     assert said(usual, machine, "fchmodat") == ALLOWED
-    assert said(usual, machine, "prlimit64", 1_234) == ALLOWED
     assert said(usual, machine, "inotify_add_watch") == ALLOWED
     assert said(usual, machine, "socketpair", 1) == ALLOWED
 
@@ -99,14 +98,27 @@ def test_a_watched_network(machine: str) -> None:
 
 
 def test_the_servers_own_user(machine: str) -> None:
-    """What Landlock does not see is refused, but for oneself; modes are left as they are."""
+    """What Landlock does not see is refused; modes are left as they are."""
     same = SyscallFilter(seccomp.NO_SOCKETS, same_files=True, same_user=True)
     assert said(same, machine, "fchmodat") == refused(0)
     assert said(same, machine, "fchownat") == refused(95)
     assert said(same, machine, "inotify_add_watch") == refused(1)
-    for name, arguments in (("prlimit64", (7,)), ("setpriority", (0, 7)), ("ioprio_set", (1, 7))):
-        assert said(same, machine, name, *arguments) == refused(1), name
-        assert said(same, machine, name, 0, 0) == ALLOWED, name
+
+
+@pytest.mark.parametrize("sockets", [seccomp.NO_SOCKETS, seccomp.OWN_NETWORK])
+def test_limits_and_priorities(machine: str, sockets: tuple[int, ...]) -> None:
+    """A process sets those of itself, called 0: of no other, nor of all that its user has."""
+    made = SyscallFilter(sockets)
+    setters = ("setaffinity", "setscheduler", "setparam", "setattr")
+    for name in ("prlimit64", *(f"sched_{setter}" for setter in setters)):
+        assert said(made, machine, name, 0) == ALLOWED, name
+        assert said(made, machine, name, 1) == refused(1), name
+    for name, process in (("setpriority", 0), ("ioprio_set", 1)):
+        assert said(made, machine, name, process, 0) == ALLOWED, name
+        for kind in range(4):
+            assert said(made, machine, name, kind, 1) == refused(1), name
+            if kind != process:
+                assert said(made, machine, name, kind, 0) == refused(1), name
 
 
 def test_other_machines_calls_end_the_process(machine: str) -> None:

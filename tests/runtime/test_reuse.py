@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import resource
 import signal
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +14,36 @@ import pytest
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox import spawner, supervisor
 from adapters_runtime.sandbox.isolation.config import NAMESPACE
+from adapters_runtime.sandbox.isolation.syscalls import syscall
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import alive, job, silent, until
+
+IDLE_CLASS = 3 << 13
+
+
+def _limit(which: int) -> Callable[[int], object]:
+    def lower(pid: int) -> None:
+        _, most = resource.prlimit(pid, which)
+        resource.prlimit(pid, which, (1 << 20, most if most > 1 << 20 else 1 << 20))
+
+    return lower
+
+
+def _write(name: str, text: str) -> Callable[[int], object]:
+    return lambda pid: Path(f"/proc/{pid}/{name}").write_text(text)
+
+
+PLANTED: dict[str, Callable[[int], object]] = {
+    "size of files": _limit(resource.RLIMIT_FSIZE),
+    "time of processors": _limit(resource.RLIMIT_CPU),
+    "nice": lambda pid: os.setpriority(os.PRIO_PROCESS, pid, 5),
+    "affinity": lambda pid: os.sched_setaffinity(pid, {min(os.sched_getaffinity(pid))}),
+    "scheduler": lambda pid: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)),
+    "input and output": lambda pid: syscall("ioprio_set", 1, pid, IDLE_CLASS),
+    "killed first": _write("oom_score_adj", "500"),
+    "what is dumped": _write("coredump_filter", "0x11"),
+}
+"""What another process of the same user can change, by number of the process."""
 
 NAMESPACES = ("mnt", "net", "pid", "cgroup", "uts")
 WHERE = f"for kind in {' '.join(NAMESPACES)}; do readlink /proc/self/ns/$kind; done"
@@ -130,6 +160,37 @@ async def test_only_what_ended_by_itself_is_followed(runner: CodeStepRunner, sou
     """A step that left files to fetch, or was ended, has no successor; and the next is well."""
     await runner.run(job(source, Language.BASH), silent)
     assert await out(runner, "echo 7") == "7"
+
+
+async def init_of_next(
+    runner: CodeStepRunner, meanwhile: Callable[[int], object] = lambda _: None
+) -> int:
+    """The init of the step that comes next, after it has ended well; *meanwhile*: done to it."""
+    running = asyncio.ensure_future(out(runner, "sleep 600 & wait; echo 7"))
+    _, init = await busy(runner)
+    meanwhile(init)
+    for shell in children(init):
+        for waiting in children(shell):
+            os.kill(waiting, signal.SIGKILL)
+    assert await running == "7"
+    return init
+
+
+@pytest.mark.parametrize("change", PLANTED)
+async def test_who_changed_the_init_is_followed_by_nobody(
+    runner: CodeStepRunner, change: str
+) -> None:
+    """A limit, a priority or the like that changes during a step ends the sandbox. CS-12."""
+    await out(runner, "true")
+    changed = await init_of_next(runner, PLANTED[change])
+    assert changed not in [await init_of_next(runner) for _ in range(4)]
+
+
+async def test_who_changed_nothing_is_followed(runner: CodeStepRunner) -> None:
+    """With nothing planted one of the next four steps has the same sandbox."""
+    await out(runner, "true")
+    unchanged = await init_of_next(runner)
+    assert unchanged in [await init_of_next(runner) for _ in range(4)]
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["supervisor", "init"])

@@ -42,6 +42,7 @@ from adapters_runtime.sandbox.process_tree import Statuses, descendants_of, reap
 
 _START = b"s"
 _END = b"e"
+_AS_NEW, _USED_UP = b"n", b"u"
 _LONGEST = 4096
 
 
@@ -68,8 +69,11 @@ class Processes(Protocol):
     def members(self) -> Iterable[int]:
         """The processes of the step, as far as they can be listed."""
 
-    def end_all(self) -> bool:
-        """End all of the step, and return when it is dead: whether another one may follow."""
+    def end_all(self) -> None:
+        """End all of the step, and return when it is dead."""
+
+    def are_as_new(self) -> bool:
+        """Once, after `end_all`: whether another step may follow."""
 
     def close(self) -> None:
         """No step will follow."""
@@ -102,8 +106,10 @@ class Children:
     def members(self) -> Iterable[int]:
         return descendants_of(os.getpid())
 
-    def end_all(self) -> bool:
+    def end_all(self) -> None:
         self._level.end_all(self._statuses)
+
+    def are_as_new(self) -> bool:
         return False
 
     def close(self) -> None:
@@ -141,15 +147,17 @@ class Init:
     def members(self) -> Iterable[int]:
         return descendants_of(self._pid)
 
-    def end_all(self) -> bool:
+    def end_all(self) -> None:
         self._line.send(_END)
         said = _something(self._line.recv(_LONGEST))
         if not said.startswith(_END):  # it was sent before it knew that all is to end
             self.status = int(said)
             said = _something(self._line.recv(_LONGEST))
-        status, is_as_new = marshal.loads(said[1:])  # noqa: S302 - from our own fork
+        status = marshal.loads(said[1:])  # noqa: S302 - from our own fork
         self.status = self.status if status is None else status
-        return bool(is_as_new)
+
+    def are_as_new(self) -> bool:
+        return self._line.recv(_LONGEST) == _AS_NEW
 
     def close(self) -> None:
         self._line.close()
@@ -251,5 +259,5 @@ class _Server:
 
     def _end(self) -> None:
         self._level.end_all(self._statuses)
-        said = self._statuses.get(self._pid), self._level.is_as_new()
-        self._line.send(_END + marshal.dumps(said))
+        self._line.send(_END + marshal.dumps(self._statuses.get(self._pid)))
+        self._line.send(_AS_NEW if self._level.is_as_new() else _USED_UP)

@@ -96,6 +96,7 @@ def become(level: Process, fd: int, stdout: int, stderr: int, folder: str) -> No
     try:
         signal.set_wakeup_fd(-1)
         os.setsid()
+        _open_nothing()  # nobody else's, whose flags and locks would be the next step's, too
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
         for number in (*IGNORED, signal.SIGCHLD):
@@ -125,6 +126,13 @@ def become(level: Process, fd: int, stdout: int, stderr: int, folder: str) -> No
         line.sendall(repr(trouble).encode()[:4096])
     finally:
         os._exit(127)
+
+
+def _open_nothing() -> None:
+    """No standard input."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    os.close(null)
 
 
 def _go_ahead(program: Prestart, line: socket.socket) -> NoReturn:

@@ -201,18 +201,20 @@ class _Supervisor:
         runs = self._furnish(job) and self._launches(job)
         if runs:
             self._watch()
+        there = True
         try:
-            is_as_new = self._processes.end_all()
+            self._processes.end_all()
         except ConnectionError:  # somebody killed the init, and so all that it had started
             if runs:
                 raise
-            is_as_new, self._unready = False, True
+            there, self._unready = False, True
         self._drain()
         if self._ran_out():
             self._reason = self._reason or frames.TOO_MUCH_MEMORY
         left = self._report()
         ended_well = self._reason is None and self._failure is None
         is_quiet = known.issuperset(self._on) and not left
+        is_as_new = there and self._processes.are_as_new()
         self.left_nothing = is_as_new and ended_well and is_quiet
 
     def close(self) -> None:

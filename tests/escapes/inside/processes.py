@@ -77,18 +77,44 @@ def neighbours_environment(t):
     return t["secret"].encode() in read(proc(t["neighbour"], "environ"))
 
 
+def limit(pid):
+    return resource.prlimit(
+        pid, resource.RLIMIT_FSIZE, resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    )
+
+
+def slow(pid):
+    os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid))
+    return True
+
+
+def move(pid):
+    os.sched_setaffinity(pid, os.sched_getaffinity(pid))
+    return True
+
+
 def limit_victim(t):
-    return resource.prlimit(t["victim"], resource.RLIMIT_NOFILE)
+    return limit(t["victim"])
 
 
 def slow_victim(t):
-    os.setpriority(os.PRIO_PROCESS, t["victim"], os.getpriority(os.PRIO_PROCESS, t["victim"]))
-    return True
+    return slow(t["victim"])
 
 
 def move_victim(t):
-    os.sched_setaffinity(t["victim"], os.sched_getaffinity(t["victim"]))
-    return True
+    return move(t["victim"])
+
+
+def limit_parent(t):
+    return limit(os.getppid())
+
+
+def slow_parent(t):
+    return slow(os.getppid())
+
+
+def move_parent(t):
+    return move(os.getppid())
 
 
 def doom_victim(t):

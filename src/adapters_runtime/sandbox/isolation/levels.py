@@ -53,6 +53,7 @@ from adapters_runtime.sandbox.isolation.filesystem import (
     carve,
     settings,
 )
+from adapters_runtime.sandbox.isolation.inherited import Inherited
 from adapters_runtime.sandbox.isolation.seccomp import SyscallFilter
 from adapters_runtime.sandbox.process_tree import Statuses, end_descendants, reap
 
@@ -213,7 +214,8 @@ class Namespaced(Process):
     making them, most of all the one for the network, costs more than a short step. What a step can
     leave in them is made anew: its files, its shared memory and queues, its user namespace. Whoever
     used the network leaves counters, labels and ports that wait, so after such a step (`_traffic`)
-    none follows. Decision 230.
+    none follows; nor after one that changed anything that the init hands down to its children
+    (`Inherited`). Decisions 230 and 253.
     """
 
     has_own_files = True
@@ -251,6 +253,7 @@ class Namespaced(Process):
         if not self.profile.network:
             _switch_loopback_on()
         self._unused = self._traffic()
+        self._inherited = Inherited()
 
     def renew(self) -> None:
         syscalls.unshare(syscalls.NEW_IPC)
@@ -258,7 +261,7 @@ class Namespaced(Process):
             self._template.renew(self.user, self.group)
 
     def is_as_new(self) -> bool:
-        return self._traffic() == self._unused
+        return self._inherited.is_unchanged() and self._traffic() == self._unused
 
     def _traffic(self) -> list[bytes]:
         """All that the network namespace of a step tells of earlier ones; empty if it has none."""

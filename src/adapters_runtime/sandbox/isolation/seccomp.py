@@ -77,8 +77,10 @@ _ON_INODES = (_SETLEASE, _NOTIFY_OF_FOLDER, _SET_RW_HINT)
 """What `fcntl` does to an inode or is told of one, through a descriptor for reading."""
 
 _MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
-_FIRST_ARGUMENT_PID = "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
-_SECOND_ARGUMENT_PID = "setpriority ioprio_set"
+_OF_PROCESS = _words("prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr")
+"""Whose first argument is a process: 0 is the caller."""
+_OF_SOME = {"setpriority": 0, "ioprio_set": 1}
+"""Whose first argument says of what the second is a number, and how it says "of a process"."""
 
 Instruction = tuple[int, int, int, int]
 
@@ -90,7 +92,7 @@ class SyscallFilter:
     *sockets*: the allowed socket families. *watched*: each `connect` is referred to the owner of
     the listener. *same_files*: the step is in the server's file system, where Landlock does not
     prevent looking at metadata. *same_user*: it runs as the server's own user, so changes that
-    Landlock does not cover (modes, owners, attributes, times, other processes' limits) are refused.
+    Landlock does not cover (modes, owners, attributes, times) are refused.
     *uncounted*: no control group counts its memory, so memory that is no longer mapped by any
     process, which the supervisor could not see, is refused.
     """
@@ -150,6 +152,10 @@ class SyscallFilter:
         yield "clone", _refuse_bits(0, _NEW_NAMESPACES, EPERM)
         yield "ioctl", self._requests()
         yield "fcntl", _refuse_values(1, _ON_INODES, EPERM)
+        for name in _OF_PROCESS:
+            yield name, _allow_values(0, (0,), EPERM)
+        for name, process in _OF_SOME.items():
+            yield name, _allow_only(process, 0, EPERM)
         yield "socket", self._sockets()
         yield "socketpair", _allow_values(0, (_UNIX,), EAFNOSUPPORT)
         if self.watched:
@@ -204,10 +210,6 @@ def _same_user() -> Iterator[tuple[str, list[Instruction]]]:
         yield name, _no_set_ids(flags, mode)
     for name in ("inotify_init", "inotify_init1"):  # the server's user has a few in all
         yield name, _refuse(EMFILE)
-    for name in _FIRST_ARGUMENT_PID.split():
-        yield name, _allow_values(0, (0,), EPERM)
-    for name in _SECOND_ARGUMENT_PID.split():
-        yield name, _allow_values(1, (0,), EPERM)
 
 
 def _no_set_ids(flags: int | None, mode: int) -> list[Instruction]:
@@ -263,6 +265,13 @@ def _allow_values(argument: int, values: Iterable[int], errno: int) -> list[Inst
         *_allow_if_equal(values),
         (_RETURN, 0, 0, _ERRNO | errno),
     ]
+
+
+def _allow_only(first: int, second: int, errno: int) -> list[Instruction]:
+    """Only with these two first arguments."""
+    refused = (_RETURN, 0, 0, _ERRNO | errno)
+    held = (_LOAD, 0, 0, _argument(0))
+    return [held, (_EQUAL, 1, 0, first), refused, *_allow_values(1, (second,), errno)]
 
 
 def _allow_if_equal(values: Iterable[int]) -> list[Instruction]:

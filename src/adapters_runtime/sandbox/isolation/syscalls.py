@@ -28,6 +28,8 @@ PR_CAPBSET_DROP = 24
 PR_SET_SECUREBITS = 28
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
+PR_GETS = (3, 7, 13, 27, 30, 34, 42, 66)
+"""Which tell of an attribute by their result: dumpable, keepcaps, timing, securebits and so on."""
 
 _SIGCHLD = 17
 _AT_FDCWD = -100
@@ -126,9 +128,9 @@ def _mounts_below(path: str) -> list[str]:
     return [place for place in places if place == path or place.startswith(f"{path}/")]
 
 
-def prctl(option: int, value: int = 1) -> None:
-    """Set an attribute of the process."""
-    _checked(_libc.prctl(option, value, 0, 0, 0), "prctl")
+def prctl(option: int, value: int = 1) -> int:
+    """Set an attribute of the process, or return one of `PR_GETS`."""
+    return _checked(_libc.prctl(option, value, 0, 0, 0), "prctl")
 
 
 def drop_possible_capabilities() -> None:
