@@ -180,7 +180,7 @@ class Settings:
         return self.packages or self.data / "packages"
 
 
-SHARED_POLL_MS, SHARED_SWEEP_MS = DurationMs(2_000), DurationMs(5_000)
+SHARED_POLL_MS, SHARED_SWEEP_MS = DurationMs(2_000), DurationMs(7_000)
 """
 How long a machine may leave unseen what another one stored if a hint is lost: each look is a
 transaction.

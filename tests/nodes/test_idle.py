@@ -20,13 +20,14 @@ from nodes.test_hints import Functions, hears
 from postgres_server import emptied
 from wfcore import Engine
 from wfcore.ports.runtime import StepEnd
+from wfcore.testing.fakes_running import NotedCallbacks, NotedNotifier
 from wfcore.usecases.executions import worker as running
 from wfserver.settings import SHARED_POLL_MS, SHARED_SWEEP_MS
 
 IDLE_S = float(os.environ.get("IDLE_S", "0"))
 FASTER = 1 if IDLE_S else 20
 PACE = {"poll_ms": SHARED_POLL_MS // FASTER, "sweep_ms": SHARED_SWEEP_MS // FASTER}
-MOST = 3.0
+MOST = 2.0
 """Transactions a second of a node that sweeps."""
 COUNT = """SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_stat_database
     WHERE datname = current_database()"""
@@ -44,7 +45,11 @@ async def counted(url: str) -> int:
 async def idle(url: str, data: Path, seconds: float) -> tuple[float, int]:
     """Run a node for some time: how long that was, and all its transactions."""
     before = await counted(url)
-    async with opened(url, data, **PACE) as node, Engine(node.services, Functions().runner()):
+    outgoing = NotedCallbacks(), NotedNotifier()
+    async with (
+        opened(url, data, **PACE) as node,
+        Engine(node.services, Functions().runner(), *outgoing),
+    ):
         await hears(node)
         began = time.monotonic()
         await asyncio.sleep(seconds)
@@ -53,7 +58,7 @@ async def idle(url: str, data: Path, seconds: float) -> tuple[float, int]:
 
 
 async def test_an_idle_node_hardly_asks(database: str, tmp_path: Path) -> None:
-    """The node that sweeps makes at most three transactions a second while nothing happens."""
+    """A node that is alone, sweeps and calls back makes at most two transactions a second."""
     url = await emptied(database)
     await idle(url, tmp_path, 0)
     short, few = await idle(url, tmp_path, 0)

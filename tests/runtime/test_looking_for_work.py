@@ -87,6 +87,38 @@ async def test_an_end_that_leaves_nothing_to_do_makes_nobody_look(
         assert claims == before
 
 
+async def test_a_round_without_a_hint_claims_only_what_is_due(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle worker asks for the earliest due instant alone; what is due is claimed. EX-2."""
+    claims, rounds = 0, 0
+    claim, next_due = running.claim, running.next_due
+
+    async def counted_claim(*given: Any, **named: Any) -> Any:
+        nonlocal claims
+        claims += 1
+        return await claim(*given, **named)
+
+    async def counted_round(*given: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        return await next_due(*given)
+
+    async with a_scene(tmp_path, store, poll_ms=DurationMs(1)) as scene:
+        ann = await scene.account("ann")
+        await scene.until(lambda: scene.worker.loop.hinted is False)
+        monkeypatch.setattr(running, "claim", counted_claim)
+        monkeypatch.setattr(running, "next_due", counted_round)
+        await scene.until(lambda: rounds >= 5)
+        assert claims == 0
+        monkeypatch.setattr(scene.services.wakeup, "runner", lambda *_: None)
+        run_id = await scene.start(ann)
+        await scene.until(lambda: run_id in scene.runner.gates)
+        assert claims >= 1
+        scene.runner.let_go(run_id)
+        await scene.until_status(run_id, S.COMPLETED)
+
+
 async def test_what_is_due_later_is_taken_then(tmp_path: Path) -> None:
     """A delay is a hint to workers: they need no sweep, and no poll, to end it. FL-5."""
     async with a_scene(tmp_path, poll_ms=HOUR) as scene:

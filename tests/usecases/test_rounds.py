@@ -26,6 +26,7 @@ from wfcore.usecases.workflows.firing import Fired
 
 LONG_S = 30
 SWEEP_S = 1.0
+CALLS_S = 2 * SWEEP_S
 Posted = tuple[str, Mapping[str, str], bytes]
 
 
@@ -68,7 +69,7 @@ async def test_a_few_calls_are_made_at_once_and_each_ends_by_itself(world: World
     callback_client = HeldCourier()
     async with calling(world, callback_client) as caller:
         await until(lambda: len(callback_client.posted) == AT_ONCE)
-        assert (await caller._round(), len(caller._attempts)) == (SWEEP_S, AT_ONCE)
+        assert (await caller._round(), len(caller._attempts)) == (CALLS_S, AT_ONCE)
         assert caller.loop.oldest_due is not None
         callback_client.may_answer.release()
         await until(lambda: len(callback_client.posted) > AT_ONCE)
@@ -128,15 +129,15 @@ async def test_the_caller_sleeps_until_the_next_call_is_due(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """
-    At most as long as between sweeps, for who wrote it may have no hints; what is due and was not
+    At most as long as two sweeps, for who wrote it may have no hints; what is due and was not
     taken is looked at again in a second.
     """
     caller = CallbackLoop(world.services, HeldCourier())
-    assert (await caller._round(), caller.loop.oldest_due) == (SWEEP_S, None)
+    assert (await caller._round(), caller.loop.oldest_due) == (CALLS_S, None)
     run_id = await owed(world)
     await callbacks.take_calls(world.services, 1)
     due = (await stored(world, run_id)).due_at
-    for left_ms, pause in ((DELAYS[0], SWEEP_S), (700, 0.7), (3, 0.005)):
+    for left_ms, pause in ((DELAYS[0], CALLS_S), (700, 0.7), (3, 0.005)):
         assert due is not None
         world.clock.advance(due - left_ms - world.services.clock.service_now())
         assert await caller._round() == pause
@@ -184,6 +185,27 @@ async def test_a_sweep_is_followed_by_the_next_at_the_next_deadline(
     assert len(before) == 6
 
 
+async def test_a_sweep_looks_for_deadlines_only_once_one_is_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the next deadline a round looks for lost workers and graces alone. EX-11."""
+    given: list[bool] = []
+
+    async def sweep(services: object, report: object, *, deadlines: bool) -> tuple[Fired, ...]:
+        given.append(deadlines)
+        return ()
+
+    monkeypatch.setattr(scheduler, "sweep", sweep)
+    loop, ann = Scheduler(world.services), await world.account()
+    await loop._round()
+    await world.start(ann, await world.workflow(ann, review(timeout_ms=SECOND)))
+    await world.take()
+    await loop._round()
+    world.clock.advance(SECOND)
+    await loop._round()
+    assert given == [False, False, True]
+
+
 async def test_what_a_sweep_came_to_is_told(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -191,7 +213,9 @@ async def test_what_a_sweep_came_to_is_told(
     fired = (Fired("trg_1", "wf_1", "exec_1"), Fired("trg_2", "wf_2", refusal=Refusal.MAX_RUNS))
     failed: list[Unswept] = []
 
-    async def sweep(services: object, report: Callable[[Unswept], None]) -> tuple[Fired, ...]:
+    async def sweep(
+        services: object, report: Callable[[Unswept], None], *, deadlines: bool
+    ) -> tuple[Fired, ...]:
         for one in failed:
             report(one)
         return fired

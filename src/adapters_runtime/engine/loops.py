@@ -22,14 +22,26 @@ BACKOFF = Backoff(first=0.25, longest=5.0)
 """In seconds, after a round that failed."""
 
 
-async def wait_for(event: asyncio.Event, seconds: float) -> None:
-    """Return when *event* is set, or after *seconds*; the event is clear afterwards."""
-    late = asyncio.get_running_loop().call_later(max(seconds, 0), event.set)
+async def wait_for(event: asyncio.Event, seconds: float) -> bool:
+    """
+    Return when *event* is set, or after *seconds*; the event is clear afterwards.
+
+    Returns whether somebody else set it.
+    """
+    was_set = True
+
+    def end() -> None:
+        nonlocal was_set
+        was_set = event.is_set()
+        event.set()
+
+    late = asyncio.get_running_loop().call_later(max(seconds, 0), end)
     try:
         await event.wait()
     finally:
         late.cancel()
     event.clear()
+    return was_set
 
 
 @define(eq=False)
@@ -39,6 +51,7 @@ class Loop:
 
     `failure`: the type of what the last round raised. `oldest_due`: when the oldest thing fell, or
     falls, due that this loop has to do, as its last round saw it; None: there is nothing.
+    `hinted`: whether something ended the sleep before this round.
     """
 
     name: str
@@ -48,6 +61,7 @@ class Loop:
     failure: str | None = None
     running: bool = False
     stopping: bool = False
+    hinted: bool = True
     at_rest: asyncio.Event = field(factory=asyncio.Event)
     """Set before it runs and when it has ended."""
     _stop: asyncio.Event = field(factory=asyncio.Event)
@@ -64,7 +78,7 @@ class Loop:
         try:
             while not self.stopping:
                 pause = await self._once()
-                await wait_for(self._stop if self.failure else self.due, pause)
+                self.hinted = await wait_for(self._stop if self.failure else self.due, pause)
         finally:
             self.running = False
             self.at_rest.set()

@@ -77,10 +77,10 @@ class Outbox(ABC, Generic[A]):
 
     async def _round(self) -> float:
         """
-        Begin what is due and has a place; how long to sleep afterwards, in seconds: as long as
-        between two sweeps at most, since what other processes wrote may not be hinted at.
+        Begin what is due and has a place; how long to sleep afterwards, in seconds: as long as two
+        sweeps at most, since what other processes wrote may not be hinted at.
         """
-        longest_s = self.services.policy.sweep_ms / 1_000
+        longest_s = 2 * self.services.policy.sweep_ms / 1_000
         free = AT_ONCE - len(self._attempts)
         self._failures.begin()
         due, begun = await self.next_due(), list[A]()

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from adapters_runtime.engine.loops import FailureLog, Loop
 from wfcore.model.trigger import Refusal
+from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.sweeping import DUTY, next_deadline, sweep
 from wfcore.usecases.workflows.firing import Fired
@@ -40,16 +41,24 @@ class Scheduler:
         if self._before is not None:
             await self._before()
         self._failures.begin()
-        fired = await sweep(self._services, self._failures)
+        over = self._is_over(await next_deadline(self._services))
+        fired = await sweep(self._services, self._failures, deadlines=over)
         _tell(fired)
         for failed in self._failures.failed:
             if failed.kind == DUTY:
                 raise failed.error
-        return await self._pause(progress=bool(fired))
+        due = await next_deadline(self._services) if over else self.loop.oldest_due
+        return self._pause(due, progress=bool(fired))
 
-    async def _pause(self, progress: bool) -> float:
+    def _is_over(self, due: EpochMs | None) -> bool:
+        """Whether *due*, the next deadline, is over by either clock that deadlines are held to."""
+        self.loop.oldest_due = due
+        now = max(self._services.clock.deadline_now(), self._services.store.now())
+        return due is not None and due <= now
+
+    def _pause(self, due: EpochMs | None, progress: bool) -> float:
         """Until the next deadline; one that is over was left out, or there were too many."""
-        self.loop.oldest_due = due = await next_deadline(self._services)
+        self.loop.oldest_due = due
         longest_s = self._services.policy.sweep_ms / 1_000
         if due is None:
             return longest_s

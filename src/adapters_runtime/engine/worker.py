@@ -219,6 +219,12 @@ class Worker:
         if self._draining:
             self.loop.oldest_due = None
             return poll_s
+        if not self.loop.hinted and not self._is_due():
+            # By itself, and nothing is known to be due: one query tells what a claim would find.
+            self.loop.oldest_due = await running.next_due(self._services, self.able)
+            if not self._is_due():
+                due, now = self.loop.oldest_due, self._services.store.now()
+                return self._looking.pause_ms(due, EpochMs(0), now) / 1_000
         asked, ended = self._services.store.now(), self._ended
         taken = await self._claimed() if self.free else ()
         time = asyncio.get_running_loop().time()
@@ -230,6 +236,11 @@ class Worker:
             asked = EpochMs(0)  # nothing is known to have been refused
         oldest, now = self.loop.oldest_due, self._services.store.now()
         return self._looking.pause_ms(oldest, asked, now) / 1_000
+
+    def _is_due(self) -> bool:
+        """Whether the last round saw something that is due now."""
+        due = self.loop.oldest_due
+        return due is not None and due <= self._services.store.now()
 
     async def take_named(self, ids: Collection[str]) -> Collection[str]:
         """Claim these and no others, as far as there is room; which of them were claimed."""

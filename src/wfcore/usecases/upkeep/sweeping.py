@@ -34,9 +34,12 @@ DUTY = "duty"
 """The kind of an `Unswept` that is a whole duty."""
 
 
-async def sweep(services: Services, report: Report = at_once) -> Sequence[Fired]:
+async def sweep(
+    services: Services, report: Report = at_once, *, deadlines: bool = True
+) -> Sequence[Fired]:
     """
     Everything that is due now; what came of due triggers. What is too old: `retention`.
+    *deadlines* False: `next_deadline` says that no approval and no trigger is due.
 
     Each duty and each record has its own try: what fails is told to *report*, which by default
     ends the sweep with it. Does nothing where another machine has been elected to sweep. Raises
@@ -44,10 +47,13 @@ async def sweep(services: Services, report: Report = at_once) -> Sequence[Fired]
     """
     if not await services.store.elect(SWEEP, DurationMs(SWEEPS_MISSED * services.policy.sweep_ms)):
         return ()
-    for duty in (recover, expire_due, remind_due, end_graces):
+    duties = (recover, expire_due, remind_due, end_graces) if deadlines else (recover, end_graces)
+    for duty in duties:
         with apart(report, DUTY, duty.__name__):
             await duty(services, report)
     fired: list[Fired] = []
+    if not deadlines:
+        return fired
     with apart(report, DUTY, fire_due.__name__):
         fired += await fire_due(services, report)
     return fired
