@@ -87,6 +87,10 @@ class _Loader(yaml.SafeLoader):
             super().scan_to_next_token()
 
 
+_QUOTE = 'a template needs quotes around it: "{{ … }}"'
+_BARE = re.compile(r"\s*(?:- +)*(?:[^\s:#]+: +)?\{\{")
+
+
 def _events(text: str) -> Iterator[Any]:
     """The events of *text*, with PyYAML's errors converted to ours."""
     try:
@@ -101,7 +105,9 @@ def _events(text: str) -> Iterator[Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = ", ".join(part for part in (error.context, error.problem) if part)
-        raise _Unreadable(said, mark.line + 1 if mark else 1) from None
+        at = mark.line if mark else 0
+        bare = _BARE.match(text.split("\n")[at])
+        raise _Unreadable(_QUOTE if bare else said, at + 1) from None
     except (ValueError, OverflowError):
         # PyYAML leaves "\UFFFFFFFF" to chr(), and a long %YAML version to int().
         raise _Unreadable("a number here is too large", loader.line + 1) from None
@@ -114,6 +120,9 @@ class _Reader:
     lines: dict[str, int] = field(factory=dict)
     problems: list[Problem] = field(factory=list)
     events: Iterator[Any] = field(factory=lambda: iter(()))
+    anchored: dict[str, Json] = field(factory=dict)
+    left: int = SOURCE_BYTES
+    """Characters that aliases may still stand for."""
 
     def document(self, text: str) -> Json:
         """The one document of *text*; an object."""
@@ -137,17 +146,35 @@ class _Reader:
         if depth > JSON_DEPTH:
             raise _Unreadable(f"is nested deeper than {JSON_DEPTH}", _at(event), path)
         if isinstance(event, AliasEvent):
-            self.wrong(event, path, "aliases (*) are not allowed; write it out")
-            return None
-        if event.anchor is not None:
-            self.wrong(event, path, "anchors (&) are not allowed")
+            return self.alias(event, path, depth)
         if event.tag is not None:
             self.wrong(event, path, f"tags ({event.tag}) are not allowed")
+        value = self.value(event, path, depth)
+        if event.anchor is not None:
+            self.anchored[event.anchor] = value
+        return value
+
+    def value(self, event: Any, path: str, depth: int) -> Json:
         if isinstance(event, ScalarEvent):
             return self.scalar(event, path)
         if isinstance(event, SequenceStartEvent):
             return self.sequence(path, depth)
         return self.mapping(path, depth)
+
+    def alias(self, event: AliasEvent, path: str, depth: int) -> Json:
+        """What stands at the anchor, as if it were written out here."""
+        if event.anchor not in self.anchored:
+            self.wrong(event, path, f"*{event.anchor}: no &{event.anchor} has ended before it")
+            return None
+        value = self.anchored[event.anchor]
+        size, height = _extent(value)
+        self.left -= size
+        if self.left < 0:
+            said = f"written out, the aliases make more than {SOURCE_BYTES // 1_024} KiB"
+            raise _Unreadable(said, _at(event), path)
+        if depth + height > JSON_DEPTH + 1:
+            raise _Unreadable(f"is nested deeper than {JSON_DEPTH}", _at(event), path)
+        return value
 
     def wrong(self, event: Any, path: str, message: str) -> None:
         self.problems.append(Problem(path, message, _at(event)))
@@ -187,12 +214,30 @@ class _Reader:
         return found
 
     def key(self, event: Any, path: str) -> str:
+        if isinstance(event, MappingStartEvent) and event.flow_style:
+            raise _Unreadable(_QUOTE, _at(event), path)
         if not isinstance(event, ScalarEvent):
             raise _Unreadable("a key must be text", _at(event), path)
         key = self.node(event, path, 0)
         if not isinstance(key, str):
             self.wrong(event, path, f"the key {event.value} must be text; quote it")
         return key if isinstance(key, str) else str(event.value)
+
+
+def _extent(value: Json) -> tuple[int, int]:
+    """The characters of *value*, one for each value in it at least, and how deep it nests."""
+    size, height, level = 0, 0, [value]
+    while level:
+        height += 1
+        size += sum(1 + len(one) for one in level if isinstance(one, str)) + len(level)
+        level = [inner for one in level for inner in _inner(one)]
+    return size, height
+
+
+def _inner(value: Json) -> list[Json]:
+    if isinstance(value, Mapping):
+        return [*value, *value.values()]
+    return list(value) if isinstance(value, list | tuple) else []
 
 
 def _at(event: Any) -> int:

@@ -110,6 +110,13 @@ MISTAKES: list[tuple[Any, str]] = [
         flow({**loop(CODE), "as": "steps"}),
         "steps[0].as: 'steps' is taken by something that is known here; use another name",
     ),
+    *(
+        (
+            flow({**loop(CODE), "as": word}),
+            f"steps[0].as: {word!r} is a word of the language of templates; use another name",
+        )
+        for word in ("none", "true", "in", "not")
+    ),
     (
         flow({**loop(CODE), "as": "limit"}, variables={"limit": {}}),
         "steps[0].as: 'limit' is taken by something that is known here; use another name",

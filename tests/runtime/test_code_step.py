@@ -85,6 +85,26 @@ async def test_hello(runner: CodeStepRunner, able: Any, language: Language, log:
     assert {stream for stream, _ in end.lines} == (set() if log else {"stdout"})
 
 
+@pytest.mark.parametrize("language", [Language.JAVASCRIPT, Language.TYPESCRIPT])
+async def test_what_is_printed_before_an_exit_is_whole(
+    runner: CodeStepRunner, able: Any, language: Language
+) -> None:
+    """Node drops at `process.exit` what its pipe does not hold: it holds as much as counts."""
+    able(language)
+    source = "console.log('x'.repeat(1_000_000)); process.exit()"
+    for _ in range(2):  # the second one by an interpreter that waited for it
+        end = await runner.run(job(source, language), silent)
+        assert (end.error, len(str(end.output))) == (None, 1_000_000)
+
+
+async def test_bash_with_line_ends_of_windows(runner: CodeStepRunner, able: Any) -> None:
+    """As JSON from such a machine has them: they are line ends, no part of words."""
+    able(Language.BASH)
+    source = 'for word in a b; do\r\n  printf "%s," "$word"\r\ndone\r\nexit 0\r\n'
+    end = await runner.run(job(source, Language.BASH), silent)
+    assert (end.error, end.output) == (None, "a,b,")
+
+
 @pytest.mark.parametrize("language", FAIL)
 async def test_fail(runner: CodeStepRunner, able: Any, language: Language) -> None:
     """Every language's exit status fails the step, with nothing else on stderr."""

@@ -78,6 +78,30 @@ def test_scalars_are_those_of_yaml_1_2(text: str, value: Json) -> None:
     assert (found, type(found)) == (value, type(value))
 
 
+QUOTE = 'a template needs quotes around it: "{{ … }}"'
+
+
+def test_aliases_are_what_they_stand_for() -> None:
+    """As if it were written out; the anchor may be on any value, and be given anew."""
+    text = "a: &x {b: [1, &y z]}\nc: *x\nd: [*y, *x]\ne: &x 2\nf: *x"
+    block: Json = {"b": [1, "z"]}
+    assert load(text) == {"a": block, "c": block, "d": ["z", block], "e": 2, "f": 2}
+
+
+@pytest.mark.parametrize("how", ["{}", "[{}]"])
+def test_aliases_that_multiply_are_refused(how: str) -> None:
+    """Past the size of a definition, in no time; and past its depth."""
+    lines = ["a0: &a0 [x, x, x, x]"]
+    for at in range(1, 60):
+        inner = how.format(f"*a{at - 1}")
+        lines.append(f"a{at}: &a{at} [{inner}, {inner}, {inner}, {inner}]")
+    [problem] = said("\n".join(lines))
+    assert "written out, the aliases make more than 256 KiB" in problem
+    deep = "\n".join(f"a{at}: &a{at} [*a{at - 1}]" for at in range(1, 80))
+    [problem] = said(f"a0: &a0 [1]\n{deep}")
+    assert "is nested deeper than 64" in problem
+
+
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
@@ -86,11 +110,10 @@ def test_scalars_are_those_of_yaml_1_2(text: str, value: Json) -> None:
         ("- a", ["flow.yaml: line 1: the text must be an object: name, steps, …"]),
         ("a: 1\n---\nb: 2", ["flow.yaml: line 2: only one document may be in the text"]),
         (
-            "a: &x {b: 1}\nc: *x\nd: !!str 1",
+            "a: &x [*x]\nd: !!str 1",
             [
-                "flow.yaml: line 1: a: anchors (&) are not allowed",
-                "flow.yaml: line 2: c: aliases (*) are not allowed; write it out",
-                "flow.yaml: line 3: d: tags (tag:yaml.org,2002:str) are not allowed",
+                "flow.yaml: line 1: a[0]: *x: no &x has ended before it",
+                "flow.yaml: line 2: d: tags (tag:yaml.org,2002:str) are not allowed",
             ],
         ),
         (
@@ -118,6 +141,9 @@ def test_scalars_are_those_of_yaml_1_2(text: str, value: Json) -> None:
                 "flow.yaml: line 3: c[0]: the number would become 1.0; write that, or quote it",
             ],
         ),
+        ("a: 1\nb: {{ variables.x }}", [f"flow.yaml: line 2: b: {QUOTE}"]),
+        ("a:\n  - {{ a | join(', ') }} and more", [f"flow.yaml: line 2: {QUOTE}"]),
+        ("a: {{ a[\"b\"] if c else '}' }}", [f"flow.yaml: line 1: {QUOTE}"]),
         ("a:\n  1: b", ["flow.yaml: line 2: a: the key 1 must be text; quote it"]),
         ("a: 1\n? [b]\n: c", ["flow.yaml: line 2: a key must be text"]),
         (b"a: 1\nb: \xff", ["flow.yaml: line 2: the text is not UTF-8"]),

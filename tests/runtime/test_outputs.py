@@ -69,12 +69,27 @@ def test_a_number_that_would_be_another_is_no_output(number: str) -> None:
         output_of(evolve(ended, output=number.encode()))
 
 
+@pytest.mark.parametrize(
+    ("left", "says"),
+    [
+        (b"", "WF_OUTPUT is empty"),
+        (b" \n", "WF_OUTPUT is empty"),
+        (b"\xef\xbb\xbf1", "WF_OUTPUT begins with a byte order mark; write JSON as UTF-8"),
+        ("1".encode("utf-16"), "WF_OUTPUT begins with a byte order mark"),
+    ],
+)
+def test_an_output_that_is_none_is_named(left: bytes, says: str) -> None:
+    """An empty file and a byte order mark in words of their own. CS-5."""
+    with pytest.raises(UnusableOutput, match=says):
+        output_of(Ended(output=left, exit=0))
+
+
 def test_of_the_server_s_environment_a_step_sees_three_variables() -> None:
     """Where programs are, the language and the time zone, each with a default but the last. CS-4"""
     usual = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
     for empty in ({}, {"PATH": "", "LANG": "", "TZ": "", "WFCORE_SEAL_KEY": "k", "HOME": "/root"}):
         assert passed_on(empty) == usual
-    own = {"PATH": "/opt/bin", "LANG": "de_DE.UTF-8", "TZ": "Europe/Berlin"}
+    own = {"PATH": "/opt/bin", "LANG": "C.utf8", "TZ": "Europe/Berlin"}
     assert passed_on({**own, "AWS_SECRET_ACCESS_KEY": "k"}) == own
 
 

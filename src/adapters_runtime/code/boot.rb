@@ -1,9 +1,10 @@
 # Started before there is a job: reads one from descriptor 3, then becomes `ruby main.rb`.
 BEGIN_LINE = IO.for_fd(3, "r+")
-words = BEGIN_LINE.read.force_encoding(Encoding.default_external).split("\0", -1)
+words = BEGIN_LINE.read.b.split("\0".b, -1)  # as bytes: not every locale is one of UTF-8
 exit! if words.empty?
-$0, folder, live, *variables = words
-ENV.replace(variables.to_h { |variable| variable.split("=", 2) })
+name, folder, live, *variables = words
+$0 = name.force_encoding(Encoding.default_external)
+ENV.replace(variables.to_h { |variable| variable.split("=".b, 2) })
 Dir.chdir(folder)
 $stdout.sync = true if live == "live"
 BEGIN_LINE.write("\0")

@@ -7,9 +7,11 @@ its own.
 """
 
 import asyncio
+import ctypes
 import json
 import shutil
 from collections.abc import Mapping
+from locale import CODESET, LC_CTYPE
 from pathlib import Path
 
 import orjson
@@ -32,14 +34,29 @@ class CannotRun(Exception):
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a step sees of the server's environment."""
+    """What a step sees of the server's environment; its locale is one of UTF-8. CS-4."""
+    lang = environment.get("LANG", "")
     passed = {
         "PATH": environment.get("PATH") or _DEFAULT_PATH,
-        "LANG": environment.get("LANG") or "C.UTF-8",
+        "LANG": lang if is_utf8(lang) else "C.UTF-8",
     }
     if zone := environment.get("TZ"):
         passed["TZ"] = zone
     return passed
+
+
+def is_utf8(locale: str) -> bool:
+    """Whether *locale* is there on this machine, and its texts are UTF-8."""
+    system = ctypes.CDLL(None)
+    system.newlocale.restype = system.nl_langinfo_l.restype = ctypes.c_void_p
+    made = locale and system.newlocale(1 << LC_CTYPE, locale.encode(errors="replace"), None)
+    if not made:
+        return False
+    held = ctypes.c_void_p(made)
+    try:
+        return ctypes.string_at(system.nl_langinfo_l(CODESET, held)) == b"UTF-8"
+    finally:
+        system.freelocale(held)
 
 
 def links(job: StepJob, modules: str | None) -> dict[str, str]:
@@ -104,7 +121,10 @@ def files(job: StepJob) -> dict[str, bytes]:
     content = {CONTEXT: _as_json(job.context)}
     recipe = recipes_on(job.step.runtime).get(job.step.language)
     if recipe:
-        content[recipe.file] = job.step.source.encode("utf-8", "surrogatepass")
+        source = job.step.source
+        if job.step.language is Language.BASH:  # to which the end of a line of Windows is a word
+            source = source.replace("\r\n", "\n")
+        content[recipe.file] = source.encode("utf-8", "surrogatepass")
         for name, text in recipe.more_files.items():
             content[name] = text.encode()
     return content

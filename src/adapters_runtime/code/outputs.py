@@ -5,6 +5,7 @@ The JSON that the step wrote to `WF_OUTPUT`; otherwise stdout, parsed if all of 
 value; otherwise stdout as text without the last newline. JSON is strict: no NaN, at most 64 levels.
 """
 
+import codecs
 import signal
 from typing import Any
 
@@ -55,10 +56,19 @@ def output_of(ended: Ended) -> Json:
         raise UnusableOutput(ended.output_trouble)
     if ended.output is None:
         return _output_of_stdout(ended.stdout)
+    for mark in _MARKS:
+        if ended.output.startswith(mark):
+            raise UnusableOutput(f"WF_OUTPUT begins with a byte order mark; {_PLAIN}")
+    if not ended.output.strip():
+        raise UnusableOutput("WF_OUTPUT is empty; write one JSON value, or no file at all")
     try:
         return parse(ended.output)
     except ValueError as problem:
         raise UnusableOutput(f"WF_OUTPUT is not valid JSON: {problem}") from None
+
+
+_MARKS = codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+_PLAIN = "write JSON as UTF-8 without one"
 
 
 def lines_of(ended: Ended) -> tuple[tuple[str, str], ...]:

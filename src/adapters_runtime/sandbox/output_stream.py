@@ -1,6 +1,8 @@
 """One of a step's two output streams, as its supervisor reads it. Standard library only."""
 
+import fcntl
 import os
+from contextlib import suppress
 
 from adapters_runtime.sandbox import frames
 
@@ -31,8 +33,14 @@ class Stream:
         return bytes(self._kept[-self._keep :])
 
     def keep(self, size: int) -> None:
-        """Keep the last *size* bytes from now on."""
+        """
+        Keep the last *size* bytes from now on. The pipe holds as many, where the system permits it:
+        a Node that ends by `process.exit` drops what does not fit there.
+        """
         self._keep = size
+        if size > CHUNK:
+            with suppress(OSError):  # as much as before, then
+                fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, size)
 
     def take(self, log: bool) -> bool:
         """Read what is there, up to a chunk; whether there was anything."""

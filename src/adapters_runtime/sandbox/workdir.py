@@ -1,5 +1,6 @@
 """A step's folder as its supervisor creates it, and what the step left in it."""
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
@@ -69,14 +70,21 @@ def output(folder: int, most_bytes: int) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as problem:
+        if problem.errno == errno.ELOOP:
+            raise Unusable("WF_OUTPUT is a link; it must be a regular file") from None
         raise Unusable(f"WF_OUTPUT cannot be read: {problem.strerror}") from None
-    with open(fd, "rb", buffering=0) as file:
+    try:
         facts = os.fstat(fd)
+        if stat.S_ISDIR(facts.st_mode):
+            raise Unusable("WF_OUTPUT is a folder; it must be a regular file")
         if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
             raise Unusable("WF_OUTPUT must be a regular file with one name")
         if facts.st_size > most_bytes:
             raise Unusable(f"WF_OUTPUT is larger than {most_bytes:,} bytes")
-        return file.readall()
+        with open(fd, "rb", buffering=0, closefd=False) as file:
+            return file.readall()
+    finally:
+        os.close(fd)
 
 
 def artifacts(folder: int) -> int | None:

@@ -58,8 +58,8 @@ def map_payload(payload: JsonObject, mapping: Mapping[str, str] | None) -> JsonO
 
     Without a mapping, top-level strings, numbers and booleans keep their names; objects, arrays and
     null are left out. A mapping gives for each variable the top-level field to take, of whatever
-    type; a missing field sets nothing, so that the default applies. Without a mapping a field whose
-    name can be no variable is ignored, whatever is in it.
+    type; a missing field or null sets nothing, so that the default applies. Without a mapping a
+    field whose name can be no variable is ignored, whatever is in it.
     """
     if mapping is None:
         scalar = str | bool | int | float
@@ -68,7 +68,8 @@ def map_payload(payload: JsonObject, mapping: Mapping[str, str] | None) -> JsonO
             for name, value in payload.items()
             if isinstance(value, scalar) and "\0" not in name and is_text(name)
         }
-    return {name: payload[field] for name, field in mapping.items() if field in payload}
+    found = {name: payload.get(field) for name, field in mapping.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def bind(definition: Definition, inputs: JsonObject) -> JsonObject:

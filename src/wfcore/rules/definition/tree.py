@@ -223,6 +223,10 @@ def on_failure_field(reading: Reading) -> Check:
 
 
 _TAKEN = ("variables", "steps", "execution", "loop")
+_WORDS = frozenset(
+    "and or not is in if else true false none null True False None defined".split()  # noqa: SIM905
+)
+"""What an expression would not take for a name."""
 _loop_name = text(
     most=MAX_NAME,
     pattern="[A-Za-z_][A-Za-z0-9_]*",
@@ -338,6 +342,8 @@ def _item_name(
     before = len(findings.problems)
     name: Any = _loop_name(document, path, findings)
     taken = (*_TAKEN, "error") if reading.on_failure else _TAKEN
+    if name in _WORDS:
+        findings.add(path, f"{name!r} is a word of the language of templates; use another name")
     if name in taken or name in reading.names.loops or name in reading.declared:
         findings.add(path, f"{name!r} is taken by something that is known here; use another name")
     if len(findings.problems) == before:

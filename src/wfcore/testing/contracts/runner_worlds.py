@@ -76,6 +76,17 @@ open("real", "w").write("1")
         assert end.output is None
         assert "WF_OUTPUT" in (end.error or "")
 
+    async def test_a_folder_as_output_file(self, runner: StepRunner) -> None:
+        """A folder at WF_OUTPUT fails the step by name; what it printed is kept."""
+        source = "import os; print('seen'); os.mkdir(os.environ['WF_OUTPUT'])"
+        end = await runner.run(job(source), silent)
+        assert (end.output, end.error) == (
+            None,
+            "WF_OUTPUT is a folder; it must be a regular file",
+        )
+        assert end.lines == (("stdout", "seen\n"),)
+        assert (await runner.run(job("print(1)"), silent)).output == 1
+
     async def test_oversized_output_file(self, runner: StepRunner) -> None:
         """WF_OUTPUT has a limit."""
         end = await runner.run(job(_writing('"' + "x" * 100 + '"' + " " * (4 << 20))), silent)
