@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, urlsplit
 from attrs import frozen
 
 from adapters_store.files import LocalFiles
+from adapters_store.schema import Schema
 from wfcore.errors import InvalidInput
 from wfcore.installed import install
 from wfcore.ports.counters import Counters
@@ -82,12 +83,14 @@ async def open_store(
     sealer: Sealer | None = None,
     now: Now = wall_clock,
     direct: str | None = None,
+    schema: Schema = Schema.NEWEST,
 ) -> Opened:
     """
     Open the store at *url* (None: SQLite in *data_dir*); counters and artifacts in *data_dir*.
     *sealer*: what encrypts contents in a file; None: they are stored in clear. *now* tells the
     store's time, see `Store.now`: `Clock.service_now` of a service. *direct*: where hints of other
-    processes are listened to, past a pooler (None: at *url*). A URL of another scheme is opened by
+    processes are listened to, past a pooler (None: at *url*). *schema*: whether it is made
+    and migrated. A URL of another scheme is opened by
     the installed package that offers it.
 
     Raises `ValueError` for a URL that names no store, `StoreRefused` for a file that is not
@@ -104,13 +107,13 @@ async def open_store(
         opened = await open_own(str(url), data_dir, sealer, now)
         return opened if isinstance(opened, Opened) else await _with_counters(opened, data_dir)
     if _is_postgres(url):
-        return await _open_postgres(str(url), files, cache_bytes, sealer, direct)
+        return await _open_postgres(str(url), files, cache_bytes, sealer, direct, schema)
     # Apart: the memory store needs nothing but the core, and the drivers are the server extra's.
     from adapters_store.counters import SqliteCounters
     from adapters_store.sqlite.store import SqliteStore
 
     path = _path_of(url, data_dir)
-    store = await SqliteStore.open(path, data_dir, cache_bytes, sealer, now)
+    store = await SqliteStore.open(path, data_dir, cache_bytes, sealer, now, schema)
     try:
         counters = await SqliteCounters.open(data_dir / "counters.db")
     except BaseException:
@@ -144,7 +147,12 @@ def servers_of(url: str) -> list[tuple[str, int]]:
 
 
 async def _open_postgres(
-    url: str, files: ArtifactFiles, cache_bytes: int, sealer: Sealer | None, direct: str | None
+    url: str,
+    files: ArtifactFiles,
+    cache_bytes: int,
+    sealer: Sealer | None,
+    direct: str | None,
+    schema: Schema,
 ) -> Opened:
     """Store and counters in one database, whose clock tells the time of both."""
     try:
@@ -155,7 +163,7 @@ async def _open_postgres(
         if error.name != "asyncpg":
             raise
         raise ValueError(f"postgresql:// needs a driver: {install('postgres')}") from None
-    store = await PostgresStore.open(url, cache_bytes, sealer)
+    store = await PostgresStore.open(url, cache_bytes, sealer, schema)
     try:
         counters = await PostgresCounters.open(url)
     except BaseException:

@@ -24,7 +24,8 @@ Not moved: which processes are alive, and what they know of changes (`LEFT`); co
 which begin anew, as after a restore.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import Enum, StrEnum, auto
 from hashlib import sha256
@@ -33,6 +34,8 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from wfcore.errors import StoreRefused
+from wfcore.model.event import AuditEntry
+from wfcore.time import EpochMs
 
 Row = tuple[Any, ...]
 
@@ -135,6 +138,21 @@ class Walk(Enum):
     CHECK = auto()
 
 
+NODES = "SELECT body FROM nodes"
+
+
+def living(bodies: Iterable[str], now: EpochMs) -> list[str]:
+    """Of announcements those that still hold: host, process and address."""
+    nodes = [json.loads(body) for body in bodies]
+    return [
+        " ".join(filter(None, (one["host"], f"(process {one['pid']})", one.get("address"))))
+        if one.get("pid")
+        else one["host"]
+        for one in nodes
+        if one.get("seen_until", 0) >= now
+    ]
+
+
 def ended(location: str) -> str:
     """Why nothing more is moved to *location*."""
     return f"{location} was filled by another move meanwhile; see wfcore serve there"
@@ -172,6 +190,12 @@ class Side(Protocol):
     location: str
 
     async def mark(self) -> Mark | None: ...
+    async def live(self) -> Sequence[str]:
+        """The servers that work on it, as they announced themselves."""
+
+    async def note(self, entry: AuditEntry) -> None:
+        """Add an entry to its audit log."""
+
     async def service_id(self) -> str: ...
     async def columns(self, table: str) -> Sequence[str]:
         """Those that can be written."""
@@ -220,10 +244,12 @@ async def move(
     target: Side,
     told: Callable[[Told], None],
     files: Callable[[AsyncIterator[Row]], Awaitable[None]],
+    entry: AuditEntry | None = None,
 ) -> None:
     """
     Move all of *source* to *target*, or go on with that; *told* hears of each table once it is
-    checked. *files* moves what lies beside the database: it gets the bodies of all artifacts.
+    checked. *entry* is added to the audit log, and moved with it. *files* moves what lies beside
+    the database: it gets the bodies of all artifacts.
 
     Raises `StoreRefused` where one of the two is no longer, or not yet, what it has to be;
     `StoreUnavailable`.
@@ -231,6 +257,7 @@ async def move(
     mine = await source.mark()
     if mine is not None and (mine.state is State.FILLING or mine.other != target.location):
         raise StoreRefused(mine.refusal(source.location))
+    await require_idle(source)
     service = await source.service_id()
     theirs = await target.mark()
     if theirs is None:
@@ -240,7 +267,10 @@ async def move(
             await _require_empty(target)
     elif theirs.state is not State.FILLING or theirs.id != service:
         raise StoreRefused(theirs.refusal(target.location))
+    if entry is not None and mine is None:
+        await source.note(entry)
     async with source.locked():
+        await require_idle(source)
         if await source.mark() != mine or await target.mark() is None:
             raise StoreRefused(ended(target.location))
         for walk in (Walk.COPY,) if theirs is None else (Walk.CLEAR, Walk.COPY):
@@ -252,6 +282,15 @@ async def move(
         if mine is None:
             await source.fence(Mark(State.MOVED, service, target.location))
     await target.end()
+
+
+async def require_idle(side: Side) -> None:
+    """Raises `StoreRefused` while a server works there."""
+    if live := await side.live():
+        raise StoreRefused(
+            f"{side.location} is worked on by {', '.join(live)}; stop all servers first "
+            "(one that was killed counts for another minute)"
+        )
 
 
 async def _require_empty(target: Side) -> None:

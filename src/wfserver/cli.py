@@ -48,6 +48,7 @@ COMMANDS = {
     "seal": "What is stored is sealed: key, status, rotate, prune.",
     "backup": "Write one archive of everything, while the server runs.",
     "restore": "Fill an empty data folder from an archive.",
+    "migrate": "Give a store of an older version the newest schema.",
     "move": "Move everything from SQLite to PostgreSQL, or back.",
 }
 _MODULES = {"try": "trial", "restore": "backup", "login": "session"}

@@ -19,6 +19,7 @@ from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
 from adapters_store import Opened, open_store, storage_around
 from adapters_store.files import LocalFiles
+from adapters_store.schema import Schema
 from wfcore.installed import install
 from wfcore.ports.dispatch import Hints
 from wfcore.ports.files import ArtifactFiles
@@ -61,6 +62,7 @@ async def open_system(
     login: Login | None = None,
     notifier: Notifier | None = None,
     hints: Hints | None = None,
+    schema: Schema = Schema.NEWEST,
     **parts: Unpack[Parts],
 ) -> AsyncIterator[System]:
     """
@@ -68,7 +70,7 @@ async def open_system(
 
     *parts* replace the bundled ones; their owner closes them. *runner* (for code steps), *login*
     and *notifier* are for the server that is made of the system. *hints*: to other processes, where
-    the store knows no way itself.
+    the store knows no way itself. *schema*: whether the store is made and migrated.
 
     Raises `Failed` where the data folder or a key cannot be used, `StoreRefused` for a store
     that is foreign, damaged, newer or not whole, `StoreUnavailable`, and `ValueError` for a store
@@ -77,7 +79,7 @@ async def open_system(
     make_data_folder(settings.data)
     clock = parts.get("clock") or SystemClock(settings.data / CLOCK_FILE)
     async with (
-        _storage(settings, parts, clock.service_now) as opened,
+        _storage(settings, parts, clock.service_now, schema) as opened,
         _wakeups(opened.hints or hints) as wakeup,
     ):
         defaults: dict[str, Any] = {
@@ -103,7 +105,9 @@ async def open_system(
 
 
 @asynccontextmanager
-async def _storage(settings: Settings, parts: Parts, now: Now) -> AsyncIterator[Opened]:
+async def _storage(
+    settings: Settings, parts: Parts, now: Now, schema: Schema
+) -> AsyncIterator[Opened]:
     """The store that is given or that the settings name; what is opened here is closed here."""
     given = parts.get("store")
     if given is not None:
@@ -111,7 +115,7 @@ async def _storage(settings: Settings, parts: Parts, now: Now) -> AsyncIterator[
     else:
         sealer = sealer_of(settings)
         opened = await open_store(
-            settings.store, settings.data, settings.cache, sealer, now, settings.direct
+            settings.store, settings.data, settings.cache, sealer, now, settings.direct, schema
         )
     try:
         yield opened

@@ -17,6 +17,7 @@ from adapters_runtime.ai.providers import Provider, setting_of
 from adapters_runtime.engine.dispatching import seen
 from adapters_store import POSTGRES
 from adapters_store.moving import Elsewhere
+from adapters_store.schema import OlderSchema, Schema, Unmade
 from adapters_store.sealing import id_of
 from adapters_store.sqlite.migrate import migrations
 from wfcore.errors import InvalidInput, StoreUnavailable, WfError
@@ -123,7 +124,7 @@ def _given_up(session: Session, data: Path) -> int:
         return found.total or 0
 
     try:
-        return session.work_in(count)
+        return session.work_in(count, schema=Schema.AS_IS)
     except (WfError, Failed, OSError):
         return 0
 
@@ -166,7 +167,7 @@ def _wanted(session: Session, data: Path) -> Mapping[str, Sequence[str]]:
     if session.settings().store is None and not data.exists():
         return {}
     try:
-        return session.work_in(ai.wanted)
+        return session.work_in(ai.wanted, schema=Schema.AS_IS)
     except (WfError, Failed, OSError):
         return {}
 
@@ -260,7 +261,9 @@ def _store(session: Session, data: Path) -> list[Check]:
     if session.settings().store is None and not data.exists():
         return [Check("store", True, "not made yet")]
     try:
-        return session.work_in(_open_store)
+        return session.work_in(_open_store, schema=Schema.AS_IS)
+    except Unmade as empty:
+        return [Check("store", True, str(empty))]
     except (WfError, Failed, OSError) as error:
         return [Check("store", False, explain(error), _cure(error), essential=True)]
 
@@ -270,6 +273,10 @@ def _cure(error: Exception) -> str:
         return "make room on the disk; what is stored is unharmed"
     if isinstance(error, InvalidInput):
         return "correct the URL"
+    if isinstance(error, OlderSchema):
+        return "wfcore migrate"
+    if isinstance(error, StoreUnavailable):
+        return "start the database, or wait until it can be used; what is stored is unharmed"
     if isinstance(error, Elsewhere):
         return "work with the other one; what a backup restores would be a second service"
     return "wfcore restore fills an empty data folder from a backup"

@@ -48,6 +48,8 @@ R = TypeVar("R")
 MOST_DEFINITIONS = 256
 """Definitions that are remembered for the kinds of their steps."""
 UNKNOWN_KIND = "unknown"
+SAID_S = 60.0
+"""A store that cannot be written is one line a minute."""
 CALM_S = 10.0
 """Without a failed write: on a full disk some still fit, and do not mean that it is over."""
 
@@ -117,6 +119,7 @@ class _Writes:
 
     def __init__(self) -> None:
         self._failed_at: float | None = None
+        self._said_at: float | None = None
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -125,9 +128,11 @@ class _Writes:
         except StoreClosed:
             raise
         except StoreUnavailable as error:
-            if self._failed_at is None:
+            now = monotonic()
+            if self._said_at is None or now >= self._said_at + SAID_S:
                 log.warning("the store cannot write", extra={"detail": error.detail})
-            self._failed_at = monotonic()
+                self._said_at = now
+            self._failed_at = now
             raise
         if self._failed_at is not None and monotonic() >= self._failed_at + CALM_S:
             self._failed_at = None

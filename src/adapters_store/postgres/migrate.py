@@ -8,6 +8,7 @@ that is missing in one transaction: with an older program beside it, nobody sees
 from pathlib import Path
 
 from adapters_store.postgres.connection import Connection, Pool, lent
+from adapters_store.schema import Schema, require
 from adapters_store.sqlite.sealing_keys import lacking
 from wfcore.errors import StoreRefused
 from wfcore.ports.system import Sealer
@@ -28,14 +29,17 @@ def migrations() -> list[tuple[int, str]]:
     return sorted((int(item.name[:4]), item.read_text("utf-8")) for item in found)
 
 
-async def prepare(pool: Pool, location: str) -> None:
+async def prepare(pool: Pool, location: str, wanted: Schema = Schema.NEWEST) -> None:
     """
-    Give the database the newest schema. Raises `StoreRefused` (nothing was changed) where it has
-    tables of somebody else or a newer schema, `StoreUnavailable`.
+    Give the database the newest schema, as far as *wanted* says so. Raises `StoreRefused` (nothing
+    was changed) where it has tables of somebody else or a newer schema, `StoreUnavailable`.
     """
     async with lent(pool) as connection, connection.transaction():
         await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
         schema = await _schema(connection, location)
+        require(wanted, location, schema, migrations()[-1][0])
+        if not schema and not await connection.fetchval(KNOWN):
+            await connection.execute(SCHEMAS)
         for number, text in migrations():
             if number > schema:
                 await connection.execute(text)
@@ -51,7 +55,7 @@ async def _schema(connection: Connection, location: str) -> int:
                 f"{location} was left untouched: it has tables of another application "
                 f"({', '.join(strangers)}); give wfcore a database of its own"
             )
-        await connection.execute(SCHEMAS)
+        return 0
     schema = int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM wfcore_schemas"))
     newest = migrations()[-1][0]
     if schema > newest:

@@ -8,6 +8,7 @@ from attrs import define, field
 
 from adapters_store import moving
 from adapters_store.moving import Elsewhere, Mark, Row, Span, State
+from adapters_store.postgres.audit import link
 from adapters_store.postgres.connection import (
     Connection,
     Pool,
@@ -20,7 +21,10 @@ from adapters_store.postgres.connection import (
 )
 from adapters_store.postgres.migrate import prepare
 from wfcore.errors import StoreRefused
+from wfcore.model.event import AuditEntry
+from wfcore.rules.audit.chain import entry_text
 
+HAS_NODES = "SELECT to_regclass('nodes') IS NOT NULL"
 HAS_MARK = "SELECT to_regclass('moving') IS NOT NULL"
 COLUMNS = """SELECT attname::text FROM pg_attribute
     WHERE attrelid = ?::text::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
@@ -67,14 +71,16 @@ class PostgresSide:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, url: str) -> "AsyncIterator[PostgresSide]":
+    async def opened(cls, url: str, *, prepared: bool = True) -> "AsyncIterator[PostgresSide]":
         """
-        The database at *url*, which gets the newest schema. Raises `StoreRefused` as for a server,
-        `StoreUnavailable`, and `ValueError` for a URL that cannot be read.
+        The database at *url*, which gets the newest schema if *prepared*. Raises
+        `StoreRefused` as for a server, `StoreUnavailable`, and `ValueError` for a URL that cannot
+        be read.
         """
         pool = await open_pool(url)
         try:
-            await prepare(pool, location_of(url))
+            if prepared:
+                await prepare(pool, location_of(url))
             yield cls(location_of(url), pool)
         finally:
             await close_pool(pool)
@@ -82,6 +88,18 @@ class PostgresSide:
     async def mark(self) -> Mark | None:
         async with lent(self._pool) as connection:
             return await mark_of(connection)
+
+    async def live(self) -> Sequence[str]:
+        async with lent(self._pool) as connection:
+            if not await connection.fetchval(HAS_NODES):
+                return ()
+            now = await connection.fetchval("SELECT wfcore_now()")
+            rows = await rows_of(connection, moving.NODES)
+        return moving.living((body for (body,) in rows), now)
+
+    async def note(self, entry: AuditEntry) -> None:
+        async with lent(self._pool) as connection, connection.transaction():
+            await link(connection, [(entry_text(entry), None)])
 
     async def service_id(self) -> str:
         async with lent(self._pool) as connection:

@@ -30,6 +30,7 @@ from adapters_store.postgres.queries import FETCHES
 from adapters_store.postgres.reads import PostgresReads
 from adapters_store.postgres.statements import Statements
 from adapters_store.postgres.unit_of_work import PostgresUnit, PostgresUnitOfWork
+from adapters_store.schema import Schema
 from adapters_store.sqlite.claims import OLD
 from adapters_store.sqlite.read_cache import Cache
 from wfcore.errors import StoreUnavailable, Unreadable
@@ -40,8 +41,9 @@ from wfcore.time import DurationMs, EpochMs
 
 R = TypeVar("R")
 
-WRITE = "SELECT pg_logical_emit_message(true, 'wfcore', '')"
-"""The smallest durable write: no table, no row that others wait for."""
+WRITE = "UPDATE audit_chain SET end_number = end_number"
+"""The smallest write that fails where nothing can be written: the database is full, moved, or to be
+read only. Only audited commits wait for the row."""
 
 
 def nobody_ended(workers: Collection[str]) -> Sequence[str]:
@@ -77,10 +79,14 @@ class PostgresStore:
 
     @classmethod
     async def open(
-        cls, url: str, cache_bytes: int = CACHE_BYTES, sealer: Sealer | None = None
+        cls,
+        url: str,
+        cache_bytes: int = CACHE_BYTES,
+        sealer: Sealer | None = None,
+        schema: Schema = Schema.NEWEST,
     ) -> "PostgresStore":
         """
-        Open the database at *url*, whose schema is made or migrated as needed. *cache_bytes*,
+        Open the database at *url*, which is made or migrated as *schema* says. *cache_bytes*,
         *sealer*: as for SQLite.
 
         Raises `StoreRefused` where the database is somebody else's, of a newer schema, sealed with
@@ -88,7 +94,7 @@ class PostgresStore:
         """
         pool, location = await open_pool(url), location_of(url)
         try:
-            await prepare(pool, location)
+            await prepare(pool, location, schema)
             async with lent(pool) as connection:
                 await require_here(connection, location)
                 await require_keys(connection, location, sealer)

@@ -160,7 +160,7 @@ def check(path: Path, artifacts: Path | None, sealer: Sealer | None = None) -> I
     with closing(_opened(path)) as connection:
         schema, newest = _number(connection, "PRAGMA user_version"), migrations()[-1][0]
         if schema != newest:
-            raise StoreRefused(f"{path} has schema {schema}, not {newest}; start the server once")
+            raise StoreRefused(f"{path} has schema {schema}, not {newest}; run wfcore migrate")
         for parts in (_pages, _foreign_rows, partial(_records, sealer=sealer)):
             yield from _guarded(parts(connection))
         if artifacts is not None:

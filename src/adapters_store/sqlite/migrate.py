@@ -13,6 +13,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from adapters_store.schema import Schema, require
 from adapters_store.sqlite.audit import link_old
 from adapters_store.sqlite.connection import (
     Connection,
@@ -45,10 +46,10 @@ def migrations() -> list[tuple[int, str]]:
     return sorted((int(item.name[:4]), item.read_text("utf-8")) for item in found)
 
 
-def prepare(path: Path, data: Path | None = None) -> None:
+def prepare(path: Path, data: Path | None = None, schema: Schema = Schema.NEWEST) -> None:
     """
-    Make *path* a database of the newest schema; *data* is the folder of what belongs to it, None:
-    the folder of *path*.
+    Make *path* a database of the newest schema, as far as *schema* says so; *data* is the folder of
+    what belongs to it, None: the folder of *path*.
 
     Raises `StoreRefused` (nothing was changed) if the file is foreign, damaged or newer, has lost
     commits, or is missing although there was a service; `StoreUnavailable` if it cannot be written
@@ -60,16 +61,20 @@ def prepare(path: Path, data: Path | None = None) -> None:
     if path.exists() and path.stat().st_size:
         inspect(path)
         _refuse(path, partial(_loss, path=path, data=data, noted=noted))
+        with unavailable_on_error(), closing(connect(path, "ro")) as connection:
+            found = _pragma(connection, "user_version")
+        require(schema, str(path), found, migrations()[-1][0])
     else:
         require_new(path, data)
+        require(schema, str(path), 0, migrations()[-1][0])
         create_private(path)
     with unavailable_on_error(), closing(connect(path)) as connection:
-        schema = _pragma(connection, "user_version")
-        if not schema:
+        known = _pragma(connection, "user_version")
+        if not known:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         for number, text in migrations():
-            if number > schema:
+            if number > known:
                 _migrate(connection, number, text)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import define, field
 
-from adapters_store import moving
+from adapters_store import moving, wall_clock
 from adapters_store.moving import Elsewhere, Mark, Row, Span, State
 from adapters_store.sqlite.connection import (
     Connection,
@@ -15,8 +15,11 @@ from adapters_store.sqlite.connection import (
     connect_writer,
     unavailable_on_error,
 )
-from adapters_store.sqlite.migrate import prepare
+from adapters_store.sqlite.kinds import ADD_AUDIT, link
+from adapters_store.sqlite.migrate import inspect, prepare
 from wfcore.errors import StoreRefused
+from wfcore.model.event import AuditEntry
+from wfcore.rules.audit.chain import entry_text
 
 GONE = '1 FROM "this database was moved"'
 """No such table: RAISE would look like a race that was lost, after which one tries again."""
@@ -28,6 +31,7 @@ _FENCE = [
     for change in ("INSERT", "UPDATE", "DELETE")
 ]
 """Triggers: their names, and what they are asked about."""
+HAS_NODES = "SELECT 1 FROM sqlite_schema WHERE name = 'nodes'"
 HAS_MARK = "SELECT 1 FROM sqlite_schema WHERE name = 'moving'"
 
 
@@ -55,18 +59,32 @@ class SqliteSide:
 
     @classmethod
     @contextmanager
-    def opened(cls, path: Path, data: Path) -> "Iterator[SqliteSide]":
+    def opened(cls, path: Path, data: Path, *, prepared: bool = True) -> "Iterator[SqliteSide]":
         """
-        The file *path* of the data folder *data*, which gets the newest schema. Raises
-        `StoreRefused` as for a server, and `StoreUnavailable`.
+        The file *path* of the data folder *data*, which gets the newest schema if *prepared*.
+        Raises `StoreRefused` as for a server, and `StoreUnavailable`.
         """
-        prepare(path, data)
+        if prepared:
+            prepare(path, data)
+        else:
+            inspect(path)
         with unavailable_on_error(), closing(connect_writer(path)) as connection:
             connection.create_function(FILLING.removesuffix("()"), 0, lambda: None)
             yield cls(str(path.absolute()), connection)
 
     async def mark(self) -> Mark | None:
         return mark_of(self._connection)
+
+    async def live(self) -> Sequence[str]:
+        if not self._connection.execute(HAS_NODES).fetchone():
+            return ()
+        rows = self._connection.execute(moving.NODES).fetchall()
+        return moving.living((body for (body,) in rows), wall_clock())
+
+    async def note(self, entry: AuditEntry) -> None:
+        with self._unit():
+            for values in link(self._connection.cursor(), [(entry_text(entry), None)]):
+                self._connection.execute(ADD_AUDIT, values)
 
     async def service_id(self) -> str:
         return str(self._connection.execute("SELECT id FROM audit_chain").fetchone()[0])

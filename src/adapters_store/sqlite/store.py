@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 from adapters_store import CACHE_BYTES, wall_clock
 from adapters_store.private_folder import alone
+from adapters_store.schema import Schema
 from adapters_store.sqlite import audit, claims, concurrency, execution_rows, records, runs, vacuum
 from adapters_store.sqlite.connection import copy_database
 from adapters_store.sqlite.database_file import size_of
@@ -216,17 +217,18 @@ class SqliteStore:
         cache_bytes: int = CACHE_BYTES,
         sealer: Sealer | None = None,
         now: Now = wall_clock,
+        schema: Schema = Schema.NEWEST,
     ) -> "SqliteStore":
         """
-        Open *path*, made or migrated as needed. *data*: the folder of what belongs to it; None:
-        where *path* is. *cache_bytes*: what decoded records may take up in memory. *sealer*: what
-        encrypts contents; None: they are stored in clear. *now* tells its time.
+        Open *path*, made or migrated as *schema* says. *data*: the folder of what belongs to it;
+        None: where *path* is. *cache_bytes*: what decoded records may take up in memory. *sealer*:
+        what encrypts contents; None: they are stored in clear. *now* tells its time.
 
         Raises `StoreRefused` where the file is foreign, damaged or of a newer schema, has lost
         commits, is missing beside other data, or is sealed with another key (all is left
         untouched), `StoreUnavailable` where it cannot be used now.
         """
-        await asyncio.to_thread(_prepare_alone, path, data, sealer)
+        await asyncio.to_thread(_prepare_alone, path, data, sealer, schema)
         store = cls(path, cache_bytes, sealer, now)
         try:
             await store._reads.reach()
@@ -386,11 +388,11 @@ class SqliteStore:
         self._workers.release()
 
 
-def _prepare_alone(path: Path, data: Path | None, sealer: Sealer | None) -> None:
+def _prepare_alone(path: Path, data: Path | None, sealer: Sealer | None, schema: Schema) -> None:
     """Prepare the file while no other process does the same."""
     try:
         with alone(path.parent):
-            prepare(path, data)
+            prepare(path, data, schema)
             require_here(path)
             require_keys(path, sealer)
     except OSError as error:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -12,12 +12,14 @@ from typing import Any, BinaryIO
 import click
 from attrs import define, field
 
-from adapters_store import POSTGRES, database_of, servers_of
+from adapters_runtime.system import SystemIds
+from adapters_store import POSTGRES, database_of, servers_of, wall_clock
 from adapters_store.files import LocalFiles
 from adapters_store.moving import Row, Side, Told, move
 from adapters_store.sqlite.moving import SqliteSide
 from wfcore.errors import NotFound
 from wfcore.installed import install
+from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.ports.files import ArtifactFiles
 from wfserver.archive import ARTIFACTS as FOLDER
 from wfserver.compose import bucket_at, files_at
@@ -140,8 +142,8 @@ async def _moved(settings: Settings, target: str, bucket: str | None, shown: boo
     copies = LocalFiles(folder / FOLDER) if folder else None
     artifacts = Artifacts(files_at(settings), bucket_at(bucket) if bucket else copies)
     async with AsyncExitStack() as stack:
-        source = await _side(stack, settings.store, settings.data)
-        new = await _side(stack, None if folder else target, folder or settings.data)
+        source = await side_of(stack, settings.store, settings.data)
+        new = await side_of(stack, None if folder else target, folder or settings.data)
         moved = Moved(new.location, folder, artifacts)
 
         def told(one: Told) -> None:
@@ -154,8 +156,15 @@ async def _moved(settings: Settings, target: str, bucket: str | None, shown: boo
                 _give_keys(settings, folder)
             await artifacts.all(rows)
 
-        await move(source, new, told, beside)
+        await move(source, new, told, beside, _entry(new.location))
     return moved
+
+
+def _entry(target: str) -> AuditEntry:
+    """What the audit log says of the move."""
+    at = wall_clock()
+    id = SystemIds().new("aud", at)
+    return AuditEntry(id, at, "store.move", AuditOutcome.ALLOWED, target=target)
 
 
 def _folder_of(target: str) -> Path:
@@ -166,12 +175,13 @@ def _folder_of(target: str) -> Path:
     return folder
 
 
-async def _side(stack: AsyncExitStack, url: str | None, data: Path) -> Side:
-    """Raises `Failed` for a store that is neither of the two."""
+async def side_of(
+    stack: AsyncExitStack, url: str | None, data: Path, *, prepared: bool = True
+) -> Side:
+    """*prepared*: with the newest schema. Raises `Failed` for a store of another kind."""
     path = database_of(url, data)
     if path is not None:
-        opened: AbstractContextManager[SqliteSide] = SqliteSide.opened(path, data)
-        return stack.enter_context(opened)
+        return stack.enter_context(SqliteSide.opened(path, data, prepared=prepared))
     if not (url or "").startswith(POSTGRES):
         raise Failed("only SQLite and PostgreSQL can be moved; a store of your own has its own way")
     try:
@@ -181,7 +191,7 @@ async def _side(stack: AsyncExitStack, url: str | None, data: Path) -> Side:
         raise Failed(f"the URL of the database {error}") from None
     except ModuleNotFoundError:
         raise Failed(f"postgresql:// needs a driver: {install('postgres')}") from None
-    return await stack.enter_async_context(PostgresSide.opened(str(url)))
+    return await stack.enter_async_context(PostgresSide.opened(str(url), prepared=prepared))
 
 
 def _give_keys(settings: Settings, folder: Path) -> None:

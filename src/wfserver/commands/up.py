@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
+from adapters_store.schema import Schema
 from wfcore.errors import AccountBlocked
 from wfcore.model.access import Plan
 from wfcore.usecases.accounts.sessions import issue_login_link
@@ -48,7 +49,7 @@ def up_command(session: Session, host: str | None, port: int | None) -> None:
             first = await first_things(system.services, system.settings.data, plan)
             return evolve(first, way_in=await _way_in(system, first))
 
-        first = session.work_in(job, fresh=True)
+        first = session.work_in(job, fresh=True, schema=Schema.NEWEST)
 
         def ready(info: "ServerInfo") -> None:
             languages = info.runner.languages()

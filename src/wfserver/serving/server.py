@@ -298,6 +298,10 @@ def _definition(javascript: Runtime, text: bytes) -> Definition:
     return checked(text, "", javascript=javascript)
 
 
+_PROBE_S = 2.0
+"""How long what a probe of the store said holds, however often it is asked."""
+
+
 class _Leaving:
     """What the server still does, and the way out."""
 
@@ -305,13 +309,24 @@ class _Leaving:
         self._system = system
         self._working = working
         self._stage = Stage.SERVING
+        self._written: tuple[float, StoreUnavailable | None] | None = None
+        self._probing = asyncio.Lock()
 
     def stage(self) -> Stage:
         return self._stage
 
     async def check_ready(self) -> None:
-        """Raises `StoreUnavailable`, `NotReady`."""
-        await self._system.services.store.ping()
+        """Raises `StoreUnavailable`, `NotReady`. A row is written at most every `_PROBE_S`."""
+        async with self._probing:
+            if self._written is None or monotonic() - self._written[0] >= _PROBE_S:
+                trouble = None
+                try:
+                    await self._system.services.store.ping()
+                except StoreUnavailable as error:
+                    trouble = error
+                self._written = monotonic(), trouble
+        if self._written[1] is not None:
+            raise self._written[1]
         if self._working is not None:
             self._working.check()
 

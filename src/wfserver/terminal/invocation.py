@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from adapters_store.schema import Schema
     from wfcore.usecases.administration.operator import Operation, Operator
     from wfserver.compose import System
     from wfserver.settings import Settings
@@ -125,13 +126,22 @@ class Session:
             finally:
                 runner.run(stack.aclose())
 
-    def work_in(self, job: "Callable[[System], Awaitable[T]]", *, fresh: bool = False) -> T:
-        """Run *job*, which needs the whole system of this host. Raises as `perform`."""
+    def work_in(
+        self,
+        job: "Callable[[System], Awaitable[T]]",
+        *,
+        fresh: bool = False,
+        schema: "Schema | None" = None,
+    ) -> T:
+        """
+        Run *job*, which needs the whole system of this host. *schema*: whether the store is made
+        and migrated; by default only made. Raises as `perform`.
+        """
         import asyncio
 
         async def within() -> T:
             async with AsyncExitStack() as stack:
-                return await job(await self._entered(stack, fresh))
+                return await job(await self._entered(stack, fresh, schema))
 
         return asyncio.run(within())
 
@@ -143,12 +153,16 @@ class Session:
             raise InvalidInput("--data", f"there is no folder {settings.data}; wfcore up makes it")
         return settings
 
-    async def _entered(self, stack: AsyncExitStack, fresh: bool) -> "System":
+    async def _entered(
+        self, stack: AsyncExitStack, fresh: bool, schema: "Schema | None" = None
+    ) -> "System":
+        from adapters_store.schema import Schema
         from wfserver.compose import open_system
         from wfserver.settings_file import WrongSetting
 
+        opened = open_system(self._local(fresh), schema=schema or Schema.PRESENT)
         try:
-            return await stack.enter_async_context(open_system(self._local(fresh)))
+            return await stack.enter_async_context(opened)
         except ValueError as error:
             raise WrongSetting("--store", str(error)) from None
 

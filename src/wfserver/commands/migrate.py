@@ -1,0 +1,40 @@
+"""`wfcore migrate`: the newest schema for a store of an older version. ST-6."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import click
+
+from adapters_store.moving import require_idle
+from wfserver.commands.move import side_of
+from wfserver.serving.pidfile import is_serving
+from wfserver.terminal.failures import Failed
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import put_json, say
+
+
+@click.command("migrate", cls=Command)
+@pass_session
+def migrate_command(session: Session) -> None:
+    """
+    Give the store the newest schema, as the first start of a new version does.
+
+    Stop all servers first; back up before. Older versions refuse the store from then on.
+    """
+    settings = session.settings()
+    if is_serving(settings):
+        raise Failed("a server works on this store; stop it first")
+
+    async def migrated() -> str:
+        async with AsyncExitStack() as stack:
+            side = await side_of(stack, settings.store, settings.data, prepared=False)
+            await require_idle(side)
+        async with AsyncExitStack() as stack:
+            return (await side_of(stack, settings.store, settings.data)).location
+
+    location = asyncio.run(migrated())
+    if session.json:
+        put_json({"store": location})
+    else:
+        say(f"{location} has the newest schema")
