@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from wfcore.rules.audit.evidence import proved
+
 from .conftest import Call, program
 
 
@@ -83,9 +85,13 @@ def test_evidence_is_written_once_and_verified_anywhere(
     events = [one["event"] for one in wfcore("audit", "--json").json["items"]]
     assert events.count("evidence.write") == 1
     elsewhere = ("evidence", "verify", str(file), "--anchor", str(anchor))
-    assert program("--data", str(tmp_path / "none"), *elsewhere).out == (
-        f"{started}: everything fits\n"
-    )
+    fits, *shown = program("--data", str(tmp_path / "none"), *elsewhere).out.splitlines()
+    assert fits == f"{started}: everything fits"
+    assert shown == [*proved(anchored=True, known=False)]
+    sure = call(*elsewhere, "--sha256", said.json["sha256"], "--json").json
+    assert (sure["ok"], sure["shown"]) == (True, [*proved(anchored=True, known=True)])
+    other = call(*elsewhere, "--sha256", "0" * 64)
+    assert (other.status, "SHA-256" in other.out) == (1, True)
     document = json.loads(file.read_text())
     assert document["execution"]["executionId"] == started
     starts = [link["entry"]["event"] for link in document["audit"]["links"]]

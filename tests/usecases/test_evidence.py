@@ -348,3 +348,29 @@ async def test_an_anchor_kept_elsewhere_holds_the_log_to_it(world: World) -> Non
         fault = (await check_audit(world.services, [*anchors, other])).fault
         assert fault is not None
         assert fault.number == one.number
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda one: one.update(decidedBy="eve@example.org"), "was decided otherwise"),
+        (lambda one: one.update(decidedAt=1), "was decided otherwise"),
+        (lambda one: one.update(comment="no"), "was decided otherwise"),
+        (lambda one: one.update(decisionSource="link"), "was decided otherwise"),
+        *(
+            (lambda one, name=name: one["history"][-1].update({name: "x"}), "line 2 in the history")
+            for name in ("by", "at", "action", "source", "comment")
+        ),
+        (lambda one: one["history"].append({**one["history"][-1]}), "line 3 in the history"),
+        (lambda one: one["history"].insert(0, {**one["history"][0], "by": "x"}), "line 2 in"),
+        (lambda one: one["history"].clear(), "a line is missing"),
+    ],
+)
+async def test_who_decided_is_what_the_entry_says(
+    world: World, change: Callable[[Any], object], says: str
+) -> None:
+    """AL-6: in the head of the approval and in its history, for whoever works the hash out anew."""
+    ann = await world.account()
+    text = await written(world, await decided(world, ann))
+    read_evidence(text)
+    assert says in refusal(reseal(text, lambda document: change(document["approvals"][0])))

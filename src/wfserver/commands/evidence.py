@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from wfcore.rules.audit.chain import digest, read_anchor
-from wfcore.rules.audit.evidence import Unfit, anchor_misfit, read_evidence
+from wfcore.rules.audit.evidence import Unfit, anchor_misfit, proved, read_evidence
 from wfcore.usecases.administration import server
 from wfserver.commands.audit import anchor_texts, anchors
 from wfserver.terminal.failures import FAILED, Failed
@@ -70,25 +70,30 @@ def _private(path: str, flags: int) -> int:
 @evidence_command.command("verify")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @anchors
+@click.option("--sha256", metavar="HEX", help="What wfcore evidence printed when FILE was written.")
 @pass_session
-def verify(session: Session, file: Path, anchored: tuple[Path, ...]) -> int:
+def verify(session: Session, file: Path, anchored: tuple[Path, ...], sha256: str | None) -> int:
     """
-    Whether FILE is as it was written. Needs no data folder and no network.
+    Whether FILE fits together, and what that shows. Needs no data folder and no network.
 
-    Exit status 1 says what does not fit. With an anchor that was kept elsewhere, also whether its
-    audit entries are those of that log.
+    Exit status 1 says what does not fit. Without an anchor that was kept elsewhere, and without the
+    SHA-256, it could have been written by anybody.
     """
     known = [read_anchor(text) for text in anchor_texts(anchored)]
     why = None
     try:
-        document = read_evidence(file.read_bytes().decode("ascii", "replace"))
+        text = file.read_bytes().decode("ascii", "replace")
+        if sha256 is not None and digest(text) != sha256.strip().lower():
+            raise Unfit("its SHA-256 is another one")
+        document = read_evidence(text)
         why = next(filter(None, (anchor_misfit(document, one) for one in known)), None)
     except Unfit as unfit:
         why = str(unfit)
+    shown = [] if why else [*proved(anchored=bool(known), known=sha256 is not None)]
     if session.json:
-        put_json({"ok": why is None, "fault": why})
+        put_json({"ok": why is None, "fault": why, "shown": shown})
     elif why is None:
-        say(f"{document['executionId']}: everything fits")
+        say("\n".join([f"{document['executionId']}: everything fits", *shown]))
     else:
         say(f"DOES NOT FIT: {why}")
     return 0 if why is None else FAILED

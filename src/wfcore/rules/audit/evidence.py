@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wfcore.model.approval import ApprovalStatus
+from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import Anchor, ChainedEntry, ChainPoint
 from wfcore.model.json import Json, JsonObject
 from wfcore.rules.approval.edited_items import agreed_to
@@ -67,6 +67,7 @@ def read_evidence(text: str) -> Mapping[str, Any]:
             raise Unfit(f"the format is not {FORMAT}")
         _check_chain(document)
         _check_decisions(document)
+        _check_acts(document)
         rest = {name: value for name, value in document.items() if name != "hash"}
         if digest(canonical(rest)) != document["hash"]:
             raise Unfit("something outside the audit entries was changed: the hash is another one")
@@ -115,6 +116,56 @@ def _check_chain(document: Mapping[str, Any]) -> None:
         raise Unfit("an audit entry of another execution was changed, added or removed")
 
 
+ACTS = frozenset({"approved", "rejected", "revised", "expired"})
+"""Of a history what an entry of the audit log tells of."""
+
+
+def act_of(approval: Approval) -> JsonObject:
+    """The last line of the history, for the record of its audit entry: `place` counts from 1."""
+    last = approval.history[-1]
+    act: JsonObject = {"at": last.at, "action": last.action, "by": last.by, "source": last.source}
+    return {**act, "place": len(approval.history)}
+
+
+def _check_acts(document: Mapping[str, Any]) -> None:
+    """
+    Who decided, when, by which way and with which comment is what the audit entries say, in the
+    head of an approval and in its history. AL-6.
+    """
+    told: dict[str, dict[int, tuple[Any, ...]]] = {}
+    ends: dict[str, tuple[str, int]] = {}
+    for link in document["audit"]["links"]:
+        if isinstance(link, str) or "act" not in link.get("record", ()):
+            continue
+        entry, act = link["entry"], link["record"]["act"]
+        lines = told.setdefault(entry["target"], {})
+        lines[act["place"]] = (*_line(act)[:-1], entry["details"]["comment"])
+        ends[entry["target"]] = link["record"]["status"], act["place"]
+    for approval in document["approvals"]:
+        lines = told.get(approval["id"], {})
+        first = min(lines, default=None)
+        for place, shown in enumerate(approval.get("history", ()), 1):
+            known = lines.pop(place, None)
+            unknown = first is not None and place >= first and shown["action"] in ACTS
+            if (known is not None and _line(shown) != known) or (known is None and unknown):
+                raise Unfit(f"line {place} in the history of approval {approval['id']} differs")
+        if lines:
+            raise Unfit(f"a line is missing in the history of approval {approval['id']}")
+        status, place = ends.get(approval["id"], (None, 0))
+        if status in (approval["status"],) and status != ApprovalStatus.PENDING:
+            last = approval["history"][place - 1]
+            head = [approval.get(name) for name in _HEAD]
+            if head != [last.get(name) for name in ("at", "by", "source", "comment")]:
+                raise Unfit(f"approval {approval['id']} was decided otherwise than its entry says")
+
+
+_HEAD = ("decidedAt", "decidedBy", "decisionSource", "comment")
+
+
+def _line(shown: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(shown.get(name) for name in ("at", "action", "by", "source", "comment"))
+
+
 def _check_decisions(document: Mapping[str, Any]) -> None:
     """Rows and status match the last decision according to its audit entry. AL-6."""
     decided: dict[str, tuple[str, str]] = {}
@@ -142,6 +193,18 @@ def _check_decisions(document: Mapping[str, Any]) -> None:
             raise Unfit(
                 f"approval {approval['id']} was {status} with its last decision, not {said}"
             )
+
+
+PROVED = "the entries follow each other; who decided what, when, why, on which rows, is theirs"
+NO_ANCHOR = "not shown: that the entries are those of a log (--anchor)"
+NO_SHA256 = "not shown: definition, inputs, results and files (--sha256)"
+IN_LOG = "the entries are those of the anchor's log"
+AS_WRITTEN = "the file is the one with that SHA-256, to the last byte"
+
+
+def proved(*, anchored: bool, known: bool) -> Sequence[str]:
+    """What a document that fits shows, and what it does not: anybody can work out its own hash."""
+    return (PROVED, IN_LOG if anchored else NO_ANCHOR, AS_WRITTEN if known else NO_SHA256)
 
 
 def anchor_misfit(document: Mapping[str, Any], anchor: Anchor) -> str | None:

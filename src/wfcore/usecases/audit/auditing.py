@@ -25,6 +25,7 @@ from wfcore.model.trace import Trace
 from wfcore.ports.store import Unit
 from wfcore.rules.approval.edited_items import files_of, items_hash, rows_of
 from wfcore.rules.audit.chain import TRIM, canonical, digest, start_record
+from wfcore.rules.audit.evidence import act_of
 from wfcore.rules.audit.refusals import SHOWN
 from wfcore.rules.auth.api_key import without_keys
 from wfcore.rules.masking import mask_text, secret_values
@@ -116,6 +117,8 @@ def decided(verb: str, before: Approval, after: Approval) -> Decided:
         "rowsBefore": rows_of(before),
         "rowsAfter": rows_of(after),
     }
+    if after.history:
+        record = {**record, "act": act_of(after)}
     if after.fields:
         record = {**record, "answers": after.answers}
     if after.attachments:
