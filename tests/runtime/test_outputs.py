@@ -108,6 +108,15 @@ def test_a_variable_that_no_process_could_have_is_named(value: str, says: str) -
         variables(folder, evolve(asked, environment={"WF_VAR_A": value}), {})
 
 
+def test_an_argument_that_no_process_could_have_is_named() -> None:
+    """By its number, one alone and the largest of all."""
+    with pytest.raises(CannotRun, match="argument 2 of the command is over"):
+        command(("echo", "a", "x" * 131_072), "/usr/bin:/bin")
+    many = ("echo", *["x" * 100_000] * 40, "y" * 120_000, *["x" * 100_000] * 30)
+    with pytest.raises(CannotRun, match="the largest is argument 41"):
+        command(many, "/usr/bin:/bin")
+
+
 def test_a_command_is_looked_up_where_the_step_looks() -> None:
     """On the step's path alone; what cannot be run says why."""
     assert command(("sh", "-c", ":"), "/bin")[1:] == ["-c", ":"]

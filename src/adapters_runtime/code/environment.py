@@ -10,7 +10,7 @@ import asyncio
 import ctypes
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from locale import CODESET, LC_CTYPE
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import orjson
 from adapters_runtime.code.languages import recipes_on
 from adapters_runtime.sandbox.client import uninterrupted
 from adapters_runtime.sandbox.isolation.config import CONTEXT
+from adapters_runtime.sandbox.launch import start_room
 from adapters_runtime.sandbox.step_folders import StepFolder
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.json import JsonObject
@@ -67,9 +68,17 @@ def links(job: StepJob, modules: str | None) -> dict[str, str]:
 
 
 def variables(
-    folder: StepFolder, job: StepJob, passed: Mapping[str, str], modules: str | None = None
+    folder: StepFolder,
+    job: StepJob,
+    passed: Mapping[str, str],
+    modules: str | None = None,
+    argv: Sequence[str] = (),
 ) -> dict[str, str]:
-    """The whole environment of a step. CS-4. Raises `CannotRun` if no process could have it."""
+    """
+    The whole environment of a step that begins as *argv*. Of variables that are too large together
+    the largest are in the context file alone. CS-3, CS-4. Raises `CannotRun` if no process could
+    have it.
+    """
     path = {"PYTHONPATH": modules} if modules and job.step.language is Language.PYTHON else {}
     environment = {
         **job.environment,
@@ -89,7 +98,32 @@ def variables(
             raise CannotRun(f"the value of {name} contains a NUL character")
         if len(name) + 1 + len(value.encode("utf-8", "surrogatepass")) > _LONGEST_VARIABLE:
             raise CannotRun(f"the value of {name} is too long for an environment variable")
-    return environment
+    return _within(environment, start_room() - _FOR_CHILDREN - sum(map(_taken, argv)))
+
+
+_FOR_CHILDREN = 131_072
+"""What the programs that a step starts may have as arguments of their own."""
+_IN_CONTEXT = ("WF_VAR_", "WF_ERROR")
+
+
+def _taken(*texts: str) -> int:
+    """The bytes that an argument or variable takes: with its ends and the pointer to it."""
+    return sum(len(text.encode("utf-8", "surrogatepass")) + 1 for text in texts) + 8
+
+
+def _within(environment: dict[str, str], room: int) -> dict[str, str]:
+    sizes = {name: _taken(name, value) for name, value in environment.items()}
+    over = sum(sizes.values()) - room
+    for name in sorted(sizes, key=sizes.__getitem__, reverse=True):
+        if over > 0 and name.startswith(_IN_CONTEXT):
+            over -= sizes.pop(name)
+    if over > 0:
+        largest = max(sizes, key=sizes.__getitem__)
+        raise CannotRun(
+            "its environment and arguments are larger than a process can have; "
+            f"the largest value is that of {largest}"
+        )
+    return {name: environment[name] for name in sizes}
 
 
 def interpreted(folder: StepFolder, job: StepJob, state: LanguageState) -> list[str]:
@@ -110,6 +144,18 @@ def command(argv: tuple[str, ...], path: str) -> list[str]:
         raise CannotRun("the command is empty")
     if any("\0" in argument for argument in argv):
         raise CannotRun("an argument of the command contains a NUL character")
+    for number, argument in enumerate(argv):
+        if len(argument.encode("utf-8", "surrogatepass")) > _LONGEST_VARIABLE:
+            raise CannotRun(
+                f"argument {number} of the command is over {_LONGEST_VARIABLE:,} bytes; "
+                "let the program read it from WF_CONTEXT"
+            )
+    if sum(map(_taken, argv)) > start_room() - _FOR_CHILDREN:
+        largest = max(range(len(argv)), key=lambda at: len(argv[at]))
+        raise CannotRun(
+            "the arguments of the command are larger than a process can have; "
+            f"the largest is argument {largest}"
+        )
     program = shutil.which(argv[0], path=path)
     if program is None:
         raise CannotRun(f"the command {argv[0]!r} was not found on PATH")

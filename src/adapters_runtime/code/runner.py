@@ -268,7 +268,7 @@ class CodeStepRunner:
         prestart = self._ahead(job.step, of_process) if self._warm else None
         return Order(
             argv=argv,
-            env=world.variables(folder, job, self._passed_on, modules),
+            env=world.variables(folder, job, self._passed_on, modules, argv),
             folder=folder.path,
             cwd=folder.work,
             limits=of_process,

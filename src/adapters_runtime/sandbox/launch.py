@@ -144,11 +144,15 @@ def _go_ahead(program: Prestart, line: socket.socket) -> NoReturn:
     os.execve(program.argv[0], program.argv, dict(program.env))  # noqa: S606
 
 
+def start_room() -> int:
+    """The bytes that the kernel takes of a program's arguments and environment together."""
+    stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return _LARGEST_START if stack == resource.RLIM_INFINITY else min(stack // 4, _LARGEST_START)
+
+
 def require_room(env: Mapping[str, str]) -> None:
     """Raise the `OSError` that starting a program with this environment would raise, if any."""
-    stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
-    room = _LARGEST_START if stack == resource.RLIM_INFINITY else min(stack // 4, _LARGEST_START)
-    if sum(len(name) + len(value) + 10 for name, value in env.items()) > room:
+    if sum(len(name) + len(value) + 10 for name, value in env.items()) > start_room():
         raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
 
 

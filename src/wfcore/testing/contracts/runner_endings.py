@@ -86,11 +86,20 @@ class EndingContract:
             assert "WF_VAR_big" in (end.error or "")
 
     async def test_too_large_environment(self, runner: StepRunner) -> None:
-        """Variables that are too large in total are a clear error."""
-        values = {f"WF_VAR_v{number}": "x" * 100_000 for number in range(80)}
-        end = await runner.run(job("print(1)", environment=values), silent)
-        assert end.error
+        """
+        Of variables that are too large in total the largest are in the context file alone; secrets
+        never are, and fail the step by name. CS-3.
+        """
+        values = {f"WF_VAR_v{number}": "x" * (90_000 + number) for number in range(80)}
+        source = "import json, os; print(json.dumps(sorted(os.environ)))"
+        end = await runner.run(job(source, environment={**values, "WF_VAR_w": "y"}), silent)
+        assert (end.error, end.permanent) == (None, False)
+        assert "WF_VAR_w" in str(end.output)
+        assert "WF_VAR_v79" not in str(end.output)
+        secrets = {f"WF_SECRET_v{number}": "x" * (90_000 + number) for number in range(80)}
+        end = await runner.run(job("print(1)", environment={**secrets, "WF_VAR_w": "y"}), silent)
         assert end.permanent
+        assert "WF_SECRET_v79" in (end.error or "")
 
     async def test_timeout(self, runner: StepRunner) -> None:
         """
