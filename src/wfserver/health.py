@@ -15,6 +15,7 @@ from attrs import frozen
 from adapters_runtime.ai import CURE, is_available
 from adapters_runtime.ai.providers import Provider, setting_of
 from adapters_runtime.engine.dispatching import seen
+from adapters_runtime.system import SystemClock
 from adapters_store import POSTGRES
 from adapters_store.moving import Elsewhere
 from adapters_store.schema import OlderSchema, Schema, Unmade
@@ -40,6 +41,7 @@ from wfserver.packages import Environments
 from wfserver.seal_keys import file_of, read_keys
 from wfserver.settings import SEAL_KEY, Settings
 from wfserver.sharing import ENGINE, SIGNING_KEY
+from wfserver.sign_on import sign_on_with
 from wfserver.terminal.bulk import agreed
 from wfserver.terminal.failures import Failed, explain
 from wfserver.terminal.invocation import Session
@@ -76,6 +78,8 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
         ]  # fmt: skip
     if (engine := session.settings().engine) is not None:
         found.append(_dispatch(engine))
+    if (refused := _serving(session.settings())) is not None:
+        found.append(refused)
     providers = session.settings().providers
     found.append(_providers(session, data, providers))
     found.append(_notices(session, data))
@@ -86,6 +90,21 @@ def of_the_machine(settings: Settings) -> Sequence[Check]:
     """What a running server looks at again: folder, disk, backups, keys, and what steps have."""
     return [_program(), _folder(settings.data), _disk(settings.data), _backups(settings),
             _keys(settings), _packages(settings), _isolation(settings)]  # fmt: skip
+
+
+def _serving(settings: Settings) -> Check | None:
+    """What `serve` would refuse of these settings; None: nothing."""
+    from wfserver.serving.engine import new_prices, require_runner
+    from wfserver.serving.server import offers_agents
+
+    try:
+        offers_agents(settings)
+        sign_on_with(settings.sign_on, SystemClock())
+        new_prices(settings)
+        require_runner(settings.runner)
+    except (Failed, WfError, OSError) as error:
+        return Check("serve", False, explain(error), "change the setting", essential=True)
+    return None
 
 
 def _dispatch(url: str) -> Check:

@@ -151,6 +151,24 @@ def test_a_full_disk_is_cured_by_room(wfcore: Call, monkeypatch: pytest.MonkeyPa
     assert store["cure"].startswith("make room on the disk")
 
 
+def test_what_serve_would_refuse_is_named(wfcore: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting without its extra, and a runner that nobody offers, fail as they fail `serve`."""
+
+    def refused() -> Any:
+        said = wfcore("doctor", "--json")
+        (found,) = [one for one in said.json["checks"] if one["name"] == "serve"]
+        assert (said.status, found["ok"], found["essential"]) == (1, False, True)
+        return found["detail"]
+
+    assert "serve" not in {one["name"] for one in wfcore("doctor", "--json").json["checks"]}
+    with monkeypatch.context() as patch:
+        patch.setenv("WFCORE_MCP", "1")
+        patch.setattr("wfserver.serving.server.find_spec", lambda name: None)
+        assert "WFCORE_MCP needs an extra" in refused()
+    monkeypatch.setenv("WFCORE_RUNNER", "nowhere")
+    assert "WFCORE_RUNNER: no package offers 'nowhere'" in refused()
+
+
 def test_open_webhooks_are_named(wfcore: Call, applied: str) -> None:
     """A webhook without key or secret is a finding that names it; not so when disabled."""
     create = ("webhook", "create", "--workflow", applied, "--name", "w", "--open", "--json")

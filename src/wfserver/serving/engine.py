@@ -7,6 +7,7 @@ Apart from `compose`, so that commands which only look at the store load nothing
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.prices import PriceList, read_prices
@@ -26,6 +27,9 @@ from wfserver.isolation import step_isolation
 from wfserver.notices import new_notifier
 from wfserver.serving.traces import TracedCallbacks, TracedModels, Traces
 from wfserver.settings import PRICES, Settings
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 RUNNERS = "wfcore.runners"
 
@@ -75,17 +79,26 @@ def runner_of(system: System, port: int | None = None) -> StepRunner:
     An entry point of the group `wfcore.runners` is called with the services, and gives a
     `StepRunner`. Decision 107. Raises `InvalidInput` for a name that no installed package offers.
     """
-    name = system.settings.runner
-    if system.runner is not None or name is None:
-        return system.runner or new_runner(system, port)
+    if system.runner is not None:
+        return system.runner
+    offered = require_runner(system.settings.runner)
+    if offered is None:
+        return new_runner(system, port)
+    made: StepRunner = offered.load()(system.services)
+    return made
+
+
+def require_runner(name: str | None) -> "EntryPoint | None":
+    """What offers the runner *name*, if one is named. Raises `InvalidInput` if nothing does."""
+    if name is None:
+        return None
     from importlib.metadata import entry_points
 
     offered = {one.name: one for one in entry_points(group=RUNNERS)}
     if name not in offered:
         there = ", ".join(sorted(offered)) or "none is"
         raise InvalidInput("WFCORE_RUNNER", f"no package offers {name!r}; installed: {there}")
-    made: StepRunner = offered[name].load()(system.services)
-    return made
+    return offered[name]
 
 
 def notifier_of(system: System) -> Notifier | None:

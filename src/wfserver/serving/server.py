@@ -132,7 +132,7 @@ async def _answer(
             definition_warnings=lambda one: missing_from(one, settings.providers),
             stage=leaving.stage,
             console=settings.console,
-            agents=_offers_agents(settings),
+            agents=offers_agents(settings),
             probes_only=settings.role is Role.WORKER,
             login=system.login,
             mail=notifier if settings.mails_links else None,
@@ -171,7 +171,7 @@ async def _drop_caches(context: Context) -> None:
             await drop()
 
 
-def _offers_agents(settings: Settings) -> bool:
+def offers_agents(settings: Settings) -> bool:
     """Whether there is `/mcp`. Raises `Failed` where it is wanted and cannot be."""
     if settings.agents and find_spec("mcp") is None:
         raise Failed(f"WFCORE_MCP needs an extra: {install('mcp')}")

@@ -35,7 +35,7 @@ def status_of(error: BaseException) -> int:
 
 def explain(error: BaseException) -> str:
     """What to say; one line, but for definitions: a line for each of their mistakes."""
-    from wfcore.errors import InvalidDefinition, InvalidInput, StoreUnavailable
+    from wfcore.errors import InvalidDefinition, InvalidInput, StoreUnavailable, Unreadable
 
     match error:
         case click.UsageError():
@@ -48,6 +48,8 @@ def explain(error: BaseException) -> str:
             return _mistakes(error)
         case InvalidInput(field, fix):
             return f"{field}: {fix}" if field else fix
+        case Unreadable(kind, id):
+            return f"{kind} {id} cannot be read from the store; wfcore check names all such records"
         case StoreUnavailable():
             return f"{error}: {error.detail}" if error.detail else str(error)
         case OSError():
