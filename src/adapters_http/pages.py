@@ -24,7 +24,7 @@ from adapters_http.transport.connections import Headers
 from wfcore.model.approval import Approval, DecisionSource, Group, Verdict
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.edited_items import items_hash, unanswered
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 
 if TYPE_CHECKING:
@@ -80,11 +80,13 @@ def confirm_page(
     comment: str = "",
     workflow_name: str = "",
     changed: bool = False,
+    url: str = "",
 ) -> Page:
     """
     The question whether *verdict* is meant. Its button is a GET of the same address that keeps
     *api_key*, includes the comment and a digest of the rows, and adds `confirm=1`. *changed*: the
-    rows are not those of the previous page. AP-19.
+    rows are not those of the previous page. *url*: where answers are given, which a click cannot.
+    AP-19, AP-30.
     """
     approves = verdict is Verdict.APPROVE
     return _page(
@@ -99,6 +101,8 @@ def confirm_page(
         api_key=api_key,
         comment=comment,
         longest_comment=LONGEST_COMMENT,
+        url=url,
+        lacking=[one.title for one in unanswered(approval)] if approves else [],
         items_hash=items_hash(approval) if approves and _shows_more(approval) else None,
         changed=changed,
         given=len(approval.assents),

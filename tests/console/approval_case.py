@@ -80,6 +80,15 @@ class Case:
         self.site.do(decide_approval(self.site.world.services, Principal(who), asked))
 
 
+def ask(site: Site, group: GroupSpec, **step: Any) -> str:
+    """The page of an approval of these rows, for Ann."""
+    asked = ApprovalStep("review", "Look at these", groups=(group,), **step)
+    execution = site.do(site.world.start(site.do(site.world.workflow(asked))))
+    site.do(site.world.run())
+    listed = site.do(site.world.get(f"/api/v1/approvals/execution/{execution}")).json()
+    return f"{site.url}/approvals/{listed['approvals'][0]['id']}"
+
+
 async def find_or_make(site: Site, name: str) -> Account:
     async with site.world.services.store.view() as view:
         found = await view.accounts.by_email(f"{name}@example.org")

@@ -150,7 +150,7 @@ def over(site: Site, page: Page) -> None:
     """A personal link after the decision."""
     page.goto(_personal(site))
     approve(page, "All as agreed on Monday.")
-    page.get_by_text("This personal link is no longer valid").wait_for()
+    page.get_by_text("Thank you: your decision").wait_for()
 
 
 def _personal(site: Site) -> str:

@@ -179,7 +179,9 @@ def test_expired_meanwhile_is_a_sentence(site: Site, signed_in: Page, accessible
     cell(signed_in, "P-1001", "Amount").fill("7")
     site.world.clock.advance(HOUR)
     assert case.now().status is ApprovalStatus.REJECTED
-    expect(signed_in.get_by_text("Meanwhile the server has rejected it.")).to_be_visible()
+    expect(
+        signed_in.get_by_text("The time is over: it was rejected automatically.")
+    ).to_be_visible()
     expect(cell(signed_in, "P-1001", "Amount")).to_have_value("7")
     signed_in.get_by_role("link", name="Show the decision").click()
     expect(signed_in.get_by_text("nobody decided in time")).to_be_visible()

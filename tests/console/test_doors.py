@@ -232,7 +232,8 @@ async def test_a_visitor_of_the_host_decides_on_the_page(tmp_path: Path):
         _, id = await world.paused()
         page = f"/approvals/{id}"
         assert (await world.http.get(page)).status_code == 200
-        form = {"decision": "approve"}
+        seen = (await world.get(f"/api/v1/approvals/{id}")).json()["itemsHash"]
+        form = {"decision": "approve", "expectedItemsHash": seen}
         evil = {**HTML, "Origin": "https://evil.example"}
         assert (await world.http.post(page, data=form, headers=evil)).status_code == 403
         done = await world.http.post(page, data=form, headers=_ours(world))
@@ -250,7 +251,7 @@ async def test_rows_that_changed_are_not_decided(world: World):
     assert (await world.get(f"/api/v1/approvals/{id}")).json()["status"] == "PENDING"
     file = await world.http.get(f"/approvals/{id}/rows/0", headers=ours)
     assert "review-refunds.csv" in file.headers["content-disposition"]
-    assert file.text.splitlines()[0].endswith("Order,Amount")
+    assert file.text.splitlines()[0].endswith('"Order","Amount"')
     assert (await world.http.get(f"/approvals/{id}/rows/1", headers=ours)).status_code == 404
 
 

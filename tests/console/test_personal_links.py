@@ -19,6 +19,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Links
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.runtime import LeftFile, StepEnd
+from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.auth.signature import personal_token
 from wfcore.time import HOUR
 from wfcore.usecases.accounts import accounts
@@ -49,6 +50,11 @@ async def asked(world: World, email: str = EVA, **step) -> tuple[Approval, str]:
     return approval, f"/a/{personal_token(world.services.signing_key, approval, email)}"
 
 
+def shown(approval: Approval) -> dict[str, str]:
+    """What a page sends with a decision: which rows it showed."""
+    return {"expectedItemsHash": items_hash(approval)}
+
+
 def ours(world: World) -> dict[str, str]:
     return {"Origin": world.url, **HTML}
 
@@ -72,7 +78,7 @@ async def test_a_link_opens_the_approval_for_its_approver(world: World):
 async def test_a_decision_by_link_names_the_person(world: World):
     """`by` is the email, `source` is `link`; the audit log knows who, and no token. PL-1."""
     approval, link = await asked(world)
-    form = {"decision": "approve", "comment": "fine"}
+    form = {"decision": "approve", "comment": "fine", **shown(approval)}
     done = await world.http.post(link, data=form, headers=ours(world))
     assert (done.status_code, done.headers["location"]) == (303, link)
     decided = await approval_of(world, approval.id)
@@ -91,7 +97,7 @@ async def test_rows_are_edited_by_link_as_by_account(world: World):
     body = {"editedItems": {"refunds": [{"id": 1, "amount": 7}]}}
     stale = {**body, "expectedItemsHash": "0" * 64}
     assert (await world.http.post(f"{link}/approve", json=stale)).status_code == 409
-    wrong = {"editedItems": {"refunds": [{"id": 1, "amount": "x"}]}}
+    wrong = {**shown(approval), "editedItems": {"refunds": [{"id": 1, "amount": "x"}]}}
     assert (await world.http.post(f"{link}/approve", json=wrong)).status_code == 400
     good = {**body, "expectedItemsHash": rows["itemsHash"]}
     edited = await world.http.post(f"{link}/approve", json=good)
@@ -108,7 +114,7 @@ async def test_an_account_and_its_link_are_one_voice(world: World, by_link_first
     approval, link = await asked(world, required_approvals=2)
     api = f"/api/v1/approvals/{approval.id}/approve"
     twice = [
-        lambda: world.http.post(f"{link}/approve", json={}),
+        lambda: world.http.post(f"{link}/approve", json=shown(approval)),
         lambda: world.http.post(api, json={}, headers=headers),
     ]
     first, second = twice if by_link_first else reversed(twice)
@@ -121,7 +127,8 @@ async def test_an_account_and_its_link_are_one_voice(world: World, by_link_first
         found = await list_approvals(world.services, Principal(eva), PageRequest(), where)
         assert len(found.rows) == count
     other = f"/a/{personal_token(world.services.signing_key, approval, 'bob@example.org')}"
-    assert (await world.http.post(f"{other}/approve", json={})).json()["status"] == "APPROVED"
+    done = await world.http.post(f"{other}/approve", json=shown(approval))
+    assert done.json()["status"] == "APPROVED"
 
 
 @pytest.mark.parametrize("end", ["approved", "rejected", "cancelled", "expired", "key"])
@@ -138,7 +145,8 @@ async def test_a_link_is_dead_when_it_is_over(world: World, end: str):
     if end in ("approved", "rejected"):
         other = f"/a/{personal_token(world.services.signing_key, approval, 'bob@example.org')}"
         deed = "approve" if end == "approved" else "reject"
-        assert (await world.http.post(f"{other}/{deed}", json={})).status_code == 200
+        body = shown(approval) if deed == "approve" else {}
+        assert (await world.http.post(f"{other}/{deed}", json=body)).status_code == 200
     elif end == "cancelled":
         await world.post(f"/api/v1/executions/{approval.execution_id}/cancel", {})
     elif end == "expired":
@@ -153,7 +161,8 @@ async def test_a_link_is_dead_when_it_is_over(world: World, end: str):
     assert 'value="approve"' not in seen.text
     rows = await world.http.get(f"{link}/rows")
     assert rows.status_code == 410 or rows.json()["groups"] == []
-    assert (await world.http.post(f"{link}/approve", json={})).status_code in (409, 410)
+    late = await world.http.post(f"{link}/approve", json=shown(approval))
+    assert late.status_code in (409, 410)
     posted = await world.http.post(link, data={"decision": "reject"}, headers=ours(world))
     assert posted.status_code in (409, 410)
     if end != "expired":
@@ -202,8 +211,8 @@ async def test_guests_see_nothing_else(world: World):
 
 async def test_what_bars_an_account_bars_its_links(world: World):
     """Self-approval with the email of who started it, and a blocked account. AP-18, AC-1."""
-    _, link = await asked(world, world.ann.email, allow_self_approval=False)
-    refused = await world.http.post(f"{link}/approve", json={})
+    approval, link = await asked(world, world.ann.email, allow_self_approval=False)
+    refused = await world.http.post(f"{link}/approve", json=shown(approval))
     assert (refused.status_code, "another approver" in refused.text) == (403, True)
     await accounts.set_account(world.services, world.ann.id, status=AccountStatus.DISABLED)
     assert (await world.http.get(link, headers=HTML)).status_code == 403
@@ -273,7 +282,8 @@ async def test_a_decision_by_link_comes_from_the_page(world: World, headers, sta
     """Another site's form and a browser that says nothing decide nothing. SE-3, SE-8."""
     approval, link = await asked(world)
     sent = {name: value.replace("OURS", world.url) for name, value in headers.items()}
-    done = await world.http.post(link, data={"decision": "approve"}, headers={**HTML, **sent})
+    form = {"decision": "approve", **shown(approval)}
+    done = await world.http.post(link, data=form, headers={**HTML, **sent})
     assert done.status_code == status
     is_open = (await approval_of(world, approval.id)).status is ApprovalStatus.PENDING
     assert is_open is (status == 403)
@@ -302,7 +312,8 @@ async def test_a_guest_opens_what_is_attached_and_nothing_else(world: World):
     stolen = f"{unsigned}?{url.partition('?')[2]}"
     assert (await world.http.get(unescape(stolen))).status_code in (401, 403, 404)
     assert (await world.http.get(f"{link}/rows/0")).text.count("\n") == 3
-    await world.http.post(link, data={"decision": "approve"}, headers=ours(world))
+    form = {"decision": "approve", **shown(approval)}
+    await world.http.post(link, data=form, headers=ours(world))
     assert (await world.http.get(f"{link}/rows/0")).status_code == 404
 
 

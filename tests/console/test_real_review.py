@@ -71,7 +71,7 @@ def test_all_of_it_works_without_scripts(site: Site, browser: Browser) -> None:
     page.get_by_label("Why now?").fill("now")
     page.get_by_label("Limit").fill("much")
     page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_role("alert")).to_contain_text("limit: must be a number")
+    expect(page.get_by_role("alert")).to_contain_text("Limit: must be a number")
     expect(page.get_by_label("Why now?")).to_have_value("now")
     page.get_by_label("Limit").fill("7")
     page.get_by_role("button", name="Approve").click()

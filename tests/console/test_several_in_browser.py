@@ -50,7 +50,7 @@ def test_fifty_of_which_two_changed_meanwhile(site: Site, signed_in: Page, acces
     expect(page.get_by_role("status")).to_have_text("48 decisions count. 2 were left as they are.")
     refused = page.locator("main li", has_text="✕")
     expect(refused).to_have_count(2)
-    for reason in ("somebody was faster", "rows have changed since you saw them"):
+    for reason in ("bob@example.org was faster", "rows have changed since you saw them"):
         expect(refused.filter(has_text=reason)).to_have_count(1)
     rest = [id for id in ids if id != ids[3]]
     assert {status(site, id) for id in rest} == {ApprovalStatus.APPROVED}

@@ -156,7 +156,10 @@ def test_a_double_submit_is_one_execution(site: Site):
     form = {"once": once, "inputs.who": "Ann", "inputs.rows": "200"}
     first, second = (reader.post(f"/workflows/{id}/start", **form) for _ in range(2))
     assert first.status_code == second.status_code == 303
-    assert first.headers["location"] == second.headers["location"]
+    assert second.headers["location"] == f"{first.headers['location']}?started=before"
+    page = reader.get(second.headers["location"]).text
+    assert "That form had started this execution already; nothing new was started." in page
+    assert f"/workflows/{id}/start" in page
     assert site.do(site.world.get("/api/v1/executions")).json()["total"] == 1
     other = reader.post(f"/workflows/{id}/start", **{**form, "inputs.who": "Bob"})
     assert other.status_code == 400

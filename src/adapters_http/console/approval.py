@@ -17,7 +17,7 @@ from adapters_http.body import dump_json
 from adapters_http.console.forms import DecisionForm
 from adapters_http.console.rendering import page, see_other
 from adapters_http.console.review_rows import columns_for, state_view
-from adapters_http.console.words import _, has_comma
+from adapters_http.console.words import _, has_comma, person
 from adapters_http.handlers.artifacts import attachment_url
 from adapters_http.request import Request
 from wfcore.errors import (
@@ -29,6 +29,7 @@ from wfcore.errors import (
     NotFound,
     SignInFirst,
 )
+from wfcore.model.access import Caller
 from wfcore.model.approval import (
     Approval,
     ApprovalStatus,
@@ -46,6 +47,7 @@ from wfcore.rules.approval.machine import (
     Revise,
     approvers_now,
     has_assented,
+    voided_by,
 )
 from wfcore.rules.approval.review import CellChange, changes_of, review_rows
 from wfcore.rules.approval.typed import cell_text, choices, read_answers
@@ -81,8 +83,14 @@ def _path(request: Request) -> str:
 
 
 async def _page(
-    request: Request, found: Review, notice: str | None = None, comment: str = "", status: int = 200
+    request: Request,
+    found: Review,
+    notice: str | None = None,
+    comment: str = "",
+    status: int = 200,
+    wrong: str | None = None,
 ) -> Response:
+    """The page. `wrong`: the key of the answer that the notice is about."""
     approval = found.approval
     first = _from(request)
     keys = await signing_keys(request.services)
@@ -115,11 +123,15 @@ async def _page(
         agreed=has_assented(approval, request.caller),
         seen=items_hash(approval),
         barred=barred_from(request, found),
+        voided=voided_by(approval, request.caller),
+        released=found.released,
+        mine=_is_mine(approval, request.caller),
         deciders=approvers[:MOST_NAMES],
         more_deciders=len(approvers[MOST_NAMES:]),
         rejects=found.rejects,
         delegates=found.delegates,
         notice=notice,
+        wrong=wrong,
         told=await _told(request, approval),
         comment=comment,
         history=history,
@@ -173,12 +185,32 @@ def _typed(request: Request, approval: Approval, field: Column) -> str:
 def barred_from(request: Request, found: Review) -> str | None:
     """Why the reader cannot approve; a yes that was given counts once. AP-16."""
     if has_assented(found.approval, request.caller):
-        if found.barred is not None:  # another stage's turn
+        has_rows = any(group.items for group in found.approval.groups)
+        if found.barred is not None or not has_rows:  # another stage's turn, or nothing but a text
             return _("You have agreed; others must agree, too.")
         return _(
             "You have agreed to these rows. Others must agree, too; changing rows starts anew."
         )
     return found.barred and _(found.barred)
+
+
+def _is_mine(approval: Approval, who: Caller) -> bool:
+    """Whether it is closed, and *who* decided it or agreed to what was decided."""
+    closed = approval.status is not ApprovalStatus.PENDING
+    return closed and (approval.decided_by == who.email or has_assented(approval, who))
+
+
+def why_too_late(approval: Approval, who: Caller) -> str:
+    """Why a decision of *who* no longer counts: who was there before. AP-6, AP-16."""
+    if approval.status is ApprovalStatus.PENDING:
+        return _("You have agreed already; others must agree, too.")
+    if approval.decided_by == who.email:
+        return _("You have decided it already.")
+    if approval.decided_by:
+        return _("{who} was faster.").format(who=person(approval.decided_by))
+    if approval.decision_source is DecisionSource.TIMEOUT:
+        return _("Its time was over.")
+    return _("Its execution has ended.")
 
 
 def _from(request: Request) -> int:
@@ -225,9 +257,16 @@ async def revise(request: Request) -> bytes:
     return await _decided(request, Revise(), request.body.comment, None)
 
 
+SEEN = "expectedItemsHash"
+
+
 async def _decided(
     request: Request, decision: Choice, comment: str | None, seen: str | None
 ) -> bytes:
+    """Decide. Raises `InvalidInput` for a yes that does not say to which rows. AP-44."""
+    if isinstance(decision, Approve) and not seen:
+        await review_for(request.services, request.caller, request.params["id"])  # or not at all
+        raise InvalidInput(SEEN, "is required: the itemsHash of what was shown")
     source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
     asked = Decide(request.params["id"], decision, source, comment or None, seen)
     approval = await decide_approval(request.services, request.caller, asked, request.origin)
@@ -241,15 +280,22 @@ async def decide_as_shown(request: Request) -> Response:
         verdict = Verdict(form.decision)
     except ValueError:
         raise InvalidInput("decision", "must be approve, reject or revise") from None
+    found = await review_for(request.services, request.caller, request.params["id"])
+    if not form.expected_items_hash:
+        said = _("What was sent does not say which rows you saw. Nothing was decided; look again.")
+        return await _again(request, said)
     try:
-        found = await review_for(request.services, request.caller, request.params["id"])
         answers = _answers(found.approval, form.answers or {})
         decision = command(verdict, answers=answers)
-        await _decided(request, decision, form.comment, form.expected_items_hash or None)
+        await _decided(request, decision, form.comment, form.expected_items_hash)
     except InvalidInput as wrong:
         if not wrong.field.startswith(("answers.", "comment", "decision")):
             raise
-        return await _again(request, f"{wrong.field.removeprefix('answers.')}: {wrong.fix}")
+        key = wrong.field.removeprefix("answers.")
+        titles = {one.key: one.title for one in found.approval.fields}
+        title = titles.get(key) or _("Comment")
+        fix = _(wrong.fix.removesuffix(f": {title}"))
+        return await _again(request, f"{title}: {fix}", key)
     except NoMoreRevisions as refused:
         return await _again(request, refused.message)
     except ItemsChanged:
@@ -257,7 +303,8 @@ async def decide_as_shown(request: Request) -> Response:
             request, _("The rows have changed since you saw them. Nothing was decided.")
         )
     except AlreadyDecided:
-        return await _again(request, _("Somebody was faster, or you have agreed already."))
+        now = await review_for(request.services, request.caller, request.params["id"])
+        return await _again(request, why_too_late(now.approval, request.caller))
     return see_other(request, _path(request))
 
 
@@ -295,10 +342,10 @@ def _as_stored(approval: Approval, answers: Mapping[str, Json]) -> Mapping[str, 
     return {key: stored(key, value) for key, value in answers.items()}
 
 
-async def _again(request: Request, notice: str) -> Response:
+async def _again(request: Request, notice: str, wrong: str | None = None) -> Response:
     found = await review_for(request.services, request.caller, request.params["id"])
     comment = getattr(request.body, "comment", None) or ""
-    return await _page(request, found, notice, comment, HTTPStatus.CONFLICT)
+    return await _page(request, found, notice, comment, HTTPStatus.CONFLICT, wrong)
 
 
 async def delegate(request: Request) -> Response:

@@ -12,7 +12,7 @@ from functools import partial
 from attrs import evolve, frozen
 from starlette.responses import Response
 
-from adapters_http.console.approval import barred_from
+from adapters_http.console.approval import barred_from, why_too_late
 from adapters_http.console.forms import DecisionsForm
 from adapters_http.console.rendering import page
 from adapters_http.console.words import _
@@ -26,7 +26,7 @@ from wfcore.model.approval import (
     DecisionSource,
     Verdict,
 )
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.edited_items import items_hash, unanswered
 from wfcore.rules.approval.review import Total, totals
 from wfcore.rules.limits import MAX_DECISIONS
 from wfcore.usecases.approvals.approvals import Decide
@@ -115,8 +115,7 @@ def _unfit(request: Request, review: Review, verdict: Verdict) -> str | None:
         return None if review.rejects else barred_from(request, review)
     if (why := barred_from(request, review)) is not None:
         return why
-    unanswered = [one for one in approval.fields if one.required]
-    if any(approval.answers.get(one.key) is None for one in unanswered):
+    if unanswered(approval):
         return _("It asks questions: open it to answer them.")
     return None
 
@@ -132,7 +131,10 @@ async def decide(request: Request) -> Response:
         for id, hash in seen.items()
     ]
     results = await decide_several(request.services, request.who, asked, request.origin)
-    asks = {one.approval.id: _question(one.approval) async for one in _reviews(request, ids)}
+    asks, late = dict[str, str](), dict[str, str]()
+    async for review in _reviews(request, ids):
+        asks[review.approval.id] = _question(review.approval)
+        late[review.approval.id] = why_too_late(review.approval, request.who)
     return page(
         request,
         "deciding.html",
@@ -140,6 +142,7 @@ async def decide(request: Request) -> Response:
         found=(),
         results=sorted(results, key=lambda one: one.approval is not None),
         asks=asks,
+        late=late,
         again=[one.approval_id for one in results if _may_be_tried(one)],
     )
 

@@ -104,6 +104,7 @@ async def show(request: Request) -> Response:
         failed=_failed_step(run),
         before=await _earlier(request, run),
         base_url=request.base_url,
+        started_before=request.query("started") == "before",
     )
 
 

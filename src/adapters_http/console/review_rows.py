@@ -3,16 +3,16 @@ The rows of an approval for who reviews them: as JSON for the editor, as CSV, an
 something changed. AP-28.
 """
 
-import csv
+import re
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator
-from io import StringIO
 from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
 from adapters_http.body import dump_json
 from adapters_http.console.step import number_of
+from adapters_http.console.words import has_comma, person
 from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
 from adapters_http.pages import columns_of
 from adapters_http.request import Request, last_event_id
@@ -84,8 +84,9 @@ def state_view(approval: Approval) -> dict[str, Any]:
         "status": approval.status,
         "version": approval.version,
         "itemsHash": items_hash(approval),
-        "approvedBy": [one.by for one in approval.assents],
-        "decidedBy": approval.decided_by,
+        "approvedBy": [person(one.by) for one in approval.assents],
+        "decidedBy": person(approval.decided_by),
+        "decisionSource": approval.decision_source,
     }
 
 
@@ -137,19 +138,29 @@ async def download(request: Request) -> Response:
 
 
 def _csv(group: Group) -> str:
-    columns = columns_for(group)
-    made = StringIO()
-    writer = csv.writer(made)
-    writer.writerow([_cell(column.title) for column in columns])
-    for row in group.items:
-        writer.writerow([_cell(row.get(column.key)) for column in columns])
-    return made.getvalue()
+    """
+    As a spreadsheet opens it in the reader's languages: where a comma is the decimal sign,
+    semicolons stand between cells. Texts are quoted, numbers are not. Decision 240.
+    """
+    columns, comma = columns_for(group), has_comma()
+    titles: list[Json] = [column.title for column in columns]
+    lines = [titles, *([row.get(column.key) for column in columns] for row in group.items)]
+    between = ";" if comma else ","
+    return "".join(between.join(_cell(one, comma) for one in line) + "\r\n" for line in lines)
 
 
-def _cell(value: Json) -> str:
-    """A value as text; a text that a spreadsheet would run as a formula is marked as a text."""
+def _cell(value: Json, comma: bool) -> str:
+    """
+    A value. A text that a spreadsheet would run as a formula is marked as a text, and so is one
+    that looks marked: whatever is pasted loses one mark (`unmarked` in `values.js`).
+    """
     text = cell_text(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULAS) else text
+    if isinstance(value, float) and comma:
+        return text.replace(".", ",")
+    if value is None or isinstance(value, int | float):
+        return text
+    mark = "'" if isinstance(value, str) and _FORMULA.match(text) else ""
+    return '"' + mark + text.replace('"', '""') + '"'
 
 
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")

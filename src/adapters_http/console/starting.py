@@ -72,7 +72,8 @@ async def start(request: Request) -> Response:
         return _form(request, found, form.inputs or {}, {"": said})
     except LimitReached as full:
         return _form(request, found, form.inputs or {}, {"": full.message})
-    return see_other(request, f"/executions/{started.execution_id}")
+    again = "?started=before" if started.replayed else ""
+    return see_other(request, f"/executions/{started.execution_id}{again}")
 
 
 async def _executable(request: Request) -> Defined:

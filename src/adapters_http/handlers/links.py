@@ -74,6 +74,7 @@ def _ask_for(
         comment=comment or "",
         workflow_name=question.workflow_name,
         changed=changed,
+        url=f"{request.base_url}/approvals/{question.approval.id}",
     )
 
 

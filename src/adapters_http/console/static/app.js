@@ -4,6 +4,10 @@
 /** How the reader writes numbers and dates. */
 export const LANG = document.documentElement.lang;
 
+/** What the browser keeps for the site; undefined where it may keep nothing. */
+export let local, session;
+try { [local, session] = [localStorage, sessionStorage]; } catch {}
+
 const catalogue = JSON.parse(document.getElementById("words")?.textContent ?? "{}");
 
 /** The text in the reader's language, with {name} replaced by what *facts* say. */
@@ -46,8 +50,8 @@ refreshTimes();
 setInterval(refreshTimes, 60_000);
 
 document.querySelector("form.leave")?.addEventListener("submit", () => {
-  for (const key of Object.keys(localStorage)) key.startsWith("wfcore:draft:") && localStorage.removeItem(key);
-  sessionStorage.clear();
+  for (const key in local) key.startsWith("wfcore:draft:") && local.removeItem(key);
+  session?.clear();
 });
 
 document.addEventListener("click", (event) => {
@@ -57,8 +61,8 @@ document.addEventListener("click", (event) => {
 
 const help = document.getElementById("keys");
 const keysOn = document.getElementById("keys-on");
-keysOn.checked = localStorage.getItem("wfcore:keys") !== "off";
-keysOn.addEventListener("change", () => localStorage.setItem("wfcore:keys", keysOn.checked ? "on" : "off"));
+keysOn.checked = local?.getItem("wfcore:keys") !== "off";
+keysOn.addEventListener("change", () => local?.setItem("wfcore:keys", keysOn.checked ? "on" : "off"));
 
 let going = false;
 document.addEventListener("keydown", (event) => {

@@ -1,7 +1,7 @@
 // The approval page: rows become fields, and what is typed is shown against what was proposed.
 
 import { _, refreshTimes } from "./app.js";
-import { LOST, ask, button, desk, focusCell, keep, kept, make, place, plain, say } from "./desk.js";
+import { LOST, ask, button, composes, desk, focusCell, keep, kept, make, place, plain, say } from "./desk.js";
 import { follow } from "./follow.js";
 import { Review } from "./review.js";
 import { GroupView } from "./table.js";
@@ -11,6 +11,17 @@ function changed() {
   keep(desk.review.draft());
   for (const view of desk.views) view.mark();
   paintBar();
+}
+
+/** The draft as another tab has left it. */
+async function taken() {
+  const { restore } = await import("./editing.js");
+  const note = document.activeElement.getAttribute("aria-describedby");
+  for (const row of desk.review.rows) row.forget();
+  restore(desk.review, kept);
+  for (const view of desk.views) view.draw();
+  paintBar();
+  document.getElementById(note)?.previousElementSibling?.focus({ preventScroll: true });
 }
 
 function paintBar() {
@@ -49,9 +60,12 @@ function step(way) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (!(event.ctrlKey || event.metaKey) || !desk.review || document.querySelector("dialog[open]")) return;
+  if (!(event.ctrlKey || event.metaKey) || composes(event) || !desk.review || document.querySelector("dialog[open]")) return;
   const key = event.key.toLowerCase();
+  // what is no cell has an undo of its own
+  const other = event.target.matches("input:not([type=checkbox]), textarea, select") && !event.target.closest("td");
   if (event.key === "Enter") deciding("toReview");
+  else if (other) return;
   else if (key === "z") step(event.shiftKey ? "redo" : "undo");
   else if (key === "y") step("redo");
   else return;
@@ -81,10 +95,12 @@ if (first.status === 200 && first.said.status === "PENDING") {
     else if (rows) say(_("Your draft is back; rows with edits: {rows}.", { rows }));
   }
   makeBar();
-  desk.changed = changed;
+  Object.assign(desk, { changed, taken });
   for (const section of document.querySelectorAll(".group")) desk.views.push(new GroupView(section, desk.review.groups[section.dataset.group]));
   desk.redraw();
   refreshTimes();
+  addEventListener("beforeprint", () => desk.views.forEach((view) => view.print()));
+  addEventListener("afterprint", () => desk.views.forEach((view) => view.draw()));
   const look = () => deciding("look");
   follow(`${place.url}/live`, desk.review.version, look);
   // not needed yet, but the connection may be gone when it is

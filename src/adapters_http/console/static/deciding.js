@@ -1,6 +1,6 @@
 // Deciding: the sheets before it, and what the server said to it. Loaded by the first click that needs it.
 
-import { _ } from "./app.js";
+import { _, local } from "./app.js";
 import { DRAFT, ask, banner, button, comment, desk, focusCell, make, nameOf, place, plain, say } from "./desk.js";
 import { restore } from "./editing.js";
 import { decided, refused } from "./told.js";
@@ -144,7 +144,7 @@ async function decide(dialog, go, path, body) {
   const { status, said, retry } = await ask(path, body);
   dialog.close();
   if (status === 200) {
-    localStorage.removeItem(DRAFT);
+    local?.removeItem(DRAFT);
     location.reload();
   } else if (status === 409) await desk.merge();
   else if (status === 400 && pointAt(said.error)) return;
@@ -158,8 +158,11 @@ function pointAt(error = "") {
   const field = asked && desk.review.fields.find((one) => one.key === asked[1]);
   if (field) {
     say(_("Nothing was decided. {row}: {error}", { row: field.title, error: asked[2] }), true);
-    fieldOf(field).setAttribute("aria-describedby", "banner");
-    fieldOf(field).focus();
+    const one = fieldOf(field);
+    one.ariaInvalid = "true";
+    one.setAttribute("aria-describedby", "banner");
+    one.addEventListener("input", () => toldWrong(field), { once: true });
+    one.focus();
     return true;
   }
   const found = /^editedItems\.(.+)\[(\d+)\](?:\.([^:]*))?: (.*)$/s.exec(error);
@@ -169,11 +172,13 @@ function pointAt(error = "") {
     say(_("Nothing was decided: {error}", { error }), true);
     return false;
   }
-  say(_("Nothing was decided. {row}: {error}", { row: nameOf(row), error: `${found[3] ?? ""} ${found[4]}` }), true);
-  const column = row.group.columns.find((one) => one.key === found[3] && row.open(one));
+  const column = row.group.columns.find((one) => one.key === found[3]);
+  say(_("Nothing was decided. {row}: {error}", { row: nameOf(row), error: `${column?.title ?? found[3] ?? ""} ${found[4]}` }), true);
   focusCell(row, column);
-  const note = desk.views.find((one) => one.group === group).drawn.get(row).notes.get(column);
-  note?.replaceChildren(make("small", { className: "wrong" }, found[4]));
+  const { fields, notes } = desk.views.find((one) => one.group === group).drawn.get(row);
+  if (!notes.has(column)) return true;
+  fields.get(column).ariaInvalid = "true";
+  notes.get(column).replaceChildren(make("small", { className: "wrong" }, found[4]));
   return true;
 }
 

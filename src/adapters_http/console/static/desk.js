@@ -1,6 +1,6 @@
 // What the parts of the approval page share: the review, its tables, the notice, and the server.
 
-import { _ } from "./app.js";
+import { _, local } from "./app.js";
 import { parse, textOf, visible } from "./values.js";
 
 export const place = document.getElementById("review").dataset;
@@ -10,29 +10,42 @@ export const DRAFT = `wfcore:draft:${place.id}:${place.person}`;
 export const LOST = _("No answer from the server. What you typed is kept on this device; try again, nothing is decided twice.");
 export const banner = document.getElementById("banner");
 
-/** The review of now, a table for each group, and what to do when something was typed. */
-export const desk = { review: null, views: [], bar: null, changed: () => keep(), merge: () => location.reload() };
+/** The review of now, a table for each group, and what to do when something was typed, here or in another tab. */
+export const desk = { review: null, views: [], bar: null, changed: () => keep(), taken: () => {}, merge: () => location.reload() };
 
-/** What was typed before this page came; nothing of what the person has agreed to since, or of what is over. */
-export let kept = JSON.parse(localStorage.getItem(DRAFT) ?? "null");
-if (kept?.agreed !== place.agreed) {
-  localStorage.removeItem(DRAFT);
-  kept = null;
+/** What was typed, here or in another tab; nothing of what the person has agreed to since, or of what is over. */
+export let kept = null;
+let typed = {};
+let last = local?.getItem(DRAFT) ?? null; // the draft as this tab knows it
+
+function take() {
+  const draft = JSON.parse(last);
+  if (draft?.agreed !== place.agreed) return false;
+  kept = draft;
+  typed = kept.typed;
+  for (const field of plain?.elements ?? []) if (field.name in typed) field.value = typed[field.name];
+  return true;
 }
 
-const typed = kept?.typed ?? {};
-for (const field of plain?.elements ?? []) if (field.name in typed) field.value = typed[field.name];
+if (last && !take()) local.removeItem(DRAFT);
+// What another tab typed is here at once, so that what is typed next is added to it. One without a storage event was frozen.
+for (const event of ["storage", "focus"]) addEventListener(event, () => {
+  const now = local?.getItem(DRAFT) ?? null;
+  if (now !== last && ((last = now), take())) desk.taken();
+});
+
 document.addEventListener("input", ({ target }) => {
   if (!plain || target.form !== plain) return;
   typed[target.name] = target.value;
   desk.changed();
 });
 
-/** Keep a draft of the rows, with the comment and the answers, on this device. */
+/** Keep a draft of the rows, with the comment and the answers, on this device; an empty one tells other tabs that all was undone. */
 export function keep(draft = kept ?? { count: 0, rows: [] }) {
+  if (!last && !draft.count && !Object.keys(typed).length) return;
   try {
-    if (draft.count || Object.keys(typed).length) localStorage.setItem(DRAFT, JSON.stringify({ ...draft, typed, agreed: place.agreed }));
-    else localStorage.removeItem(DRAFT);
+    last = JSON.stringify({ ...draft, typed, agreed: place.agreed });
+    local.setItem(DRAFT, last);
   } catch {
     say(_("This browser keeps no drafts: what you type is lost when the page is closed."));
   }
@@ -48,6 +61,9 @@ export function make(tag, facts = {}, ...children) {
   made.append(...children.map((one) => (typeof one === "string" ? visible(one) : one)));
   return made;
 }
+
+/** Whether a key is the input method's: it chooses among words, or ends choosing. */
+export const composes = (event) => event.isComposing || event.keyCode === 229;
 
 /** A button that does something. */
 export function button(text, act, facts = {}) {

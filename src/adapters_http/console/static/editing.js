@@ -4,7 +4,7 @@ import { _ } from "./app.js";
 import { sheet } from "./deciding.js";
 import { button, desk, focusCell, make } from "./desk.js";
 import { control, setField, valueOf } from "./table.js";
-import { seen, textOf } from "./values.js";
+import { seen, textOf, unmarked } from "./values.js";
 
 /**
  * Carry a draft over to the rows of now; how many rows, and how many clashes. Where the text that stood
@@ -14,7 +14,7 @@ export function restore(review, draft) {
   const known = new Map(review.rows.map((row) => [`${row.group.name}\n${row.key}`, row]));
   for (const [name, key, choice, cells] of draft.rows) {
     const group = review.groups.find((one) => one.name === name);
-    const row = key[0] === "+" && group?.adds ? review.add(group) : known.get(`${name}\n${key}`);
+    const row = known.get(`${name}\n${key}`) ?? (key[0] === "+" && group?.adds && review.add(group));
     if (!row) continue;
     if (choice !== null && choice !== (row.standing !== null)) row.choose(choice);
     for (const [key, text, base] of cells) {
@@ -46,7 +46,7 @@ export function setAll(view, column) {
   const rows = view.rows();
   const title = _("{column} in {rows} rows", { column: column.title, rows: rows.length });
   const dialog = sheet(title, [field], _("Set"), "primary", () => {
-    for (const row of rows) desk.review.type(row, column, valueOf(field));
+    desk.review.gesture(() => rows.forEach((row) => desk.review.type(row, column, valueOf(field))));
     dialog.close();
     desk.changed();
     view.draw();
@@ -57,10 +57,10 @@ export function setAll(view, column) {
 export function paste({ view, row }, column, text) {
   const { columns } = row.group;
   const rows = view.shown.slice(view.shown.indexOf(row));
-  text.split(/\r?\n/).forEach((line, down) => line.split("\t").forEach((part, right) => {
+  desk.review.gesture(() => text.split(/\r?\n/).forEach((line, down) => line.split("\t").forEach((part, right) => {
     const target = columns[columns.indexOf(column) + right];
-    if (target && rows[down]?.open(target)) desk.review.type(rows[down], target, part);
-  }));
+    if (target && rows[down]?.open(target)) desk.review.type(rows[down], target, unmarked(part));
+  })));
   desk.changed();
   view.draw();
   view.drawn.get(row)?.fields.get(column)?.focus();
@@ -76,6 +76,6 @@ export function addRow(view) {
 
 /** All cells of a row as they were proposed. */
 export function revert(view) {
-  for (const [column, field] of view.fields) view.propose(column, field);
+  desk.review.gesture(() => view.fields.forEach((field, column) => view.propose(column, field)));
   view.pick.focus();
 }

@@ -1,11 +1,11 @@
 // The page of an execution, which follows it.
 
-import { LANG, _, refreshTimes } from "./app.js";
+import { LANG, _, refreshTimes, session } from "./app.js";
 import { fetched } from "./fetched.js";
 import { follow } from "./follow.js";
 
 const KEPT = /^(open|hidden)$/;
-sessionStorage.clear(); // the form that led here was sent
+session?.clear(); // the form that led here was sent
 
 /** Make *old* what *now* is, node by node; what is the same keeps its focus, scroll and open details. */
 function morph(old, now) {
@@ -31,8 +31,9 @@ function morph(old, now) {
 
 for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 document.addEventListener("click", (event) => {
-  const copied = event.target.dataset?.copy;
-  if (copied) navigator.clipboard.writeText(document.getElementById(copied).textContent);
+  const copied = document.getElementById(event.target.dataset?.copy);
+  // a page that came by plain http has no clipboard
+  if (copied) navigator.clipboard?.writeText(copied.textContent) ?? (getSelection().selectAllChildren(copied), document.execCommand("copy"));
 });
 
 const place = document.getElementById("live");

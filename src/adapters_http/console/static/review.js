@@ -45,16 +45,25 @@ class Row {
     };
     return this.judged;
   }
+  /** What *Find* looks through, until it is touched again. */
+  get says() {
+    return (this.words ??= this.group.columns.map((column) => this.text(column)).join("\n").toLowerCase());
+  }
   get edited() { return this.verdict.edited; }
   get wrong() { return this.included && this.verdict.wrong; }
   choose(included) {
     this.choice = included;
-    this.judged = undefined;
+    this.judged = this.words = undefined;
   }
   put(column, edit) {
     if (edit) this.edits.set(column.key, edit);
     else this.edits.delete(column.key);
-    this.judged = undefined;
+    this.judged = this.words = undefined;
+  }
+  /** Nothing was done to it. */
+  forget() {
+    this.edits.clear();
+    this.choose(undefined);
   }
   get clashes() { return [...this.edits.values()].some((edit) => edit.theirs !== undefined); }
 }
@@ -68,10 +77,11 @@ export class Review {
         ...column, editable: column.editable && !group.fixed && column.key !== group.rowKey,
       }));
       made.rows = group.rows.map((row, place) => new Row(made, place, row));
+      for (const column of made.columns) column.signed = column.type === "number" && group.rows.some((row) => row.some((one) => textOf(one?.[column.key])[0] === "-"));
       made.totals = made.columns.filter((column) => column.type === "number" && column.editable);
       return made;
     });
-    this.done = [];
+    this.done = []; // each step: the changes of one gesture
     this.undone = [];
   }
   get rows() { return this.groups.flatMap((group) => group.rows); }
@@ -86,9 +96,22 @@ export class Review {
     const base = textOf(row.base[column.key]);
     if (column.type !== "enum") text = visible(text);
     const after = text === seen(column, base) ? undefined : { text, base: before?.theirs ?? before?.base ?? base };
-    const last = this.done.at(-1);
-    const first = last?.row === row && last.column === column ? this.done.pop().before : before;
+    if (!before && !after) return;
+    const [last, more] = (!this.made && this.done.at(-1)) || [];
+    const first = last?.row === row && last.column === column && !more ? this.done.pop()[0].before : before;
     this.settle(row, column, first, after);
+  }
+  /** What *work* does is one step to undo. */
+  gesture(work) {
+    this.made = [];
+    work();
+    if (this.made.length) this.done.push(this.made);
+    this.made = null;
+  }
+  #did(step) {
+    if (this.made) this.made.push(step);
+    else this.done.push([step]);
+    this.undone = [];
   }
   /** A row of one's own, which goes on if it stays ticked. */
   add(group) {
@@ -99,25 +122,25 @@ export class Review {
   /** Take a row in or leave it out. */
   pick(row, included) {
     const after = included === (row.standing !== null) ? undefined : included;
-    this.done.push({ row, before: row.choice, after });
+    this.#did({ row, before: row.choice, after });
     row.choose(after);
-    this.undone = [];
   }
   settle(row, column, before, after) {
-    this.done.push({ row, column, before, after });
+    this.#did({ row, column, before, after });
     row.put(column, after);
-    this.undone = [];
   }
-  /** The row that changed, or undefined: nothing to undo. */
+  /** The first cell or row that changed, or undefined: nothing to undo. */
   undo() { return this.#step(this.done, this.undone, "before"); }
   redo() { return this.#step(this.undone, this.done, "after"); }
   #step(from, to, side) {
-    const step = from.pop();
-    if (!step) return undefined;
-    to.push(step);
-    if (step.column) step.row.put(step.column, step[side]);
-    else step.row.choose(step[side]);
-    return step;
+    const steps = from.pop();
+    if (!steps) return undefined;
+    to.push(steps.reverse());
+    for (const step of steps) {
+      if (step.column) step.row.put(step.column, step[side]);
+      else step.row.choose(step[side]);
+    }
+    return side === "after" ? steps[0] : steps.at(-1);
   }
 
   /** [column, proposed, now] for each column that is summed: the rows nobody touched are summed once. */

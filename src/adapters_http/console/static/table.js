@@ -1,11 +1,13 @@
 // The tables of an approval, a hundred rows at a time.
 
 import { _ } from "./app.js";
-import { button, desk, make, nameOf } from "./desk.js";
+import { button, composes, desk, make, nameOf } from "./desk.js";
 import { KINDS } from "./review.js";
-import { shown, textOf, visible } from "./values.js";
+import { shown, textOf, unmarked, visible } from "./values.js";
 
 const ROWS = 100;
+/** Rows that are drawn while somebody types what to find; the rest follows. */
+const FEW = 15;
 
 /** What is seldom done is loaded when it is. */
 async function editing(deed, ...facts) {
@@ -18,7 +20,7 @@ export class GroupView {
     Object.assign(this, { section, group, kind: "all", find: "", from: 0 });
     this.pills = make("div", { className: "pills", role: "group", ariaLabel: _("Which rows") });
     const find = make("input", { type: "search", placeholder: _("Find in rows"), ariaLabel: _("Find in rows") });
-    find.addEventListener("input", () => { this.find = find.value.toLowerCase(); this.from = 0; this.draw(); });
+    find.addEventListener("input", () => { this.find = find.value.toLowerCase(); this.from = 0; this.draw(FEW); });
     const add = group.adds ? [button(_("Add a row"), () => editing("addRow", this), { className: "small" })] : [];
     section.querySelector(".tools").append(this.pills, ...add, find);
     section.querySelector(".pager")?.remove();
@@ -32,7 +34,7 @@ export class GroupView {
   #head() {
     const all = make("input", { type: "checkbox", ariaLabel: _("All shown rows") });
     all.addEventListener("change", () => {
-      for (const row of this.rows()) if (row.included !== all.checked) desk.review.pick(row, all.checked);
+      desk.review.gesture(() => this.rows().forEach((row) => row.included !== all.checked && desk.review.pick(row, all.checked)));
       desk.changed();
       this.draw();
     });
@@ -50,19 +52,30 @@ export class GroupView {
     this.table.tHead.replaceChildren(make("tr", {}, make("th", { className: "pick", scope: "col" }, all), brief, ...cells));
   }
   rows() {
-    return this.group.rows.filter((row) => KINDS.all(row) && KINDS[this.kind](row) && (!this.find || this.#says(row).includes(this.find)));
+    return this.group.rows.filter((row) => KINDS.all(row) && KINDS[this.kind](row) && (!this.find || row.says.includes(this.find)));
   }
-  #says(row) {
-    return this.group.columns.map((column) => row.text(column)).join("\n").toLowerCase();
-  }
-  draw() {
+  draw(count = ROWS) {
+    clearTimeout(this.rest);
     const rows = this.rows();
     this.from = Math.max(0, Math.min(this.from, Math.floor((rows.length - 1) / ROWS) * ROWS));
     this.shown = rows.slice(this.from, this.from + ROWS);
-    this.drawn = new Map(this.shown.map((row) => [row, new RowView(this, row)]));
-    this.body.replaceChildren(...[...this.drawn.values()].map((view) => view.element));
+    this.drawn = new Map();
+    this.body.replaceChildren();
+    this.#more(count);
     this.#page(rows.length);
-    this.mark();
+    if (count === ROWS) this.mark();
+    else this.rest = setTimeout(() => this.#more(ROWS), 100);
+  }
+  #more(count) {
+    const fresh = this.shown.slice(this.drawn.size, count).map((row) => new RowView(this, row));
+    for (const view of fresh) this.drawn.set(view.row, view);
+    this.body.append(...fresh.map((view) => view.element));
+  }
+  /** On paper: every row that is found, as text. */
+  print() {
+    const cell = (row, column) => make("td", { className: column.type === "number" ? "number" : "" }, ...(row.differs(column) ? [make("s", {}, row.was(column)), " "] : []), row.text(column));
+    const lines = this.rows().map((row) => make("tr", { className: row.included ? "" : "out" }, make("td", { className: "pick" }, row.included ? "✓" : ""), make("td", { className: "brief" }), ...row.group.columns.map((column) => cell(row, column))));
+    this.body.replaceChildren(...lines);
   }
   #page(count) {
     const to = Math.min(count, this.from + ROWS);
@@ -96,6 +109,7 @@ export class GroupView {
   }
   /** The field of a cell, on whatever page it is. */
   field(row, column) {
+    this.#more(ROWS);
     if (!this.drawn.has(row)) {
       Object.assign(this, { kind: "all", find: "", from: Math.floor(this.group.rows.indexOf(row) / ROWS) * ROWS });
       this.draw();
@@ -147,7 +161,7 @@ class RowView {
   #key(event, column) {
     const field = event.target;
     const down = { ArrowDown: 1, ArrowUp: -1, Enter: event.shiftKey ? -1 : 1 }[event.key];
-    if (event.ctrlKey || event.metaKey) return;
+    if (event.ctrlKey || event.metaKey || composes(event)) return;
     if (down && field.tagName !== "TEXTAREA" && (event.key === "Enter" || (field.tagName !== "SELECT" && field.type !== "date"))) {
       event.preventDefault();
       const rows = this.view.shown;
@@ -160,7 +174,7 @@ class RowView {
   }
   #paste(event, column) {
     const text = event.clipboardData.getData("text/plain").replace(/\r?\n$/, "");
-    if (!/[\t\n]/.test(text) || event.target.tagName === "TEXTAREA") return;
+    if (text === unmarked(text) && (!/[\t\n]/.test(text) || event.target.tagName === "TEXTAREA")) return;
     event.preventDefault();
     editing("paste", this, column, text);
   }
@@ -215,7 +229,10 @@ class RowView {
   }
 }
 
-/** The native field for a column; *long*: for a text with line ends, which a field of one line would drop. */
+/**
+ * The native field for a column; *long*: for a text with line ends, which a field of one line would drop. The decimal
+ * keypad of some phones has no minus, so numbers of a column with negative ones are typed on the whole keyboard.
+ */
 export function control(column, text, value, long = false) {
   if (column.type === "boolean" && value !== undefined && value !== null) return make("input", { type: "checkbox", checked: text === "true" });
   const options = { enum: column.options.map(textOf), boolean: ["true", "false"] }[column.type];
@@ -227,7 +244,7 @@ export function control(column, text, value, long = false) {
   }
   if (column.type === "string" && (long || text.includes("\n"))) return make("textarea", { value: text, rows: Math.min(text.split("\n").length, 8), autocomplete: "off" });
   const isDate = column.type === "date" && (text === "" || /^\d{4}-\d\d-\d\d$/.test(text));
-  return make("input", { type: isDate ? "date" : "text", value: text, autocomplete: "off", inputMode: column.type === "number" ? "decimal" : "text" });
+  return make("input", { type: isDate ? "date" : "text", value: text, autocomplete: "off", inputMode: column.type === "number" && !column.signed ? "decimal" : "text" });
 }
 
 export function valueOf(field) {

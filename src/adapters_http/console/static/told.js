@@ -10,14 +10,16 @@ export function refused(status, said, retry) {
   else say(_("Nothing was decided: {error}", { error: said.error ?? status }), true);
 }
 
-export function decided(said) {
-  const who = said.decidedBy ?? _("the server");
-  const word = { APPROVED: _("approved"), REJECTED: _("rejected"), REVISED: _("asked for changes to"), CANCELLED: _("withdrawn") }[said.status];
+export function decided({ status, decidedBy: who, decisionSource }) {
+  const word = who
+    ? { APPROVED: _("Meanwhile {who} has approved it.", { who }), REJECTED: _("Meanwhile {who} has rejected it.", { who }), REVISED: _("Meanwhile {who} has asked for changes.", { who }) }[status]
+    : decisionSource === "timeout" ? _("The time is over: it was rejected automatically.") : _("It was withdrawn, because the execution has ended.");
   const open = make("a", { className: "button", href: location.href }, _("Show the decision"));
   open.addEventListener("click", (event) => { event.preventDefault(); location.reload(); });
-  say(_("Meanwhile {who} has {word} it. What you typed stays here to be read; it changes nothing any more.", { who, word }), false, open);
+  const rest = _("What you typed stays here to be read; it changes nothing any more.");
+  say(`${word} ${rest}`, false, open);
   for (const one of document.querySelectorAll(".bar button")) one.disabled = true;
-  desk.review.status = said.status;
+  desk.review.status = status;
 }
 
 /** Ask what the approval is like now, and say what has changed; what was typed stays. What the server answered. */
@@ -32,6 +34,6 @@ export async function look() {
   const more = given > desk.review.approvedBy.length;
   Object.assign(desk.review, { version: said.version, approvedBy: said.approvedBy });
   if (said.status !== "PENDING") decided(said);
-  else if (said.itemsHash !== desk.review.itemsHash) say(_("Somebody has changed rows. Your edits are kept."), false, button(_("Show the new rows"), () => desk.merge()));
+  else if (said.itemsHash !== desk.review.itemsHash) say(place.agreed === "True" ? _("What you agreed to has changed; your yes no longer counts.") : _("Somebody has changed rows. Your edits are kept."), false, button(_("Show the new rows"), () => desk.merge()));
   else if (more) say(_("{who} agreed: {given} of {required}.", { who: said.approvedBy.at(-1), given, required: place.required }));
 }

@@ -43,6 +43,9 @@ export function visible(text) {
   return text.replaceAll("\r\n", "\n").replace(UNSEEN, "\ufffd");
 }
 
+/** A text that was pasted, without the mark that the CSV puts before what looks like a formula. `review_rows.py` has the same. */
+export const unmarked = (text) => text.replace(/^'(?='*[=+\-@\t\r])/, "");
+
 /** The text of a value as a field shows it: a number with the reader's decimal sign; of options, what the field is set to. */
 export function seen(column, text) {
   if (column.type === "enum") return text;

@@ -361,6 +361,13 @@ def given_answers(approval: Approval, given: Mapping[str, Json] | None) -> JsonO
     return answers
 
 
+def unanswered(approval: Approval) -> Sequence[Column]:
+    """The fields that must be answered before it can be approved. AP-30."""
+    return [
+        one for one in approval.fields if one.required and approval.answers.get(one.key) is None
+    ]
+
+
 def require_seen(approval: Approval, expected: str | None) -> None:
     """Raises `ItemsChanged` if *expected* is given and the rows have changed. AP-19."""
     if expected is not None and expected != items_hash(approval):

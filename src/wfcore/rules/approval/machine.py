@@ -346,6 +346,18 @@ def has_assented(approval: Approval, who: Caller) -> bool:
     return any(one_person(one, mine) for one in approval.assents)
 
 
+def voided_by(approval: Approval, who: Caller) -> str | None:
+    """
+    Who has changed what that person had agreed to, so that the yes no longer counts; None: nobody.
+    The present count began with them. AP-17.
+    """
+    if approval.status is not S.PENDING or not approval.assents or has_assented(approval, who):
+        return None
+    mine = (one for one in approval.history if one.by == who.email)
+    said_yes = any(one.action == _ACTION[Approve] for one in mine)
+    return approval.assents[0].by if said_yes else None
+
+
 def next_reminder(approval: Approval) -> EpochMs | None:
     """
     When the next reminder, or the escalation, is due; None if there is none or the approval is

@@ -1,13 +1,13 @@
 """What a person at the pages is shown of approvals: the inbox, and one approval to review."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from attrs import evolve, frozen
 
 from wfcore.errors import Forbidden
 from wfcore.model.access import Caller, Principal
-from wfcore.model.approval import Approval, ApprovalHead
+from wfcore.model.approval import Approval, ApprovalHead, ApprovalStatus
 from wfcore.model.execution import Execution
 from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.workflow import Workflow
@@ -110,7 +110,8 @@ class Review:
     One approval as somebody sees it who may see it. `barred`: why that person may not approve;
     None: nothing is in the way. `rejects`: whether the person may reject, or ask for changes where
     the step takes them. `execution_id`: of the execution, if that person sees it. `delegates`:
-    whether the person may let somebody else decide.
+    whether the person may let somebody else decide. `released`: how many rows of each group, once
+    it is approved; guests are shown no more of them. PL-4.
     """
 
     approval: Approval
@@ -119,6 +120,7 @@ class Review:
     rejects: bool
     execution_id: str | None
     delegates: bool
+    released: Sequence[tuple[str, int]] = ()
 
 
 async def review_for(services: Services, who: Caller, approval_id: str) -> Review:
@@ -129,7 +131,7 @@ async def review_for(services: Services, who: Caller, approval_id: str) -> Revie
     """
     approval = await read_approval(services, who, approval_id)
     async with services.store.view() as view:
-        _, share = await approval_for(view, who, approval_id)
+        whole, share = await approval_for(view, who, approval_id)
         run = await view.get(Execution, approval.execution_id)
 
     def barred(decision: Choice) -> str | None:
@@ -143,4 +145,11 @@ async def review_for(services: Services, who: Caller, approval_id: str) -> Revie
     sees = run is not None and isinstance(who, Principal) and sees_execution(run, who.account.id)
     origin = approval.execution_id if sees else None
     delegates = approval.delegable and is_approver(approval, who, share)
-    return Review(approval, name, barred(Approve()), barred(Reject()) is None, origin, delegates)
+    rejects = barred(Reject()) is None
+    return Review(approval, name, barred(Approve()), rejects, origin, delegates, _released(whole))
+
+
+def _released(approval: Approval) -> Sequence[tuple[str, int]]:
+    if approval.status is not ApprovalStatus.APPROVED:
+        return ()
+    return [(group.title or group.name, group.count) for group in approval.groups]
