@@ -94,6 +94,23 @@ async def test_executions_of_before_get_their_cost(
     assert found == [None, None, 250_000_000_001, -1]
 
 
+@pytest.fixture
+def latin(server: Cluster) -> Iterator[str]:
+    """The URL of a database that holds Western European text alone."""
+    name = f"latin_{os.getpid()}"
+    server.execute(f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    yield server.url(name)
+    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def test_a_database_that_cannot_hold_all_text_is_refused(latin: str) -> None:
+    """One of another encoding than UTF8 is left untouched, and the cure is named."""
+    with pytest.raises(StoreRefused, match=r"its encoding is LATIN1, which .* ENCODING 'UTF8'"):
+        await PostgresStore.open(latin)
+    tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+    assert await ask(latin, tables) == 0
+
+
 async def test_every_kind_has_its_table(database: str) -> None:
     """
     Every kind of record, and everything else that is written row by row, has the columns that it

@@ -48,6 +48,12 @@ async def prepare(pool: Pool, location: str, wanted: Schema = Schema.NEWEST) -> 
 
 async def _schema(connection: Connection, location: str) -> int:
     """The number of the newest migration that was made. Raises `StoreRefused`."""
+    encoding = await connection.fetchval("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise StoreRefused(
+            f"{location} was left untouched: its encoding is {encoding}, "
+            "which cannot hold all text; create it with ENCODING 'UTF8' TEMPLATE template0"
+        )
     if not await connection.fetchval(KNOWN):
         strangers = [row[0] for row in await connection.fetch(FOREIGN)]
         if strangers:
