@@ -359,6 +359,27 @@ async def test_one_artifact_too_many_fails_the_step_and_is_named(world: World) -
         await list_artifacts(world.services, await world.account("bob@example.org"), run_id)
 
 
+async def test_artifacts_of_failed_attempts_do_not_end_retries(world: World) -> None:
+    """They do not count once the next attempt has begun; at most 200 of them are kept. CS-14."""
+    ann = await world.account()
+    step = code("one", retry=Retry(attempts=4, delay_ms=SECOND))
+    run_id = await world.start(ann, await world.workflow(ann, step))
+    for attempt in range(1, 5):
+        lease, _ = await world.take()
+        files = tuple(
+            LeftFile(
+                f"art_{attempt}_{n}", f"{n}", f"k/{attempt}/{n}", 1, "text/plain", "0" * 64, True
+            )
+            for n in range(150)
+        )
+        await world.finish(lease, "one", error=None if attempt == 4 else "no luck", files=files)
+        world.clock.advance(MINUTE)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert (run.status, run.error) == (S.COMPLETED, None)
+    kept = [one.attempt for one in await list_artifacts(world.services, ann, run_id)]
+    assert [kept.count(attempt) for attempt in range(1, 5)] == [150, 50, 0, 150]
+
+
 async def test_whoever_waits_misses_nothing_that_is_told_during_a_look(world: World) -> None:
     """A hint between the look at an execution and the wait for a change makes it look again."""
     ann = await world.account()

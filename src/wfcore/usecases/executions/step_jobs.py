@@ -259,18 +259,36 @@ def with_names_masked(end: StepEnd, hidden: Secrets) -> StepEnd:
     )
 
 
+def room_for(run: Execution, kept: Sequence[Artifact], failed: bool) -> int:
+    """
+    How many more artifacts *run* may have beside those that are *kept*. Those of an attempt do not
+    count once a later one of its step has begun; of these, too, there are at most as many, which
+    limits what an attempt that *failed* leaves. CS-14.
+    """
+    past = sum(1 for one in kept if _is_past(run, one))
+    room = MOST_FILES - (len(kept) - past)
+    return min(room, MOST_FILES - past) if failed else room
+
+
+def _is_past(run: Execution, artifact: Artifact) -> bool:
+    result = run.step_results.get(artifact.step_name)
+    return result is not None and 0 < artifact.attempt < result.attempts
+
+
 def fitting(end: StepEnd, room: int) -> StepEnd:
     """
     The same end if its files are within the execution's limits; otherwise a failed one, with the
-    files within the limits, naming the others. CS-10.
+    files within the limits, naming the others. An attempt that failed keeps its cause, and may be
+    repeated as before. CS-10.
     """
+    room = max(room, 0)
     if len(end.files) <= room:
         return end
     refused = [RefusedFile(file.name, _TOO_MANY_FILES) for file in end.files[room:]]
     return evolve(
         end,
         error=end.error or _TOO_MANY_FILES,
-        permanent=True,
+        permanent=end.permanent if end.error else True,
         files=end.files[:room],
         refused=(*end.refused, *refused[:_MOST_NAMED]),
     )

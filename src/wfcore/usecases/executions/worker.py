@@ -21,7 +21,6 @@ from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.interruption import handed_back, loss
 from wfcore.rules.execution.proceed import proceed
 from wfcore.rules.execution.scope import name_of
-from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
 from wfcore.rules.masking import NO_SECRETS, Secrets, secret_values
 from wfcore.rules.named_secrets import SecretMissing
 from wfcore.time import EpochMs
@@ -38,6 +37,7 @@ from wfcore.usecases.executions.step_jobs import (
     logged,
     mask_lines,
     named_secrets,
+    room_for,
     with_names_masked,
     without_secrets,
 )
@@ -208,7 +208,8 @@ async def _complete(
             return definition, _in_flight(await _confirmed(unit, lease, run))
         end = with_names_masked(end, secret_values(run))
         if end.files:
-            end = fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
+            kept = await unit.artifacts.of_execution(run.id)
+            end = fitting(end, room_for(run, kept, end.error is not None))
         files = end.files
         left = [artifact_of(run, step_name, file, now) for file in files]
         for artifact in left:
