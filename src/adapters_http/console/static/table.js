@@ -73,7 +73,8 @@ export class GroupView {
   }
   /** On paper: every row that is found, as text. */
   print() {
-    const cell = (row, column) => make("td", { className: column.type === "number" ? "number" : "" }, ...(row.differs(column) ? [make("s", {}, row.was(column)), " "] : []), row.text(column));
+    const word = (column, text) => (column.type === "boolean" && { true: _("yes"), false: _("no") }[text]) || text;
+    const cell = (row, column) => make("td", { className: column.type === "number" ? "number" : "" }, ...(row.differs(column) ? [make("s", {}, word(column, row.was(column))), " "] : []), word(column, row.text(column)));
     const lines = this.rows().map((row) => make("tr", { className: row.included ? "" : "out" }, make("td", { className: "pick" }, row.included ? "✓" : ""), make("td", { className: "brief" }), ...row.group.columns.map((column) => cell(row, column))));
     this.body.replaceChildren(...lines);
   }
