@@ -1,4 +1,7 @@
-"""An OpenID Connect provider on loopback that knows one person, and can be told to misbehave."""
+"""
+An OpenID Connect provider on loopback that knows one person, and can be told to misbehave, or to
+have the habits of a real one.
+"""
 
 import asyncio
 import hashlib
@@ -28,6 +31,27 @@ def new_key(id: str) -> RSAKey:
 KEY, OTHER_KEY = new_key("first"), new_key("second")
 
 
+_ANN, _SILENT = "ann@example.org", {"email_verified": None}
+_NO_EMAIL = {**_SILENT, "email": None}
+HABITS: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {
+    "Keycloak": ({"azp": CLIENT, "typ": "ID", "preferred_username": "ann"}, {"email": _ANN}),
+    "Google": ({"azp": CLIENT, "hd": "example.org"}, {"email": _ANN, "email_verified": True}),
+    "Cognito": (
+        {"email_verified": "true", "token_use": "id", "cognito:username": "1"},
+        {"email": _ANN, "email_verified": "true"},
+    ),
+    "Cognito, without the email in the token": (
+        _NO_EMAIL,
+        {"email": _ANN, "email_verified": "true", "username": "1"},
+    ),
+    "Authelia": (_NO_EMAIL, {"email": _ANN, "email_verified": True, "rat": 1_700_000_000}),
+    "Entra ID": ({**_SILENT, "tid": "7", "oid": "8", "ver": "2.0"}, {"email": _ANN, "name": "Ann"}),
+    "Entra ID, with xms_edov": ({**_SILENT, "tid": "7", "xms_edov": True}, {"email": _ANN}),
+    "Entra ID, with xms_edov as text": ({**_SILENT, "tid": "7", "xms_edov": "1"}, None),
+}
+"""By provider: how its tokens differ, and what its userinfo endpoint says."""
+
+
 @define
 class Provider:
     """
@@ -45,6 +69,8 @@ class Provider:
     broken: bool = False
     odd: dict[str, Response] = field(factory=dict)
     """By path: what is answered instead."""
+    userinfo: dict[str, Any] | None = None
+    """What the userinfo endpoint says of its person, whose `sub` is "1"; None: there is none."""
     asked: list[str] = field(factory=list)
 
     async def discovery(self, request: Request) -> Response:
@@ -58,6 +84,7 @@ class Provider:
                 "authorization_endpoint": f"{self.issuer}/authorize",
                 "token_endpoint": f"{self.issuer}/token",
                 "jwks_uri": f"{self.issuer}/keys",
+                **({} if self.userinfo is None else {"userinfo_endpoint": f"{self.issuer}/me"}),
                 "response_types_supported": ["code"],
                 "id_token_signing_alg_values_supported": ["RS256"],
                 "code_challenge_methods_supported": ["S256"],
@@ -80,6 +107,17 @@ class Provider:
         said = {"error": "access_denied"} if self.denies else {"code": code}
         back = urlencode({**said, "state": query["state"]})
         return RedirectResponse(f"{query['redirect_uri']}?{back}", 302)
+
+    async def me(self, request: Request) -> Response:
+        self.asked.append("userinfo")
+        if odd := self.odd.get(request.url.path):
+            return odd
+        assert request.headers["authorization"] == "Bearer x"
+        return JSONResponse({"sub": "1", **(self.userinfo or {})})
+
+    def behave_like(self, habit: str) -> None:
+        """Speak of its person as the provider of that name does."""
+        self.claims, self.userinfo = HABITS[habit]
 
     async def token(self, request: Request) -> Response:
         self.asked.append("token")
@@ -125,6 +163,7 @@ async def a_provider(now: Callable[[], int]) -> AsyncIterator[Provider]:
             Route("/.well-known/openid-configuration", made.discovery),
             Route("/keys", made.keys),
             Route("/authorize", made.authorize),
+            Route("/me", made.me),
             Route("/token", made.token, methods=["POST"]),
         ]
     )

@@ -5,7 +5,8 @@ The functions differ in what they check first, never in the rules, which are the
 authentication, ways to carry the key; contract §6, §7. AU-8 to AU-10.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from time import monotonic
 from typing import Any, TypeAlias
@@ -27,7 +28,7 @@ from wfcore.rules.numbers import as_written, kept
 from wfcore.time import DurationMs
 from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.accounts.authenticate import Credentials
-from wfcore.usecases.accounts.sessions import session_of
+from wfcore.usecases.accounts.sessions import require_session, session_of
 from wfcore.usecases.audit.auditing import note_denial
 from wfcore.wire.converter import structured
 
@@ -174,6 +175,24 @@ async def _signed_in(request: Request, scopes: Collection[Scope]) -> Principal:
     return await session_of(request.services, session_token(request))
 
 
+async def require_still(request: Request, route: Route) -> None:
+    """
+    Raises `Unauthenticated`, `AccountBlocked` or `PersonalLinkOver` if what admitted the caller
+    would not admit them now. Counts and records nothing, and keeps no session alive. SE-12.
+    """
+    services = request.services
+    keys = (header_credentials if route.auth is Auth.AGENT else credentials_of)(request)
+    if request.guest is not None:
+        await authenticate.admit_guest(services, request.params["token"])
+    elif request.who.key is not None:
+        scope = route.scope or Scope.ADMIN
+        await authenticate.authenticate(services, keys, scope)
+    elif (visitor := await _visitor(request, keys)) is not None:
+        await authenticate.recognise(services, visitor, route.visitor_scopes)
+    else:
+        await require_session(services, session_token(request))
+
+
 async def _to_login(request: Request, route: Route, receive: Receive) -> None:
     refuse_cross_site(request)
     if route.html:
@@ -231,6 +250,9 @@ async def _open(request: Request, route: Route, receive: Receive) -> None:
 
 
 COOKIE, ATTEMPT_COOKIE = "wfcore_session", "wfcore_sign_on"
+MOST_ATTEMPTS, _TAG = 4, 12
+"""Sign-ins that one browser may have begun, and characters of the `state` that name each."""
+_ATTEMPT = re.compile(rf"_[0-9a-f]{{11}}_[\w-]{{1,{_TAG}}}", re.ASCII)
 HOST_COOKIE = f"__Host-{COOKIE}"
 """Where https is spoken at the root: a browser takes it from this very host alone. SE-5."""
 _SAFE = frozenset({"GET", "HEAD"})
@@ -277,14 +299,40 @@ def session_cookie(request: Request, token: str) -> tuple[bytes, bytes]:
     return _set_cookie(request, COOKIE, token, SESSION_MAX)
 
 
-def attempt_cookie(request: Request, kept: str) -> tuple[bytes, bytes]:
-    """The header that keeps what `leave_for` says; an empty one deletes it. SE-9."""
-    return _set_cookie(request, ATTEMPT_COOKIE, kept, SIGN_ON)
+def attempt_cookies(request: Request, kept: str, state: str) -> Iterator[tuple[bytes, bytes]]:
+    """
+    The headers that keep what `leave_for` says, in a cookie of its own for each sign-in, so that
+    two tabs do not disturb each other; the oldest of too many go. SE-9.
+    """
+    for name in sorted(_attempts(request))[: 1 - MOST_ATTEMPTS]:
+        yield _set_cookie(request, name, "", SIGN_ON)
+    at = f"{request.services.clock.now():011x}"
+    yield _set_cookie(request, f"{ATTEMPT_COOKIE}_{at}_{state[:_TAG]}", kept, SIGN_ON)
 
 
-def kept_attempt(request: Request) -> str | None:
-    """What the browser kept while its owner was at the identity provider."""
-    return cookie(request, _cookie_name(request, ATTEMPT_COOKIE))
+def kept_attempt(request: Request, state: str) -> tuple[str | None, Sequence[tuple[bytes, bytes]]]:
+    """
+    What the browser kept while its owner was at the identity provider, and the headers that delete
+    it.
+    """
+    found = [name for name in _attempts(request) if name.endswith(f"_{state[:_TAG]}")]
+    gone = [_set_cookie(request, name, "", SIGN_ON) for name in found]
+    return (cookie(request, _cookie_name(request, found[0])) if found else None), gone
+
+
+def _attempts(request: Request) -> Sequence[str]:
+    """The names of the cookies of sign-ins that have not ended."""
+    whole = _cookie_name(request, ATTEMPT_COOKIE)
+    names = (
+        pair.strip().partition("=")[0]
+        for header in request.header_values(b"cookie")
+        for pair in header.split(";")
+    )
+    return [
+        name.removeprefix(whole.removesuffix(ATTEMPT_COOKIE))
+        for name in names
+        if _ATTEMPT.fullmatch(name.removeprefix(whole))
+    ]
 
 
 def _set_cookie(request: Request, name: str, value: str, lasts: DurationMs) -> tuple[bytes, bytes]:
@@ -311,11 +359,16 @@ def refuse_cross_site(request: Request) -> None:
     sites = [value.strip().lower() for value in request.header_values(b"sec-fetch-site")]
     if "cross-site" in sites:
         raise Forbidden("Cross-site requests are refused")
-    own = {(request.header(b"host") or "").lower(), urlsplit(request.base_url).netloc.lower()}
+    base = urlsplit(request.base_url)
+    own = {_origin(f"{base.scheme}://{host}") for host in (base.netloc, request.header(b"host"))}
     for origin in request.header_values(b"origin"):
         withheld = origin.strip() == "null" and sites == ["same-origin"]  # by `no-referrer`
-        if _host(origin) not in own and not withheld:
-            raise Forbidden("Cross-site requests are refused")
+        theirs = _origin(origin)
+        if withheld or (theirs is not None and theirs in own):
+            continue
+        if theirs is not None and theirs[1] in {one[1] for one in own if one is not None}:
+            raise Forbidden(_OTHER_SCHEME)
+        raise Forbidden("Cross-site requests are refused")
 
 
 def refuse_silent_browser(request: Request) -> None:
@@ -329,12 +382,21 @@ def refuse_silent_browser(request: Request) -> None:
         raise Forbidden("A browser that says neither Origin nor Sec-Fetch-Site is refused")
 
 
-def _host(origin: str) -> str | None:
-    """`https://example.org` → `example.org`; None for what names no host, like `null`."""
+_OTHER_SCHEME = (
+    "Cross-site requests are refused: the page came by another scheme or port than this server "
+    "knows itself by; behind a proxy, set WFCORE_PUBLIC_URL or WFCORE_TRUSTED_PROXIES"
+)
+_PORTS = {"http": 80, "https": 443}
+
+
+def _origin(text: str) -> tuple[str, str, int | None] | None:
+    """Scheme, host and port of `https://example.org`; None for what names none, like `null`."""
     try:
-        return urlsplit(origin.strip()).netloc.lower() or None
+        where = urlsplit(text.strip())
+        found = where.scheme, where.hostname or "", where.port or _PORTS.get(where.scheme)
     except ValueError:
         return None
+    return found if where.scheme and where.hostname else None
 
 
 FORM = "application/x-www-form-urlencoded"

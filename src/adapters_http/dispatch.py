@@ -35,6 +35,7 @@ import re
 import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from secrets import token_hex
 from time import perf_counter
@@ -47,7 +48,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters_http import pages
-from adapters_http.auth import AUTHENTICATORS, payload_of
+from adapters_http.auth import AUTHENTICATORS, payload_of, require_still
 from adapters_http.body import dump_json
 from adapters_http.errors import NoSuchPath, WrongMethod, defect, refusal
 from adapters_http.metrics import METHODS
@@ -178,6 +179,8 @@ async def _dispatch(
         if route.starts:
             require_serving(request)
         await AUTHENTICATORS[route.auth](request, route, receive)
+        if request.guest is not None or hasattr(request, "who"):
+            request.again = partial(require_still, request, route)
         _require_known_query(request, route)
         answer = await route.handler(request)
         await request.context.pace.turn()

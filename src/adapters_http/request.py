@@ -6,7 +6,7 @@ Contract §6, §9.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
 from time import perf_counter
@@ -84,6 +84,10 @@ class Context:
     aside: Aside = field(factory=Aside)
 
 
+STILL_S = 2.0
+"""A stream ends at most five seconds after its credential. SE-12."""
+
+
 class Request:
     """
     `who`, `raw`, `json`, `body`, `quota` and `webhook` are set by authentication.
@@ -97,6 +101,9 @@ class Request:
     """Whether the surrounding application vouched for `who`."""
     guest: Guest | None = None
     """Who came by a personal link; there is no `who` then."""
+    again: Callable[[], Awaitable[None]] | None = None
+    """Raises what admission would raise now. Set where the caller was admitted by a credential."""
+    _admitted: float = 0.0
     quota: Quota | None = None
     webhook: Webhook | None = None
     authenticated: bool = False
@@ -115,6 +122,15 @@ class Request:
         self.params: dict[str, str] = {}
         self.headers: list[tuple[bytes, bytes]] = []
         self.began = perf_counter()
+
+    async def still(self) -> None:
+        """
+        Raises `Unauthenticated` or `AccountBlocked` if the credential of this request has ended
+        meanwhile: for what goes on for long. Looks at most once in `STILL_S`. SE-12.
+        """
+        if self.again is not None and perf_counter() - max(self._admitted, self.began) >= STILL_S:
+            self._admitted = perf_counter()
+            await self.again()
 
     @property
     def method(self) -> str:
@@ -296,7 +312,12 @@ async def rested(request: Request, execution_id: str, wait: int) -> Execution:
     """
     config = request.context.config
     return await wait_for_rest(
-        request.services, request.who, execution_id, wait, leaving=lambda: config.ending
+        request.services,
+        request.who,
+        execution_id,
+        wait,
+        leaving=lambda: config.ending,
+        still=request.again,
     )
 
 

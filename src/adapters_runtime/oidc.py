@@ -21,12 +21,15 @@ from attrs import frozen
 from wfcore.errors import NotReady, Unvouched
 from wfcore.model.access import Identity
 from wfcore.ports.identity import Attempt
+from wfcore.rules.auth.vouching import identity_in, is_enough
 from wfcore.time import HOUR, SECOND, EpochMs
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 SCOPE = "openid email"
 _ANSWERS_S = 10.0
 _LEEWAY_S = 30
+_BROKEN = 500
+"""From this status on the endpoint could not answer, which decides nothing."""
 _NONSENSE = (ValueError, KeyError, TypeError)
 """What it raises to look for something in JSON that is not what it should be, or none."""
 _NOT_OURS = "The provider's answer does not belong to this sign-in; begin again"
@@ -39,22 +42,31 @@ class _Facts:
     authorization: str
     token: str
     keys: Any
+    userinfo: str | None
     at: EpochMs
 
 
 class OidcProvider:
     """
     The provider at *issuer*, where this server is registered as *client_id*; *secret* None: as a
-    public client. *now*: the wall clock.
+    public client. *now*: the wall clock. *trusts_email*: an email counts of which the provider does
+    not say whether it is verified.
     """
 
     def __init__(
-        self, issuer: str, client_id: str, secret: str | None, now: Callable[[], EpochMs]
+        self,
+        issuer: str,
+        client_id: str,
+        secret: str | None,
+        now: Callable[[], EpochMs],
+        *,
+        trusts_email: bool = False,
     ) -> None:
         self._issuer = issuer
         self._client_id = client_id
         self._secret = secret
         self._now = now
+        self._trusts_email = trusts_email
         self._facts: _Facts | None = None
         self._asking: asyncio.Task[_Facts] | None = None
         self._context: ssl.SSLContext | None = None
@@ -74,8 +86,32 @@ class OidcProvider:
         facts = await self._known()
         async with self._client(redirect_uri) as client:
             token = await self._redeemed(client, facts, attempt, code)
-        claims = await self._claims(facts, token, attempt.nonce)
-        return Identity(str(claims.get("email", "")), claims.get("email_verified") is True)
+            claims = await self._claims(facts, token, attempt.nonce)
+            told = None
+            if facts.userinfo is not None and not is_enough(claims):
+                told = await self._told(client, facts.userinfo, token, claims)
+        return identity_in(claims, told, self._trusts_email)
+
+    async def _told(
+        self, client: Any, url: str, token: dict[str, Any], claims: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        """
+        What the userinfo endpoint says; None: it has nothing to say. Raises `Unvouched` if that is
+        of another person than the token is. OpenID Connect Core 5.3.
+        """
+        headers = {"Authorization": f"Bearer {token.get('access_token')}"}
+        answer = await client.request("GET", url, withhold_token=True, headers=headers)
+        if answer.status_code >= _BROKEN:
+            answer.raise_for_status()
+        try:
+            said = answer.json() if answer.is_success else None
+        except ValueError:  # signed, or a page
+            return None
+        if not isinstance(said, dict):
+            return None
+        if said.get("sub") != claims.get("sub"):
+            raise Unvouched(_NOT_OURS)
+        return said
 
     async def _redeemed(
         self, client: Any, facts: _Facts, attempt: Attempt, code: str
@@ -144,7 +180,8 @@ class OidcProvider:
                     raise NotReady("The sign-in provider is not the issuer that the settings name")
                 keys: Any = await self._json(client, _url(said, "jwks_uri"))
             ends = _url(said, "authorization_endpoint"), _url(said, "token_endpoint")
-            self._facts = _Facts(*ends, KeySet.import_key_set(keys), self._now())
+            asks = _url(said, "userinfo_endpoint") if said.get("userinfo_endpoint") else None
+            self._facts = _Facts(*ends, KeySet.import_key_set(keys), asks, self._now())
         except (JoseError, *_NONSENSE) as error:
             raise NotReady(_SILENT) from error
         return self._facts

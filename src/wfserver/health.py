@@ -83,6 +83,9 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
     providers = session.settings().providers
     found.append(_providers(session, data, providers))
     found.append(_notices(session, data))
+    if outsiders := session.settings().policy.gate_approvers:
+        what = f"besides accounts, gates and data may name {', '.join(sorted(outsiders))}"
+        found.append(Check("approvers", True, what))
     return [*found, *(_asked(one) for one in providers.values() if online)]
 
 
@@ -240,7 +243,10 @@ def _backups(settings: Settings) -> Check:
     """The last archive of `wfcore backup`; what a database server's own tools make is not seen."""
     if (settings.store or "").startswith(POSTGRES):
         return Check("backups", True, "left to the tools of the database server")
-    return Check("backups", True, last_backup(settings.data) or "none by wfcore backup yet")
+    if last := last_backup(settings.data):
+        return Check("backups", True, last)
+    cure = "wfcore backup FILE; make one every day, and keep it on another machine"
+    return Check("backups", False, "none by wfcore backup yet", cure)
 
 
 def _isolation(settings: Settings) -> Check:

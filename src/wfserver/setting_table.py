@@ -254,11 +254,18 @@ SETTINGS = (
         "any",
         "domains of emails that are admitted, separated by commas",
     ),
+    Setting(
+        "WFCORE_OIDC_TRUST_EMAIL",
+        "0",
+        "1: emails count of which the provider does not say whether they are verified, as Entra "
+        "ID's; only for the issuer of one tenant, never `common`",
+    ),
     Setting("WFCORE_OIDC_CREATE", "0", "1: an email without an account gets one, on the plan FREE"),
     Setting(
         "WFCORE_SMTP_URL",
         "none",
-        "the server that sends mail, `smtp://user:password@host:587` or `smtps://…`; "
+        "the server that sends mail, `smtp://user:password@host:587`, which demands "
+        "STARTTLS, or `smtps://…`; `?tls=none` at the end only for a relay on the same machine; "
         "see [Notices](howto/notices.md)",
         secret=True,
     ),
@@ -285,6 +292,13 @@ SETTINGS = (
         "FREE",
         "plan of accounts that are made without one, also by signing in: FREE, PRO, TEAM or "
         "ENTERPRISE; ENTERPRISE in a data folder that `wfcore up` made",
+    ),
+    Setting(
+        "WFCORE_GATE_APPROVERS",
+        "none",
+        "addresses, and domains such as `@example.org`, separated by commas: people without an "
+        "account whom gates, agents, and templates of `approvers` may name "
+        "([whom they may ask](howto/agents.md#whom-they-may-ask))",
     ),
     Setting(
         "WFCORE_BUILD_PACKAGES",

@@ -30,6 +30,7 @@ from wfcore.model.access import Plan
 from wfcore.model.trigger import Missed
 from wfcore.rules.definition.duration import parse_duration
 from wfcore.rules.ids import FIRST_CELL
+from wfcore.rules.mailbox import ascii_domain, mailbox
 from wfcore.rules.notices.facts import MAIL
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
@@ -56,6 +57,7 @@ from wfserver.sharing import (
 from wfserver.sign_on import SECRET, SignOnSettings, sign_on_settings
 from wfserver.step_settings import StepSettings, size, step_settings, switch
 
+GATE_APPROVERS = "WFCORE_GATE_APPROVERS"
 PRICES = "WFCORE_AI_PRICES"
 SEAL_KEY = "WFCORE_SEAL_KEY"
 DEFAULT_PLAN = "WFCORE_DEFAULT_PLAN"
@@ -292,6 +294,7 @@ def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings, folde
         missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
         operators=_emails(env, "WFCORE_OPERATORS"),
         default_plan=_plan(env) or own,
+        gate_approvers=_outsiders(env, GATE_APPROVERS),
         channels=notices.channels,
         failure_channels=notices.failure_channels,
         language=notices.language,
@@ -359,12 +362,27 @@ def _plan(env: Mapping[str, str]) -> Plan | None:
 
 
 def _emails(env: Mapping[str, str], name: str) -> frozenset[str]:
-    """Emails in lower case, separated by commas or spaces."""
-    found = frozenset(env.get(name, "").replace(",", " ").lower().split())
-    for one in sorted(found):
-        if not all(one.partition("@")):
-            raise InvalidInput(name, f"{one} is no email; write ann@example.org,bob@example.org")
-    return found
+    """Emails as they are compared, separated by commas or spaces."""
+    found = set()
+    for one in env.get(name, "").replace(",", " ").split():
+        try:
+            found.add(mailbox(one))
+        except ValueError:
+            fix = f"{one} is no email; write ann@example.org,bob@example.org"
+            raise InvalidInput(name, fix) from None
+    return frozenset(found)
+
+
+def _outsiders(env: Mapping[str, str], name: str) -> frozenset[str]:
+    """Emails, and domains such as `@example.org`, separated by commas or spaces."""
+    found = set()
+    for one in env.get(name, "").replace(",", " ").split():
+        try:
+            found.add(f"@{ascii_domain(one[1:])}" if one.startswith("@") else mailbox(one))
+        except ValueError:
+            fix = f"{one} is no email and no domain; write ann@example.org,@example.com"
+            raise InvalidInput(name, fix) from None
+    return frozenset(found)
 
 
 def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:

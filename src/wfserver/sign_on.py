@@ -19,17 +19,25 @@ from wfserver.terminal.failures import Failed
 ISSUER, SECRET = "WFCORE_OIDC_ISSUER", "WFCORE_OIDC_CLIENT_SECRET"
 _CLIENT, _NAME = "WFCORE_OIDC_CLIENT_ID", "WFCORE_OIDC_NAME"
 _DOMAINS, _CREATE = "WFCORE_OIDC_DOMAINS", "WFCORE_OIDC_CREATE"
+_TRUST = "WFCORE_OIDC_TRUST_EMAIL"
+_ENTRA = ("microsoftonline.com", "microsoftonline.us", "partner.microsoftonline.cn", "windows.net")
+_EVERYBODY = ("common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad")
+"""Issuers of Entra ID for whoever has any account: there everybody writes the email they like."""
 
 
 @frozen
 class SignOnSettings:
-    """`secret` None: a public client. `name`: what the button says."""
+    """
+    `secret` None: a public client. `name`: what the button says. `trusts_email`: an email counts of
+    which the provider does not say whether it is verified.
+    """
 
     issuer: str
     client_id: str
     secret: str | None = field(repr=False)
     name: str
     terms: SignOnTerms
+    trusts_email: bool = False
 
 
 def sign_on_settings(env: Mapping[str, str]) -> SignOnSettings | None:
@@ -47,7 +55,16 @@ def sign_on_settings(env: Mapping[str, str]) -> SignOnSettings | None:
         raise InvalidInput(ISSUER, "must be the https address of the issuer, exactly as it says")
     if not client_id:
         raise InvalidInput(_CLIENT, f"is needed with {ISSUER}: the provider gave it")
-    return SignOnSettings(issuer, client_id, secret, name or url.hostname, terms)
+    trusts = switch(env, _TRUST, False)
+    if trusts and _is_for_everybody(url.hostname, url.path):
+        fix = f"needs {ISSUER} to be the issuer of one tenant: this one is for everybody"
+        raise InvalidInput(_TRUST, fix)
+    return SignOnSettings(issuer, client_id, secret, name or url.hostname, terms, trusts)
+
+
+def _is_for_everybody(host: str, path: str) -> bool:
+    of_entra = any(host == one or host.endswith(f".{one}") for one in _ENTRA)
+    return of_entra and path.lower().strip("/").partition("/")[0] in ("", *_EVERYBODY)
 
 
 def _domains(env: Mapping[str, str]) -> frozenset[str]:
@@ -65,5 +82,6 @@ def sign_on_with(settings: SignOnSettings | None, clock: Clock) -> SignOn | None
         return None
     if find_spec("authlib") is None:
         raise Failed(f"{ISSUER} needs an extra: {install('oidc')}")
-    asked = OidcProvider(settings.issuer, settings.client_id, settings.secret, clock.now)
+    of_us = settings.issuer, settings.client_id, settings.secret, clock.now
+    asked = OidcProvider(*of_us, trusts_email=settings.trusts_email)
     return SignOn(asked, settings.name, settings.terms)

@@ -8,13 +8,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from starlette.responses import HTMLResponse, JSONResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from adapters_http.app import HttpConfig
+from adapters_http.auth import MOST_ATTEMPTS
 from adapters_http.config import SignOn
 from adapters_runtime.oidc import OidcProvider
 from http_world import World, a_world
-from oidc_provider import CLIENT, KEY, OTHER_KEY, SECRET, Provider, a_provider
+from oidc_provider import CLIENT, HABITS, KEY, OTHER_KEY, SECRET, Provider, a_provider
 from wfcore.errors import NotFound
 from wfcore.model.access import AccountStatus, Plan, SignOnTerms
 from wfcore.testing import IdentityProviderContract
@@ -48,6 +49,15 @@ class Company(SimpleNamespace):
         """All of it, as a browser does."""
         return await self.world.http.get(await self.agree(await self.depart()))
 
+    def kept(self) -> tuple[str, str]:
+        """Name and value of the one cookie of a sign-in that has not ended."""
+        ((name, value),) = [
+            (name, value)
+            for name, value in self.world.http.cookies.items()
+            if name.startswith("wfcore_sign_on")
+        ]
+        return name, value
+
     async def is_in(self) -> bool:
         return (await self.world.http.get("/inbox")).status_code == 200
 
@@ -58,10 +68,16 @@ def terms() -> SignOnTerms:
 
 
 @pytest.fixture
-async def company(tmp_path: Path, terms: SignOnTerms) -> AsyncIterator[Company]:
+def trusts_email() -> bool:
+    return False
+
+
+@pytest.fixture
+async def company(tmp_path: Path, terms: SignOnTerms, trusts_email: bool) -> AsyncIterator[Company]:
     clock = SimpleNamespace(now=lambda: 0)
     async with a_provider(lambda: clock.now()) as provider:
-        asking = OidcProvider(provider.issuer, CLIENT, SECRET, lambda: clock.now())
+        of_us = provider.issuer, CLIENT, SECRET, lambda: clock.now()
+        asking = OidcProvider(*of_us, trusts_email=trusts_email)
         sign_on = SignOn(asking, "Example Corp", terms)
         async with a_world(tmp_path, HttpConfig(console=True, sign_on=sign_on)) as world:
             clock.now = world.clock.now
@@ -76,12 +92,12 @@ async def test_there_and_back(company: Company):
     address = await company.depart()
     asked = parse_qs(urlsplit(address).query)
     assert {"state", "nonce", "code_challenge"} <= set(asked)
-    kept = company.world.http.cookies["wfcore_sign_on"]
+    name, kept = company.kept()
     back = await company.world.http.get(await company.agree(address))
     assert (back.status_code, back.headers["location"]) == (303, "/inbox?view=agreed")
     gone, session = back.headers.get_list("set-cookie")
     assert {"HttpOnly", "SameSite=Lax"} <= set(session.split("; "))
-    assert gone.startswith("wfcore_sign_on=;")
+    assert gone.startswith(f"{name}=;")
     assert await company.is_in()
     entries = await read_audit(company.world.services, company.world.clock.now(), None, 99)
     (created,) = [one for one in entries if one.event == "session.create"]
@@ -100,7 +116,11 @@ LIES = {
     "not yet": {"nbf": 4_000_000_000},
     "not verified": {"email_verified": False},
     "says nothing of it": {"email_verified": None},
-    "verified as text": {"email_verified": "true"},
+    "not verified, as text": {"email_verified": "false"},
+    "verified as another text": {"email_verified": "yes"},
+    "verified by a number": {"email_verified": 2},
+    "a domain that is not theirs": {"email_verified": None, "xms_edov": False},
+    "not verified, in a domain of theirs": {"email_verified": False, "xms_edov": True},
     "no email": {"email": None},
     "nobody here": {"email": "bob@example.org"},
     "nobody at all": {"email": "@example.org"},
@@ -151,12 +171,12 @@ def evolve_kid():
 async def test_a_way_back_works_once(company: Company):
     """A code that was redeemed is refused by the provider, and the cookie is gone anyway."""
     address = await company.depart()
-    kept = company.world.http.cookies["wfcore_sign_on"]
+    name, kept = company.kept()
     back = await company.agree(address)
     assert (await company.world.http.get(back)).status_code == 303
     company.world.http.cookies.clear()
     assert (await company.world.http.get(back)).status_code == 403
-    again = await company.world.http.get(back, headers={"Cookie": f"wfcore_sign_on={kept}"})
+    again = await company.world.http.get(back, headers={"Cookie": f"{name}={kept}"})
     assert again.status_code == 403
     assert not await company.is_in()
 
@@ -164,16 +184,24 @@ async def test_a_way_back_works_once(company: Company):
 async def test_a_way_back_belongs_to_the_browser_that_left(company: Company):
     """Neither without the cookie, nor with that of another attempt, a forged or an old one."""
     mine = await company.agree(await company.depart())
-    kept = company.world.http.cookies["wfcore_sign_on"]
+    name, kept = company.kept()
     other = await company.agree(await company.depart())
     asked = len(company.provider.asked)
     company.world.http.cookies.clear()
-    for cookie, back in ((None, mine), (kept, other), (f"{kept}x", mine), ("x.y", mine)):
-        headers = {"Cookie": f"wfcore_sign_on={cookie}"} if cookie else {}
+    state = parse_qs(urlsplit(other).query)["state"][0]
+    swapped = f"{name[:-12]}{state[:12]}"
+    for cookie, back in (
+        (None, mine),
+        (f"{name}={kept}", other),
+        (f"{swapped}={kept}", other),
+        (f"{name}={kept}x", mine),
+        (f"{name}=x.y", mine),
+    ):
+        headers = {"Cookie": cookie} if cookie else {}
         refused = await company.world.http.get(back, headers=headers)
         assert (refused.status_code, "begin again" in refused.text) == (403, True)
     company.world.clock.advance(10 * MINUTE)
-    late = await company.world.http.get(mine, headers={"Cookie": f"wfcore_sign_on={kept}"})
+    late = await company.world.http.get(mine, headers={"Cookie": f"{name}={kept}"})
     assert (late.status_code, "took too long" in late.text) == (403, True)
     assert company.provider.asked[asked:] == [], "the provider was not shown the code"
 
@@ -234,10 +262,93 @@ async def test_tokens_that_make_no_sense_sign_nobody_in(company: Company, said: 
     assert not await company.is_in()
 
 
+@pytest.mark.parametrize("habit", sorted(HABITS))
+async def test_providers_vouch_in_their_own_ways(company: Company, habit: str):
+    """Each by its habits; Entra ID alone says nothing of an email, and signs nobody in. SE-9."""
+    company.provider.behave_like(habit)
+    status = (await company.sign_in()).status_code
+    assert (status, await company.is_in()) == ((403, False) if habit == "Entra ID" else (303, True))
+
+
+@pytest.mark.parametrize("trusts_email", [True])
+@pytest.mark.parametrize("habit", sorted(HABITS))
+async def test_an_issuer_that_is_trusted_need_not_say_it(company: Company, habit: str):
+    """Where the operator trusts it, every provider signs in; one that says no is believed. SE-9."""
+    company.provider.behave_like(habit)
+    assert (await company.sign_in()).status_code == 303
+    company.world.http.cookies.clear()
+    claims, told = company.provider.claims, company.provider.userinfo
+    for said in (False, "false", "no"):
+        company.provider.claims = {**claims, "email_verified": said}
+        assert (await company.sign_in()).status_code == 403
+    company.provider.claims = {**claims, "email_verified": None, "xms_edov": None}
+    company.provider.userinfo = {"email": "ann@example.org", "email_verified": "false"}
+    assert (await company.sign_in()).status_code == (403 if told is not None else 303)
+
+
+ELSEWHERE = {
+    "another person": ({"sub": "2"}, 403),
+    "nobody": ({"sub": None}, 403),
+    "another email than the token": ({"email": "bob@example.org", "email_verified": True}, 403),
+    "no email": ({"email": None, "email_verified": True}, 403),
+    "the same email": ({"email": "Ann@Example.org", "email_verified": True}, 303),
+}
+
+
+@pytest.mark.parametrize("what", sorted(ELSEWHERE))
+async def test_what_userinfo_says_is_of_the_same_person(company: Company, what: str):
+    """It vouches for the email of the token's own person, and for no other. SE-9."""
+    company.provider.claims = {"email_verified": None}
+    company.provider.userinfo, status = ELSEWHERE[what]
+    assert (await company.sign_in()).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (HTMLResponse("<p>no"), 403),
+        (JSONResponse([1]), 403),
+        (JSONResponse({}, 401), 403),
+        (JSONResponse({}, 502), 503),
+    ],
+)
+async def test_a_userinfo_endpoint_that_makes_no_sense(
+    company: Company, answer: Response, status: int
+):
+    """What is no answer says nothing; one that is away decides nothing. SE-9."""
+    company.provider.behave_like("Authelia")
+    company.provider.odd = {"/me": answer}
+    assert (await company.sign_in()).status_code == status
+    assert not await company.is_in()
+
+
+async def test_two_tabs_go_each_to_their_own_page(company: Company):
+    """Both sign in, in any order, and each comes to the page that it wanted. SE-9."""
+    pages = ["/inbox?view=agreed", "/executions", "/workflows"]
+    left = [await company.depart(page) for page in pages]
+    for address, page in reversed([*zip(left, pages, strict=True)]):
+        back = await company.world.http.get(await company.agree(address))
+        assert (back.status_code, back.headers["location"]) == (303, page)
+    assert not [name for name in company.world.http.cookies if "sign_on" in name]
+
+
+async def test_a_browser_keeps_a_few_sign_ins(company: Company):
+    """The oldest of too many is over, and no request grows without end. SE-9."""
+    left = []
+    for _ in range(7):
+        left.append(await company.depart())
+        company.world.clock.advance(1)
+    names = [name for name in company.world.http.cookies if "sign_on" in name]
+    assert len(names) == MOST_ATTEMPTS
+    assert (await company.world.http.get(await company.agree(left[0]))).status_code == 403
+    for address in left[-MOST_ATTEMPTS:]:
+        assert (await company.world.http.get(await company.agree(address))).status_code == 303
+
+
 async def test_a_long_way_to_the_page_that_was_wanted(company: Company):
     """Browsers drop cookies over 4 KB: a page that fits into none is left out, not the sign-in."""
     address = await company.depart("/inbox?workflow=" + "x" * 5_000)
-    assert len(company.world.http.cookies["wfcore_sign_on"]) < 4_000
+    assert len(company.kept()[1]) < 1_500
     back = await company.world.http.get(await company.agree(address))
     assert (back.status_code, back.headers["location"]) == (303, "/inbox")
 

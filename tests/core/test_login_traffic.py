@@ -3,7 +3,7 @@
 import pytest
 
 from wfcore.errors import TooManyLogins
-from wfcore.rules.auth.session import LinkTraffic, LoginTraffic, is_look_alike, one_client
+from wfcore.rules.auth.session import LinkTraffic, LoginTraffic, Way, is_look_alike, one_client
 from wfcore.rules.limits import LOGINS_EACH, LOGINS_IN_ALL
 from wfcore.time import MINUTE, EpochMs
 
@@ -55,6 +55,31 @@ def test_the_next_minute_begins_anew():
         assert refusal.value.retry_after_s == seconds
     for now in (NOW + MINUTE, NOW - MINUTE):
         assert admitted(traffic, None, LOGINS_EACH + 1, now) == LOGINS_EACH
+
+
+def test_an_office_behind_one_address_signs_in():
+    """Logins that succeed do not count; one account takes back one in a minute. SE-6."""
+    traffic = LoginTraffic()
+    for number in range(5 * LOGINS_EACH):
+        traffic.admit("192.0.2.1", NOW)
+        traffic.succeeded("192.0.2.1", f"acc_{number}")
+    for _ in range(LOGINS_EACH):
+        traffic.admit("192.0.2.1", NOW)
+        traffic.succeeded("192.0.2.1", "acc_1")
+    with pytest.raises(TooManyLogins):
+        traffic.admit("192.0.2.1", NOW)
+    assert admitted(traffic, "192.0.2.1", 1, NOW + MINUTE) == 1
+
+
+def test_links_and_passwords_do_not_use_up_each_other():
+    """Each way to sign in has the limit for itself. SE-6."""
+    traffic = LoginTraffic()
+    assert admitted(traffic, "192.0.2.1", 50) == LOGINS_EACH
+    for way in (Way.LINK, Way.MAIL):
+        for _ in range(LOGINS_EACH):
+            traffic.admit("192.0.2.1", NOW, way)
+        with pytest.raises(TooManyLogins):
+            traffic.admit("192.0.2.1", NOW, way)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Gates: a program asks people, without a workflow of its own. GT-1 to GT-4."""
+"""Gates: a program asks people, without a workflow of its own. GT-1 to GT-5."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,8 +10,10 @@ import pytest
 from adapters_http import auth
 from adapters_http.body import read_body
 from http_world import ROWS, World, bearer
-from wfcore.model.access import Scope
+from wfcore.model.access import AccountStatus, Scope
 from wfcore.model.page import PageRequest
+from wfcore.usecases.accounts import keys
+from wfcore.usecases.accounts.accounts import set_account
 from wfcore.usecases.accounts.deleting import delete_account
 from wfcore.usecases.executions import executions
 
@@ -169,7 +171,7 @@ async def test_questions_that_are_alike_are_one_version(world: World) -> None:
 async def test_many_ask_at_once(world: World) -> None:
     """Of racing questions each is asked, under its own approvers, and none is lost. GT-4."""
     key = await agent(world)
-    names = [f"p{at}@example.org" for at in range(8)]
+    names = [(await world.account(f"p{at}")).email for at in range(8)]
     made = await asyncio.gather(*(asked(world, key, approvers=[name]) for name in names))
     async with world.services.store.view() as view:
         for name, one in zip(names, made, strict=True):
@@ -244,3 +246,52 @@ async def test_a_gate_that_is_cancelled_or_over_releases_nothing(world: World) -
         ("CANCELLED", None), ("REJECTED", None),
     ]  # fmt: skip
     assert found[1]["decisionSource"] == "timeout"
+
+
+async def test_who_asks_chooses_among_people_who_are_known_here(world: World) -> None:
+    """An agent names active accounts, or whom the operator trusts: no stranger is mailed. GT-5."""
+    key, bob = await agent(world), await world.account("bob")
+    for name in (bob.email, bob.id, "BOB@example.org"):
+        await asked(world, key, approvers=[name])
+    wrong = ["stranger@evil.example", "acc_nothing", "group:board", "{{ variables.message }}"]
+    await set_account(world.services, bob.id, status=AccountStatus.DISABLED)
+    for name in (*wrong, "bob@example.org(x)", bob.email):
+        refused = await world.http.post(
+            "/api/v1/gates", headers=key, json={**ASKED, "approvers": [name]}
+        )
+        assert refused.status_code == 400, name
+        assert "approvers[0]" in refused.json()["error"]
+
+
+async def test_a_bound_key_asks_its_own_people(world: World) -> None:
+    """A key that is bound to approvers asks these, named or not, and nobody else. GT-5."""
+    bob, cyd = await world.account("bob"), await world.account("cyd")
+    scopes = {*Scope.ordinary()} - {Scope.APPROVAL_RESPOND}
+    made = await keys.create_key(
+        world.services, world.ann.id, "key", scopes, approvers=[bob.id, "boss@away.example"]
+    )
+    key = bearer(made.text)
+    for given, wanted in (
+        ({}, (bob.id, "boss@away.example")),
+        ({"approvers": [bob.email]}, (bob.email,)),
+        ({"approvers": ["Boss@Away.example"]}, ("Boss@Away.example",)),
+    ):
+        opened = await asked(world, key, **given)
+        async with world.services.store.view() as view:
+            (found,) = await view.approvals.of_execution(opened["executionId"])
+        assert found.approvers == wanted
+    refused = await world.http.post(
+        "/api/v1/gates", headers=key, json={**ASKED, "approvers": [cyd.email]}
+    )
+    assert (refused.status_code, refused.json()["error"]) == (
+        400, "approvers[0]: this key is bound to other approvers",
+    )  # fmt: skip
+    other = await agent(world)
+    gate_of_other = await asked(world, other, groups=[], approvers=[cyd.email])
+    (workflow,) = (await world.get("/api/v1/workflows")).json()["items"]
+    start = f"/api/v1/workflows/{workflow['id']}/executions"
+    again = f"/api/v1/executions/{gate_of_other['executionId']}/redrive"
+    await world.post(f"/api/v1/executions/{gate_of_other['executionId']}/cancel")
+    for path, body in ((start, {"inputs": {"message": "Pay?"}}), (again, {})):
+        refused = await world.http.post(path, headers=key, json=body)
+        assert (refused.status_code, "bound to other" in refused.text) == (403, True)

@@ -56,12 +56,22 @@ async def test_a_trusted_proxy_says_who_asks_and_how(tmp_path: Path):
 
 
 async def test_a_page_behind_a_proxy_is_the_consoles_own(tmp_path: Path):
-    """Origin is held against the host that the browser asked, and against no other one."""
+    """Origin is held against scheme and host that the browser asked, and no others. SE-3."""
     async with a_world(tmp_path, HttpConfig(trusted_proxies=LOOPBACK)) as world:
-        said = {"X-Forwarded-Host": "wf.example.org", "Origin": "https://wf.example.org"}
-        assert (await world.http.post("/api/session", json=LOGIN, headers=said)).is_success
-        said["Origin"] = world.url
-        assert (await world.http.post("/api/session", json=LOGIN, headers=said)).status_code == 403
+        said = {"X-Forwarded-Host": "wf.example.org", "X-Forwarded-Proto": "https"}
+        for origin, status in (
+            ("https://wf.example.org", 200),
+            ("https://WF.example.org:443", 200),
+            ("http://wf.example.org", 403),
+            ("https://wf.example.org:8443", 403),
+            (world.url, 403),
+        ):
+            headers = {**said, "Origin": origin}
+            answer = await world.http.post("/api/session", json=LOGIN, headers=headers)
+            assert answer.status_code == status, origin
+        untold = {"X-Forwarded-Host": "wf.example.org", "Origin": "https://wf.example.org"}
+        refused = await world.http.post("/api/session", json=LOGIN, headers=untold)
+        assert (refused.status_code, "WFCORE_PUBLIC_URL" in refused.text) == (403, True)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from wfcore.model.execution import (
     ReasonCode,
     StatusReason,
 )
-from wfcore.rules.address import is_host, is_public
+from wfcore.rules.address import is_host, is_public, numeric
 from wfcore.rules.callback import (
     DELAYS,
     SECRET_LENGTH,
@@ -202,6 +202,7 @@ def test_gone_gives_it_up():
 
 
 PRIVATE = (
+    "168.63.129.16",
     *("127.0.0.1", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
     *("0.0.0.0", "255.255.255.255", "224.0.0.1", "192.0.2.1", "::1", "::", "fe80::1", "fc00::1"),
     *("::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1"),
@@ -219,6 +220,36 @@ def test_private_addresses(address):
     with pytest.raises(InvalidInput, match="private"):
         check_url(f"https://{host}:8443/x", allow_private=False)
     assert check_url(f"https://{host}:8443/x", allow_private=True)
+
+
+OTHERWISE = (
+    *("2130706433", "0x7f000001", "0X7F.1", "127.1", "127.0.1", "0177.0.0.1", "017700000001"),
+    *("10.1", "167772161", "0xa9fea9fe", "169.16689918", "127.0.0.1.", "256.1", "4294967296"),
+    *("2822734096", "0x", "0.0"),
+)
+
+
+@pytest.mark.parametrize("host", OTHERWISE)
+def test_private_addresses_in_other_spellings(host):
+    """CB-4: they are refused at the start, not only when they are called."""
+    with pytest.raises(InvalidInput, match="private"):
+        check_url(f"https://{host}:8443/x", allow_private=False)
+    assert check_url(f"https://{host}:8443/x", allow_private=True)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("134744072", "8.8.8.8"),
+        ("0x8.0x8.2056", "8.8.8.8"),
+        ("010.8.8.8", "8.8.8.8"),
+        ("09.8.8.8", "9.8.8.8"),
+        *((name, None) for name in ("8a", "8.8.8.8.8", "example.org", "0xg", "", "1..1", "::1")),
+    ],
+)
+def test_numbers_are_addresses_in_another_spelling(host, address):
+    """As resolvers read them; a public one in another spelling is as good as in its own. CB-4."""
+    assert numeric(host) == address
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "192.0.1.1", "2606:4700::1111", "2a00::1"])

@@ -159,7 +159,35 @@ STEPS: list[tuple[Any, str]] = [
         approval(message="{% if 1 %}"),
         "steps[1].message: statements ({%) are not supported; only {{ expressions }} are",
     ),
-    (approval(approvers=["ann", ""]), "steps[1].approvers[1]: must not be empty"),
+    (approval(approvers=["ann@example.org", ""]), "steps[1].approvers[1]: must not be empty"),
+    (
+        approval(approvers=["notanemail"]),
+        "steps[1].approvers[0]: 'notanemail' can be nobody: write an email address or an account "
+        "id (acc_…), group:NAME, or one template {{ … }}",
+    ),
+    (
+        approval(approvers=["{{ execution.id }}@example.org"]),
+        "steps[1].approvers[0]: must be exactly one template {{ … }} with nothing around it",
+    ),
+    (
+        approval(approvers=["{{ variables.who }}"]),
+        "steps[1].approvers[0]: unknown name variables.who; none is known here",
+    ),
+    (
+        approval(stages=[{"approvers": ["ann@example..org"]}]),
+        "steps[1].stages[0].approvers[0]: 'ann@example..org' can be nobody: write an email address "
+        "or an account id (acc_…), group:NAME, or one template {{ … }}",
+    ),
+    (
+        approval(approvers=["ann@x.example"], escalate={"after": "1h", "to": ["dan@x.example(x)"]}),
+        "steps[1].escalate.to[0]: 'dan@x.example(x)' can be nobody: write an email address or an "
+        "account id (acc_…), group:NAME, or one template {{ … }}",
+    ),
+    (
+        {**approval(), "approverGroups": {"board": ["{{ variables.who }}"]}},
+        "approverGroups.board[0]: '{{ variables.who }}' can be nobody: write an email address or "
+        "an account id (acc_…)",
+    ),
     (
         approval(groups=[GROUP, GROUP]),
         "steps[1].groups[1].name: repeats 'rows' of steps[1].groups[0]",

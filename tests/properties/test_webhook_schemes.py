@@ -274,7 +274,7 @@ def test_secrets_are_checked_by_scheme():
                 check_secret(Scheme.STANDARD, text)
             assert secret not in str(refused.value)
     for scheme in Scheme:
-        for odd in ("", "x" * 1_001, "a\nb", "a\0b"):
+        for odd in ("", "x", "5 one", "x" * 1_001, "a\nb and more", "a\0b and more"):
             with pytest.raises(InvalidInput, match="secret"):
                 check_secret(scheme, odd)
     with pytest.raises(InvalidInput):

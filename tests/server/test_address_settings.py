@@ -93,12 +93,45 @@ def test_an_identity_provider_is_named_by_its_issuer(monkeypatch):
         ({"WFCORE_OIDC_CLIENT_ID": ""}, "WFCORE_OIDC_CLIENT_ID: is needed"),
         ({"WFCORE_OIDC_DOMAINS": "a@example.org"}, "WFCORE_OIDC_DOMAINS: a@example.org is no"),
         ({"WFCORE_OIDC_CREATE": "yes"}, "WFCORE_OIDC_CREATE: must be 0 or 1"),
+        *(
+            (
+                {"WFCORE_OIDC_TRUST_EMAIL": "1", "WFCORE_OIDC_ISSUER": issuer},
+                "WFCORE_OIDC_TRUST_EMAIL: needs WFCORE_OIDC_ISSUER to be the issuer of one tenant",
+            )
+            for issuer in (
+                "https://login.microsoftonline.com/common/v2.0",
+                "https://login.microsoftonline.com/Organizations/v2.0",
+                "https://login.microsoftonline.us/consumers/v2.0",
+                "https://login.microsoftonline.com/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0",
+                "https://sts.windows.net",
+            )
+        ),
     ],
 )
 def test_what_is_wrong_with_an_identity_provider_is_said_at_the_start(wrong, says):
     """The variable, and what would be right."""
     with pytest.raises(InvalidInput, match=re.escape(says)):
         settings_from({**OIDC, **wrong})
+
+
+def test_the_issuer_of_one_tenant_may_be_trusted_with_emails():
+    """One tenant's, or any provider's own; nobody is trusted without being asked for. SE-9."""
+    tenant = "https://login.microsoftonline.com/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0"
+    for issuer in (tenant, "https://login.example.org/realms/common"):
+        env = {**OIDC, "WFCORE_OIDC_ISSUER": issuer}
+        assert settings_from({**env, "WFCORE_OIDC_TRUST_EMAIL": "1"}).sign_on.trusts_email
+        assert not settings_from(env).sign_on.trusts_email
+
+
+def test_who_may_be_asked_without_an_account_is_a_setting():
+    """Addresses and domains, as they are compared; anything else is named. AP-41, GT-5."""
+    env = {"WFCORE_GATE_APPROVERS": "Eva@Example.org, @Bücher.example"}
+    assert settings_from(env).policy.gate_approvers == {
+        "eva@example.org", "@xn--bcher-kva.example",
+    }  # fmt: skip
+    for wrong in ("@", "example.org", "eva@example.org(x)", "*"):
+        with pytest.raises(InvalidInput, match="WFCORE_GATE_APPROVERS: "):
+            settings_from({"WFCORE_GATE_APPROVERS": wrong})
 
 
 def test_an_identity_provider_needs_its_extra(monkeypatch):

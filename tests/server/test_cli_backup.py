@@ -54,6 +54,10 @@ def test_the_last_backup_is_on_record(
 ) -> None:
     """The page about health says which archive was made last, and what keeps steps apart."""
     assert last_backup(data) is None
+    (none,) = (
+        one for one in of_the_machine(settings_from({}, data=str(data))) if one.name == "backups"
+    )
+    assert (none.ok, none.essential, "wfcore backup" in (none.cure or "")) == (False, False, True)
     for name in ("one.tar", "two.tar"):
         file = tmp_path / name
         assert wfcore("backup", str(file)).status == 0

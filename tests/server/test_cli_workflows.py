@@ -144,7 +144,17 @@ def test_an_open_webhook_is_marked_loudly(wfcore: Call, applied: str) -> None:
 
 def test_plan_limits_hold_here_too(wfcore: Call, applied: str) -> None:
     """On PRO a fourth webhook is refused, disabled ones count, and come back."""
-    create = ("webhook", "create", "--workflow", "Greet", "--name", "w", "--secret", "s", "--json")
+    create = (
+        "webhook",
+        "create",
+        "--workflow",
+        "Greet",
+        "--name",
+        "w",
+        "--secret",
+        "s3cret",
+        "--json",
+    )
     ids = [wfcore(*create).json["id"] for _ in range(3)]
     refused = wfcore(*create)
     assert refused.status == 1
@@ -182,7 +192,7 @@ def test_a_webhook_belongs_to_its_keys_account(wfcore: Call, applied: str) -> No
 def test_a_deleted_webhook_is_gone(wfcore: Call, applied: str) -> None:
     """`delete` answers its id once, then it is not found."""
     made = wfcore(
-        "webhook", "create", "--workflow", "Greet", "--name", "w", "--secret", "s", "--json"
+        "webhook", "create", "--workflow", "Greet", "--name", "w", "--secret", "s3cret", "--json"
     ).json
     deleted = wfcore("webhook", "delete", made["id"], "--json").json
     assert deleted == {"ok": True, "webhookId": made["id"]}
@@ -206,20 +216,22 @@ def test_a_webhook_of_a_sender_with_a_scheme(wfcore: Call, applied: str) -> None
     turned = wfcore("webhook", "set", made["id"], "--new-secret", "--overlap", "1h", "--json").json
     assert turned["secretKey"] not in (made["secretKey"], None)
     assert turned["oldSecretUntil"] == turned["updatedAt"] + 3_600_000
-    again = wfcore("webhook", "set", made["id"], "--scheme", "github", "--secret", "s", "--json")
+    again = wfcore(
+        "webhook", "set", made["id"], "--scheme", "github", "--secret", "s3cret", "--json"
+    )
     assert (again.json["scheme"], again.json["oldSecretUntil"]) == ("github", None)
     shown = wfcore("webhook", "create", "--workflow", "Greet", "--name", "w", "--scheme", "github")
     assert "whsec_" in shown.out
     assert "whsec_" not in wfcore("webhook", "list", "--json").out
     assert "secret" in wfcore(*create, "stripe").err
     assert wfcore("webhook", "set", made["id"]).status == 2
-    assert wfcore("webhook", "set", made["id"], "--secret", "s", "--new-secret").status == 2
+    assert wfcore("webhook", "set", made["id"], "--secret", "s3cret", "--new-secret").status == 2
 
 
 def test_deliveries_are_listed_tried_and_replayed(wfcore: Call, applied: str) -> None:
     """A test, its row, its replay; a payload that is no object is told. WH-20, WH-22, WH-23."""
     create = ("webhook", "create", "--workflow", "Greet", "--name", "w", "--scheme", "slack")
-    id = wfcore(*create, "--secret", "s", "--json").json["id"]
+    id = wfcore(*create, "--secret", "s3cret", "--json").json["id"]
     tried = wfcore("webhook", "test", id, "--payload", '{"name": "Bob"}', "--json").json
     first = wfcore("webhook", "deliveries", id, "--json").json["items"][0]
     assert (first["kind"], first["executionId"]) == ("test", tried["executionId"])

@@ -8,12 +8,13 @@ from attrs import evolve
 
 from usecases.conftest import World, code, review
 from wfcore.errors import InvalidDefinition, InvalidInput, NotFound
-from wfcore.model.access import AccountStatus, Permission, Plan, Scope
+from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Scope
 from wfcore.model.node import Node
 from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.model.workflow import Definition
 from wfcore.rules.auth.signing_keys import id_of
 from wfcore.time import EpochMs
+from wfcore.usecases.accounts.accounts import find_account
 from wfcore.usecases.administration import (
     accounts,
     approvals,
@@ -35,6 +36,33 @@ FLOW = json.dumps({"name": "Flow", "steps": [CODE]})
 @pytest.fixture
 def at(world: World) -> Operator:
     return Operator(world.services, Definition.from_json, HERE, "https://flows.example.org")
+
+
+async def test_a_key_from_elsewhere_leaves_no_way_in_behind(at: Operator, world: World) -> None:
+    """It makes no operator with a password, and gives none a new one, in whichever order. AC-10."""
+    secret = "correct horse"
+    await accounts.create_account(at, "root@example.org", operator=True)
+    root = Principal(await find_account(world.services, "root@example.org"))
+    far = evolve(at, origin=evolve(HERE, operator=root))
+    assert not far.on_host
+    named = evolve(world.services.policy, operators=frozenset({"named@example.org"}))
+    of_settings = evolve(far, services=evolve(world.services, policy=named))
+    refused = r"^password: an operator gets one on the server's host alone"
+    with pytest.raises(InvalidInput, match=refused):
+        await accounts.create_account(far, "eve@example.org", password=secret, operator=True)
+    with pytest.raises(InvalidInput, match=refused):
+        await accounts.create_account(of_settings, "named@example.org", password=secret)
+    with pytest.raises(InvalidInput, match=refused):
+        await accounts.set_account(far, "root@example.org", password=secret)
+    await accounts.create_account(far, BOB, password=secret)
+    with pytest.raises(InvalidInput, match=refused):
+        await accounts.set_account(far, BOB, operator=True)
+    await accounts.create_account(far, "cyd@example.org", operator=True)
+    with pytest.raises(InvalidInput, match=refused):
+        await accounts.set_account(far, "cyd@example.org", password=secret)
+    await accounts.set_account(at, BOB, operator=True, password=secret)
+    await accounts.set_account(far, BOB, Plan.TEAM)
+    await accounts.set_account(far, BOB, operator=False, password=secret)
 
 
 async def test_an_account_is_made_changed_and_listed(at: Operator, world: World) -> None:

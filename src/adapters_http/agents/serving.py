@@ -307,7 +307,15 @@ async def _followed(
 
     while True:
         left = until - services.store.now()
-        run = await wait_until(to_tell, services, who, id, left, leaving=lambda: config.ending)
+        run = await wait_until(
+            to_tell,
+            services,
+            who,
+            id,
+            left,
+            leaving=lambda: config.ending,
+            still=request.again,
+        )
         if run.completed_steps != told:
             told = run.completed_steps
             await ctx.session.report_progress(told, run.total_steps, run.status.value)

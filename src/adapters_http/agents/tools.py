@@ -133,7 +133,8 @@ TOOLS: Final[tuple[Tool, ...]] = (
             approvers={
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Emails of those who may decide.",
+                "description": "Emails of those who may decide: people with an account here, or "
+                "whom the operator or your key allows.",
             },
             timeout={"type": "integer", "description": "In milliseconds; rejected after it."},
         ),

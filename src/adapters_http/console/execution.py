@@ -177,6 +177,7 @@ async def _changes(request: Request, seen: int) -> AsyncIterator[bytes]:
     with request.services.wakeup.follow(id) as rest:
         while not config.ending:
             try:
+                await request.still()
                 run = await read_execution(request.services, request.who, id)
             except WfError:
                 return  # the reader comes back and is told why

@@ -176,6 +176,7 @@ async def _hints(
             for _ in range(LOOKS):
                 await rest(LOOK_MS)
             try:
+                await request.still()
                 newest = await look()
             except WfError:
                 return

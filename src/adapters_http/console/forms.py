@@ -109,10 +109,14 @@ class EditForm:
 
 @frozen
 class KeyForm:
-    """A new key. `days`: until it expires; empty: never. `scopes`: one field for each."""
+    """
+    A new key. `days`: until it expires; empty: never. `scopes`: one field for each. `approvers`:
+    separated by commas or blanks.
+    """
 
     name: str
     days: str = ""
+    approvers: str = ""
     scopes: JsonObject | None = None
 
 

@@ -109,7 +109,13 @@ async def create_key(request: Request) -> Response:
     lasts = DurationMs(days * DAY) if days else None
     try:
         made = await keys.create_key(
-            request.services, me.id, form.name, scopes, lasts, request.origin
+            request.services,
+            me.id,
+            form.name,
+            scopes,
+            lasts,
+            request.origin,
+            approvers=form.approvers.replace(",", " ").split(),
         )
     except InvalidInput as wrong:
         return await _keys(request, str(wrong))

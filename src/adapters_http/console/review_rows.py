@@ -105,6 +105,7 @@ async def _changes(request: Request, execution_id: str, seen: int) -> AsyncItera
     with request.services.wakeup.follow(execution_id) as rest:
         while not request.context.config.ending:
             try:
+                await request.still()
                 approval = (await _found(request)).approval
             except WfError:
                 return  # the reader comes back and is told why

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from adapters_http.auth import attempt_cookie, kept_attempt, session_cookie, session_token
+from adapters_http.auth import attempt_cookies, kept_attempt, session_cookie, session_token
 from adapters_http.config import SignOn
 from adapters_http.console.rendering import (
     THEME,
@@ -26,6 +26,7 @@ from wfcore.errors import (
     Unauthenticated,
     Unvouched,
 )
+from wfcore.rules.auth.session import Way
 from wfcore.usecases.accounts import sessions
 from wfcore.usecases.accounts.single_sign_on import come_back, leave_for
 from wfcore.wire.languages import LANGUAGES
@@ -54,7 +55,7 @@ async def depart(request: Request) -> Response:
     """To the identity provider; 404 if there is none."""
     sign_on, next = _sign_on(request), own_path(request.query("next") or "")
     left = await leave_for(request.services, sign_on.provider, _back(request), next)
-    request.headers.append(attempt_cookie(request, left.kept))
+    request.headers.extend(attempt_cookies(request, left.kept, left.state))
     return Response(None, 303, {**page_headers(request), "Location": left.url})
 
 
@@ -65,7 +66,8 @@ async def arrive(request: Request) -> Response:
     """
     sign_on = _sign_on(request)
     query = {name: request.query(name) or "" for name in request.query_names}
-    request.headers.append(attempt_cookie(request, ""))
+    kept, gone = kept_attempt(request, query.get("state", ""))
+    request.headers.extend(gone)
     try:
         signed_in, next = await come_back(
             request.services,
@@ -73,7 +75,7 @@ async def arrive(request: Request) -> Response:
             sign_on.terms,
             _back(request),
             query,
-            kept_attempt(request),
+            kept,
             request.origin,
             session_token(request),
         )
@@ -94,7 +96,7 @@ async def mail_link(request: Request) -> Response:
     if not email:
         return _form(request, own_path(request.body.next), _("Type your e-mail first."), status=400)
     services = request.services
-    services.login_traffic.admit(request.origin.ip, services.clock.now())
+    services.login_traffic.admit(request.origin.ip, services.clock.now(), Way.MAIL)
     if services.link_traffic.admits(email, services.clock.now()):
         sending = sessions.mail_login_link(services, mail, email, request.origin)
         request.context.aside.begin(sending)

@@ -45,6 +45,7 @@ async def _lines(request: Request, after: int) -> AsyncIterator[bytes]:
     with request.services.wakeup.follow(id) as rest:
         while True:
             try:
+                await request.still()
                 run, events = await read_events(request.services, request.who, id, after)
             except WfError:
                 return  # the reader comes back with Last-Event-ID and is told why

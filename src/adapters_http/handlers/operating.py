@@ -143,6 +143,7 @@ async def create_key(request: Request) -> KeyView:
         body.scopes,
         DurationMs(lasts) if lasts is not None else None,
         request.origin,
+        approvers=body.approvers or (),
     )
     return key_view(made.key, made.text, made.callback_secret)
 

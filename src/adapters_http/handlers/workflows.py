@@ -77,7 +77,12 @@ async def _gate(request: Request, id: str, wait: int | None) -> GateView | bytes
     """The gate; with many rows it is encoded outside of the event loop."""
     config = request.context.config
     found = await gates.read_gate(
-        request.services, request.who, id, wait or 0, leaving=lambda: config.ending
+        request.services,
+        request.who,
+        id,
+        wait or 0,
+        leaving=lambda: config.ending,
+        still=request.again,
     )
     url = f"{request.base_url}/approvals/{found.approval.id}" if config.console else None
     if not has_many_rows(found.approval):

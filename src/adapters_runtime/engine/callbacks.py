@@ -3,11 +3,20 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from adapters_runtime.pinned_http import Choice, ExchangeFailed, HostShort, NotAllowed, PinnedHttp
+from adapters_runtime.pinned_http import (
+    Choice,
+    ExchangeFailed,
+    HostShort,
+    NotAllowed,
+    NotResolved,
+    PinnedHttp,
+)
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.address import is_public
 
 TIMEOUT_S = 15.0
+NO_ADDRESS = "its address is private or a loopback one, or its name is unknown"
+"""Which of the two would tell names of the network that this server is in."""
 _HEADERS = {"content-type": "application/json", "user-agent": "wfcore-callback"}
 
 
@@ -32,8 +41,8 @@ class HttpCallbackClient:
             return CallbackAnswer(error=f"no answer within {self._timeout_s:g} s")
         except HostShort as short:
             return CallbackAnswer(postponed=str(short))
-        except NotAllowed:
-            return CallbackAnswer(error="its address is private or a loopback one")
+        except (NotAllowed, NotResolved):
+            return CallbackAnswer(error=NO_ADDRESS)
         except ExchangeFailed as failure:
             return CallbackAnswer(error=f"could not be reached: {type(failure).__name__}")
         return CallbackAnswer(

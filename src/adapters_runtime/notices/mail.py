@@ -28,12 +28,17 @@ from attrs import field, frozen
 from adapters_runtime.notices.rendering import Rendered, Words
 from wfcore.errors import InvalidInput
 from wfcore.ports.notices import Message, NotDelivered, NoticeRefused
+from wfcore.rules.mailbox import mailbox
 from wfcore.rules.visible import visible
 
 SMTP_URL = "WFCORE_SMTP_URL"
 MAIL_FROM = "WFCORE_MAIL_FROM"
 TIMEOUT_S, CONVERSATION_S = 20.0, 60.0
 """For each answer of the server, and for everything until the mail is handed in."""
+NO_STARTTLS = (
+    "offers no STARTTLS, which smtp:// demands: write smtps:// if it speaks TLS from the start, or "
+    "?tls=none at the end if it is a relay on this machine"
+)
 _PORTS = {"smtp": 587, "smtps": 465}
 _LASTING = range(500, 600)
 _ONLY_OURS = (530, 534, 535, 538)
@@ -132,7 +137,7 @@ class MailNotifier:
         try:
             with self._connection() as smtp:
                 if self._server.tls == "starttls":
-                    smtp.starttls(context=self._context())
+                    self._secure(smtp)
                 if self._server.user is not None:
                     smtp.login(self._server.user, self._server.password or "")
                 smtp.send_message(mail, self._sender.addr_spec, [to])
@@ -147,6 +152,12 @@ class MailNotifier:
         except (OSError, MessageError) as failure:
             raise NotDelivered(f"{where}: {type(failure).__name__}") from None
         return "handed in"
+
+    def _secure(self, smtp: smtplib.SMTP) -> None:
+        smtp.ehlo_or_helo_if_needed()
+        if not smtp.has_extn("starttls"):
+            raise NotDelivered(f"{self._server.host} {NO_STARTTLS}")
+        smtp.starttls(context=self._context())
 
     def _connection(self) -> smtplib.SMTP:
         where = self._server
@@ -206,11 +217,9 @@ def _answered(where: str, code: int) -> NotDelivered:
 def _address(text: str) -> Address:
     """One address, and nothing else beside it: no list, no header, no name."""
     try:
-        address = Address(addr_spec=text.strip())
+        address = Address(addr_spec=mailbox(text))
     except (MessageError, ValueError, IndexError):
         raise NoticeRefused("the address is no email address") from None
-    if not address.username or not address.domain or not text.isprintable():
-        raise NoticeRefused("the address is no email address")
     return address
 
 

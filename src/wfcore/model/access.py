@@ -96,7 +96,8 @@ class ApiKey:
     A credential. Only a SHA-256 of the secret is stored, which is enough for random text.
 
     After a rotation `previous_hash` stays valid until `previous_until`. `callback_secret` signs the
-    callbacks of executions that the key started; a rotation does not change it.
+    callbacks of executions that the key started; a rotation does not change it. `approvers`: the
+    only people whom it may ask through gates; none: whoever GT-5 admits.
     """
 
     id: str
@@ -111,6 +112,7 @@ class ApiKey:
     previous_until: EpochMs | None = None
     last_used_at: EpochMs | None = None
     callback_secret: str | None = field(default=None, repr=False)
+    approvers: tuple[str, ...] = ()
     version: int = 0
 
 

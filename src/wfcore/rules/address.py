@@ -8,7 +8,8 @@ IPv6 forms that carry an IPv4 address (mapped, NAT64, 6to4, Teredo) are refused 
 only the translator in between knows what it reaches.
 """
 
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+import re
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 _CLOSED_V4 = tuple(
     map(
@@ -18,6 +19,7 @@ _CLOSED_V4 = tuple(
             "10.0.0.0/8",  # private
             "100.64.0.0/10",  # shared by a provider's customers
             "127.0.0.0/8",  # loopback
+            "168.63.129.16/32",  # the host of a virtual machine in Azure, in public space
             "169.254.0.0/16",  # link-local, where clouds keep their metadata
             "172.16.0.0/12",  # private
             "192.0.0.0/24",  # IETF protocol assignments
@@ -45,8 +47,39 @@ _CLOSED_V6 = tuple(
         ),
     )
 )
-_NO_HOST_V4 = tuple(map(IPv4Network, ("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4")))
+_NO_HOST_V4 = tuple(
+    map(
+        IPv4Network,
+        ("0.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4"),
+    )
+)
 _NO_HOST_V6 = tuple(map(IPv6Network, ("::/128", "fe80::/10", "ff00::/8", "64:ff9b::/96")))
+
+
+def numeric(host: str) -> str | None:
+    """
+    The IPv4 address that *host* is in another spelling, as every resolver reads it: `2130706433`,
+    `0x7f.1`, `0177.0.0.1`; None: it is none. A number that is too large is `0.0.0.0`, which nobody
+    may call.
+    """
+    parts = host.removesuffix(".").split(".")
+    if len(parts) > _MOST_PARTS or not all(map(_NUMBER.fullmatch, parts)):
+        return None
+    *first, last = map(_value, parts)
+    if any(number > _BYTE for number in first) or last >= 256 ** (_MOST_PARTS - len(first)):
+        return "0.0.0.0"  # noqa: S104 - an address to refuse
+    shifted = (number << 8 * (_MOST_PARTS - 1 - at) for at, number in enumerate(first))
+    return str(IPv4Address(sum(shifted) + last))
+
+
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+", re.IGNORECASE | re.ASCII)
+_MOST_PARTS, _BYTE = 4, 255
+
+
+def _value(part: str) -> int:
+    if part[:2].lower() == "0x":
+        return int(part[2:] or "0", 16)
+    return int(part, 8 if part.startswith("0") and set(part) <= set("01234567") else 10)
 
 
 def is_public(address: str) -> bool:

@@ -17,7 +17,7 @@ from attrs import evolve
 from wfcore.errors import InvalidInput
 from wfcore.model.execution import Callback, CallbackStatus, Execution
 from wfcore.model.json import JsonObject
-from wfcore.rules.address import is_public
+from wfcore.rules.address import is_public, numeric
 from wfcore.time import HOUR, MINUTE, SECOND, DurationMs, EpochMs, later
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
@@ -79,7 +79,7 @@ def _may_be_public(host: str) -> bool:
     if host.rstrip(".") == "localhost" or host.rstrip(".").endswith(".localhost"):
         return False
     try:
-        return is_public(host)
+        return is_public(numeric(host) or host)
     except ValueError:
         return True  # a name: checked when it is resolved
 

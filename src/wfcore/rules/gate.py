@@ -37,6 +37,20 @@ def require_asker(who: Principal) -> None:
         )
 
 
+def bound(asked: JsonObject, who: Principal) -> JsonObject:
+    """*asked* with the approvers that the key is bound to, where it names none. GT-5."""
+    if who.key is None or not who.key.approvers or asked.get("approvers"):
+        return asked
+    return {**asked, "approvers": list(who.key.approvers)}
+
+
+def approvers_of(definition: Definition) -> tuple[str, ...]:
+    """Whom a gate asks."""
+    (step,) = definition.steps
+    assert isinstance(step, ApprovalStep)
+    return step.approvers
+
+
 def gate_document(asked: JsonObject) -> JsonObject:
     """The document of the workflow in which *asked* is an execution."""
     groups = _groups(asked)

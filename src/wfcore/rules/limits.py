@@ -71,6 +71,8 @@ MAX_REVISIONS = 20
 MAX_STAGES = 20
 """Steps whose artifacts an approval shows, fields that it asks for, and how often it may ask
 for changes, and its stages. AP-29, AP-30, AP-31, AP-33."""
+MAX_APPROVERS = 200
+"""Names that one template of an approval may give. AP-41."""
 MAX_CHANNELS = 20
 """Channels that a step, or a definition, may name. NT-2."""
 MAX_PACKAGES = 100

@@ -43,7 +43,8 @@ class Policy:
     execution is decided before others get their turn. EX-33. `sweep_ms`: how often the
     scheduler looks for what it was not told of. `default_plan`: of accounts
     that are made without one. `operators`: emails in lower case of accounts that
-    operate the server, beside those that are marked so. AC-7.
+    operate the server, beside those that are marked so. AC-7. `gate_approvers`: addresses, and
+    domains written `@example.org`, that data and gates may name without an account. AP-41, GT-5.
 
     `channels`: by which notices can be sent; without any nobody is told of anything unless a
     definition names one. `failure_channels`: those where every failure is told. NT-8. `language`:
@@ -65,6 +66,7 @@ class Policy:
     sweep_ms: DurationMs = DurationMs(SECOND)
     operators: frozenset[str] = frozenset()
     default_plan: Plan = Plan.FREE
+    gate_approvers: frozenset[str] = frozenset()
     channels: frozenset[str] = frozenset()
     failure_channels: tuple[str, ...] = ()
     language: str = "en"

@@ -38,7 +38,7 @@ from wfcore.effects import (
     WakeRunner,
     WithdrawApprovals,
 )
-from wfcore.errors import IllegalMove, NotFound, Stale, StoreUnavailable
+from wfcore.errors import Forbidden, IllegalMove, InvalidInput, NotFound, Stale, StoreUnavailable
 from wfcore.model.access import Caller, Permission, Principal, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
@@ -60,6 +60,8 @@ from wfcore.rules.gate import ABOUT, GATES, require_asker
 from wfcore.rules.triggers.chain import keys_of, timers_after
 from wfcore.rules.triggers.trigger import ended
 from wfcore.time import EpochMs
+from wfcore.usecases.approvals.acquainting import require_own_choice
+from wfcore.usecases.services import Services
 
 
 async def workflow_for(
@@ -81,16 +83,26 @@ async def workflow_for(
     return require_permission(workflow, who.account.id, share, wanted)
 
 
-async def startable_for(view: View | Unit, who: Principal, workflow_id: str) -> Workflow:
+async def startable_for(
+    services: Services,
+    view: View | Unit,
+    who: Principal,
+    workflow_id: str,
+    revision: int | None = None,
+) -> Workflow:
     """
     The workflow, for whoever may start it; to start that of gates is to open one, whatever the way.
-    GT-3. Raises `NotFound`, `Forbidden`.
+    GT-3, GT-5. *revision*: None, or an older one. Raises `NotFound`, `Forbidden`.
     """
     workflow = await workflow_for(view, who, workflow_id, Permission.EXECUTE)
     if workflow.name == GATES:
-        definition = await definition_of(view, workflow.id, workflow.revision)
+        definition = await definition_of(view, workflow.id, revision or workflow.revision)
         if definition.description == ABOUT:
             require_asker(who)
+            try:
+                await require_own_choice(services, view, who, definition)
+            except InvalidInput as refused:
+                raise Forbidden(str(refused)) from None
     return workflow
 
 

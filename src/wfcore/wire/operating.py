@@ -19,7 +19,7 @@ from wfcore.wire.workflows import WorkflowTriggerView
 class KeyView:
     """
     A key; `apiKey`, its text, and `callbackSecret`, which signs callbacks, are there once, when
-    they are made.
+    they are made. `approvers`: the only people whom it may ask through gates, if it is bound.
     """
 
     id: str
@@ -33,6 +33,7 @@ class KeyView:
     revoked_at: int | None
     last_used_at: int | None
     previous_until: int | None
+    approvers: Sequence[str]
 
 
 @define(eq=False)
@@ -307,6 +308,7 @@ def key_view(key: ApiKey, text: str | None = None, callback_secret: str | None =
         revoked_at=key.revoked_at,
         last_used_at=key.last_used_at,
         previous_until=key.previous_until,
+        approvers=key.approvers,
     )
 
 

@@ -70,8 +70,9 @@ class GateGroupBody:
 class GateBody:
     """
     Ask people. `message` is what they read, `groups` the rows that they release. `approvers`:
-    emails or account ids; without any, the key's account. `timeout` in ms (default 24 h): then
-    it is rejected.
+    emails or account ids of active accounts here, or of people whom the operator or the key allows;
+    without any, the key's account, or those that the key is bound to. `timeout` in ms (default
+    24 h): then it is rejected.
     """
 
     message: str
@@ -189,12 +190,13 @@ class WebhookChangeBody:
 class KeyBody:
     """
     A new key of the caller's, with what it may do; good for `expiresIn` milliseconds, or until it
-    is revoked.
+    is revoked. `approvers`: emails or account ids of the only people whom it may ask through gates.
     """
 
     name: str
     scopes: Sequence[Scope]
     expires_in: int | None = field(default=None, metadata=NOT_NULL)
+    approvers: Sequence[str] | None = field(default=None, metadata=NOT_NULL)
 
 
 @frozen

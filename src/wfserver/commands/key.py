@@ -30,6 +30,12 @@ def key_command() -> None:
     help=f"Repeatable: {', '.join(Scope)}. ADMIN is all of --url; on this host, for operators.",
 )
 @click.option("--expires-in", type=Duration(), metavar="DURATION", help="Like 72h; else never.")
+@click.option(
+    "--approvers",
+    multiple=True,
+    metavar="ID-or-EMAIL",
+    help="Repeatable, or separated by commas: the only people whom it may ask through gates.",
+)
 @pass_session
 def create(
     session: Session,
@@ -37,10 +43,16 @@ def create(
     name: str,
     scopes: tuple[Scope, ...],
     expires_in: DurationMs | None,
+    approvers: tuple[str, ...],
 ) -> None:
     """A new key, with what it may do."""
     made = session.perform(
-        accounts.create_key, account=account, name=name, scopes=scopes, expires_in=expires_in
+        accounts.create_key,
+        account=account,
+        name=name,
+        scopes=scopes,
+        expires_in=expires_in,
+        approvers=[one for text in approvers for one in text.replace(",", " ").split()],
     )
     put_answer(session.json, made, _once)
 
@@ -78,13 +90,14 @@ def list_(session: Session, account: str) -> None:
 
 
 def _table(found: Any) -> None:
-    heads = ("id", "name", "account", "scopes", "last used", "expires")
+    heads = ("id", "name", "account", "scopes", "asks only", "last used", "expires")
     rows = [
         (
             key["id"],
             key["name"],
             found["email"],
             _scopes(key),
+            ", ".join(key["approvers"]) or "-",
             instant(key["lastUsedAt"]),
             _until(key),
         )
@@ -102,6 +115,7 @@ def _once(key: Any) -> None:
             "id": key["id"],
             "name": key["name"],
             "scopes": _scopes(key),
+            "asks only": ", ".join(key["approvers"]) or None,
             "expires": _until(key),
             "old until": instant(old_until) if old_until else None,
         }

@@ -33,6 +33,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.review import Stage
 from wfcore.rules.approval.edited_items import given_answers, released_rows, same, standing_rows
 from wfcore.rules.approval.options import delegated, require_revisable, require_room
+from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
 
 
@@ -191,7 +192,7 @@ def _stage_of(approval: Approval, assent: Assent) -> int:
     """The stage that it counts in: the present one, or, if only people are lacking, the own."""
     if (present := present_stage(approval)) is not None:
         return present
-    people = [{name.strip().lower() for name in stage.approvers} for stage in approval.stages]
+    people = [{same_name(name) for name in stage.approvers} for stage in approval.stages]
     return max((at for at, named in enumerate(people) if named & _names(assent)), default=0)
 
 
@@ -280,7 +281,7 @@ def spoken(approval: Approval) -> frozenset[str]:
 def _names(assent: Assent) -> frozenset[str]:
     """What those whose voice it is may be named by, in lower case."""
     speakers = (who for who in (assent, assent.given_for) if who is not None)
-    return frozenset(name.lower() for who in speakers for name in (who.account, who.by))
+    return frozenset(same_name(name) for who in speakers for name in (who.account, who.by))
 
 
 def still_wanted(approval: Approval) -> int:
@@ -337,7 +338,7 @@ def _identities(one: Assent) -> set[str]:
     voices = [(one.account, one.by)]
     if one.given_for is not None:
         voices.append((one.given_for.account, one.given_for.by))
-    return {name for account, by in voices for name in (account, by_email(by))}
+    return {name for account, by in voices for name in (account, by_email(same_name(by)))}
 
 
 def has_assented(approval: Approval, who: Caller) -> bool:

@@ -7,7 +7,8 @@ from attrs import evolve
 
 from wfcore.errors import Forbidden, InvalidInput, NoMoreRevisions
 from wfcore.model.approval import Approval, Delegation, HistoryEntry
-from wfcore.rules.limits import MAX_HISTORY, MAX_HISTORY_ROWS, MAX_NAME
+from wfcore.rules.limits import MAX_HISTORY, MAX_HISTORY_ROWS
+from wfcore.rules.mailbox import is_name, same_name
 from wfcore.time import EpochMs
 
 
@@ -45,8 +46,7 @@ def delegated(
     to, by = to.strip(), entry.by or ""
     if not approval.delegable:
         raise Forbidden("Approvers of this may not let others decide for them")
-    is_name = to and len(to) <= MAX_NAME and not any(map(str.isspace, to))
-    if not is_name or to.lower() in (by.lower(), account.lower()):
+    if not is_name(to) or same_name(to) in (same_name(by), same_name(account)):
         raise InvalidInput("to", "must be the email or account id of somebody else")
     if not entry.at < until <= approval.expires_at:
         raise InvalidInput("until", "must be in the future, and not after the approval expires")

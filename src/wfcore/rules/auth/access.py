@@ -32,6 +32,7 @@ from wfcore.model.approval import Approval, ApprovalStatus, Delegation
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Links, Workflow
 from wfcore.rules.approval.machine import approvers_now, spoken
+from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
 
 _RANK = {Permission.VIEW: 1, Permission.EXECUTE: 2, Permission.EDIT: 3}
@@ -46,9 +47,9 @@ def require_active(account: Account, key_id: str | None = None) -> None:
 def person(account: Account, scopes: frozenset[Scope], named: Collection[str]) -> Principal:
     """
     Somebody at a page. An operator is an account that is marked as one, or whose email the settings
-    of the server name (*named*, in lower case). AC-7.
+    of the server name (*named*, as `same_name` writes it). AC-7.
     """
-    operates = account.operator or account.email.lower() in named
+    operates = account.operator or same_name(account.email) in named
     return Principal(account, scopes=scopes, operator=operates)
 
 
@@ -67,6 +68,25 @@ def refuse_admin_key(
     if not person(account, frozenset(), named).operator:
         fix = f"ADMIN is for operators; wfcore account set {account.email} --operator makes one"
         raise InvalidInput("scopes", fix)
+
+
+def refuse_operator_password(
+    account: Account, named: Collection[str], on_host: bool, *, before: Account | None, new: bool
+) -> None:
+    """
+    Raises `InvalidInput` where an operator with a password is made, or gets a *new* one, from
+    elsewhere than the host: whoever has taken a key of scope ADMIN would keep a way in that
+    outlasts the key. *account*: as it is to be; *before*: None, it is made. AC-10.
+    """
+    if on_host or account.password_hash is None or not _operates(account, named):
+        return
+    if new or before is None or not _operates(before, named):
+        fix = "an operator gets one on the server's host alone: wfcore account set"
+        raise InvalidInput("password", fix)
+
+
+def _operates(account: Account, named: Collection[str]) -> bool:
+    return person(account, frozenset(), named).operator
 
 
 def require_admin(who: Principal, named: Collection[str]) -> Principal:
@@ -155,7 +175,7 @@ def sees_approval(approval: Approval, who: Caller, share: Share | None) -> bool:
 def named(approval: Approval) -> frozenset[str]:
     """Who sees it by name, in lower case: the approvers, and those whom they let decide. AP-36."""
     names = (*approval.approvers, *(one.to for one in approval.delegations))
-    return frozenset(name.strip().lower() for name in names if name.strip())
+    return frozenset(same_name(name) for name in names if name.strip())
 
 
 def idle(approval: Approval) -> frozenset[str]:
@@ -163,11 +183,11 @@ def idle(approval: Approval) -> frozenset[str]:
     Named approvers, in lower case, from whom nothing is awaited now: they are of another stage, or
     somebody they stand for has decided. AP-38.
     """
-    asked = {name.strip().lower() for name in approvers_now(approval)} - spoken(approval)
+    asked = {same_name(name) for name in approvers_now(approval)} - spoken(approval)
     acting = {
-        one.to.strip().lower()
+        same_name(one.to)
         for one in approval.delegations
-        if not asked.isdisjoint((one.by.lower(), one.account.lower()))
+        if not asked.isdisjoint((same_name(one.by), same_name(one.account)))
     }
     return named(approval) - asked - acting
 
@@ -177,17 +197,17 @@ def stands_for(approval: Approval, who: Caller, now: EpochMs) -> Delegation | No
     if isinstance(who, Guest) and who.approval_id != approval.id:
         return None
     names = names_for(who)
-    held = (one for one in delegations_now(approval, now) if one.to.strip().lower() in names)
+    held = (one for one in delegations_now(approval, now) if same_name(one.to) in names)
     return next(held, None)
 
 
 def delegations_now(approval: Approval, now: EpochMs) -> tuple[Delegation, ...]:
     """Those by which somebody decides now: in time, and of somebody who may. AP-36."""
-    asked = {name.strip().lower() for name in approvers_now(approval)}
+    asked = {same_name(name) for name in approvers_now(approval)}
     return tuple(
         one
         for one in approval.delegations
-        if now < one.until and asked & {one.by.lower(), one.account.lower()}
+        if now < one.until and asked & {same_name(one.by), same_name(one.account)}
     )
 
 
@@ -210,13 +230,13 @@ def require_links_open(approval: Approval, who: Caller) -> None:
 
 
 def _named(approvers: Collection[str], who: Caller) -> bool:
-    names = {name.strip().lower() for name in approvers}
+    names = {same_name(name) for name in approvers}
     return not names.isdisjoint(names_for(who))
 
 
 def names_for(who: Caller) -> set[str]:
     """What approvers may be named by who are *who*."""
-    return {who.email.lower(), (who.account_id or who.email).lower()}
+    return {same_name(who.email), same_name(who.account_id or who.email)}
 
 
 def shown_to(approval: Approval, who: Caller | None) -> Approval:

@@ -1,7 +1,9 @@
 """Console sessions: how long they last, and when a login is locked. Contract §6."""
 
 from collections import Counter
+from enum import StrEnum
 from ipaddress import IPv6Address, IPv6Network, ip_address
+from unicodedata import normalize
 
 from attrs import define, evolve, field
 
@@ -23,6 +25,7 @@ from wfcore.rules.limits import (
     SESSION_IDLE,
     SESSION_MAX,
 )
+from wfcore.rules.mailbox import same_name
 from wfcore.time import HOUR, MINUTE, EpochMs, later
 
 
@@ -79,7 +82,7 @@ def require_vouched(identity: Identity, terms: SignOnTerms) -> str:
     provider did not verify, or of another domain than the terms allow, and for one that becomes
     another person's by being written in lower case. SE-9.
     """
-    email = identity.email.strip().lower()
+    email = same_name(identity.email)
     name, _, domain = email.rpartition("@")
     if identity.verified is not True or not name or is_look_alike(identity.email):
         raise Unvouched("The provider has not verified your e-mail")
@@ -133,28 +136,64 @@ _NEIGHBOURS = 64
 """An IPv6 network of this length is one client's: it may use every address in it."""
 
 
+class Way(StrEnum):
+    """How somebody signs in. The logins of each way are counted by themselves. SE-6."""
+
+    PASSWORD = "password"  # noqa: S105 - the name of a way
+    LINK = "link"
+    """By a link, or by an identity provider: what comes back cannot be guessed."""
+    MAIL = "mail"
+    """Asking for a link by mail."""
+
+
 @define
 class LoginTraffic:
     """
     Counts the logins of the current minute in one process. SE-6.
 
     Refused logins are not counted, so that one address can neither use up the limit that all share
-    nor fill this record with addresses.
+    nor fill this record with addresses. Those that succeed are taken back, once a minute for each
+    account: an office behind one address signs in on Monday morning, and nobody can keep the
+    processor busy with one password that fits.
     """
 
     _minute: EpochMs = EpochMs(-1)
-    _of: Counter[str] = field(factory=Counter)
+    _of: Counter[tuple[Way, str]] = field(factory=Counter)
+    _signed_in: set[tuple[Way, str]] = field(factory=set)
 
-    def admit(self, address: str | None, now: EpochMs) -> None:
+    def admit(self, address: str | None, now: EpochMs, way: Way = Way.PASSWORD) -> None:
         """Count one login from *address*. Raises `TooManyLogins`."""
         minute = EpochMs(now - now % MINUTE)
         if minute != self._minute:
             self._minute = minute
             self._of.clear()
-        client = one_client(address or "")
-        if self._of[client] >= LOGINS_EACH or self._of.total() >= LOGINS_IN_ALL:
+            self._signed_in.clear()
+        client = way, one_client(address or "")
+        in_all = sum(count for (one, _), count in self._of.items() if one is way)
+        if self._of[client] >= LOGINS_EACH or in_all >= LOGINS_IN_ALL:
             raise TooManyLogins(-(-(minute + MINUTE - now) // 1_000))
         self._of[client] += 1
+
+    def succeeded(self, address: str | None, account_id: str, way: Way = Way.PASSWORD) -> None:
+        """A login of *account_id* that was admitted signed in: it counts no more."""
+        client = way, one_client(address or "")
+        if (way, account_id) not in self._signed_in and self._of[client] > 0:
+            self._signed_in.add((way, account_id))
+            self._of[client] -= 1
+
+
+def normal_password(password: str) -> str:
+    """As it is hashed: the same letters are the same password on every keyboard. SE-11."""
+    return normalize("NFC", password)
+
+
+def password_forms(password: str) -> tuple[str, ...]:
+    """
+    What a typed password may have been when it was hashed: normalised or, before SE-11, as some
+    keyboard composed it.
+    """
+    forms = normal_password(password), password, normalize("NFD", password)
+    return tuple(dict.fromkeys(forms))
 
 
 _LONGEST_EMAIL = 320
@@ -176,7 +215,7 @@ class LinkTraffic:
         if hour != self._hour:
             self._hour = hour
             self._of.clear()
-        name = email.strip().lower()[:_LONGEST_EMAIL]
+        name = same_name(email)[:_LONGEST_EMAIL]
         self._of[name] += 1
         return self._of[name] <= LINKS_EACH
 

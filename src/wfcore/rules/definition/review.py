@@ -5,7 +5,7 @@ The value of an answer is checked as the cell of a column is, so a `fields` entr
 without `editable`. AP-21, AP-25, AP-29, AP-30.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from wfcore.model.json import Json
@@ -18,7 +18,8 @@ from wfcore.model.review import (
     OnRevise,
     Stage,
 )
-from wfcore.model.workflow import CodeStep
+from wfcore.model.workflow import ApprovalStep, CodeStep, Definition
+from wfcore.rules.approval.people import GROUP_MARK, is_template
 from wfcore.rules.definition.fields import filled
 from wfcore.rules.definition.tree import Fields, Reading
 from wfcore.rules.definition.values import (
@@ -48,6 +49,7 @@ from wfcore.rules.limits import (
     MAX_REVISIONS,
     MAX_STAGES,
 )
+from wfcore.rules.mailbox import FORMS, is_name, same_name, warning_of
 
 
 @accepting({"type": ["string", "number", "boolean"]})
@@ -156,13 +158,13 @@ def _report_unguarded(spec: GroupSpec, path: str, findings: Findings) -> None:
 
 def approval_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
     """A quorum that the named approvers cannot reach, or a reminder that comes too early. AP-21."""
-    named = {str(name).strip().lower() for name in values.get("approvers") or ()}
+    named = {same_name(str(name)) for name in values.get("approvers") or ()}
     required = values.get("required_approvals") or 1
     timeout = values.get("timeout_ms") or APPROVAL_TIMEOUT
     found: list[tuple[str, str]] = []
-    has_groups = any(name.startswith(GROUP_MARK) for name in named)
+    is_open = _depends(named)
     required = max(required, values.get("humans") or 0) if not values.get("stages") else required
-    if named and not has_groups and required > len(named):
+    if named and not is_open and required > len(named):
         there = f"approvers names {len(named)}"
         found.append(("requiredApprovals", f"is {required}, but {there}; nobody else may approve"))
     for at, before in enumerate(values.get("reminders") or ()):
@@ -206,11 +208,15 @@ def _way_back(reading: Reading) -> Check:
 def _approver(reading: Reading) -> Check:
     """Reads one entry of a list of approvers."""
 
-    @accepting(filled.schema)
+    @accepting(any_of(filled.schema, whole_template.schema))
     def approver(document: Json, path: str, findings: Findings) -> Any:
-        """An email, an account id, or a group of the definition. AP-34."""
+        """An email, an account id, a group of the definition, or a template. AP-34, AP-41."""
+        if isinstance(document, str) and is_template(document):
+            return whole_template(document, path, findings)
+        if not (isinstance(document, str) and document.startswith(GROUP_MARK)):
+            return _person(document, path, findings, "group:NAME, or one template {{ … }}")
         name = filled(document, path, findings)
-        if isinstance(name, str) and name.startswith(GROUP_MARK):
+        if isinstance(name, str):
             group = name.removeprefix(GROUP_MARK)
             if group not in reading.approver_groups:
                 known = known_or(group, reading.approver_groups) if reading.approver_groups else ""
@@ -264,7 +270,7 @@ def _escalation_fields(approver: Check) -> Fields:
         "to": Field(
             list_of(approver, least=1),
             "to",
-            "Emails or account ids, or groups, who are then asked, too.",
+            "Who are then asked, too, written as approvers are.",
             required=True,
         ),
     }
@@ -287,8 +293,8 @@ def review_fields(reading: Reading) -> Fields:
         "approvers": Field(
             list_of(approver),
             "approvers",
-            "Emails or account ids of those who may decide. Default: who may edit the "
-            "workflow, and who started the execution.",
+            "Those who may decide: emails, account ids, groups, or templates that give such. "
+            "Default: who may edit the workflow, and who started the execution.",
         ),
         "escalate": Field(
             record(Escalation, _escalation_fields(approver)),
@@ -303,7 +309,6 @@ def review_fields(reading: Reading) -> Fields:
     }
 
 
-GROUP_MARK = "group:"
 ON_REVISE = {name: Field(filled, name) for name in ("goto", "max")}
 ESCALATE = {"after": Field(filled, "after_ms"), "to": Field(filled, "to")}
 STAGE = {
@@ -315,7 +320,21 @@ STAGE = {
 """The names of the fields of `onRevise` and of a stage, for writing one out."""
 
 
-_members = list_of(filled, least=1)
+def _person(document: Json, path: str, findings: Findings, others: str = "") -> Any:
+    before = len(findings.problems)
+    name = filled(document, path, findings)
+    if len(findings.problems) == before and not is_name(name):
+        more = f", {others}" if others else ""
+        findings.add(path, f"{name!r} can be nobody: write {FORMS}{more}")
+    return name
+
+
+def _depends(names: Collection[str]) -> bool:
+    """Whether it shows only as the approval opens whom *names* mean."""
+    return any(name.startswith(GROUP_MARK) or is_template(name) for name in names)
+
+
+_members = list_of(Check(_person, filled.schema), least=1)
 
 
 @accepting(
@@ -334,6 +353,36 @@ def approver_groups(document: Json, path: str, findings: Findings) -> Any:
     return {name: _members(one, below(path, name), findings) for name, one in document.items()}
 
 
+def named_people(definition: Definition) -> Iterator[tuple[str, str]]:
+    """The names of people that *definition* says itself, each with its path. AP-43."""
+    for group, members in definition.approver_groups.items():
+        yield from _each(below("approverGroups", group), members)
+    for path, step in definition.located():
+        if isinstance(step, ApprovalStep):
+            yield from _each(below(path, "approvers"), step.approvers)
+            for at, stage in enumerate(step.stages):
+                yield from _each(f"{path}.stages[{at}].approvers", stage.approvers)
+            if step.escalate is not None:
+                yield from _each(f"{path}.escalate.to", step.escalate.to)
+
+
+def _each(path: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    found = ((below(path, at), name) for at, name in enumerate(names))
+    return (one for one in found if not _depends(one[1:]))
+
+
+def literal_ids(definition: Definition) -> Iterator[tuple[str, str]]:
+    """Those that are ids of accounts, which only the store knows."""
+    return ((path, same_name(name)) for path, name in named_people(definition) if "@" not in name)
+
+
+def doubtful_people(definition: Definition) -> Iterator[str]:
+    """What is to be said of addresses that may get no mail. AP-43."""
+    for path, name in named_people(definition):
+        if (doubt := warning_of(name)) is not None:
+            yield f"{path}: {doubt}"
+
+
 def _stage_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Who is asked is said once, every question is asked of somebody, and of enough people."""
     stages = values.get("stages") or ()
@@ -343,8 +392,8 @@ def _stage_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if stages and all(one is not None and one.when is not None for one in stages):
         yield "stages", "must have one without `when`, so that somebody is asked in any case"
     always = [one for one in stages if one is not None and one.when is None]
-    named = {name.strip().lower() for one in always for name in one.approvers}
-    if not any(name.startswith(GROUP_MARK) for name in named):
+    named = {same_name(name) for one in always for name in one.approvers}
+    if not _depends(named):
         wanted = sum(one.required_approvals for one in always)
         if len(named) < wanted:
             yield "stages", f"need {wanted} approvals of {len(named)} people; each counts once"

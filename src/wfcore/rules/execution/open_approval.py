@@ -1,8 +1,8 @@
 """Opening an approval: what a `manual_approval` step asks, with its rows. AP-1, contract §3."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from wfcore.effects import Effect, OpenApproval, Outcome
 from wfcore.errors import TemplateFailed
@@ -12,6 +12,14 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import AiStep, ApprovalStep, Definition, GroupSpec, Stage
 from wfcore.rules.approval.edited_items import key_text
 from wfcore.rules.approval.machine import names_of
+from wfcore.rules.approval.people import (
+    GROUP_MARK,
+    Groups,
+    People,
+    expanded,
+    given_names,
+    is_template,
+)
 from wfcore.rules.execution.rounds import revisions_of
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
@@ -19,10 +27,7 @@ from wfcore.rules.masking import mask, mask_text, secret_values
 from wfcore.rules.variables import compact
 from wfcore.time import DAY, EpochMs, later
 
-Groups = Mapping[str, tuple[str, ...]]
 NO_GROUPS: Groups = {}
-GROUP = "group:"
-"""What stands before the name of a group of approvers."""
 
 
 def open_approval(
@@ -33,20 +38,24 @@ def open_approval(
     now: EpochMs,
     fill: Callable[[Json], Json],
     fill_rows: Callable[[Json], Json] | None = None,
-    people: Groups = NO_GROUPS,
+    groups: Groups = NO_GROUPS,
+    people: People | None = None,
 ) -> Approval:
     """
     A PENDING approval for *step*. *fill* renders its message now, and *fill_rows* its rows (None:
     *fill* renders these too). Both are masked: the execution continues with the rows that the
-    reviewer saw, so these hold no secret either. SC-1.
+    reviewer saw, so these hold no secret either. SC-1. *people*: by whom the names that data gives
+    are judged; None: all of them count. AP-41.
 
-    Raises `TemplateFailed`, also if the rows are not a list of objects or a row key is missing or
-    repeated, since a reviewer could not refer to such rows.
+    Raises `Unmet`; `TemplateFailed`, also if nobody is left who counts, if the rows are not a
+    list of objects, or a row key is missing or repeated, since a reviewer could not refer to such
+    rows.
     """
     secrets, fill_rows = secret_values(run), fill_rows or fill
+    named = _Named(lambda text: mask(fill(text), secrets), groups, people)
     stages = tuple(
-        evolve(stage, approvers=members(stage.approvers, people), when=None)
-        for stage in step.stages
+        evolve(stage, approvers=named.names(f"stages[{at}].approvers", stage.approvers), when=None)
+        for at, stage in enumerate(step.stages)
         if stage.when is None or fill(stage.when)
     )
     return Approval(
@@ -61,7 +70,7 @@ def open_approval(
         timeout_ms=step.timeout_ms,
         created_at=now,
         expires_at=later(now, step.timeout_ms),
-        approvers=names_of(stages[:1]) if stages else members(step.approvers, people),
+        approvers=names_of(stages[:1]) if stages else named.names("approvers", step.approvers),
         groups=tuple(group_of(spec, mask(fill_rows(spec.rows), secrets)) for spec in step.groups),
         history=(HistoryEntry(now, "created"),),
         required_approvals=_required(step, stages),
@@ -69,7 +78,7 @@ def open_approval(
         humans=step.humans,
         delegable=step.delegable,
         escalate_at=later(now, step.escalate.after_ms) if step.escalate else None,
-        escalate_to=members(step.escalate.to, people) if step.escalate else (),
+        escalate_to=named.names("escalate.to", step.escalate.to) if step.escalate else (),
         allow_self_approval=step.allow_self_approval,
         reminders=_reminders(step, now),
         links=step.links,
@@ -81,14 +90,36 @@ def open_approval(
     )
 
 
-def members(approvers: Iterable[str], people: Groups) -> tuple[str, ...]:
-    """*approvers* with the members of the groups among them, each once. AP-34."""
-    named = (
-        one
-        for name in approvers
-        for one in (people[name.removeprefix(GROUP)] if name.startswith(GROUP) else (name,))
-    )
-    return tuple(dict.fromkeys(named))
+@frozen
+class _Named:
+    """How entries of `approvers` become names as the approval opens. AP-34, AP-41."""
+
+    fill: Callable[[Json], Json]
+    groups: Groups
+    people: People | None
+
+    def names(self, where: str, entries: Sequence[str]) -> tuple[str, ...]:
+        """
+        The names, each once; of those that data gave, those that count. Raises `Unmet`;
+        `TemplateFailed` if nobody is left.
+        """
+        found = [one for entry in entries for one in self._of(where, entry)]
+        if entries and not found:
+            raise TemplateFailed(where, "names nobody who can decide")
+        return tuple(dict.fromkeys(found))
+
+    def _of(self, where: str, entry: str) -> Sequence[str]:
+        if not is_template(entry):
+            return expanded(where, entry, self.groups)
+        given, found = given_names(where, self.fill(entry)), list[str]()
+        if self.people is not None:
+            self.people.require(name for name in given if not name.startswith(GROUP_MARK))
+        for name in given:
+            if name.startswith(GROUP_MARK):
+                found += expanded(where, name, self.groups)
+            elif self.people is None or self.people.admits(name):
+                found.append(name)
+        return found
 
 
 def _required(step: ApprovalStep, stages: tuple[Stage, ...]) -> int:

@@ -56,6 +56,7 @@ from wfcore.model.workflow import (
     needs_worker,
 )
 from wfcore.rules.approval.machine import BY_RULE, Approve, decide, step_output
+from wfcore.rules.approval.people import People, require_enough
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.actions import (
     Action,
@@ -97,13 +98,16 @@ def proceed(
     new_id: NewId,
     *first: Fact,
     most: int = FACTS_AT_ONCE,
+    people: People | None = None,
 ) -> Outcome[Execution]:
     """
     Fold *first*, then what follows from it at once, for one turn of about *most* facts. EX-33.
 
-    Raises `IllegalMove` if *first* is not possible.
+    *people*: who is who, for approvals that open; None: every name counts. AP-41, AP-42.
+
+    Raises `IllegalMove` if *first* is not possible, `Unmet` for names that *people* lacks.
     """
-    progress, memory = _Progress(run, definition, now, render, new_id), PlanMemory()
+    progress, memory = _Progress(run, definition, now, render, new_id, people), PlanMemory()
     all(map(progress.take, first))  # as long as they are taken
     turn = progress.turn = Turn(most, progress.run.outputs_size)
     while progress.run.status is ExecutionStatus.RUNNING:
@@ -131,12 +135,14 @@ class _Progress:
         now: EpochMs,
         render: Render,
         new_id: NewId,
+        people: People | None,
     ) -> None:
         self.run = run
         self.definition = definition
         self.now = now
         self.render = render
         self.new_id = new_id
+        self.people = people
         self.turn = Turn(0, 0)
         self.events: list[Event] = []
         self.effects: list[Effect] = []
@@ -273,10 +279,12 @@ class _Progress:
         id = self.new_id("appr")
         try:
             fill, fill_rows = self._fill(at), self._fill(at, DATA_RESULT)
-            people = self.definition.approver_groups
-            approval = open_approval(self.run, step, at.key, id, self.now, fill, fill_rows, people)
+            who = self.definition.approver_groups, self.people
+            approval = open_approval(self.run, step, at.key, id, self.now, fill, fill_rows, *who)
             if step.auto_approve is not None and fill(step.auto_approve):
                 approval = decide(approval, Approve(), BY_RULE, self.now).record
+            if self.people is not None and approval.status is ApprovalStatus.PENDING:
+                require_enough(approval, self.people)
         except TemplateFailed as failed:
             self._refuse(at, str(failed))
             return

@@ -29,6 +29,7 @@ from wfcore.model.workflow import (
     needs_worker,
     walk,
 )
+from wfcore.rules.approval.people import People
 from wfcore.rules.execution.budget import total
 from wfcore.rules.execution.fold_steps import held_by
 from wfcore.rules.execution.machine import Claimed
@@ -168,6 +169,7 @@ def begun_alone(
     render: Render,
     new_id: NewId,
     most: int,
+    people: People | None = None,
 ) -> Outcome[Execution]:
     """
     An accepted execution after its first turn, if that turn starts nothing: with the events and
@@ -175,11 +177,12 @@ def begun_alone(
     which a worker takes. EX-34.
 
     One with a concurrency group waits for its place: whether it gets one is for the claim to say.
+    Raises `Unmet`, as `proceed` does.
     """
     run = accepted.record
     if run.concurrency_group is not None or not _rest_alone(definition.steps):
         return accepted
-    turn = proceed(run, definition, now, render, new_id, Claimed(), most=most)
+    turn = proceed(run, definition, now, render, new_id, Claimed(), most=most, people=people)
     if any(isinstance(effect, StartStep | StartChild) for effect in turn.effects):
         return accepted
     return Outcome(turn.record, accepted.events + turn.events, turn.effects)

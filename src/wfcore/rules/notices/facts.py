@@ -15,6 +15,7 @@ from wfcore.model.notice import Notice, NoticeKind
 from wfcore.rules.approval.machine import approvers_now, expired, spoken
 from wfcore.rules.auth.access import delegations_now, idle
 from wfcore.rules.ids import caused_id
+from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
 
 MAIL = "mail"
@@ -49,7 +50,7 @@ def notices(
     The notices of one fact: a mail to each of *people*, and one message for each room, unless
     the fact is for people alone. NT-1.
     """
-    mails = [person.strip().lower() for person in people]
+    mails = [same_name(person) for person in people]
     addresses = [
         (channel, to)
         for channel in channels
@@ -102,7 +103,7 @@ def asked_ids(approval: Approval, shares: Iterable[Share], now: EpochMs) -> tupl
     delegates = (one.to for one in delegations_now(approval, now))
     named = (*approvers_now(approval), *delegates)
     if names := dict.fromkeys(name.strip() for name in named if name.strip()):
-        return tuple(name for name in names if name.lower() not in idle(approval))
+        return tuple(name for name in names if same_name(name) not in idle(approval))
     editors = (one.account_id for one in shares if one.permission is Permission.EDIT)
     everybody = dict.fromkeys((approval.workflow_owner_id, approval.owner_id, *editors))
     starter = None if approval.allow_self_approval else approval.owner_id
@@ -115,22 +116,22 @@ def emails(names: Iterable[str], accounts: Mapping[str, Account]) -> tuple[str, 
     for name in names:
         account = accounts.get(name)
         if account is not None and account.status is AccountStatus.ACTIVE:
-            found[account.email.lower()] = None
+            found[same_name(account.email)] = None
         elif account is None and "@" in name:
-            found[name.lower()] = None
+            found[same_name(name)] = None
     return tuple(found)
 
 
 def undecided(approval: Approval, people: Iterable[str]) -> tuple[str, ...]:
     """Those of *people* whose voice is not given yet, by themselves or for them. AP-16, AP-36."""
     agreed = spoken(approval)
-    return tuple(person for person in people if person.lower() not in agreed)
+    return tuple(person for person in people if same_name(person) not in agreed)
 
 
 def voided(before: Approval, after: Approval) -> tuple[str, ...]:
     """Who agreed to rows that somebody has changed since. AP-17."""
     counts = {one.account for one in after.assents}
-    lost = (one.by.lower() for one in before.assents if one.account not in counts)
+    lost = (same_name(one.by) for one in before.assents if one.account not in counts)
     return tuple(one for one in lost if "@" in one)
 
 

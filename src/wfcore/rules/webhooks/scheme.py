@@ -32,7 +32,8 @@ Headers = Mapping[str, Sequence[str]]
 STANDARD_KEY_BYTES = (24, 64)
 """The length of a Standard Webhooks key, as that specification has it."""
 MAX_SENDER_ID = 255
-MAX_SECRET = 1_000
+MIN_SECRET, MAX_SECRET = 6, 1_000
+"""Characters. Whoever sees one signed body tries all shorter ones in a moment."""
 _TOLERANCE_S = WEBHOOK_TOLERANCE // SECOND
 _STAMP_DIGITS = 12
 
@@ -267,8 +268,10 @@ def check_secret(scheme: Scheme, secret: str) -> str:
 
     Raises `InvalidInput`, which does not repeat it.
     """
-    if not 1 <= len(secret) <= MAX_SECRET or not secret.isprintable():
-        raise InvalidInput("secret", f"must have 1 to {MAX_SECRET} printable characters")
+    least = 1 if scheme is Scheme.STANDARD else MIN_SECRET
+    if not least <= len(secret) <= MAX_SECRET or not secret.isprintable():
+        what = f"must have {MIN_SECRET} to {MAX_SECRET} printable characters"
+        raise InvalidInput("secret", what)
     if scheme is Scheme.STANDARD:
         low, high = STANDARD_KEY_BYTES
         try:

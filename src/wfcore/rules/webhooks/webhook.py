@@ -231,6 +231,12 @@ def current_secrets(webhook: Webhook, now: EpochMs) -> tuple[str, ...]:
     return tuple(secret for secret in (new, old if overlaps else None) if secret)
 
 
+def require_signatures(webhook: Webhook) -> None:
+    """Raises `Conflict` in key mode: there is no secret to change."""
+    if webhook.auth_mode is AuthMode.API_KEY:
+        raise Conflict("A webhook bound to a key takes no signatures")
+
+
 def rekeyed(
     webhook: Webhook, scheme: Scheme, secret: str | None, overlap: DurationMs, now: EpochMs
 ) -> Webhook:
@@ -240,8 +246,7 @@ def rekeyed(
 
     Raises `Conflict` in key mode, `InvalidInput`.
     """
-    if webhook.auth_mode is AuthMode.API_KEY:
-        raise Conflict("A webhook bound to a key takes no signatures")
+    require_signatures(webhook)
     if not 0 <= overlap <= MAX_SECRET_OVERLAP:
         raise InvalidInput("overlap", f"must be 0 to {MAX_SECRET_OVERLAP} milliseconds (30 days)")
     if secret is None and webhook.secret_key is None:

@@ -28,6 +28,7 @@ from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import ChildStep, CodeStep, Definition, Language
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.system import Calendar, Templates
+from wfcore.rules.approval.people import ANYBODY
 from wfcore.rules.definition.duration import MAX_DURATION
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of
@@ -59,7 +60,12 @@ OWNER = "owner@example.org"
 """Who owns the workflows, and starts the execution where the scenario names nobody."""
 STAND_IN = "stand_in"
 MOST_ROUNDS = 20_000
-_POLICY = Policy(lease_ms=DurationMs(36_500 * DAY), places=1_000, channels=frozenset({"mail"}))
+_POLICY = Policy(
+    lease_ms=DurationMs(36_500 * DAY),
+    places=1_000,
+    channels=frozenset({"mail"}),
+    gate_approvers=frozenset({ANYBODY}),
+)
 
 
 @frozen

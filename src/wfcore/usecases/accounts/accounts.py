@@ -10,9 +10,10 @@ from wfcore.model.access import Account, AccountStatus, NamedSecret, Permission,
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason
 from wfcore.ports.store import Unit
-from wfcore.rules.auth.session import signed_out
+from wfcore.rules.auth.access import refuse_operator_password
+from wfcore.rules.auth.session import normal_password, signed_out
+from wfcore.rules.mailbox import mailbox, same_name
 from wfcore.rules.named_secrets import with_secret, without_secret
-from wfcore.rules.variables import check_printable
 from wfcore.rules.webhooks.webhook import back_within, disabled, enabled, over_limit
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
@@ -23,7 +24,6 @@ from wfcore.wire.languages import LANGUAGES
 
 MIN_PASSWORD = 8
 MAX_PASSWORD = 1_024
-MAX_EMAIL = 320
 
 
 @retried
@@ -35,9 +35,11 @@ async def create_account(
     origin: Origin = UNKNOWN,
     *,
     operator: bool = False,
+    on_host: bool = True,
 ) -> Account:
     """
-    A new active account; *plan* None: that of the policy.
+    A new active account; *plan* None: that of the policy. *on_host*: by somebody on the server's
+    host. AC-10.
 
     Raises `InvalidInput`; `AccountExists` if the email is taken.
     """
@@ -50,6 +52,8 @@ async def create_account(
             raise AccountExists(f"An account with the email {email} exists already", email)
         id = services.ids.new("acc", now)
         account = Account(id, email, plan, AccountStatus.ACTIVE, now, hashed, operator=operator)
+        named = services.policy.operators
+        refuse_operator_password(account, named, on_host, before=None, new=True)
         unit.put(account)
         note(services, unit, "account.create", None, account.id, origin)
         await unit.commit()
@@ -69,13 +73,15 @@ async def set_account(
     failure_channels: Sequence[str] | None = None,
     origin: Origin = UNKNOWN,
     who: Principal | None = None,
+    on_host: bool = True,
 ) -> Account:
     """
     Change plan, status, password or language, whether it is an operator (AC-7), or where the
     failures of its workflows are told (NT-8). A downgrade
     disables the newest webhooks above the new limit, an upgrade enables them again. WH-5, WH-16. A
     new password, or a status other than ACTIVE, ends every session. SE-4. Raises `NotFound`,
-    `InvalidInput`, also where somebody would shut themselves out.
+    `InvalidInput`, also where somebody would shut themselves out, and for the password of an
+    operator where this is not *on_host* (AC-10).
     """
     if (
         who is not None
@@ -98,6 +104,8 @@ async def set_account(
             language=old.language if language is None else _checked_language(language),
             failure_channels=_checked_channels(services, old, failure_channels),
         )
+        named, is_new = services.policy.operators, hashed is not None
+        refuse_operator_password(account, named, on_host, before=old, new=is_new)
         if hashed is not None or account.status is not AccountStatus.ACTIVE:
             account = signed_out(account)
         unit.put(account)
@@ -156,7 +164,7 @@ async def find_account(services: Services, id_or_email: str) -> Account:
     """The account with that id or email. Raises `NotFound`."""
     async with services.store.view() as view:
         account = await view.get(Account, id_or_email)
-        account = account or await view.accounts.by_email(id_or_email.strip())
+        account = account or await view.accounts.by_email(same_name(id_or_email))
     if account is None:
         raise NotFound("Account")
     return account
@@ -176,17 +184,16 @@ async def ensure_account(services: Services, email: str, plan: Plan = Plan.PRO) 
 
 
 def _checked_email(email: str) -> str:
-    email = email.strip().lower()
-    name, at, host = email.rpartition("@")
-    if not (name and at and host) or len(email) > MAX_EMAIL or any(map(str.isspace, email)):
-        raise InvalidInput("email", "must be an email address")
-    check_printable("email", email)
-    return email
+    try:
+        return mailbox(email)
+    except ValueError:
+        raise InvalidInput("email", "must be an email address") from None
 
 
 async def _hashed(services: Services, password: str | None) -> str | None:
     if password is None:
         return None
+    password = normal_password(password)
     if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
         raise InvalidInput("password", f"must have {MIN_PASSWORD} to {MAX_PASSWORD} characters")
     return await services.passwords.hash(password)

@@ -27,6 +27,7 @@ from wfcore.rules.auth.rate_limit import Quota, nearly_used, verdict, windows
 from wfcore.rules.auth.session import is_look_alike
 from wfcore.rules.auth.signature import PersonalLink, read_personal_token
 from wfcore.rules.auth.signing_keys import Keyring
+from wfcore.rules.mailbox import same_name
 from wfcore.rules.webhooks.scheme import Headers, require_signed
 from wfcore.rules.webhooks.webhook import current_secrets, require_bound_key, require_triggerable
 from wfcore.time import EpochMs
@@ -118,7 +119,7 @@ async def recognise(services: Services, visitor: Visitor, scopes: Collection[Sco
     """
     async with services.store.view() as view:
         account = await view.get(Account, visitor.account)
-        account = account or await view.accounts.by_email(visitor.account.strip().lower())
+        account = account or await view.accounts.by_email(same_name(visitor.account))
     if account is None or is_look_alike(visitor.account):
         raise Unauthenticated(AuthReason.SESSION_INVALID)
     who = person(account, visitor.scopes, services.policy.operators)
@@ -163,10 +164,10 @@ async def admit_guest(services: Services, token: str) -> Guest:
     """
     async with services.store.view() as view:
         said = _said_by(await keys_in(view, services), token, services.clock.deadline_now())
-        account = await view.accounts.by_email(said.email)
+        account = await view.accounts.by_email(same_name(said.email))
     if account is not None:
         require_active(account)
-    return Guest(said.email, said.approval_id, account.id if account else None)
+    return Guest(same_name(said.email), said.approval_id, account.id if account else None)
 
 
 async def take(services: Services, subject: str, account: Account) -> Quota:

@@ -7,6 +7,7 @@ from attrs import evolve, frozen
 from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.access import Account, ApiKey, Principal, Scope
 from wfcore.model.webhook import Webhook
+from wfcore.rules.approval.people import bound_to
 from wfcore.rules.auth.access import refuse_admin_key
 from wfcore.rules.auth.api_key import (
     PREFIX,
@@ -47,9 +48,11 @@ async def create_key(
     origin: Origin = UNKNOWN,
     *,
     on_host: bool = False,
+    approvers: Sequence[str] = (),
 ) -> IssuedKey:
     """
-    A new key of an account; of scope ADMIN for an operator and *on_host* only. AC-8.
+    A new key of an account; of scope ADMIN for an operator and *on_host* only. AC-8. *approvers*:
+    the only people whom it may ask through gates. GT-5.
 
     The account's record is read first and put unchanged, so that of two units that both saw room
     only one is stored. Raises `NotFound`, `InvalidInput`, `Conflict` (no room, LM-11).
@@ -75,6 +78,7 @@ async def create_key(
             created_at=now,
             expires_at=later(now, expires_in) if expires_in is not None else None,
             callback_secret=_new_callback_secret(services),
+            approvers=bound_to(approvers),
         )
         unit.put(key)
         note(services, unit, "key.create", Principal(account), id, origin)

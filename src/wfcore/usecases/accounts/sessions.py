@@ -20,8 +20,10 @@ from wfcore.ports.notices import Message, NoticeLine, Notifier
 from wfcore.ports.store import Unit
 from wfcore.rules.auth.access import person, require_active
 from wfcore.rules.auth.session import (
+    Way,
     failed,
     is_current,
+    password_forms,
     require_alive,
     require_current,
     require_good,
@@ -30,6 +32,7 @@ from wfcore.rules.auth.session import (
     touched,
 )
 from wfcore.rules.limits import LOGIN_LINK, LOGIN_LINK_MAX
+from wfcore.rules.mailbox import same_name
 from wfcore.rules.notices.facts import MAIL
 from wfcore.time import MINUTE, DurationMs, later
 from wfcore.usecases.audit.auditing import Origin, note, note_denial
@@ -69,7 +72,7 @@ async def sign_in(
     Raises `TooManyLogins`, `TooManyAttempts`, `Unauthenticated`, `AccountBlocked`, `NotReady`.
     """
     services.login_traffic.admit(origin.ip, services.clock.now())
-    login = session_id(email.strip().lower())
+    login = session_id(same_name(email))
     try:
         await _require_unlocked(services, login)
         account = await _verified(services, email, password)
@@ -77,7 +80,9 @@ async def sign_in(
             await _note_failure(services, login)
             raise Unauthenticated(AuthReason.SESSION_INVALID)
         require_active(account)
-        return await _begin(services, account, login, origin, previous)
+        begun = await _begin(services, account, login, origin, previous)
+        services.login_traffic.succeeded(origin.ip, account.id)
+        return begun
     except (Unauthenticated, AccountBlocked, TooManyAttempts) as refusal:
         await note_denial(services, "session.create", refusal, origin)
         raise
@@ -161,7 +166,7 @@ async def mail_login_link(
     Raises what the notifier raises.
     """
     async with services.store.view() as view:
-        account = await view.accounts.by_email(email.strip())
+        account = await view.accounts.by_email(same_name(email))
     if account is None or account.status is not AccountStatus.ACTIVE:
         return
     now = services.clock.now()
@@ -194,9 +199,11 @@ async def sign_in_by_link(
 
     Raises `LinkOver`, `AccountBlocked`, `TooManyLogins`.
     """
-    services.login_traffic.admit(origin.ip, services.clock.now())
+    services.login_traffic.admit(origin.ip, services.clock.now(), Way.LINK)
     try:
-        return await _use_link(services, token, origin, previous)
+        begun = await _use_link(services, token, origin, previous)
+        services.login_traffic.succeeded(origin.ip, begun.account.id, Way.LINK)
+        return begun
     except AccountBlocked as refusal:
         await note_denial(services, "session.create", refusal, origin)
         raise
@@ -223,10 +230,24 @@ _BY_LINK: JsonObject = {"by": "link"}
 
 async def _verified(services: Services, email: str, password: str) -> Account | None:
     async with services.store.view() as view:
-        account = await view.accounts.by_email(email.strip())
+        account = await view.accounts.by_email(same_name(email))
     hashed = account.password_hash if account else None
-    fits = await services.passwords.verify(password, hashed)
-    return account if fits else None
+    for form in password_forms(password):
+        if await services.passwords.verify(form, hashed):
+            return account
+    return None
+
+
+async def require_session(services: Services, token: str | None) -> None:
+    """Raises what `session_of` raises, and is no use of the session: it may end meanwhile."""
+    async with services.store.view() as view:
+        found = await view.get(Session, session_id(token or ""))
+        session = require_alive(found, services.clock.now())
+        account = await view.get(Account, session.account_id)
+    if account is None:
+        raise Unauthenticated(AuthReason.SESSION_INVALID)
+    require_active(account)
+    require_current(session, account)
 
 
 @retried

@@ -24,7 +24,7 @@ from wfcore.model.access import Account, Identity, Principal, SignOnTerms
 from wfcore.model.json import JsonObject
 from wfcore.ports.identity import Attempt, IdentityProvider
 from wfcore.rules.auth.access import require_active
-from wfcore.rules.auth.session import require_vouched
+from wfcore.rules.auth.session import Way, require_vouched
 from wfcore.rules.auth.signature import read_signed, signed
 from wfcore.rules.auth.signing_keys import Keyring
 from wfcore.rules.limits import SIGN_ON
@@ -37,17 +37,22 @@ from wfcore.usecases.signing import signing_keys
 from wfcore.usecases.unit_of_work import retried
 
 _PURPOSE = "sign-on"
-LONGEST_NEXT = 2_000
-"""Characters of the page that was wanted: browsers keep no cookie of over 4,096 bytes."""
+LONGEST_NEXT = 600
+"""Characters of the page that was wanted: proxies take 8 KB of cookies, in which several attempts
+and the session have their place."""
 _BY_PROVIDER: JsonObject = {"by": "oidc"}
 
 
 @frozen
 class Departure:
-    """Where to send the browser, and what it keeps meanwhile."""
+    """
+    Where to send the browser, what it keeps meanwhile, and the `state` that tells this sign-in from
+    others in the same browser.
+    """
 
     url: str
     kept: str
+    state: str
 
     def __repr__(self) -> str:
         return "Departure(...)"
@@ -63,7 +68,8 @@ async def leave_for(
     text = json.dumps([attempt.state, attempt.nonce, attempt.verifier, next])
     until = later(services.clock.now(), SIGN_ON)
     keys = await signing_keys(services)
-    return Departure(url, keys.signed(lambda key: signed(key, _PURPOSE, text, until)))
+    kept = keys.signed(lambda key: signed(key, _PURPOSE, text, until))
+    return Departure(url, kept, attempt.state)
 
 
 async def come_back(
@@ -82,12 +88,14 @@ async def come_back(
 
     Raises `Unvouched`, `AccountBlocked`, `TooManyLogins`, `NotReady`.
     """
-    services.login_traffic.admit(origin.ip, services.clock.now())
+    services.login_traffic.admit(origin.ip, services.clock.now(), Way.LINK)
     try:
         attempt, next = _attempt(await signing_keys(services), kept, query, services.clock.now())
         identity = await provider.identity(attempt, redirect_uri, query.get("code", ""))
         account = await _account_of(services, identity, terms, origin)
-        return await _begin(services, account, origin, previous), next
+        begun = await _begin(services, account, origin, previous)
+        services.login_traffic.succeeded(origin.ip, account.id, Way.LINK)
+        return begun, next
     except Unvouched:
         denied = Unauthenticated(AuthReason.SESSION_INVALID)
         await note_denial(services, "session.create", denied, origin)

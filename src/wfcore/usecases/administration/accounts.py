@@ -26,7 +26,13 @@ async def create_account(
 ) -> Answer:
     """A new active account. With a password it may use the console."""
     made = await accounts.create_account(
-        at.services, email, plan, password, origin=at.origin, operator=operator
+        at.services,
+        email,
+        plan,
+        password,
+        origin=at.origin,
+        operator=operator,
+        on_host=at.on_host,
     )
     return _account(made)
 
@@ -53,6 +59,7 @@ async def set_account(
         language=language,
         failure_channels=failure_channels,
         origin=at.origin,
+        on_host=at.on_host,
     )
     return _account(changed)
 
@@ -94,12 +101,23 @@ async def create_key(
     name: str,
     scopes: Sequence[Scope],
     expires_in: int | None = None,
+    approvers: Sequence[str] = (),
 ) -> Answer:
-    """A new key, with what it may do; `expiresIn` in milliseconds. Its text is shown once."""
+    """
+    A new key, with what it may do; `expiresIn` in milliseconds. Its text is shown once.
+    `approvers`: the only people whom it may ask through gates.
+    """
     owner = await lookup.account(at.services, account)
     lasts = None if expires_in is None else DurationMs(expires_in)
     issued = await keys.create_key(
-        at.services, owner.id, name, scopes, lasts, at.origin, on_host=at.on_host
+        at.services,
+        owner.id,
+        name,
+        scopes,
+        lasts,
+        at.origin,
+        on_host=at.on_host,
+        approvers=approvers,
     )
     return _issued(issued)
 

@@ -10,6 +10,7 @@ from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
+from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
 from wfcore.usecases.administration import lookup
 from wfcore.usecases.administration.operator import Answer, Operator, checked_size, shown
@@ -111,5 +112,5 @@ async def delegate(at: Operator, id: str, by: str, to: str, until: int | None = 
 async def _approver(services: Services, email: str, approval_id: str) -> Caller:
     """The account with that email, or whoever a personal link names so."""
     async with services.store.view() as view:
-        account = await view.accounts.by_email(email.strip())
-    return Principal(account) if account else Guest(email.strip(), approval_id)
+        account = await view.accounts.by_email(same_name(email))
+    return Principal(account) if account else Guest(same_name(email), approval_id)

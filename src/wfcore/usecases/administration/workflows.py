@@ -7,6 +7,7 @@ from wfcore.model.access import Permission
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Shown
 from wfcore.model.workflow import Definition
+from wfcore.rules.definition.review import doubtful_people
 from wfcore.time import EpochMs
 from wfcore.usecases.administration import lookup
 from wfcore.usecases.administration.operator import (
@@ -32,7 +33,7 @@ async def apply_workflow(at: Operator, owner: str, text: str) -> Answer:
         at.services, account.id, definition, at.origin, source=text
     )
     done: Answer = {"id": applied.id, "name": applied.name, "version": applied.revision}
-    warnings = list(at.warnings(definition))
+    warnings = [*at.warnings(definition), *doubtful_people(definition)]
     return {**done, "warnings": warnings} if warnings else done
 
 

@@ -1,15 +1,19 @@
 """An approver lets somebody else decide in their place, until then. AP-36."""
 
-from wfcore.errors import AlreadyDecided, Forbidden
+from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput
 from wfcore.model.access import Caller
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
+from wfcore.ports.store import Unit
 from wfcore.rules.approval.machine import Decider, Delegate, decide
+from wfcore.rules.approval.people import People
 from wfcore.rules.auth.access import is_approver
 from wfcore.rules.execution.fold import announce
+from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
+from wfcore.usecases.approvals.acquainting import met
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_asked
 from wfcore.usecases.services import Services
@@ -41,6 +45,7 @@ async def delegate_approval(
         decision = Delegate(to, approval.expires_at if until is None else until)
         decider = Decider(who.email, source, account=who.account_id or who.identity)
         before, approval = approval, decide(approval, decision, decider, now).record
+        await _require_somebody_else(unit, who, to)
         run = await unit.get(Execution, approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
@@ -63,3 +68,13 @@ async def delegate_approval(
     if written:
         services.wakeup.timer()
     return approval
+
+
+async def _require_somebody_else(unit: Unit, who: Caller, to: str) -> None:
+    """Raises `InvalidInput` for an id of no account, and for *who* by another name. AP-36."""
+    name = same_name(to)
+    account = (await met(unit, People(), {name})).accounts[name]
+    if "@" not in name and account is None:
+        raise InvalidInput("to", f"there is no account {to!r}")
+    if account is not None and account.id == who.account_id:
+        raise InvalidInput("to", "must be the email or account id of somebody else")

@@ -1,6 +1,7 @@
 """Reading and cancelling executions. Spec: executions."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from attrs import evolve
 
@@ -202,6 +203,11 @@ def rests(run: Execution, now: EpochMs) -> bool:
     return run.status in EXECUTION.final or run.status is ExecutionStatus.AWAITING_APPROVAL
 
 
+Still: TypeAlias = Callable[[], Awaitable[None]]
+"""Raises if whoever waits may not any more: their credential has ended. SE-12."""
+STILL_MS = 3_000
+
+
 async def wait_for_rest(
     services: Services,
     who: Principal | None,
@@ -209,16 +215,19 @@ async def wait_for_rest(
     wait_ms: int,
     *,
     leaving: Callable[[], bool] = lambda: False,
+    still: Still | None = None,
 ) -> Execution:
     """
     The execution as soon as it rests, or as it is after *wait_ms* or when this process is
-    *leaving*. Raises `NotFound`.
+    *leaving*. Raises `NotFound`, and what *still* raises.
 
     It rests when it has ended, waits for an approval, or is INTERRUPTED until its grace is over. If
     it rests already, this returns at once. So a loop until the end must not call it without a
     pause: while the status is not in `EXECUTION.final`, sleep before the next call.
     """
-    return await wait_until(rests, services, who, execution_id, wait_ms, leaving=leaving)
+    return await wait_until(
+        rests, services, who, execution_id, wait_ms, leaving=leaving, still=still
+    )
 
 
 async def wait_until(
@@ -229,6 +238,7 @@ async def wait_until(
     wait_ms: int,
     *,
     leaving: Callable[[], bool] = lambda: False,
+    still: Still | None = None,
 ) -> Execution:
     """As `wait_for_rest`, until *over* holds of the execution at an instant."""
     deadline = services.store.now() + wait_ms
@@ -238,4 +248,6 @@ async def wait_until(
             left = deadline - (now := services.store.now())
             if left <= 0 or over(run, now) or leaving():
                 return run
-            await rest(left)
+            await rest(left if still is None else min(left, STILL_MS))
+            if still is not None:
+                await still()

@@ -17,6 +17,7 @@ from wfcore.rules.execution.start import Start
 from wfcore.rules.gate import (
     ABOUT,
     GATES,
+    bound,
     gate_document,
     gate_inputs,
     in_words_of_gate,
@@ -24,8 +25,9 @@ from wfcore.rules.gate import (
     require_asker,
 )
 from wfcore.time import EpochMs
+from wfcore.usecases.approvals.acquainting import require_own_choice
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.executions.executions import read_execution, wait_until
+from wfcore.usecases.executions.executions import Still, read_execution, wait_until
 from wfcore.usecases.executions.starting import (
     Idempotency,
     Started,
@@ -56,11 +58,12 @@ async def open_gate(
     Ask people; the approval is open on return. GT-1, GT-2.
 
     *asked*: `message`, and if wanted `groups` (with `rows`), `approvers` and `timeout`, as a
-    `manual_approval` step has them, but that nothing in them is a template. Raises `Forbidden`
-    (GT-3), `InvalidInput`, `Conflict` (the idempotency key with another body, or a workflow of
-    another kind has the name of gates).
+    `manual_approval` step has them, but that nothing in them is a template. Approvers are those
+    whom *who* may choose. GT-5. Raises `Forbidden` (GT-3), `InvalidInput`, `Conflict` (the
+    idempotency key with another body, or a workflow of another kind has the name of gates).
     """
     require_asker(who)
+    asked = bound(asked, who)
     problems = services.templates.problems
     try:
         definition = await services.offload(partial(read_document, gate_document(asked), problems))
@@ -87,6 +90,7 @@ async def _opened(
             run = await unit.get(Execution, first.execution_id)
             workflow_id = run.workflow_id if run else ""
             return Started(first.execution_id, workflow_id, first.created_at, replayed=True)
+        await require_own_choice(services, unit, who, definition)
         workflow, revision = await _workflow(unit, services, who, definition, now)
         start = Start(
             owner_id=who.account.id,
@@ -131,6 +135,7 @@ async def read_gate(
     wait_ms: int = 0,
     *,
     leaving: Callable[[], bool] = lambda: False,
+    still: Still | None = None,
 ) -> GateState:
     """
     A gate as it is now; with *wait_ms* as soon as it is decided. Raises `NotFound`, also for an
@@ -140,7 +145,9 @@ async def read_gate(
     if not is_gate(run):
         raise NotFound("Gate")
     if wait_ms:
-        run = await wait_until(_is_over, services, who, execution_id, wait_ms, leaving=leaving)
+        run = await wait_until(
+            _is_over, services, who, execution_id, wait_ms, leaving=leaving, still=still
+        )
     async with services.store.view() as view:
         found = await view.approvals.of_execution(execution_id)
     if not found:

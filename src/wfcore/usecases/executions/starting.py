@@ -13,17 +13,20 @@ from wfcore.model.trace import span_of
 from wfcore.model.webhook import ACCEPTED, Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import Concurrency, Definition, OnLimit, Workflow
 from wfcore.ports.store import Unit
+from wfcore.rules.approval.people import People
 from wfcore.rules.callback import FIELD, check_url
 from wfcore.rules.execution.concurrency import in_group, require_room
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import GraceOver
 from wfcore.rules.execution.plan import Render
+from wfcore.rules.execution.proceed import NewId
 from wfcore.rules.execution.redrive import kept_results
 from wfcore.rules.execution.start import NOTHING, Start, accept, begun_alone, id_for
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.rules.variables import map_payload
 from wfcore.rules.webhooks.webhook import require_triggerable, utc_date
 from wfcore.time import EpochMs
+from wfcore.usecases.approvals.acquainting import acquainted
 from wfcore.usecases.approvals.opening import opened
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_outcome
@@ -83,7 +86,7 @@ async def start_execution(
     caller = who.key.id if who.key else who.account.id
     now = services.store.now()
     async with services.store.unit() as unit:
-        workflow = await startable_for(unit, who, workflow_id)
+        workflow = await startable_for(services, unit, who, workflow_id)
         asked = await answered(unit, f"start:{caller}:{workflow_id}", idempotency)
         first = asked.answer(now) if asked else None
         if first is not None:
@@ -206,7 +209,7 @@ async def redrive(
     now = services.store.now()
     async with services.store.unit() as unit:
         old = await execution_for(unit, who, execution_id)
-        workflow = await startable_for(unit, who, old.workflow_id)
+        workflow = await startable_for(services, unit, who, old.workflow_id, old.revision)
         definition = await definition_of(unit, old.workflow_id, old.revision)
         before = await unit.executions.redriven_as(old.id)
         if once and before is not None:
@@ -322,9 +325,12 @@ async def enqueue(
     accepted, definition = await prepared(
         unit, render, workflow, start, id, now, about, revision=revision
     )
-    new_id = lambda prefix: services.ids.new(prefix, now)  # noqa: E731 - one line, one use
     most = services.policy.facts_at_once
-    begun = begun_alone(accepted, definition, now, render, new_id, most)
+
+    def turn(new_id: NewId, people: People) -> Outcome[Execution]:
+        return begun_alone(accepted, definition, now, render, new_id, most, people)
+
+    begun = await acquainted(services, unit, workflow.id, now, turn)
     if begun is accepted:
         return await stage(unit, accepted, now)
     return await stage_turn(services, unit, begun, now)

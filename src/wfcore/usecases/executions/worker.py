@@ -16,14 +16,16 @@ from wfcore.model.execution import Artifact, Execution
 from wfcore.model.workflow import Definition
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.store import Slots, Unit
+from wfcore.rules.approval.people import People
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.interruption import handed_back, loss
-from wfcore.rules.execution.proceed import proceed
+from wfcore.rules.execution.proceed import NewId, proceed
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.masking import NO_SECRETS, Secrets, secret_values
 from wfcore.rules.named_secrets import SecretMissing
 from wfcore.time import EpochMs
+from wfcore.usecases.approvals.acquainting import acquainted
 from wfcore.usecases.executions.children import interrupted_too_long, start_children
 from wfcore.usecases.executions.starting import stage_turn
 from wfcore.usecases.executions.step_jobs import (
@@ -364,13 +366,14 @@ async def _proceed(
     *first: facts.Fact,
 ) -> Outcome[Execution]:
     """As far as it goes by itself; children that were interrupted for too long are ended. EX-26."""
-
-    def new_id(prefix: str) -> str:
-        return services.ids.new(prefix, now)
-
     late = await interrupted_too_long(unit, run, now)
     render, most = services.templates.render, services.policy.facts_at_once
-    outcome = proceed(run, definition, now, render, new_id, *first, *late, most=most)
+
+    def turn(new_id: NewId, people: People) -> Outcome[Execution]:
+        came = *first, *late
+        return proceed(run, definition, now, render, new_id, *came, most=most, people=people)
+
+    outcome = await acquainted(services, unit, run.workflow_id, now, turn)
     if not late:
         return outcome
     cancelled = CancelChildren(tuple(one.child_id for one in late))

@@ -21,6 +21,7 @@ from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.machine import present_stage
 from wfcore.rules.explain.queue import words_of
+from wfcore.rules.mailbox import same_name
 from wfcore.rules.notices import facts
 from wfcore.rules.notices.facts import MAIL, asked_ids, emails, undecided, voided
 from wfcore.rules.triggers.trigger import paused_by_failures
@@ -108,7 +109,7 @@ async def tell_decision(services: Services, unit: Unit, before: Approval, after:
     if after.status is ApprovalStatus.PENDING:
         kind, times = NoticeKind.APPROVAL_VOIDED, len(after.history)
         asked = undecided(after, await people_asked(services, unit, after))
-        lost = {one.lower() for one in voided(before, after)}
+        lost = {*voided(before, after)}
         again = [one for one in asked if one in lost]  # those of later stages when they are asked
         found = facts.of_approval(kind, after, channels, again, now, times, rooms=False)
         if present_stage(before) != present_stage(after):
@@ -117,7 +118,7 @@ async def tell_decision(services: Services, unit: Unit, before: Approval, after:
     timed_out = after.decision_source is DecisionSource.TIMEOUT
     kind = NoticeKind.APPROVAL_EXPIRED if timed_out else NoticeKind.APPROVAL_DECIDED
     people = await _emails(unit, (after.owner_id,))
-    people = tuple(one for one in people if one != (after.decided_by or "").lower())
+    people = tuple(one for one in people if one != same_name(after.decided_by or ""))
     found = facts.of_approval(kind, after, channels, people, now, rooms=timed_out)
     return await tell(unit, found)
 

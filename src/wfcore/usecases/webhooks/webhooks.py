@@ -188,6 +188,7 @@ def _resigned(services: Services, webhook: Webhook, change: WebhookChange, now: 
         if isinstance(change.scheme, Unchanged):
             return webhook
         return rules.rekeyed(webhook, scheme, None, DurationMs(0), now)
+    rules.require_signatures(webhook)
     secret = _secret(services, scheme, change.secret, makes=True)
     return rules.rekeyed(webhook, scheme, secret, DurationMs(overlap), now)
 

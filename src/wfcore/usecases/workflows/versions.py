@@ -20,6 +20,7 @@ from wfcore.usecases.workflows.workflows import (
     apply_workflow,
     beyond_owner,
     checked_definition,
+    nobodies,
 )
 
 
@@ -55,7 +56,7 @@ async def preview_workflow(
         owner = await view.get(Account, owner_id)
         if owner is None:
             raise NotFound("Account")
-        if lacking := beyond_owner(definition, owner):
+        if lacking := (*beyond_owner(definition, owner), *await nobodies(view, definition)):
             raise InvalidDefinition(lacking)
         old = await view.workflows.by_name(owner_id, definition.name)
         before = await _snapshot(view, old.id, old.revision) if old else None

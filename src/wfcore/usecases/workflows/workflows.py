@@ -21,9 +21,10 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Shown
 from wfcore.model.webhook import DisabledReason
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Needs, Workflow
-from wfcore.ports.store import View
+from wfcore.ports.store import Unit, View
 from wfcore.rules.auth.access import includes
 from wfcore.rules.definition.packages import locked, needs_of, with_locks_of
+from wfcore.rules.definition.review import literal_ids
 from wfcore.rules.definition.triggers import no_schedules
 from wfcore.rules.definition.written import check_built
 from wfcore.rules.named_secrets import foreign_secrets, masked_defaults, missing_secrets
@@ -128,6 +129,13 @@ def beyond_owner(definition: Definition, owner: Account) -> tuple[Problem, ...]:
     return (*missing_secrets(owner, definition), *beyond_plan(definition, owner.plan))
 
 
+async def nobodies(view: View | Unit, definition: Definition) -> Sequence[Problem]:
+    """The approvers that are ids of no account. AP-43."""
+    written = [*literal_ids(definition)]
+    known = {one.id for one in await view.some(Account, {id for _, id in written})}
+    return [Problem(path, f"there is no account {id!r}") for path, id in written if id not in known]
+
+
 @retried
 async def _apply(
     services: Services,
@@ -143,7 +151,7 @@ async def _apply(
         owner = await unit.get(Account, owner_id)
         if owner is None:
             raise NotFound("Account")
-        lacking = beyond_owner(definition, owner)
+        lacking = (*beyond_owner(definition, owner), *await nobodies(unit, definition))
         old = await unit.workflows.by_name(owner_id, definition.name)
         before = await definition_of(unit, old.id, old.revision) if old else None
         if after is not None and (old is None or old.revision != after):

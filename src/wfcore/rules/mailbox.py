@@ -1,0 +1,88 @@
+"""
+Addresses of people: what one mailbox is, and which spellings of it are the same. AP-43.
+
+A domain is compared by its A-labels, as browsers and mail servers write it, and a whole address
+without case. So an account, an approver and a typed name are one person, however each was written.
+The mapping of a label is that of UTS #46 without its transitional part: lower case and NFKC, with
+ß and final sigma kept, since `straße.example` and `strasse.example` have different owners. The
+codec `idna` of the standard library makes one of the two. Decision 247.
+"""
+
+import re
+import unicodedata
+from contextlib import suppress
+from functools import lru_cache
+
+_LOCAL = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*")
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_DOTS = re.compile("[.\u3002\uff0e\uff61]")
+_ACCOUNT = re.compile(r"acc_[0-9a-z]+", re.IGNORECASE)
+FORMS = "an email address or an account id (acc_…)"
+"""What a name of a person may be, in words."""
+_LONGEST_LOCAL, _LONGEST_DOMAIN = 64, 253
+_IN_NAMES = ("L", "M", "Nd")
+"""Categories of the letters, marks and digits that a name of a domain may hold."""
+
+
+@lru_cache(maxsize=4_096)
+def mailbox(text: str) -> str:
+    """
+    The address as it is compared and mailed to: `Dan@Bücher.example` is
+    `dan@xn--bcher-kva.example`.
+
+    Raises `ValueError` for what a mailer would not take as one mailbox: comments, quotes, lists,
+    names, empty parts. The local part may hold letters of any script.
+    """
+    typed, at, domain = text.strip().rpartition("@")
+    local = unicodedata.normalize("NFC", typed.lower())
+    looks_alike = local.isascii() and not typed.isascii()  # as a Kelvin sign becomes a k
+    if looks_alike or not at or len(local.encode()) > _LONGEST_LOCAL or not _LOCAL.fullmatch(local):
+        raise ValueError("is no email address")
+    return f"{local}@{ascii_domain(domain)}"
+
+
+def ascii_domain(text: str) -> str:
+    """The domain in A-labels and lower case. Raises `ValueError` for what is none."""
+    labels = [_ascii_label(label) for label in _DOTS.split(text)]
+    if sum(map(len, labels)) + len(labels) - 1 > _LONGEST_DOMAIN:
+        raise ValueError("is longer than a domain may be")
+    return ".".join(labels)
+
+
+def _ascii_label(label: str) -> str:
+    mapped = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).lower())
+    if not mapped.isascii():
+        if not all(one in "-" or unicodedata.category(one).startswith(_IN_NAMES) for one in mapped):
+            raise ValueError("is no domain")
+        mapped = "xn--" + mapped.encode("punycode").decode("ascii")
+    if not _LABEL.fullmatch(mapped):
+        raise ValueError("is no domain")
+    return mapped
+
+
+def is_name(text: str) -> bool:
+    """Whether *text* can be a person: one address, or the id of an account. AP-43."""
+    if "@" not in text:
+        return _ACCOUNT.fullmatch(text.strip()) is not None
+    with suppress(ValueError):
+        mailbox(text)
+        return True
+    return False
+
+
+def same_name(text: str) -> str:
+    """
+    The form by which names of people are compared: addresses as `mailbox` writes them; other
+    names, as ids of accounts, without case.
+    """
+    with suppress(ValueError):
+        return mailbox(text)
+    return text.strip().lower()
+
+
+def warning_of(address: str) -> str | None:
+    """What is to be said of an address that many mail servers refuse: letters outside ASCII."""
+    local = address.rpartition("@")[0]
+    if local.isascii():
+        return None
+    return f"{address}: many mail servers take no mail for a name with letters outside ASCII"

@@ -1,0 +1,77 @@
+"""Looking up the people whom approvals name, in the turn in which these open. AP-41, AP-42."""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import TypeVar
+
+from attrs import evolve
+
+from wfcore.errors import InvalidInput
+from wfcore.model.access import Account, Permission, Principal
+from wfcore.model.workflow import Definition
+from wfcore.ports.store import Unit, View
+from wfcore.rules.approval.people import People, Unmet, require_choosable
+from wfcore.rules.execution.proceed import NewId
+from wfcore.rules.gate import approvers_of
+from wfcore.rules.mailbox import same_name
+from wfcore.time import EpochMs
+from wfcore.usecases.services import Services
+
+T = TypeVar("T")
+
+
+async def acquainted(
+    services: Services,
+    unit: Unit,
+    workflow_id: str,
+    now: EpochMs,
+    turn: Callable[[NewId, People], T],
+) -> T:
+    """
+    What *turn* comes to once everybody is known whom it asks for.
+
+    It is pure, so that it is taken again with those who were looked up: whom a template names shows
+    only in the middle of it. Ids that were made before are used again.
+    """
+    people, made = People(outsiders=services.policy.gate_approvers), list[str]()
+    while True:
+        again = iter(tuple(made))
+
+        def new_id(prefix: str, known: Iterator[str] = again) -> str:
+            if (id := next(known, None)) is None:
+                id = services.ids.new(prefix, now)
+                made.append(id)
+            return id
+
+        try:
+            return turn(new_id, people)
+        except Unmet as unmet:
+            people = await met(unit, people, unmet.names, workflow_id)
+
+
+async def met(
+    view: View | Unit, people: People, names: Collection[str], workflow_id: str | None = None
+) -> People:
+    """*people* with the accounts that *names* name, and of those who may edit the workflow."""
+    editors: tuple[str, ...] = ()
+    if workflow_id is not None:
+        shares = await view.shares.of_workflow(workflow_id)
+        editors = tuple(one.account_id for one in shares if one.permission is Permission.EDIT)
+    wanted = {*names, *editors} - people.accounts.keys()
+    ids = [name for name in wanted if "@" not in name]
+    found: dict[str, Account | None] = dict.fromkeys(wanted)
+    found |= {same_name(one.id): one for one in await view.some(Account, ids)}
+    for name in wanted.difference(ids):
+        found[name] = await view.accounts.by_email(name)
+    return evolve(people, accounts={**people.accounts, **found}, editors=editors)
+
+
+async def require_own_choice(
+    services: Services, view: View | Unit, who: Principal, gate: Definition
+) -> None:
+    """Raises `InvalidInput` if *gate* asks people whom *who* may not choose. GT-5."""
+    names, bound = approvers_of(gate), who.key.approvers if who.key else ()
+    if bound and not names:
+        raise InvalidInput("approvers", "this key is bound to its own approvers")
+    people = People(outsiders=services.policy.gate_approvers)
+    wanted = frozenset(map(same_name, (*names, *bound)))
+    require_choosable(names, await met(view, people, wanted), bound)
