@@ -13,10 +13,11 @@ from functools import lru_cache
 from os import urandom
 from pathlib import Path
 
+from wfcore.ports.system import Clock
 from wfcore.rules.auth.api_key import ALPHABET
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, restarted, service_time
 from wfcore.rules.ids import COUNTS, FIRST_CELL, timed_id
-from wfcore.time import EpochMs, later
+from wfcore.time import EpochMs, Now, later
 
 log = logging.getLogger("wfcore.clock")
 
@@ -98,6 +99,26 @@ class SystemClock:
         if boot == _boot() and seen <= self._steady():
             return known
         return restarted(known, seen, self._wall(), self._steady())
+
+
+class StoreTime:
+    """
+    The clock of one process on a store that tells a time of its own: deadlines of approvals and
+    schedules go by that, whatever the clock of the machine says. AP-41. *machine*: that one.
+    """
+
+    def __init__(self, machine: Clock, store_now: Now) -> None:
+        self.machine = machine
+        self._store_now = store_now
+
+    def now(self) -> EpochMs:
+        return self.machine.now()
+
+    def deadline_now(self) -> EpochMs:
+        return self._store_now()
+
+    def service_now(self) -> EpochMs:
+        return self.machine.service_now()
 
 
 def _boot() -> str:

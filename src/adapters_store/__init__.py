@@ -58,6 +58,7 @@ class Opened:
     """
     The store, counters and files, with a description of where they are. `store` and `counters` must
     be closed. `hints`: to the other processes on the store; None: they are found out by polling.
+    `has_clock`: the store tells a time of its own, the same to all machines.
     """
 
     store: Store
@@ -65,6 +66,7 @@ class Opened:
     files: ArtifactFiles
     location: str
     hints: Hints | None = None
+    has_clock: bool = False
 
 
 def wall_clock() -> EpochMs:
@@ -170,7 +172,7 @@ async def _open_postgres(
         await store.close()
         raise
     hints = PostgresHints(store.pool, direct or url)
-    return Opened(store, counters, files, store.location, hints)
+    return Opened(store, counters, files, store.location, hints, has_clock=True)
 
 
 async def storage_around(store: Store, data_dir: Path) -> Opened:

@@ -16,7 +16,7 @@ from adapters_http.config import Login
 from adapters_runtime.engine.wakeups import SharedWakeups, Wakeups
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.passwords import Argon2Passwords
-from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
+from adapters_runtime.system import CronCalendar, StoreTime, SystemClock, SystemIds, SystemTokens
 from adapters_store import Opened, open_store, storage_around
 from adapters_store.files import LocalFiles
 from adapters_store.schema import Schema
@@ -86,7 +86,6 @@ async def open_system(
             "store": opened.store,
             "counters": opened.counters,
             "files": _files(settings, opened),
-            "clock": clock,
             "ids": SystemIds(settings.cell),
             "tokens": SystemTokens(),
             "passwords": Argon2Passwords(),
@@ -100,7 +99,8 @@ async def open_system(
         if "signing_key" not in parts:
             defaults["signing_key"], *older = _signing_keys(settings)
             defaults["older_signing_keys"] = tuple(older)
-        services = Services(**{**defaults, **parts})
+        timed = StoreTime(clock, opened.store.now) if opened.has_clock else clock
+        services = Services(**{**defaults, **parts, "clock": timed})
         yield System(settings, services, opened.location, runner, login, notifier)
 
 

@@ -15,7 +15,7 @@ from attrs import frozen
 from adapters_runtime.ai import CURE, is_available
 from adapters_runtime.ai.providers import Provider, setting_of
 from adapters_runtime.engine.dispatching import seen
-from adapters_runtime.system import SystemClock
+from adapters_runtime.system import StoreTime, SystemClock
 from adapters_store import POSTGRES
 from adapters_store.moving import Elsewhere
 from adapters_store.schema import OlderSchema, Schema, Unmade
@@ -380,6 +380,7 @@ def compared(session: Session, mend: bool, yes: bool) -> Check:
 
 def _clock(clock: Clock) -> Check:
     """Whether the wall clock jumped, and what is held because of it. AP-4, EX-30."""
+    clock = clock.machine if isinstance(clock, StoreTime) else clock
     wall, deadlines, work = clock.now(), clock.deadline_now(), clock.service_now()
     found = []
     if abs(deadlines - wall) > SECOND:

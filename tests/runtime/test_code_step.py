@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adapters_runtime.code import artifacts
 from adapters_runtime.code.runner import CodeStepRunner, StepLimits
 from adapters_runtime.sandbox.isolation.config import LANDLOCK, NAMESPACE
 from adapters_runtime.sandbox.isolation_level import Isolation
@@ -174,10 +175,44 @@ print(json.dumps(broken))
     assert end.output == ["memory", "File too large", "Too many open files", 1]
 
 
-async def test_store_unavailable(tmp_path: Path, files: Any) -> None:
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Nothing pauses between attempts to store a file; how many there are."""
+    pauses = [0.0] * len(artifacts.PAUSES_S)
+    monkeypatch.setattr(artifacts, "PAUSES_S", pauses)
+    return len(pauses) + 1
+
+
+async def test_a_moment_without_the_bucket_costs_no_step(
+    tmp_path: Path, files: Any, impatient: int
+) -> None:
+    """CS-15: storing is repeated under the same id until the last attempt; the step ran once."""
+    real, seen = files.store, list[Any]()
+
+    async def away(execution_id: str, id: str, *more: Any) -> Any:
+        seen.append(id)
+        if len(seen) < impatient:
+            raise StoreUnavailable
+        return await real(execution_id, id, *more)
+
+    files.store = away
+    runner = CodeStepRunner(tmp_path / "away", files, lambda: "art")
+    try:
+        end = await runner.run(job("echo hi > $WF_ARTIFACTS/a", Language.BASH), silent)
+    finally:
+        await runner.close()
+    assert end.error is None
+    assert [(one.id, one.size) for one in end.files] == [("art", 3)]
+    assert seen == ["art"] * impatient
+
+
+async def test_store_unavailable(tmp_path: Path, files: Any, impatient: int) -> None:
     """A store that cannot keep an artifact fails the attempt, which may be tried again."""
+    tried = 0
 
     async def refuse(*_: object) -> None:
+        nonlocal tried
+        tried += 1
         raise StoreUnavailable
 
     files.store = refuse
@@ -188,6 +223,7 @@ async def test_store_unavailable(tmp_path: Path, files: Any) -> None:
         await runner.close()
     assert "artifacts" in (end.error or "")
     assert not end.permanent
+    assert tried == impatient
 
 
 async def test_no_room(loose_runner: CodeStepRunner, tmp_path: Path) -> None:

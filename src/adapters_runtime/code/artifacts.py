@@ -6,17 +6,19 @@ every folder and file is opened relative to its parent without following links, 
 files with one name count. Names are labels; where content goes, the store decides by id.
 """
 
+import asyncio
 import mimetypes
 import os
 import stat
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from attrs import define, field
 
 from adapters_runtime.sandbox.workdir import FILE, FOLDER
+from wfcore.errors import StoreUnavailable
 from wfcore.model.execution import RefusedFile
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LeftFile
@@ -181,6 +183,20 @@ def _reason_against(facts: os.stat_result) -> str | None:
         several = kind == stat.S_IFREG and facts.st_nlink != 1
         return "a file with several names" if several else None
     return _KINDS.get(kind, "no regular file")
+
+
+PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0)
+"""Before each further attempt to store a file: the step is over, and its time does not count."""
+
+
+async def store_patiently(files: ArtifactFiles, *about: Any) -> LeftFile:
+    """`store`, repeated while what keeps files is away for a moment. CS-15."""
+    for pause_s in PAUSES_S:
+        try:
+            return await store(files, *about)
+        except StoreUnavailable:
+            await asyncio.sleep(pause_s)
+    return await store(files, *about)
 
 
 async def store(

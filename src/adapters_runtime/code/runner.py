@@ -357,7 +357,8 @@ class CodeStepRunner:
         for path, name in found.names().items():
             id = self._new_artifact_id()
             try:
-                file = await artifacts.store(self._files, job.execution_id, id, folder, path, name)
+                about = (job.execution_id, id, folder, path, name)
+                file = await artifacts.store_patiently(self._files, *about)
             except UnusableArtifact as problem:
                 found.refuse(path, str(problem))
             else:
