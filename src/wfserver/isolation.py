@@ -13,6 +13,7 @@ from adapters_runtime.engine.dispatching import NATS_PORT
 from adapters_runtime.sandbox.isolation.config import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
 from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level_now
 from adapters_store import POSTGRES, servers_of
+from wfserver.own_ports import ports_of
 from wfserver.settings import Settings
 
 HOLDS: Mapping[str, tuple[str, ...]] = {
@@ -41,7 +42,12 @@ LACKS: Mapping[str, tuple[str, ...]] = {
         "a number of processes of its own",
         "hidden names of files",
     ),
-    PROCESS: ("protected files", "a closed network", "protected processes"),
+    PROCESS: (
+        "protected files",
+        "a closed network",
+        "protected processes",
+        "steps that say `listen`",
+    ),
 }
 
 _SWITCHES = {
@@ -114,6 +120,7 @@ def step_isolation(settings: Settings, port: int | None = None) -> Isolation:
             *_store_ports(settings.store, settings.direct),
             *_engine_ports(settings.engine),
         ),
+        reserved=ports_of(settings, port),
     )
 
 

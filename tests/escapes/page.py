@@ -33,8 +33,8 @@ def _table(title: str, probes: tuple[Probe, ...]) -> Iterator[str]:
 
 
 def _verdict(probe: Probe, letter: str) -> str:
-    if not probe.held:
-        return "it may"
+    if probe.granted:
+        return "refused" if letter in probe.held else "it may"
     if letter in probe.counted:
         return "held ²"
     if letter not in probe.held:

@@ -45,7 +45,8 @@ class Probe:
     """
     *name* is the function in `inside`. *since*: the version of Landlock that the level `landlock`
     needs to hold it. *alone*: it is a step of its own, judged from outside. *network*: its step
-    says `network: true`. *counted*: levels that hold it too, where a control group counts.
+    says `network: true`; *listen*: and `listen: true`. *counted*: levels that hold it too, where a
+    control group counts. *granted*: it is what a step may do; `held` says where it is refused.
     """
 
     name: str
@@ -55,12 +56,15 @@ class Probe:
     since: int = 1
     alone: bool = False
     network: bool = False
+    listen: bool = False
     counted: str = ""
+    granted: bool = False
 
     @property
     def key(self) -> str:
         """Some are tried with network and without."""
-        return f"open.{self.name}" if self.network else self.name
+        kind = "listening." if self.listen else "open." if self.network else ""
+        return f"{kind}{self.name}"
 
     def is_held_at(self, level: str, counted: bool) -> bool:
         if level == SHORT["l"] and landlock.version() < self.since:
@@ -172,7 +176,43 @@ OPEN_NETWORK = (
     P("connect_to_path", "connect to a socket by its path", "nul", network=True),
     P("connect_to_abstract", "connect to an abstract socket", "nul", network=True),
     P("kernel_events", "have a socket of the kernel's events", "nul", network=True),
-    P("connect_anywhere_else", "connect to anything else, as it should", "", network=True),
+    P("listen_on_loopback", "listen at a port of the loopback", "nul", network=True),
+    P("listen_everywhere", "at every address of the machine", "nul", network=True),
+    P("listen_by_ipv6", "at the server's port, by IPv6", "nul", network=True),
+    P("listen_without_address", "without a port of its choice", "nul", network=True),
+    P("listen_as_relay", "as a mail relay of the server's that is down", "nul", network=True),
+    P("share_a_port", "share a port with others who listen", "nul", network=True),
+    P("take_datagrams", "take a port for datagrams", "nul", network=True),
+    P(
+        "other_protocol",
+        "have another protocol, with calls of its own",
+        "nul",
+        seldom,
+        network=True,
+    ),
+    P("be_told_of_routes", "be told of changes of the network", "nul", seldom, network=True),
+    P(
+        "connect_anywhere_else",
+        "connect to anything else, as it should",
+        "",
+        network=True,
+        granted=True,
+    ),
+)
+
+
+def listening(name: str, says: str, held: str = "nulp", granted: bool = False) -> Probe:
+    """At the lowest level no step listens that says so."""
+    return P(name, says, held, network=True, listen=True, granted=granted)
+
+
+LISTENING = (
+    listening("listen_everywhere", "listen at every address of the machine"),
+    listening("listen_by_ipv6", "listen at the server's port, by IPv6"),
+    listening("listen_without_address", "listen without a port of its choice"),
+    listening("listen_as_relay", "listen as a mail relay of the server's that is down"),
+    listening("share_a_port", "share a port with others who listen"),
+    listening("listen_on_loopback", "listen on the loopback, as it should", "p", granted=True),
 )
 AMOUNTS = (
     P("fill_disk", "write more bytes than its folder may hold", "n"),
@@ -197,6 +237,7 @@ GROUPS = {
     "The kernel": KERNEL,
     "Network, of a step without `network: true`": NETWORK,
     "Network, of a step with `network: true`": OPEN_NETWORK,
+    "Network, of a step with `network: true` and `listen: true`": LISTENING,
     "Amounts": AMOUNTS,
     "The end": ENDS,
 }

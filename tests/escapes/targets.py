@@ -24,6 +24,8 @@ kept = ctypes.create_string_buffer(8)
 print(ctypes.addressof(kept), flush=True)
 sys.stdin.read()
 """
+RELAY = 25_725
+"""Where a mail relay would be, and nobody is."""
 DISK, FILES, PROCESSES, MEMORY = 8 << 20, 200, 40, 128 << 20
 
 
@@ -49,6 +51,8 @@ def targets() -> Iterator[dict[str, Any]]:
             "port": stack.enter_context(_listening(socket.AF_INET, ("127.0.0.1", 0))),
             "datagram_port": stack.enter_context(_echoing()),
             "own_address": _own_address(),
+            "relay_port": RELAY,
+            "free_port": RELAY + 1,
             **_home(),
             "hostname": os.uname().nodename,
             "disk": DISK,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from escapes.probes import PROBES
-from escapes.targets import DISK, FILES, MEMORY, PROCESSES, renew, targets
+from escapes.targets import DISK, FILES, MEMORY, PROCESSES, RELAY, renew, targets
 from scenarios.process import until
 from scenarios.site import CallbackLoop, Site
 from wfcore.testing.contracts.steps import alive
@@ -30,6 +30,7 @@ def _together(names: Sequence[str]) -> str:
 INSIDE = _together(("calls", "files", "processes", "kernel", "network", "amounts"))
 NEIGHBOUR = 'printf %s "$WF_VAR_secret" > "$TMPDIR/secret"; exec sleep 60'
 LONG_S = 600
+PATIENCE_S = 300
 SETTINGS = {
     "WFCORE_STEP_DISK": str(DISK),
     "WFCORE_STEP_FILES": str(FILES),
@@ -37,6 +38,8 @@ SETTINGS = {
     "WFCORE_STEP_MEMORY": str(MEMORY),
     "WFCORE_MIN_ISOLATION": "process",
     "WFCORE_HOST": "0.0.0.0",
+    "WFCORE_SMTP_URL": f"smtp://user:password@127.0.0.1:{RELAY}?tls=none",
+    "WFCORE_MAIL_FROM": "wf@example.org",
     "SERVER_SECRET": "hunter2hunter2",
 }
 TIMED = ("outlive_timeout", "fork_for_ever")
@@ -58,7 +61,8 @@ Verdicts = Mapping[str, bool]
 
 ALONE = [probe.name for probe in PROBES.values() if probe.alone]
 TOGETHER = [probe.name for probe in PROBES.values() if not (probe.alone or probe.network)]
-NETWORKED = [probe.name for probe in PROBES.values() if probe.network]
+LISTENING = [probe.name for probe in PROBES.values() if probe.listen]
+NETWORKED = [probe.name for probe in PROBES.values() if probe.network and not probe.listen]
 
 
 def contained(level: str, warm: bool, folder: Path) -> Verdicts:
@@ -92,6 +96,7 @@ def loose(folder: Path) -> Verdicts:
         said = begin(*TOGETHER).verdicts()
         networked = begin(*NETWORKED).verdicts()
         said |= {f"open.{name}": reached for name, reached in networked.items()}
+        said |= {f"listening.{name}": networked[name] for name in LISTENING}
         said |= {name: program.comes_through() for name, program in noticed.items()}
         left = {name: begin(name, long=6) for name in LEFT}
         said |= {name: program.outlives_itself() for name, program in left.items()}
@@ -139,15 +144,17 @@ def _steps() -> Iterator[tuple[str, str]]:
     """One step for all that do not disturb each other, one for each that ends its step."""
     yield "together", _step(TOGETHER)
     yield "networked", _step(NETWORKED, network=True)
+    yield "listening", _step(LISTENING, network=True, listen=True)
     for name in ALONE:
         yield name, _step([name])
 
 
-def _step(names: list[str], network: bool = False) -> str:
+def _step(names: list[str], network: bool = False, listen: bool = False) -> str:
     source = INSIDE + _call(names)
     step = {"name": "probe", "kind": "code", "language": "python", "source": source}
     timeout = "1s" if names[0] in TIMED else "30s"
-    return json.dumps([{**step, "network": network, "timeout": timeout, "continueOnError": True}])
+    reach = {"network": network, "listen": listen}
+    return json.dumps([{**step, **reach, "timeout": timeout, "continueOnError": True}])
 
 
 def _call(names: Sequence[str]) -> str:
@@ -163,7 +170,10 @@ def _result(ann: CallbackLoop, execution: str) -> dict[str, Any]:
 def _reached(ended: dict[str, tuple[str, dict[str, Any]]], name: str) -> bool:
     probe = PROBES[name]
     if not probe.alone:
-        _, result = ended["networked" if probe.network else "together"]
+        kind = "listening" if probe.listen else "networked" if probe.network else "together"
+        _, result = ended[kind]
+        if probe.listen and "listen is refused" in (result["error"] or ""):
+            return False
         assert result["status"] == "COMPLETED", result["error"]
         return bool(result["output"][probe.name])
     execution, result = ended[name]
@@ -205,7 +215,7 @@ class _Plain:
 
     def verdicts(self) -> dict[str, bool]:
         """What it says of its probes."""
-        assert self._program.wait(60) == 0
+        assert self._program.wait(PATIENCE_S) == 0
         return dict(json.loads((self._work / "output").read_text()))
 
     def close(self) -> None:
@@ -218,7 +228,7 @@ class _Plain:
 
     def comes_through(self) -> bool:
         """Whether nothing stopped it."""
-        return self._program.wait(60) == 0
+        return self._program.wait(PATIENCE_S) == 0
 
     def outlives_itself(self) -> bool:
         """Whether what it started is alive when it is dead."""

@@ -35,6 +35,13 @@ def refused(errno: int) -> int:
     return 0x00050000 | errno
 
 
+def said_of_socket(filter: SyscallFilter, machine: str, protocol: int) -> bool:
+    """Whether both internet families are refused with that protocol."""
+    verdicts = {said(filter, machine, "socket", family, 1, protocol) for family in (2, 10)}
+    assert len(verdicts) == 1
+    return verdicts != {ALLOWED}
+
+
 @pytest.fixture(params=MACHINES)
 def machine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -84,12 +91,19 @@ def test_families_of_sockets(machine: str, sockets: tuple[int, ...], families: s
     assert found == families
     assert said(made, machine, "socket", 16, 3, 15) != ALLOWED
     assert said(made, machine, "socketpair", 2) != ALLOWED
+    if families:
+        usual = {protocol for protocol in range(300) if not said_of_socket(made, machine, protocol)}
+        assert usual == {0, 1, 6, 17, 58}
 
 
 def test_a_watched_network(machine: str) -> None:
-    """Each `connect` is asked about, and no other call connects."""
+    """Each `connect`, `bind` and `listen` is asked about, and no other call does the like."""
     watched = SyscallFilter(seccomp.SHARED_NETWORK, watched=True)
-    assert said(watched, machine, "connect") == NOTIFIED
+    for name in ("connect", "bind", "listen"):
+        assert said(watched, machine, name) == NOTIFIED
+    assert said(watched, machine, "setsockopt", 3, 1, 15) == refused(92)
+    assert said(watched, machine, "setsockopt", 3, 1, 2) == ALLOWED
+    assert said(watched, machine, "setsockopt", 3, 6, 15) == ALLOWED
     at_once = 0x20000000
     assert said(watched, machine, "sendto", 0, 0, 0, at_once) == refused(95)
     assert said(watched, machine, "sendmsg", 0, 0, at_once) == refused(95)

@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from attrs import evolve
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox.isolation.config import LANDLOCK, NAMESPACE, UID
 from adapters_runtime.sandbox.isolation_level import Isolation
+from wfcore.model.workflow import Listen
 from wfcore.testing.contracts.steps import job, silent
 
 BEGIN = """
@@ -61,6 +62,93 @@ print(json.dumps({
     "the store's port elsewhere": tried(lambda: greeted("127.0.0.2", ports["store"])),
 }))
 """
+LISTEN = """
+def listening(host, port, family=socket.AF_INET):
+    with socket.socket(family) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.bind((host, port))
+        one.listen()
+        return "took it"
+
+def unbound(family=socket.AF_INET):
+    with socket.socket(family) as one:
+        one.listen()
+        return "took it"
+
+def shared():
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+def datagrams(host, port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.bind((host, port))
+        return "took it"
+
+def from_an_address():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.connect(("127.0.0.1", ports["open"]))
+        return one.recv(10).decode()
+
+def asks_for_routes():
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as one:
+        one.bind((0, 0))
+        return one.getsockname()[1] == 0
+
+def while_another_thread_changes_the_port():
+    import ctypes, struct
+    libc = ctypes.CDLL(None, use_errno=True)
+    address = bytearray(struct.pack("=H", socket.AF_INET) + bytes((0, 0, 127, 0, 0, 1)) + bytes(8))
+    place = (ctypes.c_char * 16).from_buffer(address)
+    both = [struct.pack(">H", ports[name]) for name in ("free", "reserved")]
+    going = True
+    def change():
+        while going:
+            for port in both:
+                address[2:4] = port
+    sys.setswitchinterval(0.0001)
+    thread = threading.Thread(target=change)
+    thread.start()
+    found = set()
+    for _ in range(300):
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if libc.bind(one.fileno(), place, 16) == 0:
+                found.add(one.getsockname()[1])
+    going = False
+    thread.join()
+    return ports["reserved"] in found
+
+def resolved():
+    return bool(socket.getaddrinfo("localhost", 80)) and bool(socket.if_nameindex())
+
+print(json.dumps({
+    "loopback": tried(lambda: listening("127.0.0.1", ports["free"])),
+    "loopback6": tried(lambda: listening("::1", ports["free"], socket.AF_INET6)),
+    "chosen": tried(lambda: listening("127.0.0.1", 0)),
+    "everywhere": tried(lambda: listening("0.0.0.0", ports["free"])),
+    "everywhere6": tried(lambda: listening("::", ports["free"], socket.AF_INET6)),
+    "unbound": tried(unbound),
+    "unbound6": tried(lambda: unbound(socket.AF_INET6)),
+    "datagrams": tried(lambda: datagrams("127.0.0.1", ports["free"])),
+    "datagrams everywhere": tried(lambda: datagrams("0.0.0.0", ports["free"])),
+    "reserved": [
+        tried(lambda: listening("127.0.0.1", ports["reserved"])),
+        tried(lambda: listening("127.0.0.77", ports["reserved"])),
+        tried(lambda: listening("::1", ports["reserved"], socket.AF_INET6)),
+        tried(lambda: listening("::ffff:127.0.0.1", ports["reserved"], socket.AF_INET6)),
+        tried(lambda: datagrams("127.0.0.1", ports["reserved"])),
+        tried(lambda: listening("127.0.0.77", ports["here"])),
+        tried(lambda: listening("127.0.0.1", 80)),
+        tried(shared),
+    ],
+    "client": [
+        tried(from_an_address), tried(asks_for_routes), tried(resolved),
+        tried(lambda: datagrams("0.0.0.0", 0)),
+    ],
+    "raced": while_another_thread_changes_the_port(),
+}))
+"""
 SLOW = """
 def wait():
     socket.create_connection(("127.0.0.1", ports["deaf"]), 20)
@@ -95,8 +183,21 @@ def ports() -> Iterator[dict[str, int]]:
             "here": greeter("0.0.0.0"),
             "store": greeter("0.0.0.0"),
             "nobody": nobody.getsockname()[1],
+            **_unused(),
             "deaf": deaf.getsockname()[1],
         }
+
+
+def _unused() -> dict[str, int]:
+    """A port that nobody has, and one that is reserved, below those that the kernel chooses."""
+    found: list[int] = []
+    for port in range(20_000, 32_000):
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("0.0.0.0", port))
+            found.append(port)
+        if len(found) == 2:
+            break
+    return dict(zip(("free", "reserved"), found, strict=True))
 
 
 class _greeter:
@@ -130,7 +231,8 @@ async def runner(
     request: pytest.FixtureRequest, tmp_path: Path, files: Any, ports: dict[str, int]
 ) -> AsyncIterator[CodeStepRunner]:
     closed = (("", ports["here"]), ("127.0.0.1", ports["store"]))
-    isolation = Isolation(forced=request.param, closed=closed)
+    reserved = (ports["reserved"],)
+    isolation = Isolation(forced=request.param, closed=closed, reserved=reserved)
     runner = CodeStepRunner(tmp_path / "steps", files, lambda: "art", isolation=isolation)
     try:
         level = await runner.level()
@@ -141,11 +243,13 @@ async def runner(
         await runner.close()
 
 
-async def _said(runner: CodeStepRunner, source: str, ports: dict[str, int]) -> Any:
+async def _said(
+    runner: CodeStepRunner, source: str, ports: dict[str, int], listen: Listen | None = None
+) -> Any:
     import json
 
     asked = job(BEGIN + source, environment={"WF_VAR_ports": json.dumps(ports)})
-    asked = evolve(asked, step=evolve(asked.step, network=True))
+    asked = evolve(asked, step=evolve(asked.step, network=True, listen=listen))
     end = await runner.run(asked, silent)
     assert end.error is None, end.error
     return end.output
@@ -167,6 +271,44 @@ async def test_every_way_to_connect(runner: CodeStepRunner, ports: dict[str, int
         "the store": "PermissionError",
         "the store's port elsewhere": "hello",
     }
+
+
+NO, YES = "PermissionError", "took it"
+
+
+@pytest.mark.parametrize("listen", [None, *Listen])
+async def test_every_way_to_listen(
+    runner: CodeStepRunner, ports: dict[str, int], listen: Listen | None
+) -> None:
+    """
+    Where a step says so and nowhere else, never at a port of somebody's; clients have what they
+    need. CS-20.
+    """
+    said = await _said(runner, LISTEN, ports, listen)
+    assert said.pop("reserved") == [NO] * 7 + ["OSError"]
+    assert said.pop("client") == ["hello", True, True, YES]
+    assert said.pop("raced") is False
+    near, far = (NO if listen is None else YES), (YES if listen is Listen.ANY else NO)
+    assert said == {
+        "loopback": near,
+        "loopback6": near,
+        "chosen": near,
+        "everywhere": far,
+        "everywhere6": far,
+        "unbound": far,
+        "unbound6": far,
+        "datagrams": near,
+        "datagrams everywhere": far,
+    }
+
+
+async def test_who_may_not_be_held_may_not_listen(loose_runner: CodeStepRunner) -> None:
+    """At the lowest level a step that says `listen` is refused, by name."""
+    asked = job("1")
+    asked = evolve(asked, step=evolve(asked.step, network=True, listen=Listen.LOOPBACK))
+    end = await loose_runner.run(asked, silent)
+    assert end.permanent
+    assert "listen" in (end.error or "")
 
 
 async def test_a_slow_peer_holds_up_nobody_else(

@@ -8,7 +8,7 @@ import pytest
 from adapters_runtime.sandbox.isolation.config import LADDER
 from adapters_runtime.sandbox.isolation_level import Isolation, Level
 from wfserver.isolation import HOLDS, LACKS, report, step_isolation
-from wfserver.settings import Settings
+from wfserver.settings import Settings, settings_from
 
 
 def test_the_data_folder_is_hidden_and_the_own_port_closed(tmp_path: Path) -> None:
@@ -56,6 +56,29 @@ def test_the_way_past_a_pooler_is_closed_too(monkeypatch: pytest.MonkeyPatch) ->
     store, direct = "postgresql:///wf", "postgresql://192.0.2.8/wf"
     said = step_isolation(Settings(Path("/d"), store, direct=direct))
     assert said.closed == (("192.0.2.7", 6000), ("192.0.2.8", 6000))
+
+
+def test_no_step_takes_a_port_that_a_setting_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Its own, the store's, the queue's, the relay's, a model's, a room's, a collector's; by the
+    custom of the scheme where none is named, and wherever it leads. CS-20.
+    """
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector.example:4444/v1")
+    monkeypatch.setenv("HTTPS_PROXY", "http://u:p@proxy.example:3128")
+    environment = {
+        "WFCORE_STORE": "postgresql://a.example:6000,b.example/wf",
+        "WFCORE_ENGINE": "nats://u:p@q.example:4111,r.example",
+        "WFCORE_SMTP_URL": "smtp://user:password@relay.example",
+        "WFCORE_MAIL_FROM": "wf@example.org",
+        "WFCORE_NOTIFY_ROOM": "https://chat.example:8443/hook",
+        "OPENAI_API_KEY": "k",
+        "OPENAI_BASE_URL": "http://127.0.0.1:11434/v1",
+        "WFCORE_PUBLIC_URL": "https://wf.example:9443",
+        "WFCORE_PORT": "8123",
+    }
+    taken = step_isolation(settings_from(environment), 8999).reserved
+    named = {4444, 3128, 6000, 5432, 4111, 4222, 587, 25, 8443, 11434, 9443, 8123, 8999}
+    assert named - set(taken) == set()
 
 
 @pytest.mark.parametrize("level", LADDER)

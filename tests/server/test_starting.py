@@ -51,7 +51,7 @@ async def serve(
 ) -> None:
     settings = settings_from({}, data=str(data))
     async with open_system(settings) as system:
-        await server.answer(system, new_runner(system), listener, ready, asked)
+        await server.answer(system, new_runner(system), [listener], ready, asked)
 
 
 def healthz(listener: socket.socket) -> int:

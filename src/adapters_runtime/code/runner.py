@@ -36,6 +36,7 @@ from adapters_runtime.sandbox.client import (
 )
 from adapters_runtime.sandbox.isolation.config import (
     NAMESPACE,
+    PROCESS,
     STEP_DIR,
     UID,
     Prestart,
@@ -59,6 +60,10 @@ from wfcore.ports.runtime import (
 from wfcore.rules.limits import ARTIFACT_BYTES, ARTIFACTS_PER_EXECUTION
 
 _FILE_THREADS = 4
+_MAY_NOT_LISTEN = (
+    "listen is refused: at the isolation level process nothing keeps a step from the server's own "
+    "ports; wfcore doctor says how to get a better level"
+)
 _ENCODING = ("LANG", "TZ")
 _LITTLE = 65_536
 """Up to so many bytes are read and written where the event loop is."""
@@ -176,6 +181,8 @@ class CodeStepRunner:
             setup = await self._setup()
             if setup.level.is_below(self._isolation.least):
                 return StepEnd(error=_refusal(setup.level, self._isolation.least), permanent=True)
+            if job.step.listen and setup.level.name == PROCESS:
+                return StepEnd(error=_MAY_NOT_LISTEN, permanent=True)
             return await self._run_on(setup, job, say)
         except CannotRun as problem:
             return StepEnd(error=str(problem), permanent=True)
@@ -234,6 +241,7 @@ class CodeStepRunner:
             writes=isolation.writes,
             hidden=isolation.hidden,
             closed=isolation.closed,
+            reserved=isolation.reserved,
             memory=limits.memory,
             processes=limits.processes,
         )
@@ -280,7 +288,10 @@ class CodeStepRunner:
             files=world.files(job),
             links=world.links(job, modules),
             profile=Profile(
-                job.step.network, (*needed_by(argv[0]), *([modules] if modules else ())), prestart
+                job.step.network,
+                (*needed_by(argv[0]), *([modules] if modules else ())),
+                prestart,
+                job.step.listen.value if job.step.listen else "",
             ),
             inside=self._warm and job.step.language is Language.PYTHON and argv[0] == PROGRAM,
             log=job.log,

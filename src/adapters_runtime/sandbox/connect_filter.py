@@ -1,10 +1,10 @@
 """
-The gate for connections of a step with network access: it keeps the server's own port closed.
+The gate for the sockets of a step with network access: it keeps the server's ports to the server.
 
-The filter suspends each `connect` of the step until the supervisor answers. The supervisor reads
-the address from the caller's memory once and, if it may be reached, connects the caller's own
-socket itself: what was checked is what is connected, whatever the caller does to its memory
-meanwhile. Only the caller waits for a slow peer. Standard library only.
+The filter suspends each `connect`, `bind` and `listen` of the step until the supervisor answers.
+The supervisor reads the address from the caller's memory once and, if `Ports` allows it, makes the
+call itself, on the caller's own socket: what was checked is what is done, whatever the caller does
+to its memory meanwhile. Only the caller waits for a slow peer. Standard library only.
 """
 
 import ctypes
@@ -14,18 +14,22 @@ import os
 import select
 import socket
 import struct
-import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
+from adapters_runtime.sandbox.isolation.syscall_numbers import number_here
 from adapters_runtime.sandbox.isolation.syscalls import syscall
+from adapters_runtime.sandbox.ports import Ports, family_of, host_and_port, packed
 
 _RECEIVE, _ANSWER, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 _NOTICE = struct.Struct("QIIiIQ6Q")
 _REPLY = struct.Struct("QqiI")
+_INT = 0xFFFFFFFF
 _LONGEST_ADDRESS = 128
-_MAPPED = b"\0" * 10 + b"\xff\xff"  # IPv4 written as IPv6
 _ANYWHERE = {4: b"\0" * 4, 16: b"\0" * 16}
+_SIZES = {socket.AF_INET: 16, socket.AF_INET6: 28}
+_PORTS_CHOSEN = "/proc/sys/net/ipv4/ip_local_port_range"
+_FIRST_FREE = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
 
 Listen = Callable[[int, int, Callable[[], None]], None]
 
@@ -34,21 +38,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 class Gate:
     """
-    Answers requests at *listener*. *closed* are (address, port); an empty address means any of this
-    machine's.
+    Answers requests at *listener*, by the rules of *ports*.
 
     *listen* registers a function to be called when a descriptor is ready; *forget* removes it.
     """
 
     def __init__(
-        self,
-        listener: int,
-        closed: Iterable[tuple[str, int]],
-        listen: Listen,
-        forget: Callable[[int], None],
+        self, listener: int, ports: Ports, listen: Listen, forget: Callable[[int], None]
     ) -> None:
         self._listener = listener
-        self._closed = [(_packed(address), port) for address, port in closed]
+        self._ports = ports
+        self._bind, self._listen = number_here("bind"), number_here("listen")
+        self._chooses = ports.may_meet(*_numbers(_PORTS_CHOSEN))
         self.listen = listen
         self.forget = forget
         listen(listener, select.POLLIN, self._on_notice)
@@ -59,26 +60,65 @@ class Gate:
             fcntl.ioctl(self._listener, _RECEIVE, notice)
         except OSError:
             return  # the caller is gone
-        id, thread, _, _, _, _, fd, where, length, *_ = _NOTICE.unpack(notice)
+        id, thread, _, call, _, _, fd, *words = _NOTICE.unpack(notice)
         try:
-            address = _read_memory(thread, where, min(length, _LONGEST_ADDRESS))
-            fcntl.ioctl(self._listener, _IS_VALID, struct.pack("Q", id))  # still the same thread
-            borrowed = _borrow(thread, fd)
+            if call == self._listen:
+                with self._borrowed(id, thread, fd) as borrowed:
+                    error = self._answer_listen(borrowed, words[0] & _INT)
+            elif call == self._bind:
+                address = _read_memory(thread, *words[:2])
+                with self._borrowed(id, thread, fd, socket.AF_NETLINK) as borrowed:
+                    error = self._answer_bind(borrowed, address)
+            else:
+                address = _read_memory(thread, *words[:2])
+                with self._borrowed(id, thread, fd) as borrowed:
+                    error = self._ports.of_connect(address, _is_here)
+                    if not error:
+                        _Connecting(self, id, os.dup(borrowed), address)
+                        return  # it answers
         except OSError as trouble:
-            self.answer(id, trouble.errno or errno.EINVAL)
-            return
-        if self._is_closed(address):
-            os.close(borrowed)
-            self.answer(id, errno.EACCES)
-        else:
-            _Connecting(self, id, borrowed, address)
+            error = trouble.errno or errno.EINVAL
+        self.answer(id, error)
 
-    def _is_closed(self, address: bytes) -> bool:
-        host, port = _host_and_port(address)
-        return any(
-            port == closed_port and (host == closed if closed else _is_here(host))
-            for closed, closed_port in self._closed
-        )
+    @contextmanager
+    def _borrowed(self, id: int, thread: int, fd: int, *more: int) -> Iterator[int]:
+        """The caller's socket as a descriptor of ours. Raises `OSError`."""
+        # The thread is still the same, so it was its memory that was read before.
+        fcntl.ioctl(self._listener, _IS_VALID, struct.pack("Q", id))
+        borrowed = _borrow(thread, fd, (*_SIZES, *more))
+        try:
+            yield borrowed
+        finally:
+            os.close(borrowed)
+
+    def _answer_bind(self, fd: int, address: bytes) -> int:
+        if error := self._ports.of_bind(address, _numbers(_FIRST_FREE)[0]):
+            return error
+        if self._chooses and family_of(address) in _SIZES and not host_and_port(address)[1]:
+            address = self._with_port(fd, address)
+        return ctypes.get_errno() if _libc.bind(fd, address, len(address)) else 0
+
+    def _answer_listen(self, fd: int, backlog: int) -> int:
+        with socket.socket(fileno=os.dup(fd)) as asked:
+            family, name = asked.family, asked.getsockname()
+        if error := self._ports.of_listen(packed(name[0]), name[1]):
+            return error
+        if not name[1]:  # the kernel would choose a port now, for every address
+            anywhere = struct.pack("H", family).ljust(_SIZES[family], b"\0")
+            if error := self._answer_bind(fd, anywhere):
+                return error
+        return ctypes.get_errno() if _libc.listen(fd, backlog) else 0
+
+    def _with_port(self, fd: int, address: bytes) -> bytes:
+        """*address* with a port that the kernel would choose, and that is nobody's."""
+        with socket.socket(fileno=os.dup(fd)) as asked, ExitStack() as held:
+            while True:  # each port that is somebody's is held, so that another one is chosen
+                tried = held.enter_context(socket.socket(asked.family, asked.type, asked.proto))
+                if _libc.bind(tried.fileno(), address, len(address)):
+                    raise OSError(ctypes.get_errno(), "cannot be bound to")
+                port = int(tried.getsockname()[1])
+                if self._ports.spares(port):
+                    return address[:2] + port.to_bytes(2, "big") + address[4:]
 
     def answer(self, id: int, error: int) -> None:
         """Let the call *id* return, with *error* unless it is 0."""
@@ -117,22 +157,25 @@ class _Connecting:
 
 
 def _read_memory(thread: int, where: int, length: int) -> bytes:
+    """The address that a caller gives, as far as it can be read. Raises `OSError`."""
+    if not 0 <= length & _INT <= _LONGEST_ADDRESS:
+        raise OSError(errno.EINVAL, "no address is as long")
     fd = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.pread(fd, length, where)
+        return os.pread(fd, length & _INT, where)
     finally:
         os.close(fd)
 
 
-def _borrow(thread: int, fd: int) -> int:
-    """The same open socket as a descriptor of ours. Only of the families that the gate knows."""
+def _borrow(thread: int, fd: int, families: tuple[int, ...]) -> int:
+    """The same open socket as a descriptor of ours. Only of these *families*."""
     process = os.pidfd_open(_process_of(thread))
     try:
-        borrowed = syscall("pidfd_getfd", process, fd, 0)
+        borrowed = syscall("pidfd_getfd", process, fd & _INT, 0)
     finally:
         os.close(process)
     with socket.socket(fileno=os.dup(borrowed)) as asked:  # raises where it is no socket
-        if asked.family in (socket.AF_INET, socket.AF_INET6):
+        if asked.family in families:
             return borrowed
     os.close(borrowed)
     raise OSError(errno.EAFNOSUPPORT, "no such connections here")
@@ -144,17 +187,6 @@ def _process_of(thread: int) -> int:
             if line.startswith(b"Tgid:"):
                 return int(line.split()[1])
     return thread
-
-
-def _host_and_port(address: bytes) -> tuple[bytes, int]:
-    """Host and port of an IPv4 or IPv6 address; other addresses are never connected."""
-    family = int.from_bytes(address[:2], sys.byteorder) if len(address) >= 8 else 0
-    port = int.from_bytes(address[2:4], "big")
-    if family == socket.AF_INET:
-        return address[4:8], port
-    if family == socket.AF_INET6 and len(address) >= 24:
-        return address[8:24].removeprefix(_MAPPED), port
-    return b"", 0
 
 
 def _is_here(host: bytes) -> bool:
@@ -172,8 +204,6 @@ def _is_here(host: bytes) -> bool:
     return True
 
 
-def _packed(address: str) -> bytes:
-    if not address:
-        return b""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return socket.inet_pton(family, address).removeprefix(_MAPPED)
+def _numbers(path: str) -> list[int]:
+    with open(path, "rb", buffering=0) as file:
+        return [int(word) for word in file.readall().split()]

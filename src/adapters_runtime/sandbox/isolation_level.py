@@ -62,7 +62,8 @@ class Isolation:
 
     *forced*: use this level and no other. *minimum*: below it no step is run. *reads*, *writes*:
     paths that every step may see, or change. *hidden*: paths that no step sees. *closed*: ports
-    that steps with network access do not reach (`SandboxConfig`).
+    that steps with network access do not reach. *reserved*: ports that they do not take
+    (`SandboxConfig`).
     """
 
     forced: str | None = None
@@ -71,6 +72,7 @@ class Isolation:
     writes: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     closed: tuple[tuple[str, int], ...] = ()
+    reserved: tuple[int, ...] = ()
 
     @property
     def least(self) -> str:

@@ -56,6 +56,7 @@ from adapters_runtime.sandbox.isolation.levels import Process
 from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from adapters_runtime.sandbox.launch import Launch, LaunchFailed, require_room
 from adapters_runtime.sandbox.output_stream import CHUNK, MOST_LOGGED, Stream
+from adapters_runtime.sandbox.ports import Ports
 from adapters_runtime.sandbox.process_tree import memory_held, next_look_s
 from adapters_runtime.sandbox.shortage import is_shortage
 
@@ -186,7 +187,12 @@ class _Supervisor:
         self._listen(self._stderr.fd, select.POLLIN, self._on_stderr)
         self._listen(spawner, select.POLLIN, self._on_loss)
         if self._launch.listener is not None:
-            Gate(self._launch.listener, level.config.closed, self._listen, self._forget)
+            Gate(
+                self._launch.listener,
+                Ports(level.config.closed, level.config.reserved, level.profile.listen),
+                self._listen,
+                self._forget,
+            )
 
     def run(self, channel: socket.socket) -> None:
         """Read the job from *channel*, run it to its end, report. No job, nothing is run."""

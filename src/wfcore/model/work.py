@@ -79,6 +79,13 @@ class Runtime(StrEnum):
     BUN = "bun"
 
 
+class Listen(StrEnum):
+    """On which of a machine's addresses a step with network may listen."""
+
+    LOOPBACK = "loopback"
+    ANY = "any"
+
+
 SCRIPTS = (Language.JAVASCRIPT, Language.TYPESCRIPT)
 """The languages that have a `Runtime`."""
 
@@ -104,7 +111,8 @@ class CodeStep:
     Code in one of seven languages. `command` is a list of arguments, each a template.
 
     `requirements` (Python) and `packages` (JavaScript, TypeScript) are pinned: `name==1.2`,
-    `name@1.2.3`. `runtime`: of JavaScript and TypeScript; None: that of the worker's settings.
+    `name@1.2.3`. `listen`: where others may connect to it; None: nowhere. `runtime`: of JavaScript
+    and TypeScript; None: that of the worker's settings.
     `javascript`: TypeScript compiled in advance, if it was. `lock`: what the packages were resolved
     to when the definition was applied; see `Needs`. `secrets`: the names of the secrets that it
     receives, of the account that owns the workflow. SC-6.
@@ -116,6 +124,7 @@ class CodeStep:
     command: tuple[str, ...] = ()
     timeout_ms: DurationMs = DurationMs(30_000)
     network: bool = False
+    listen: Listen | None = None
     runtime: Runtime | None = None
     requirements: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()

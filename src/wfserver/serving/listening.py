@@ -1,11 +1,11 @@
 """Serving as a command: a free port first, then the server, its address noted while it runs."""
 
 import errno
-import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wfserver.serving.pidfile import presence
+from wfserver.serving.sockets import close, listen
 from wfserver.terminal.failures import Failed
 
 if TYPE_CHECKING:
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 def require_free_port(settings: "Settings") -> None:
     """Raises `Failed`, with what to do, where nothing could listen."""
     host, port = settings.host, settings.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        socket.create_server((host, port), family=family).close()
+        close(listen(host, port))
     except OSError as error:
         raise _explained(error, host, port) from None
 

@@ -28,12 +28,12 @@ from attrs import define, evolve, field, frozen
 
 from adapters_store.hints import Channel, ChannelHints, channels
 from wfcore.rules.backoff import Backoff
+from wfserver.serving.sockets import listen
 from wfserver.settings import Settings
 
 log = logging.getLogger("wfcore.server")
 
 _PR_SET_PDEATHSIG = 1
-_BACKLOG = 2_048
 ANSWER_S = 1.0
 """How long a process may take to say what it counted."""
 _MOST_BYTES = 1 << 17
@@ -52,7 +52,7 @@ class Process:
     """
 
     number: int
-    listener: socket.socket
+    listeners: tuple[socket.socket, ...]
     hints: ChannelHints
     metrics: "MetricsOfAll"
     up: socket.socket
@@ -217,15 +217,11 @@ def _pair() -> tuple[socket.socket, socket.socket]:
     return one, other
 
 
-def _listeners(host: str, port: int, count: int) -> list[socket.socket]:
-    """Sockets for one port; for port 0 whichever the first one got."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made: list[socket.socket] = []
-    for _ in range(count):
-        chosen = made[0].getsockname()[1] if made else port
-        one = socket.create_server((host, chosen), family=family, backlog=_BACKLOG, reuse_port=True)
-        made.append(one)
-    return made
+def _listeners(host: str, port: int, count: int) -> list[tuple[socket.socket, ...]]:
+    """Sockets for one port, as many for each child; for port 0 whichever the first one got."""
+    made = [listen(host, port, shared=True)]
+    chosen = made[0][0].getsockname()[1]
+    return [*made, *(listen(host, chosen, shared=True) for _ in range(count - 1))]
 
 
 @define(eq=False)

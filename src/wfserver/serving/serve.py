@@ -31,13 +31,13 @@ from wfcore.ports.runtime import StepRunner
 from wfserver.compose import System, open_system
 from wfserver.isolation import IsolationReport, report, step_isolation
 from wfserver.serving.engine import runner_of
+from wfserver.serving.sockets import close, listen
 from wfserver.settings import Settings
 
 if TYPE_CHECKING:
     from wfserver.serving.processes import Process
 
 _PR_SET_DUMPABLE = 4
-_BACKLOG = 2_048
 
 
 log = logging.getLogger("wfcore.server")
@@ -125,26 +125,24 @@ def run(
 
     Raises `OSError` when the port is taken, and what `open_system` raises.
     """
-    with process.listener if process else _listen(settings.host, settings.port) as listener:
+    listeners = process.listeners if process else listen(settings.host, settings.port)
+    try:
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-        uvloop.run(_serve(settings, listener, on_ready, opened, process))
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        uvloop.run(_serve(settings, listeners, on_ready, opened, process))
+    finally:
+        close(listeners)
 
 
 async def _serve(
     settings: Settings,
-    listener: socket.socket,
+    listeners: tuple[socket.socket, ...],
     on_ready: Callable[[ServerInfo], None],
     opened: AbstractAsyncContextManager[System] | None,
     process: "Process | None",
 ) -> None:
-    port = listener.getsockname()[1]
+    port = listeners[0].getsockname()[1]
     if process is not None:
         settings = process.share(settings)
     hints = process.hints if process else None
@@ -153,7 +151,7 @@ async def _serve(
         level = asyncio.create_task(_isolation_of(runner, settings))
 
         async def ready() -> None:
-            url = settings.public_url or _own_url(listener)
+            url = settings.public_url or _own_url(listeners[0])
             info = ServerInfo(url, system, runner, await level)
             if process is None or await process.all_answer():
                 on_ready(info)
@@ -164,7 +162,7 @@ async def _serve(
             stopping.obey()
             if process is not None:
                 stopping.heed(process.leave)
-            await answer(system, runner, listener, ready, stopping.asked, process)
+            await answer(system, runner, listeners, ready, stopping.asked, process)
         finally:
             level.cancel()
             await runner.close()

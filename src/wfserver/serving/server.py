@@ -76,13 +76,13 @@ Ready = Callable[[], Coroutine[None, None, None]]
 async def answer(
     system: System,
     runner: StepRunner,
-    listener: socket.socket,
+    listeners: Sequence[socket.socket],
     ready: Ready,
     asked: asyncio.Event,
     process: "Process | None" = None,
 ) -> None:
     """
-    Answer at *listener* and run what is to be run, until *asked* to stop; *runner* is closed.
+    Answer at *listeners* and run what is to be run, until *asked* to stop; *runner* is closed.
 
     *process*: which one of several this is. *ready* is awaited once requests are answered; what it
     raises ends the server. Running steps are drained while requests are still answered, all but
@@ -91,13 +91,13 @@ async def answer(
     # A second series for each would be shown. This process is ours alone.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     async with open_traces(system.settings) as traces:
-        await _answer(system, runner, listener, ready, asked, traces, process)
+        await _answer(system, runner, listeners, ready, asked, traces, process)
 
 
 async def _answer(
     system: System,
     runner: StepRunner,
-    listener: socket.socket,
+    listeners: Sequence[socket.socket],
     ready: Ready,
     asked: asyncio.Event,
     traces: Traces | None,
@@ -106,7 +106,7 @@ async def _answer(
     metrics, standing = ServerMetrics(), StoreGauges(system.services)
     system = _counted(system, metrics, traces)
     notifier, settings = notifier_of(system), system.settings
-    address = "{}:{}".format(*listener.getsockname()[:2])
+    address = "{}:{}".format(*listeners[0].getsockname()[:2])
     async with (
         _dispatched(system) as (system, dispatch),
         _engine(system, runner, notifier, metrics, dispatch, traces, address) as working,
@@ -150,7 +150,7 @@ async def _answer(
             http=protocol,
         )
         async with _asked_by_others(process, app), trimming(partial(_drop_caches, app.context)):
-            await _Server(config, ready, asked, leaving.leave).serve([listener])
+            await _Server(config, ready, asked, leaving.leave).serve([*listeners])
 
 
 def _asked_by_others(

@@ -137,3 +137,66 @@ def connect_while_it_looks(t):
         going = False
         thread.join()
     return False
+
+
+# Who listens
+
+
+def listened(host, port, family=socket.AF_INET):
+    with socket.socket(family) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        tried.bind((host, port))
+        tried.listen()
+    return True
+
+
+def listen_on_loopback(t):
+    return listened("127.0.0.1", t["free_port"])
+
+
+def listen_everywhere(t):
+    return listened("0.0.0.0", t["free_port"])
+
+
+def listen_by_ipv6(t):
+    return listened("::1", t["server_port"], socket.AF_INET6)
+
+
+def listen_without_address(t):
+    with socket.socket() as tried:
+        tried.listen()
+    return True
+
+
+def listen_as_relay(t):
+    return listened("127.0.0.1", t["relay_port"])
+
+
+def share_a_port(t):
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    return True
+
+
+def take_datagrams(t):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
+        tried.bind(("127.0.0.1", t["free_port"]))
+    return True
+
+
+def other_protocol(t):
+    for number in (132, 262, 33):  # SCTP, MPTCP, DCCP
+        try:
+            socket.socket(socket.AF_INET, socket.SOCK_STREAM, number).close()
+            return True
+        except OSError:
+            pass
+    return False
+
+
+def be_told_of_routes(t):
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as tried:
+        tried.bind((0, 1))
+    return True

@@ -25,7 +25,8 @@ class SandboxConfig(NamedTuple):
     limits of a whole step if a control group counts them. *disk* and *inodes*: the size of a step's
     folder if it has a file system of its own. *reads* and *writes*: paths that every step may see.
     *hidden*: paths that no step may see, even inside visible ones. *closed*: ports that no step
-    reaches, each as `(address, port)`, where an empty address means this machine.
+    reaches, each as `(address, port)`, where an empty address means this machine. *reserved*: ports
+    that no step takes.
     """
 
     level: str
@@ -36,11 +37,14 @@ class SandboxConfig(NamedTuple):
     writes: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     closed: tuple[tuple[str, int], ...] = ()
+    reserved: tuple[int, ...] = ()
     memory: int = 1 << 30
     processes: int = 256
 
 
 JOB_FD = 3
+LOOPBACK, ANY = "loopback", "any"
+"""Where a step may listen; empty: nowhere."""
 
 
 class Prestart(NamedTuple):
@@ -56,20 +60,23 @@ class Profile(NamedTuple):
     What must be known of a step before its job, so that everything can be prepared for it.
 
     *readable*: further paths that it may see because its interpreter needs them. *ahead*: its
-    program, if it is started before the job: it reads the job from `JOB_FD`.
+    program, if it is started before the job: it reads the job from `JOB_FD`. *listen*: where it may
+    listen, `LOOPBACK`, `ANY` or nowhere.
     """
 
     network: bool = False
     readable: tuple[str, ...] = ()
     prestart: Prestart | None = None
+    listen: str = ""
 
 
 def packed(profile: Profile) -> tuple[Any, ...]:
     """The profile as plain tuples, for `marshal`."""
-    return (*profile[:2], tuple(profile.prestart) if profile.prestart else None)
+    network, readable, prestart, listen = profile
+    return network, readable, tuple(prestart) if prestart else None, listen
 
 
 def unpacked(words: tuple[Any, ...]) -> Profile:
     """The inverse of `packed`."""
-    network, readable, prestart = words
-    return Profile(network, readable, Prestart(*prestart) if prestart else None)
+    network, readable, prestart, listen = words
+    return Profile(network, readable, Prestart(*prestart) if prestart else None, listen)

@@ -14,6 +14,7 @@ from adapters_runtime.sandbox.isolation.syscall_numbers import AUDIT_ARCH, machi
 from adapters_runtime.sandbox.isolation.syscalls import syscall
 
 EPERM, ENOMEM, EMFILE, ENOTTY, ENOSYS, EOPNOTSUPP, EAFNOSUPPORT = 1, 12, 24, 25, 38, 95, 97
+ENOPROTOOPT, EPROTONOSUPPORT = 92, 93
 _ALLOW, _KILL, _ERRNO, _NOTIFY = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
@@ -23,6 +24,11 @@ _NEW_LISTENER = 1 << 3
 _NEW_NAMESPACES = 0x7E020000
 _FAST_OPEN = 0x20000000
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_PROTOCOLS = (0, 1, 6, 17, 58)
+"""ICMP, TCP, UDP: others have further calls to connect and to listen."""
+_SHARED_PORT = (1, 15)
+"""SOL_SOCKET, SO_REUSEPORT."""
+GATED = ("connect", "bind", "listen")
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
 _words = str.split
@@ -89,10 +95,10 @@ class SyscallFilter:
     """
     What to refuse beyond the usual.
 
-    *sockets*: the allowed socket families. *watched*: each `connect` is referred to the owner of
-    the listener. *same_files*: the step is in the server's file system, where Landlock does not
-    prevent looking at metadata. *same_user*: it runs as the server's own user, so changes that
-    Landlock does not cover (modes, owners, attributes, times) are refused.
+    *sockets*: the allowed socket families. *watched*: the calls in `GATED` are referred to the
+    owner of the listener. *same_files*: the step is in the server's file system, where Landlock
+    does not prevent looking at metadata. *same_user*: it runs as the server's own user, so changes
+    that Landlock does not cover (modes, owners, attributes, times) are refused.
     *uncounted*: no control group counts its memory, so memory that is no longer mapped by any
     process, which the supervisor could not see, is refused.
     """
@@ -120,7 +126,7 @@ class SyscallFilter:
 
     def install(self) -> int | None:
         """
-        Apply it to this process and its children; returns the listener if `connect` is watched.
+        Apply it to this process and its children; returns the listener if it is `watched`.
 
         It must be `ready`.
         """
@@ -159,7 +165,9 @@ class SyscallFilter:
         yield "socket", self._sockets()
         yield "socketpair", _allow_values(0, (_UNIX,), EAFNOSUPPORT)
         if self.watched:
-            yield "connect", [(_RETURN, 0, 0, _NOTIFY)]
+            for name in GATED:
+                yield name, [(_RETURN, 0, 0, _NOTIFY)]
+            yield "setsockopt", _refuse_pair(1, _SHARED_PORT, ENOPROTOOPT)
             for name, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
                 yield name, _refuse_bits(argument, _FAST_OPEN, EOPNOTSUPP)
         if self.same_files:
@@ -181,15 +189,16 @@ class SyscallFilter:
     def _sockets(self) -> list[Instruction]:
         if _NETLINK not in self.sockets:
             return _allow_values(0, self.sockets, EAFNOSUPPORT if self.sockets else EPERM)
-        plain = tuple(family for family in self.sockets if family != _NETLINK)
         routes_only = [(_LOAD, 0, 0, _argument(2)), (_EQUAL, 0, 1, 0), (_RETURN, 0, 0, _ALLOW)]
-        refuse = (_RETURN, 0, 0, _ERRNO | EAFNOSUPPORT)
+        usual = _allow_values(2, _PROTOCOLS, EPROTONOSUPPORT)
+        families = [family for family in self.sockets if family not in (_NETLINK, _UNIX)]
         return [
             (_LOAD, 0, 0, _argument(0)),
-            *_allow_if_equal(plain),
+            *(_allow_if_equal((_UNIX,)) if _UNIX in self.sockets else ()),
             (_EQUAL, 0, len(routes_only), _NETLINK),
             *routes_only,
-            refuse,
+            *(one for family in families for one in ((_EQUAL, 0, len(usual), family), *usual)),
+            (_RETURN, 0, 0, _ERRNO | EAFNOSUPPORT),
         ]
 
 
@@ -265,6 +274,14 @@ def _allow_values(argument: int, values: Iterable[int], errno: int) -> list[Inst
         *_allow_if_equal(values),
         (_RETURN, 0, 0, _ERRNO | errno),
     ]
+
+
+def _refuse_pair(first: int, values: tuple[int, int], errno: int) -> list[Instruction]:
+    """Where this argument and the one after it have these *values*."""
+    kept = (_RETURN, 0, 0, _ALLOW)
+    held = (_LOAD, 0, 0, _argument(first))
+    one, other = values
+    return [held, (_EQUAL, 1, 0, one), kept, *_refuse_values(first + 1, (other,), errno)]
 
 
 def _allow_only(first: int, second: int, errno: int) -> list[Instruction]:

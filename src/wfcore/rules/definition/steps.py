@@ -17,6 +17,7 @@ from wfcore.model.workflow import (
     DelayStep,
     Language,
     Links,
+    Listen,
     LoopStep,
     OnInterrupt,
     ParallelStep,
@@ -39,6 +40,7 @@ from wfcore.rules.definition.values import (
     Field,
     Findings,
     accepting,
+    any_of,
     below,
     boolean,
     choice,
@@ -110,7 +112,24 @@ def _code_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
     found = [(wanted, f"is required for language {language}")] if wanted not in values else []
     if refused in values:
         found.append((refused, f"is not for language {language}; use {wanted}"))
+    if values.get("listen") and not values.get("network"):
+        found.append(("listen", "needs network: true"))
     return [*found, *package_problems(language, values)]
+
+
+_LISTEN: Mapping[bool | str, Listen | None] = {
+    False: None,
+    True: Listen.LOOPBACK,
+    "any": Listen.ANY,
+}
+
+
+@accepting(any_of({"type": "boolean"}, {"const": "any"}))
+def _listen(document: Json, path: str, findings: Findings) -> Any:
+    """Where to listen; CS-20."""
+    if not isinstance(document, bool | str) or document not in _LISTEN:
+        return findings.wrong(path, "true, false or any", document)
+    return _LISTEN[document]
 
 
 @accepting(False)
@@ -214,7 +233,15 @@ KINDS: Mapping[str, StepKind] = {
                 "shell string.",
             ),
             "network": Field(
-                boolean, "network", "`true`: the step may use the network. Default: false."
+                boolean,
+                "network",
+                "`true`: the step may connect to others on the network. Default: false.",
+            ),
+            "listen": Field(
+                _listen,
+                "listen",
+                "With `network: true`: `true`: others on the same machine may connect to the step, "
+                "at 127.0.0.1 and ::1; `any`: at every address of the machine. Default: false.",
             ),
             "secrets": Field(
                 list_of(_SECRET_NAME, most=SECRETS_PER_ACCOUNT),

@@ -28,6 +28,7 @@ from wfcore.model.workflow import (
     GroupSpec,
     Language,
     Links,
+    Listen,
     LoopStep,
     OnInterrupt,
     OnLimit,
@@ -173,13 +174,15 @@ def code_steps(draw: st.DrawFn, name: str, scene: Scene) -> CodeStep:
     language = draw(st.sampled_from(Language))
     is_command = language is Language.COMMAND
     arguments = st.lists(scene.templates(), max_size=2)
+    network = draw(st.booleans())
     return CodeStep(
         name,
         language,
         source="" if is_command else draw(st.sampled_from(("exit", "{{ not a template", "é\n"))),
         command=("curl", *draw(arguments)) if is_command else (),
         timeout_ms=draw(durations()),
-        network=draw(st.booleans()),
+        network=network,
+        listen=draw(st.none() | st.sampled_from(Listen)) if network else None,
         requirements=tuple(draw(_some(REQUIREMENTS))) if language is Language.PYTHON else (),
         runtime=draw(st.none() | st.sampled_from(Runtime)) if language in SCRIPTS else None,
         packages=tuple(sorted(draw(_some(NPM_PACKAGES)))) if language in SCRIPTS else (),

@@ -18,6 +18,7 @@ from wfcore.model.workflow import (
     DelayStep,
     GroupSpec,
     Language,
+    Listen,
     LoopStep,
     ParallelStep,
     Retry,
@@ -152,6 +153,7 @@ def _code(step: CodeStep) -> dict[str, Json]:
         "labels": [*step.labels],
         **({"command": [*step.command]} if is_command else {"source": step.source}),
         **({"runtime": step.runtime.value} if step.runtime else {}),
+        **({"listen": step.listen is Listen.LOOPBACK or "any"} if step.listen else {}),
     }
 
 

@@ -1,0 +1,106 @@
+"""
+Which ports a step with network may connect to, and which it may take. Standard library only.
+
+Pure: addresses are the bytes of a `sockaddr`, answers are numbers of errors, 0 for yes. Who takes a
+port decides who is talked to, so a step takes one only if it says `listen`, and never one that
+belongs to the server or to somebody whom the server calls, whether that runs or not: while it
+restarts, its port is free. CS-20, decision 254.
+
+A *client* needs a port, too, one that the kernel chooses: by `connect`, by sending a datagram, or
+by `bind` to the port 0, as some resolvers do. That takes nothing that others know.
+"""
+
+import errno
+import socket
+import sys
+from collections.abc import Callable, Iterable
+
+from adapters_runtime.sandbox.isolation.config import ANY, LOOPBACK
+
+_MAPPED = b"\0" * 10 + b"\xff\xff"  # IPv4 written as IPv6
+_OF_NETLINK = 12
+
+
+class Ports:
+    """
+    The rules for one step. *closed* are (address, port) that it does not reach; an empty address
+    means any of this machine's. *reserved*: ports that it does not take. *listen*: where it may
+    listen (`isolation.config`).
+    """
+
+    def __init__(
+        self, closed: Iterable[tuple[str, int]], reserved: Iterable[int], listen: str
+    ) -> None:
+        self._closed = [(_packed(address), port) for address, port in closed]
+        self._reserved = frozenset((*reserved, *(port for _, port in self._closed)))
+        self._listen = listen
+
+    def of_connect(self, address: bytes, is_here: Callable[[bytes], bool]) -> int:
+        """Whether to connect to *address*; *is_here* says whether a host is this machine."""
+        host, port = host_and_port(address)
+        reached = any(
+            port == closed_port and (host == closed if closed else is_here(host))
+            for closed, closed_port in self._closed
+        )
+        return errno.EACCES if reached else 0
+
+    def of_bind(self, address: bytes, first_free: int) -> int:
+        """Whether to bind to *address*. Ports below *first_free* are root's alone."""
+        family = family_of(address)
+        if family == socket.AF_NETLINK:  # to ask for routes; not to be told of changes
+            return 0 if not any(address[8:_OF_NETLINK]) else errno.EACCES
+        if family not in (socket.AF_UNSPEC, socket.AF_INET, socket.AF_INET6):
+            return errno.EAFNOSUPPORT
+        host, port = host_and_port(address)
+        if not port:
+            return 0
+        if port < first_free:
+            return errno.EACCES
+        return self._of_taking(host, port)
+
+    def of_listen(self, host: bytes, port: int) -> int:
+        """Whether a socket that is bound to *host* and *port* may listen; port 0: it is not."""
+        return self._of_taking(host, port) if port or self._listen != ANY else 0
+
+    def spares(self, port: int) -> bool:
+        """Whether a *port* that the kernel chose is nobody's."""
+        return port not in self._reserved
+
+    def may_meet(self, low: int, high: int) -> bool:
+        """Whether the kernel, which chooses from *low* to *high*, might choose a reserved port."""
+        return any(low <= port <= high for port in self._reserved)
+
+    def _of_taking(self, host: bytes, port: int) -> int:
+        known = self._listen == ANY or (self._listen == LOOPBACK and is_loopback(host))
+        return 0 if known and port not in self._reserved else errno.EACCES
+
+
+def family_of(address: bytes) -> int:
+    """The family of a `sockaddr`; 0 where it is too short to say."""
+    return int.from_bytes(address[:2], sys.byteorder) if len(address) >= 2 else 0
+
+
+def host_and_port(address: bytes) -> tuple[bytes, int]:
+    """Host and port of an IPv4 or IPv6 address; of others nothing and 0."""
+    family = family_of(address) if len(address) >= 8 else -1
+    port = int.from_bytes(address[2:4], "big")
+    if family in (socket.AF_INET, socket.AF_UNSPEC):
+        return address[4:8], port
+    if family == socket.AF_INET6 and len(address) >= 24:
+        return address[8:24].removeprefix(_MAPPED), port
+    return b"", 0
+
+
+def is_loopback(host: bytes) -> bool:
+    """Whether a packed address is one that only this machine can reach."""
+    return host[:1] == b"\x7f" if len(host) == 4 else host == b"\0" * 15 + b"\1"
+
+
+def packed(address: str) -> bytes:
+    """The bytes of an *address* in words, IPv4 as such however it is written."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return socket.inet_pton(family, address.partition("%")[0]).removeprefix(_MAPPED)
+
+
+def _packed(address: str) -> bytes:
+    return packed(address) if address else b""
