@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from attrs import asdict
 
+from wfcore.errors import InvalidInput
 from wfcore.model.access import Account, AccountStatus, Plan, Scope
 from wfcore.model.page import PageRequest
+from wfcore.rules.auth.access import person
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.accounts import accounts, deleting, keys, sessions
@@ -187,6 +189,9 @@ async def end_sessions(at: Operator, account: str, id: str | None = None) -> Ans
 async def issue_login_link(at: Operator, account: str, minutes: int = 15) -> Answer:
     """A link that signs the account in at the console: once, and within so many minutes."""
     owner = await lookup.account(at.services, account)
+    if not at.on_host and person(owner, frozenset(), at.services.policy.operators).operator:
+        fix = "an operator gets a link on the server's host alone: wfcore login"  # AC-10
+        raise InvalidInput("account", fix)
     lasts = DurationMs(minutes * MINUTE)
     token = await sessions.issue_login_link(at.services, owner.id, at.origin, lasts)
     return {"url": f"{at.base_url}/in/{token}"}
