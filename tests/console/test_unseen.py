@@ -171,7 +171,7 @@ def test_a_number_that_may_be_two_is_refused_in_german_too(site: Site, browser: 
     page.goto(case.url)
     page.get_by_label("Limit").fill("1.200")
     page.get_by_role("button", name="Freigeben").click()
-    expect(page.get_by_role("alert")).to_contain_text("Schreiben Sie 1200 oder 1.2000")
+    expect(page.get_by_role("alert")).to_contain_text("Schreiben Sie 1200 oder 1,2000")
     page.get_by_label("Limit").fill("1200")
     page.get_by_role("button", name="Freigeben").click()
     page.locator(".outcome").wait_for()

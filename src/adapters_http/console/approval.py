@@ -7,7 +7,6 @@ API takes; both are decisions of the source `console`, and bound to the rows tha
 The same page opens by a personal link, for a guest: decisions have the source `link` then. PL-1.
 """
 
-import re
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -17,7 +16,7 @@ from adapters_http.body import dump_json
 from adapters_http.console.forms import DecisionForm
 from adapters_http.console.rendering import page, see_other
 from adapters_http.console.review_rows import columns_for, state_view
-from adapters_http.console.words import _, has_comma, person
+from adapters_http.console.words import _, field_text, person, read_decimal
 from adapters_http.handlers.artifacts import attachment_url
 from adapters_http.request import Request
 from wfcore.errors import (
@@ -178,7 +177,7 @@ def _typed(request: Request, approval: Approval, field: Column) -> str:
     """What stands in a field: what was typed before the page came again, else the answer."""
     typed = (isinstance(request.body, DecisionForm) and request.body.answers) or {}
     return (
-        str(typed[field.key]) if field.key in typed else cell_text(approval.answers.get(field.key))
+        str(typed[field.key]) if field.key in typed else field_text(approval.answers.get(field.key))
     )
 
 
@@ -310,24 +309,21 @@ async def decide_as_shown(request: Request) -> Response:
 
 def _answers(approval: Approval, typed: Mapping[str, Json]) -> Mapping[str, Json]:
     """
-    The answers of the form. Raises `InvalidInput` also for what this reader may have meant as
-    another number: where the comma is the decimal sign, `1.200` is 1200 to most people.
+    The answers of the form, numbers as the reader writes them. Raises `InvalidInput` also for what
+    may be two numbers.
     """
-    standing = {key: cell_text(value) for key, value in approval.answers.items()}
+    read = dict(typed)
     for one in approval.fields:
         text = typed.get(one.key)
-        if one.type is not ColumnType.NUMBER or text == standing.get(one.key) or not has_comma():
+        if one.type is not ColumnType.NUMBER or not isinstance(text, str):
             continue
-        if found := _UNCLEAR.fullmatch(text.strip() if isinstance(text, str) else ""):
-            whole, part = found.groups()
-            fix = _("is {one} or {other}? Write {one} or {exact}").format(
-                one=whole + part, other=f"{whole},{part}", exact=f"{whole}.{part}0"
-            )
-            raise InvalidInput(f"answers.{one.key}", fix)
-    return read_answers(approval, _as_stored(approval, typed))
-
-
-_UNCLEAR = re.compile(r"([+-]?[1-9][0-9]{0,2})\.([0-9]{3})")
+        standing = approval.answers.get(one.key)
+        try:
+            untouched = text == field_text(standing)
+            read[one.key] = cell_text(standing) if untouched else read_decimal(text)
+        except InvalidInput as doubt:
+            raise InvalidInput(f"answers.{one.key}", doubt.fix) from None
+    return read_answers(approval, _as_stored(approval, read))
 
 
 def _as_stored(approval: Approval, answers: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -40,7 +40,7 @@ async def _found(request: Request) -> Review:
 
 
 async def rows(request: Request) -> bytes:
-    """What the editor works on: every row as proposed and as it stands."""
+    """What the editor works on: every row as proposed and as it stands. AP-28, AP-45."""
     found = await _found(request)
     if has_many_rows(found.approval):
         return await request.services.offload(lambda: _rows(found))
@@ -62,7 +62,8 @@ def _rows(found: Review) -> bytes:
         for group in approval.groups
     ]
     fields = [plain(field_view(one)) for one in approval.fields]
-    return dump_json({**state_view(approval), "groups": groups, "fields": fields})
+    answers = {"answers": approval.answers}
+    return dump_json({**state_view(approval), "groups": groups, "fields": fields, **answers})
 
 
 def _row(row: ReviewRow) -> list[Any]:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from adapters_http.body import dump_json
 from adapters_http.console.forms import StartForm
 from adapters_http.console.rendering import page, see_other
-from adapters_http.console.words import _
+from adapters_http.console.words import _, field_text, read_decimal
 from adapters_http.console.workflows import as_text
 from adapters_http.request import Request, check_idempotency_key
 from wfcore.errors import Forbidden, InvalidInput, KeyReused, LimitReached
@@ -91,13 +91,21 @@ def _read(found: Defined, texts: Mapping[str, Json]) -> tuple[JsonObject, Mappin
         text = texts.get(name)
         if not isinstance(text, str) or (not text and not _may_be_empty(variable)):
             continue  # the default applies, or it is missed
-        if variable.has_default and visible(text) == visible(as_text(variable.default)):
-            text = as_text(variable.default)  # the field showed it, save what cannot be seen
         try:
+            if variable.has_default and visible(text) == visible(_default(variable)):
+                text = as_text(variable.default)  # the field showed it, save what cannot be seen
+            elif variable.type is VariableType.NUMBER:
+                text = read_decimal(text)
             inputs[name] = parse_text(variable, text.replace("\r\n", "\n"))
         except InvalidInput as wrong:
-            problems[wrong.field] = wrong.fix
+            problems[f"inputs.{name}"] = wrong.fix
     return inputs, problems
+
+
+def _default(variable: Variable) -> str:
+    """The default as the field shows it."""
+    is_number = variable.type is VariableType.NUMBER
+    return field_text(variable.default) if is_number else as_text(variable.default)
 
 
 def _may_be_empty(variable: Variable) -> bool:
@@ -130,7 +138,7 @@ def _form(
 def _field(variable: Variable, texts: Mapping[str, Json], problems: dict[str, str]) -> Field:
     text = texts.get(variable.name)
     if not isinstance(text, str):
-        text = as_text(variable.default) if variable.has_default else ""
+        text = _default(variable) if variable.has_default else ""
     problem = problems.pop(f"inputs.{variable.name}", None)
     return Field(variable, "" if variable.secret else text, problem)
 

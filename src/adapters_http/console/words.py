@@ -12,21 +12,26 @@ from operator import itemgetter
 
 from adapters_http.auth import cookie
 from adapters_http.request import Request
+from wfcore.errors import InvalidInput
 from wfcore.model.json import Json
 from wfcore.rules.approval.machine import BY_RULE
 from wfcore.rules.approval.typed import cell_text
+from wfcore.rules.decimals import Doubtful, decimal_signs, decimal_text
 from wfcore.rules.visible import visible
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 from wfcore.wire.languages import ENGLISH, LANGUAGES, translations
 
 _SPOKEN: ContextVar[str] = ContextVar("language", default=ENGLISH)
+_SIGNS: ContextVar[str] = ContextVar("decimal signs", default=".")
 CHOSEN = "wfcore_language"
 """The cookie with the language that the browser's owner chose."""
 
 
 def speak(request: Request) -> None:
     """From here on, speak to the reader of this request in their language."""
-    _SPOKEN.set(tag_for(cookie(request, CHOSEN), request.header(b"accept-language")))
+    accepted = request.header(b"accept-language")
+    _SPOKEN.set(tag_for(cookie(request, CHOSEN), accepted))
+    _SIGNS.set(decimal_signs(_preferred(accepted or "") or [tag()]))
 
 
 def tag_for(chosen: str | None, accepted: str | None) -> str:
@@ -231,10 +236,38 @@ def _pointed(text: str) -> str:
 
 def has_comma() -> bool:
     """Whether the reader writes a decimal comma; a dot stands between groups then."""
-    return language() in _WITH_COMMA
+    return signs()[0] == ","
 
 
-_WITH_COMMA = ("de",)
+def signs() -> str:
+    """
+    The decimal signs of the reader's languages, their own first: those that the browser names,
+    whatever language the page was translated to. AP-46.
+    """
+    return _SIGNS.get()
+
+
+def field_text(value: Json) -> str:
+    """A value as a field shows it: a number with the reader's decimal sign."""
+    text = cell_text(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return text.replace(".", signs()[0], 1) if is_number else text
+
+
+def read_decimal(typed: str) -> str:
+    """
+    A number as JSON writes it, of what the reader typed into a field; another text stays. Raises
+    `InvalidInput` for one that may be two numbers.
+    """
+    try:
+        text = decimal_text(typed, signs())
+    except Doubtful as doubt:
+        fix = _("is {one} or {other}? Write {one} or {exact}")
+        fix = fix.format(one=doubt.one, other=doubt.other, exact=doubt.exact)
+        raise InvalidInput("", fix) from None
+    return typed if text is None else text
+
+
 _SWAPPED = str.maketrans(",.", ".,")
 
 

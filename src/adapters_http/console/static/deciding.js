@@ -1,10 +1,11 @@
 // Deciding: the sheets before it, and what the server said to it. Loaded by the first click that needs it.
 
 import { _, local } from "./app.js";
-import { DRAFT, ask, banner, button, comment, desk, focusCell, make, nameOf, place, plain, say } from "./desk.js";
+import { DRAFT, ask, banner, brief, button, comment, desk, focusCell, make, nameOf, place, plain, say } from "./desk.js";
 import { restore } from "./editing.js";
+import { valueOf } from "./table.js";
 import { decided, refused } from "./told.js";
-import { difference, parse, read, same, seen, shown, textOf } from "./values.js";
+import { difference, read, same, seen, shown } from "./values.js";
 
 export { look } from "./told.js";
 
@@ -52,18 +53,21 @@ function changesOf({ rows }) {
   return rows.filter((row) => row.included || !row.added).flatMap((row) => {
     if (!row.included) return [{ row, out: true }];
     return row.group.columns.filter((column) => row.differs(column)).map((column) => ({
-      row, column, was: row.was(column), now: seen(column, textOf(row.cell(column).value)),
+      row, column, was: row.proposed[column.key], now: row.cell(column).value,
     }));
   });
 }
 
-/** The text of a cell in a sentence; where a line ends is marked. */
-function said(column, text) {
-  return (column.type === "boolean" && { true: _("yes"), false: _("no") }[text]) || text.replaceAll("\n", "⏎\n") || _("empty");
+/** A value in a sentence; where a line ends is marked, and what is text instead of a number or yes and no. */
+function said(column, value) {
+  if (typeof value === "boolean") return value ? _("yes") : _("no");
+  const isOdd = typeof value === "string" && ["number", "boolean"].includes(column.type);
+  return (isOdd ? JSON.stringify(value) : seen(column, value)).replaceAll("\n", "⏎\n") || _("empty");
 }
 
 /** What stands open first, a required field too; with nothing open, the sheet with everything that is about to be done. */
 export function toReview() {
+  document.activeElement?.dispatchEvent(new Event("blur")); // of a date that is typed in half only this tells
   const open = desk.review.rows.find((row) => row.wrong || row.clashes);
   if (open) return focusCell(open, open.group.columns.find((column) => open.error(column) || open.edits.get(column.key)?.theirs !== undefined));
   const unfit = desk.review.fields.filter(toldWrong);
@@ -77,14 +81,16 @@ export function toReview() {
   const changes = changesOf(desk.review).map(({ row, column, was, now, out }) => {
     const name = make("b", {}, nameOf(row));
     if (out) return make("li", { className: "left" }, name, " ", row.choice === undefined && row.by ? _("left out by {who}", { who: row.by }) : _("left out"));
-    return make("li", {}, name, " ", make("bdi", {}, column.title), " ", make("s", {}, said(column, was)), " ", make("ins", {}, said(column, now)));
+    return make("li", {}, name, " ", make("bdi", {}, column.title), " ", make("s", {}, brief(said(column, was))), " ", make("ins", {}, said(column, now)));
   });
   const list = changes.length ? [make("ul", { className: "changes", tabIndex: 0, ariaLabel: _("Changes") }, ...changes)] : [make("p", { className: "quiet" }, _("Nothing was changed."))];
-  const answered = answersNow().map(([title, text]) => make("p", {}, make("bdi", {}, title), ": ", make("ins", {}, text)));
+  const given = desk.review.fields.map((field) => [field, answerOf(field).value ?? null]);
+  const answered = given.filter(([, value]) => value !== null).map(([field, value]) => make("p", {}, make("bdi", {}, field.title), ": ", make("ins", {}, said(field, value))));
+  const answers = given.length ? Object.fromEntries(given.map(([field, value]) => [field.key, value])) : undefined;
   const others = place.required > 1 ? [make("p", { className: "quiet" }, _("{required} people must agree to the same rows before the workflow goes on. Changing rows starts the count anew.", { required: place.required }))] : [];
   const deed = inside === 1 ? _("Approve 1 row") : _("Approve {inside} rows", { inside });
   const dialog = sheet(`${deed}?`, [...totals, ...list, ...answered, ...others, ...commentField()], deed, "approve", (go) =>
-    decide(dialog, go, "/approve", { editedItems: editedItems(desk.review), expectedItemsHash: desk.review.itemsHash, answers: answers(), comment: comment.value || undefined }));
+    decide(dialog, go, "/approve", { editedItems: editedItems(desk.review), expectedItemsHash: desk.review.itemsHash, answers, comment: comment.value || undefined }));
   dialog.querySelector("textarea").focus();
 }
 
@@ -104,22 +110,12 @@ function toldWrong(field) {
   return error;
 }
 
-/** What was typed into the fields, by title, for the sheet. */
-function answersNow() {
-  return desk.review.fields.map((field) => [field.title, fieldOf(field).selectedOptions?.[0]?.text ?? fieldOf(field).value]).filter(([, text]) => text);
-}
-
-/** The answers as they are sent; what the server would refuse goes as it was typed, and comes back. */
-function answers() {
-  const { fields } = desk.review;
-  return fields.length ? Object.fromEntries(fields.map((field) => [field.key, answerOf({ ...field, required: false }).value ?? (fieldOf(field).value || null)])) : undefined;
-}
-
-/** What an answer says; a number that nobody touched is one of somebody before, as the page wrote it. */
+/** What an answer says; one that nobody touched is that which stands, however its field shows it. */
 function answerOf(field) {
-  const { value, defaultValue } = fieldOf(field);
-  const given = field.type === "number" && value === defaultValue && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(value);
-  return given ? { value: parse(value) } : read(field, value, null);
+  const one = fieldOf(field);
+  const standing = desk.review.answers[field.key] ?? null;
+  const untouched = one.defaultValue === undefined ? one.selectedOptions[0]?.defaultSelected : one.value === one.defaultValue;
+  return untouched && standing !== null && !one.validity.badInput ? { value: standing } : read(field, valueOf(one), null);
 }
 
 export function askRevise() {

@@ -65,6 +65,9 @@ export function make(tag, facts = {}, ...children) {
 /** Whether a key is the input method's: it chooses among words, or ends choosing. */
 export const composes = (event) => event.isComposing || event.keyCode === 229;
 
+/** The beginning of a text that may be long. */
+export const brief = (text) => (text.length > 300 ? `${text.slice(0, 300)}…` : text);
+
 /** A button that does something. */
 export function button(text, act, facts = {}) {
   const made = make("button", { type: "button", ...facts }, text);
@@ -74,7 +77,8 @@ export function button(text, act, facts = {}) {
 
 /** A sentence above the rows, with what can be done about it. */
 export function say(text, bad = false, ...more) {
-  banner.replaceChildren(make("p", {}, text), ...more);
+  const close = button("✕", () => (banner.hidden = true), { className: "close", ariaLabel: _("Close") });
+  banner.replaceChildren(close, make("p", {}, text), ...more);
   banner.className = bad ? "notice bad" : "notice";
   banner.hidden = false;
 }
@@ -102,5 +106,5 @@ export function focusCell(row, column) {
 export function nameOf(row) {
   const { columns, rowKey } = row.group;
   const key = rowKey ?? columns[0]?.key;
-  return visible((row.added ? row.edits.get(key)?.text : textOf(row.base[key])) || String(row.place + 1));
+  return brief(visible((row.added ? row.edits.get(key)?.text : textOf(row.base[key])) || String(row.place + 1)));
 }

@@ -2,9 +2,9 @@
 
 import { _ } from "./app.js";
 import { sheet } from "./deciding.js";
-import { button, desk, focusCell, make } from "./desk.js";
-import { control, setField, valueOf } from "./table.js";
-import { seen, textOf, unmarked } from "./values.js";
+import { button, desk, focusCell, make, say } from "./desk.js";
+import { control, valueOf } from "./table.js";
+import { read, same, seen, textOf, unmarked } from "./values.js";
 
 /**
  * Carry a draft over to the rows of now; how many rows, and how many clashes. Where the text that stood
@@ -19,8 +19,8 @@ export function restore(review, draft) {
     if (choice !== null && choice !== (row.standing !== null)) row.choose(choice);
     for (const [key, text, base] of cells) {
       const column = row.group.columns.find((one) => one.key === key && row.open(one));
-      const now = column && textOf(row.base[key]);
-      if (!column || seen(column, now) === text) continue;
+      if (!column || seen(column, row.base[key]) === text) continue;
+      const now = textOf(row.base[key]);
       row.put(column, now === base ? { text, base } : { text, base, theirs: now });
     }
   }
@@ -28,20 +28,18 @@ export function restore(review, draft) {
 }
 
 /** Where both changed a cell: theirs, and a click each to take theirs or mine. */
-desk.clash = (view, column, field, edit) => {
+desk.clash = (view, column, edit) => {
   const choose = (mine, label) => button(label, () => {
     desk.review.settle(view.row, column, edit, mine ? { text: edit.text, base: edit.theirs } : undefined);
-    setField(field, view.row.text(column));
-    view.paint();
+    view.view.redraw(view.row, column);
     desk.changed();
-    field.focus();
   });
-  return make("small", { className: "wrong theirs" }, _("theirs: {text}", { text: seen(column, edit.theirs) || _("empty") }), choose(false, _("Take theirs")), choose(true, _("Keep mine")));
+  return make("small", { className: "wrong theirs" }, _("theirs: {text}", { text: seen(column, view.row.base[column.key]) || _("empty") }), choose(false, _("Take theirs")), choose(true, _("Keep mine")));
 };
 
 /** One value in a column of all rows that are shown. */
 export function setAll(view, column) {
-  const field = control(column, "", null);
+  const field = control(column, "");
   field.ariaLabel = column.title;
   const rows = view.rows();
   const title = _("{column} in {rows} rows", { column: column.title, rows: rows.length });
@@ -53,14 +51,69 @@ export function setAll(view, column) {
   });
 }
 
-/** A block of cells, as spreadsheets copy it, from one cell on. */
+/**
+ * The cells of a copied text, row by row, as Excel, Calc, Google Sheets and Numbers write it: a cell that holds a tab, a
+ * line end or two quotes stands in quotes; any other quote is one.
+ */
+export function cellsOf(text) {
+  const rows = [[]];
+  for (const [, quoted, plain, end] of text.matchAll(/(?:"([^"]*(?:""[^"]*)*)"(?=[\t\r\n]|$)|([^\t\r\n]*))(\t|\r\n?|\n|$)/g)) {
+    const cell = plain ?? (/[\t\r\n"]/.test(quoted) ? quoted.replaceAll('""', '"').replace(/\r\n?/g, "\n") : `"${quoted}"`);
+    rows.at(-1).push(cell);
+    if (!end) break;
+    if (end !== "\t") rows.push([]);
+  }
+  if (rows.length > 1 && rows.at(-1).join() === "" && rows.at(-1).length === 1) rows.pop();
+  return rows;
+}
+
+// as spreadsheets and people write them, in the languages of many
+const TRUE = "true|1|x|yes|y|✓|✔|☑|wahr|ja|j|vrai|oui|verdadero|verdadeiro|sí|si|sim|vero|sì|waar|prawda|tak|sant|sand|sann|pravda|ano|igaz|igen|tosi|kyllä|doğru|evet|истина|да|真|是|はい".split("|");
+const FALSE = "false|0|no|n|☐|falsch|nein|faux|non|falso|não|nao|onwaar|nee|fałsz|nie|falskt|falsk|usann|nej|nei|nepravda|ne|hamis|nem|epätosi|ei|yanlış|hayır|ложь|нет|假|否|いいえ".split("|");
+
+/** A word for yes or no as the field takes it; any other text stays. */
+function truth(text) {
+  const word = text.trim().toLowerCase();
+  return TRUE.includes(word) ? "true" : FALSE.includes(word) ? "false" : text;
+}
+
+/** Put copied cells over those of all rows that the filter found, from one on; what has no place there is said. AP-45. */
 export function paste({ view, row }, column, text) {
+  const cells = cellsOf(text).map((parts) => parts.map(unmarked));
+  const field = view.drawn.get(row).fields.get(column);
+  const words = cells.map((parts) => parts.join("\t")).join("\n");
+  const isPlain = text.replace(/\r\n?/g, "\n").replace(/\n$/, "") === words && !words.includes("\t");
+  if (isPlain && field.matches(cells.length > 1 ? "textarea" : "[type=text], textarea") && (cells.length === 1 || field.value.includes("\n"))) {
+    field.focus();
+    return document.execCommand("insertText", false, words);
+  }
   const { columns } = row.group;
-  const rows = view.shown.slice(view.shown.indexOf(row));
-  desk.review.gesture(() => text.split(/\r?\n/).forEach((line, down) => line.split("\t").forEach((part, right) => {
-    const target = columns[columns.indexOf(column) + right];
-    if (target && rows[down]?.open(target)) desk.review.type(rows[down], target, unmarked(part));
+  const [top, left] = [view.found.indexOf(row), columns.indexOf(column)];
+  const [rows, outside, fixed, out] = [new Set(), new Set(), new Set(), new Set()];
+  let set = 0;
+  desk.review.gesture(() => cells.forEach((parts, down) => parts.forEach((copied, right) => {
+    const at = view.found[top + down];
+    const target = columns[left + right];
+    const part = target?.type === "boolean" ? truth(copied) : copied;
+    const base = at && target && at.base[target.key];
+    const { error, value } = target ? read(target, part, base) : {};
+    const isKnown = !error && same(value, base);
+    if (!at) part && rows.add(down);
+    else if (!target) part && outside.add(right);
+    else if (!at.open(target)) isKnown || part === at.text(target) || fixed.add(target.title);
+    else if (!at.included) isKnown || out.add(at);
+    else {
+      desk.review.type(at, target, isKnown ? seen(target, base) : part);
+      set += 1;
+    }
   })));
+  const lost = [
+    rows.size && _("rows beyond the last one: {count}", { count: rows.size }),
+    outside.size && _("columns beyond the last one: {count}", { count: outside.size }),
+    fixed.size && _("read-only columns: {names}", { names: [...fixed].join(", ") }),
+    out.size && _("rows that are left out: {count}", { count: out.size }),
+  ].filter(Boolean);
+  if (lost.length) say(_("Pasted into {set} cells. No place was found for {lost}.", { set, lost: lost.join("; ") }), true);
   desk.changed();
   view.draw();
   view.drawn.get(row)?.fields.get(column)?.focus();
@@ -76,6 +129,8 @@ export function addRow(view) {
 
 /** All cells of a row as they were proposed. */
 export function revert(view) {
-  desk.review.gesture(() => view.fields.forEach((field, column) => view.propose(column, field)));
-  view.pick.focus();
+  desk.review.gesture(() => view.fields.forEach((field, column) => view.propose(column)));
+  view.view.redraw(view.row);
+  desk.changed();
+  view.view.drawn.get(view.row).pick.focus();
 }

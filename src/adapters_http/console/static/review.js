@@ -6,16 +6,16 @@ import { Exact, difference, judge, read, same, seen, sum, textOf, visible } from
 class Row {
   /** *added*: by this person, just now. */
   constructor(group, place, [proposed, standing = proposed, by = null], added = false) {
-    Object.assign(this, { group, place, proposed: proposed ?? standing ?? {}, standing, by, added, edits: new Map(), choice: undefined });
+    Object.assign(this, { group, place, proposed: proposed ?? standing ?? { __proto__: null }, standing, by, added, edits: new Map(), choice: undefined });
     this.base = standing ?? this.proposed;
     this.key = added ? `+${place}` : group.rowKey === null ? String(place) : JSON.stringify(this.base[group.rowKey] ?? null);
   }
   get included() { return this.choice ?? this.standing !== null; }
   get touched() { return this.edits.size > 0 || this.choice !== undefined; }
   /** What was proposed, as a field shows it. */
-  was(column) { return seen(column, textOf(this.proposed[column.key])); }
+  was(column) { return seen(column, this.proposed[column.key]); }
   /** What its field shows. */
-  text(column) { return this.edits.get(column.key)?.text ?? seen(column, textOf(this.base[column.key])); }
+  text(column) { return this.edits.get(column.key)?.text ?? seen(column, this.base[column.key]); }
   cell(column) {
     const edit = this.edits.get(column.key);
     const proposed = this.proposed[column.key];
@@ -27,11 +27,12 @@ class Row {
   }
   /** Whether a cell may be typed into: of a row that is added, every one. */
   open(column) { return column.editable || this.added; }
+  /** A row that nobody edited passes as it was proposed; in another what is required is there, and what was edited fits. */
   error(column) {
-    if (!this.included || !this.open(column)) return null;
+    if (!this.included || !this.open(column) || !(this.edited || this.added)) return null;
     const found = this.cell(column);
     const required = column.required || (this.added && column.key === this.group.rowKey);
-    return found.error ?? judge({ ...column, required }, found.value);
+    return found.error ?? judge({ ...column, required }, found.value, !this.added && same(found.value, this.base[column.key]));
   }
   differs(column) {
     const found = this.cell(column);
@@ -39,10 +40,10 @@ class Row {
   }
   /** Whether it differs and whether it is invalid; worked out once, until it is touched again. */
   get verdict() {
-    this.judged ??= {
-      edited: this.group.columns.some((column) => this.differs(column)),
-      wrong: this.group.columns.some((column) => this.error(column)),
-    };
+    if (!this.judged) {
+      this.judged = { edited: this.group.columns.some((column) => this.differs(column)) };
+      this.judged.wrong = this.group.columns.some((column) => this.error(column));
+    }
     return this.judged;
   }
   /** What *Find* looks through, until it is touched again. */
@@ -95,7 +96,7 @@ export class Review {
     const before = row.edits.get(column.key);
     const base = textOf(row.base[column.key]);
     if (column.type !== "enum") text = visible(text);
-    const after = text === seen(column, base) ? undefined : { text, base: before?.theirs ?? before?.base ?? base };
+    const after = text === seen(column, row.base[column.key]) ? undefined : { text, base: before?.theirs ?? before?.base ?? base };
     if (!before && !after) return;
     const [last, more] = (!this.made && this.done.at(-1)) || [];
     const first = last?.row === row && last.column === column && !more ? this.done.pop()[0].before : before;

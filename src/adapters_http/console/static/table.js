@@ -1,17 +1,21 @@
 // The tables of an approval, a hundred rows at a time.
 
 import { _ } from "./app.js";
-import { button, composes, desk, make, nameOf } from "./desk.js";
+import { LOST, brief, button, composes, desk, make, nameOf, say } from "./desk.js";
 import { KINDS } from "./review.js";
-import { shown, textOf, unmarked, visible } from "./values.js";
+import { seen, shown, textOf, unmarked, visible } from "./values.js";
 
 const ROWS = 100;
 /** Rows that are drawn while somebody types what to find; the rest follows. */
 const FEW = 15;
+const LONG = 2_000;
+/** What stands for a date that the browser cannot read: no text of a date, and so an error. */
+const UNREAD = "?";
 
 /** What is seldom done is loaded when it is. */
 async function editing(deed, ...facts) {
-  return (await import("./editing.js"))[deed](...facts);
+  const known = await import("./editing.js").catch(() => say(LOST, true));
+  return known?.[deed](...facts);
 }
 
 /** One group: filters, the rows that fit, their pages. */
@@ -56,7 +60,7 @@ export class GroupView {
   }
   draw(count = ROWS) {
     clearTimeout(this.rest);
-    const rows = this.rows();
+    const rows = this.found = this.rows();
     this.from = Math.max(0, Math.min(this.from, Math.floor((rows.length - 1) / ROWS) * ROWS));
     this.shown = rows.slice(this.from, this.from + ROWS);
     this.drawn = new Map();
@@ -73,7 +77,7 @@ export class GroupView {
   }
   /** On paper: every row that is found, as text. */
   print() {
-    const word = (column, text) => (column.type === "boolean" && { true: _("yes"), false: _("no") }[text]) || text;
+    const word = (column, text) => (column.type === "boolean" && { __proto__: null, true: _("yes"), false: _("no") }[text]) || text;
     const cell = (row, column) => make("td", { className: column.type === "number" ? "number" : "" }, ...(row.differs(column) ? [make("s", {}, word(column, row.was(column))), " "] : []), word(column, row.text(column)));
     const lines = this.rows().map((row) => make("tr", { className: row.included ? "" : "out" }, make("td", { className: "pick" }, row.included ? "✓" : ""), make("td", { className: "brief" }), ...row.group.columns.map((column) => cell(row, column))));
     this.body.replaceChildren(...lines);
@@ -108,6 +112,15 @@ export class GroupView {
     this.draw();
     this.pills.querySelector("[aria-pressed=true]").focus();
   }
+  /** Draw a row anew, as another field may fit a cell now, and go to that cell. */
+  redraw(row, column) {
+    const old = this.drawn.get(row);
+    const made = new RowView(this, row);
+    made.element.classList.toggle("open", old.element.classList.contains("open"));
+    old.element.replaceWith(made.element);
+    this.drawn.set(row, made);
+    made.fields.get(column)?.focus();
+  }
   /** The field of a cell, on whatever page it is. */
   field(row, column) {
     this.#more(ROWS);
@@ -117,7 +130,9 @@ export class GroupView {
     }
     const view = this.drawn.get(row);
     view.element.classList.add("open");
-    return view.fields.get(column);
+    const field = view.fields.get(column);
+    field?.isConnected || field?.show();
+    return field;
   }
 }
 
@@ -135,12 +150,13 @@ class RowView {
   }
   #cell(column) {
     const cell = make("td", { className: column.type === "number" ? "number" : "", "data-title": visible(column.title) });
-    if (!this.row.open(column)) {
-      cell.append(visible(this.row.text(column)));
+    const { row } = this;
+    const text = row.text(column);
+    if (!row.open(column)) {
+      cell.append(text.length > LONG ? inPart(text, make("div", { className: "long", tabIndex: 0 }, text)) : visible(text));
       return cell;
     }
-    const texts = [this.row.base, this.row.proposed].map((one) => textOf(one[column.key]));
-    const field = control(column, this.row.text(column), this.row.base[column.key], texts.some((text) => /[\r\n]/.test(text)));
+    const field = control(column, text, row.cell(column).value, row.base[column.key]);
     const note = make("div", { id: `note-${this.view.section.dataset.group}-${this.row.place}-${column.key}` });
     field.setAttribute("aria-describedby", note.id);
     this.fields.set(column, field);
@@ -148,7 +164,9 @@ class RowView {
     field.addEventListener("input", () => this.#typed(column, valueOf(field)));
     field.addEventListener("keydown", (event) => this.#key(event, column));
     field.addEventListener("paste", (event) => this.#paste(event, column));
-    cell.append(field, note);
+    // a date that is typed in half, or cleared then, is no input
+    if (field.type === "date") field.addEventListener("blur", () => field.isConnected && field.validity.badInput === (row.text(column) !== UNREAD) && this.#typed(column, valueOf(field)));
+    cell.append(text.length > LONG ? inPart(text, field) : field, note);
     return cell;
   }
   #typed(column, text) {
@@ -163,26 +181,28 @@ class RowView {
     const field = event.target;
     const down = { ArrowDown: 1, ArrowUp: -1, Enter: event.shiftKey ? -1 : 1 }[event.key];
     if (event.ctrlKey || event.metaKey || composes(event)) return;
-    if (down && field.tagName !== "TEXTAREA" && (event.key === "Enter" || (field.tagName !== "SELECT" && field.type !== "date"))) {
+    const isLong = (field.value + this.row.was(column)).includes("\n");
+    if (down && !isLong && (event.key === "Enter" || (field.tagName !== "SELECT" && field.type !== "date"))) {
       event.preventDefault();
       const rows = this.view.shown;
       const next = this.view.drawn.get(rows[rows.indexOf(this.row) + down]);
       next?.fields.get(column)?.focus();
     } else if (event.key === "Escape" && this.row.differs(column)) {
       event.preventDefault();
-      this.propose(column, field);
+      this.propose(column);
+      this.view.redraw(this.row, column);
+      desk.changed();
     }
   }
   #paste(event, column) {
-    const text = event.clipboardData.getData("text/plain").replace(/\r?\n$/, "");
-    if (text === unmarked(text) && (!/[\t\n]/.test(text) || event.target.tagName === "TEXTAREA")) return;
+    const text = event.clipboardData.getData("text/plain");
+    // a word goes where the cursor stands
+    if (!text || (event.target.matches("[type=text], textarea") && !/[\t\r\n]/.test(text) && text === unmarked(text))) return;
     event.preventDefault();
     editing("paste", this, column, text);
   }
-  propose(column, field) {
-    if (!this.row.differs(column)) return;
-    this.#typed(column, this.row.was(column));
-    setField(field, this.row.text(column));
+  propose(column) {
+    if (this.row.differs(column)) desk.review.type(this.row, column, this.row.was(column));
   }
   paint() {
     const { row, element } = this;
@@ -200,21 +220,21 @@ class RowView {
     const { row } = this;
     const differs = row.differs(column);
     const error = row.error(column);
-    const was = row.was(column);
+    const was = brief(row.was(column));
     const note = this.notes.get(column);
     const edit = row.edits.get(column.key);
-    field.parentElement.classList.toggle("edited", differs);
+    note.parentElement.classList.toggle("edited", differs);
     field.disabled = !row.included;
     const parts = [column.title, nameOf(row), ...(differs ? [_("edited"), _("was {was}", { was: was || _("empty") })] : []), ...(error ? [_("invalid: {error}", { error })] : [])];
     field.ariaLabel = visible(parts.join(", "));
     field.ariaInvalid = Boolean(error);
     const notes = [];
     if (differs) notes.push(make("small", {}, make("s", {}, was || _("empty"))));
-    const read = differs && !error && column.type === "number" && textOf(row.cell(column).value);
-    if (read && shown(read, { useGrouping: false }) !== field.value) notes.push(make("small", {}, _("read as {number}", { number: shown(read) })));
+    const { value } = row.cell(column);
+    if (differs && !error && column.type === "number" && seen(column, value) !== field.value) notes.push(make("small", {}, _("read as {number}", { number: shown(textOf(value)) })));
     if (differs && !edit && row.by) notes.push(make("small", {}, _("by {who}", { who: row.by })));
     if (error) notes.push(make("small", { className: "wrong" }, error));
-    if (edit?.theirs !== undefined) notes.push(desk.clash(this, column, field, edit));
+    if (edit?.theirs !== undefined) notes.push(desk.clash(this, column, edit));
     note.replaceChildren(...notes);
   }
   /** A row on a phone. */
@@ -222,37 +242,42 @@ class RowView {
     const { row } = this;
     const [first, second] = row.group.columns;
     const last = row.group.totals[0];
-    const head = make("span", {}, make("b", {}, nameOf(row)), " ", second && first ? row.text(first.key === row.group.rowKey ? second : first) : "");
+    const head = make("span", {}, make("b", {}, nameOf(row)), " ", second && first ? brief(row.text(first.key === row.group.rowKey ? second : first)) : "");
     this.brief.replaceChildren(head, last ? make("span", { className: "number" }, row.text(last)) : "");
     const changes = row.included ? row.group.columns.filter((column) => row.differs(column)) : [];
-    const lines = changes.map((column) => make("span", { className: "change quiet" }, make("bdi", {}, column.title), " ", make("s", {}, row.was(column) || _("empty")), " ", make("b", {}, row.text(column) || _("empty"))));
+    const lines = changes.map((column) => make("span", { className: "change quiet" }, make("bdi", {}, column.title), " ", make("s", {}, brief(row.was(column)) || _("empty")), " ", make("b", {}, brief(row.text(column)) || _("empty"))));
     this.brief.parentElement.replaceChildren(this.brief, ...lines);
   }
 }
 
+/** What shows a long text by its beginning, with a button that puts *whole* in its place. */
+function inPart(text, whole) {
+  const show = () => { part.replaceWith(whole); whole.focus(); };
+  const part = make("span", {}, brief(text), " ", button(_("Show all {count} characters", { count: shown(text.length) }), show, { className: "small" }));
+  whole.show = show;
+  return part;
+}
+
 /**
- * The native field for a column; *long*: for a text with line ends, which a field of one line would drop. The decimal
- * keypad of some phones has no minus, so numbers of a column with negative ones are typed on the whole keyboard.
+ * The field for a column that can show *text*, which stands for *value*; *base*: what stood there. The decimal keypad of
+ * some phones has no minus, so numbers of a column with negative ones are typed on the whole keyboard.
  */
-export function control(column, text, value, long = false) {
-  if (column.type === "boolean" && value !== undefined && value !== null) return make("input", { type: "checkbox", checked: text === "true" });
-  const options = { enum: column.options.map(textOf), boolean: ["true", "false"] }[column.type];
+export function control(column, text, value = null, base = null) {
+  const isSaid = column.type === "boolean" && typeof value === "boolean";
+  if (isSaid && base !== null) return make("input", { type: "checkbox", checked: value });
+  if (isSaid) text = String(value);
+  const options = column.type === "enum" ? column.options.map(textOf) : column.type === "boolean" && (isSaid || !text.trim()) && ["true", "false"];
   if (options) {
     const texts = options.includes(text) || (text === "" && !column.required) ? options : [text, ...options];
     const names = { true: _("yes"), false: _("no") };
     const all = column.required || texts.includes("") ? texts : ["", ...texts];
     return make("select", {}, ...all.map((one) => make("option", { value: one, selected: one === text }, (column.type === "boolean" && names[one]) || one || "–")));
   }
-  if (column.type === "string" && (long || text.includes("\n"))) return make("textarea", { value: text, rows: Math.min(text.split("\n").length, 8), autocomplete: "off" });
+  if (column.type === "string" || column.type === "json") return make("textarea", { value: text, rows: Math.min(text.split("\n").length, 8), autocomplete: "off" });
   const isDate = column.type === "date" && (text === "" || /^\d{4}-\d\d-\d\d$/.test(text));
   return make("input", { type: isDate ? "date" : "text", value: text, autocomplete: "off", inputMode: column.type === "number" && !column.signed ? "decimal" : "text" });
 }
 
 export function valueOf(field) {
-  return field.type === "checkbox" ? String(field.checked) : field.value;
-}
-
-export function setField(field, text) {
-  if (field.type === "checkbox") field.checked = text === "true";
-  else field.value = text;
+  return field.type === "checkbox" ? String(field.checked) : field.validity.badInput ? UNREAD : field.value;
 }

@@ -1,6 +1,6 @@
 // Values of cells: from text and back, and whether the server will take them. Nothing of a page here.
 
-import { LANG, _ } from "./app.js";
+import { _ } from "./app.js";
 
 /** A number that a double cannot hold: kept, compared and sent as it is written. */
 export class Exact {
@@ -8,10 +8,30 @@ export class Exact {
   toJSON() { return JSON.rawJSON(this.source); }
 }
 
-/** JSON with every number intact. */
+/** JSON with every number intact. Objects have no prototype: of a row only what is its own is read. */
 export function parse(text) {
-  return JSON.parse(text, (key, value, { source }) =>
-    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) ? new Exact(source) : value);
+  return JSON.parse(text, (key, value, { source }) => {
+    if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value) ? new Exact(source) : value;
+    return value === null || typeof value !== "object" || Array.isArray(value) ? value : Object.setPrototypeOf(value, null);
+  });
+}
+
+/** The number that *source* stands for, if it is stored as it is written: else undefined. The server has the same rule. */
+function numeral(source) {
+  const value = Number(source);
+  if (/^-?\d+$/.test(source)) {
+    if (source.length > 20 || BigInt(source) !== BigInt.asIntN(64, source)) return undefined;
+    return Number.isSafeInteger(value) ? value : new Exact(source);
+  }
+  return Number.isFinite(value) && digits(source) === digits(String(value)) ? value : undefined;
+}
+
+/** A decimal text in the one form that equal numbers have. */
+function digits(text) {
+  const [, sign, whole, part = "", power = 0] = /^(-?)(\d*)\.?(\d*)(?:e(.+))?$/i.exec(text);
+  const all = (whole + part).replace(/^0+/, "");
+  const short = all.replace(/0+$/, "");
+  return short && `${sign}${short}e${all.length - short.length - part.length + Number(power)}`;
 }
 
 /** Whether two JSON values are equal, whatever the order of their keys. */
@@ -33,8 +53,10 @@ export function textOf(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** The decimal sign of the reader. */
-const POINT = new Intl.NumberFormat(LANG).format(0.5)[1];
+/** The decimal sign of a reader, by their languages: not by the one that the page was translated to. `words.py` has the same. */
+const signOf = (languages) => new Intl.NumberFormat(languages, { numberingSystem: "latn" }).format(0.5)[1];
+const POINT = signOf(navigator.languages);
+const SOME_COMMA = navigator.languages.some((one) => signOf(one) === ",");
 
 const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\ufffb\u{e0000}-\u{e007f}]/gu;
 
@@ -45,22 +67,29 @@ export function visible(text) {
 
 /** A text that was pasted, without the mark that the CSV puts before what looks like a formula. `review_rows.py` has the same. */
 export const unmarked = (text) => text.replace(/^'(?='*[=+\-@\t\r])/, "");
+const isNumber = (value) => typeof value === "number" || value instanceof Exact;
 
 /** The text of a value as a field shows it: a number with the reader's decimal sign; of options, what the field is set to. */
-export function seen(column, text) {
+export function seen(column, value) {
+  const text = textOf(value);
   if (column.type === "enum") return text;
-  return visible(column.type === "number" ? text.replace(/^(-?\d+)\./, `$1${POINT}`) : text);
+  return visible(column.type === "number" && isNumber(value) ? text.replace(/^(-?\d+)\./, `$1${POINT}`) : text);
 }
 
-/** What is wrong with a value, in words; null: nothing. The rules are those of the server. */
-export function judge(column, value) {
-  if (value === null || value === undefined) return column.required ? _("is required") : null;
-  return FITS[column.type](value, column) ? null : WANTED[column.type];
+/** Whether a value is missing where one is required: it is null, or a text in which nothing can be seen. */
+const isBlank = (value) => value === null || value === undefined || (typeof value === "string" && !value.replace(UNSEEN, "").replace(/[\u200c\u200d]/g, "").trim());
+
+/** What is wrong with a value, in words; null: nothing. *known*: it was proposed, whatever its type. The rules are those of the server. */
+export function judge(column, value, known = false) {
+  if (column.required && isBlank(value)) return _("is required");
+  if (known || value === null || value === undefined) return null;
+  if (!FITS[column.type](value, column)) return WANTED[column.type];
+  return isSendable(value, DEEPEST) ? null : TOO_LONG;
 }
 
 const FITS = {
   string: (value) => typeof value === "string",
-  number: (value) => typeof value === "number" || value instanceof Exact,
+  number: isNumber,
   boolean: (value) => typeof value === "boolean",
   date: (value) => typeof value === "string" && isDate(value),
   enum: (value, column) => column.options.some((option) => same(option, value)),
@@ -73,6 +102,7 @@ const WANTED = {
   date: _("must be a date like 2026-12-31"),
   enum: _("must be one of the options"),
 };
+const TOO_LONG = _("has more digits than can be kept");
 
 function isDate(text) {
   if (!/^\d{4}-\d\d-\d\d$/.test(text) || text < "0001") return false;
@@ -92,7 +122,10 @@ export function read(column, text, was) {
 const READ = {
   string: (text, column, was) => ({ value: text === "" && (was === null || was === undefined) ? null : text }),
   number: (text) => (text.trim() === "" ? { value: null } : decimal(text)),
-  boolean: (text) => ({ value: { true: true, false: false }[text] ?? null }),
+  boolean: (text) => {
+    const word = text.trim().toLowerCase();
+    return { value: ["true", "1", _("yes")].includes(word) || (["false", "0", _("no")].includes(word) ? false : text || null) };
+  },
   date: (text) => ({ value: text.trim() || null }),
   enum: (text, column) => ({ value: column.options.find((option) => textOf(option) === text) ?? (text || null) }),
   json: readJson,
@@ -103,7 +136,14 @@ const DEEPEST = 60;
 function readJson(text) {
   if (text.trim() === "") return { value: null };
   try {
-    const value = parse(text);
+    let fits = true;
+    const value = JSON.parse(text, (key, part, { source }) => {
+      if (typeof part !== "number") return part;
+      const number = numeral(source);
+      fits &&= number !== undefined;
+      return number;
+    });
+    if (!fits) return { error: TOO_LONG };
     return isSendable(value, DEEPEST) ? { value } : { error: _("must be plain JSON") };
   } catch {
     return { error: _("must be JSON") };
@@ -113,24 +153,29 @@ function readJson(text) {
 function isSendable(value, depth) {
   if (typeof value === "string") return value.isWellFormed();
   if (typeof value === "number") return Number.isFinite(value);
-  if (value instanceof Exact) return Number.isFinite(Number(value.source));
+  if (value instanceof Exact) return numeral(value.source) !== undefined;
   if (value === null || typeof value !== "object") return true;
   return depth > 0 && Object.entries(value).every(([key, part]) => key.isWellFormed() && isSendable(part, depth - 1));
 }
 
-/** `1200,50`, `1 200.50`, `1.200,50`, `1,200,300`; what may be two numbers is none. */
+const GROUPED = /^[+-]?\d{1,3}(?:(?:,\d{2,3})*,\d{3}|(?:\.\d{3})+)$/; // 12,34,567 in India
+
+/** `1200,50`, `1 200.50`, `1.200,50`, `1,200,300`; what may be two numbers is none. `typed_numbers.py` reads the same. */
 function decimal(typed) {
-  let text = typed.replace(/[\s\u00a0\u202f'’]/g, "");
+  let text = typed.trim().replace("\u2212", "-");
+  const groups = /^([+-]?\d{1,3})((?:[\s'’]\d{3})+)(?!\d)/.exec(text);
+  if (groups) text = groups[0].replace(/[\s'’]/g, "") + text.slice(groups[0].length);
   const commas = text.split(",").length - 1;
   const dots = text.split(".").length - 1;
   if (commas && dots) {
     const last = text.lastIndexOf(",") > text.lastIndexOf(".") ? "," : ".";
-    if (text.split(last).length > 2) return { error: WANTED.number };
-    text = text.replaceAll(last === "," ? "." : ",", "").replace(last, ".");
+    const [whole, part, more] = text.split(last);
+    if (more !== undefined || !GROUPED.test(whole)) return { error: WANTED.number };
+    text = `${whole.replace(/[.,]/g, "")}.${part}`;
   } else if (commas > 1 || dots > 1) {
-    if (!/^[+-]?\d{1,3}([.,]\d{3})+$/.test(text)) return { error: WANTED.number };
+    if (!GROUPED.test(text)) return { error: WANTED.number };
     text = text.replace(/[.,]/g, "");
-  } else if ((commas || POINT === ",") && /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/.test(text)) {
+  } else if ((commas || SOME_COMMA) && /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/.test(text)) {
     // thousands to most, and a decimal to whoever copied it
     const other = text.replace(/[.,]/, POINT);
     return { error: _("is {one} or {other}? Write {one} or {exact}", { one: text.replace(/[.,]/, ""), other, exact: `${other}0` }) };
@@ -138,10 +183,9 @@ function decimal(typed) {
   const parts = /^([+-]?)(\d*)(?:\.(\d*))?(e[+-]?\d+)?$/i.exec(text);
   if (!parts || !(parts[2] || parts[3])) return { error: WANTED.number };
   const [, sign, whole, part = "", power = ""] = parts;
-  const source = `${sign === "-" ? "-" : ""}${whole.replace(/^0+(?=\d)/, "") || "0"}${part && `.${part}`}${power}`;
-  const value = Number(source);
-  if (!Number.isFinite(value)) return { error: WANTED.number };
-  return { value: (whole + part).replace(/^0+/, "").length <= 15 ? value : new Exact(source) };
+  const rest = part.replace(/0+$/, "");
+  const value = numeral(`${sign === "-" ? "-" : ""}${whole.replace(/^0+(?=\d)/, "") || "0"}${rest && `.${rest}`}${power}`);
+  return value === undefined ? { error: TOO_LONG } : { value };
 }
 
 /** The sum as a decimal text, exact wherever numbers are written without a power; null: none. */
@@ -171,7 +215,7 @@ function point(total, places) {
   return total < 0n ? `-${text}` : text;
 }
 
-/** A decimal text by the reader's locale. */
+/** A decimal text as the reader writes numbers. */
 export function shown(text, more) {
-  return new Intl.NumberFormat(LANG, { maximumFractionDigits: 20, ...more }).format(text);
+  return new Intl.NumberFormat(navigator.languages, { numberingSystem: "latn", maximumFractionDigits: 20, ...more }).format(text);
 }

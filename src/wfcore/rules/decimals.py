@@ -1,0 +1,93 @@
+"""
+Numbers as people write them into fields: `1200,50`, `1 200.50`, `1.200,50`. AP-46.
+
+Which sign is the decimal one is the reader's affair, by their languages; a text that may be two
+numbers is none. `values.js` reads the same, and a test compares the two.
+"""
+
+import re
+from collections.abc import Sequence
+
+
+class Doubtful(ValueError):
+    """
+    A text that may be two numbers: `one`, without groups of thousands, or `other`. `exact` says the
+    other one beyond doubt.
+    """
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(one, other)
+        self.one, self.other, self.exact = one, other, f"{other}0"
+
+
+def decimal_signs(tags: Sequence[str]) -> str:
+    """The decimal signs of languages such as `de-AT`, in their order; a point where none is."""
+    return "".join(_sign_of(*tag.split("-")) for tag in tags) or "."
+
+
+def _sign_of(language: str, *rest: str) -> str:
+    comma = f" {language.lower()} " in _COMMA
+    region = next((part.upper() for part in rest if len(part) == 2 or part.isdigit()), "")
+    return "," if comma != (region in _OTHERWISE.get(language.lower(), "").split()) else "."
+
+
+_COMMA = (
+    " af az be bg br bs ca cs cv da de el eo es et eu ff fi fo fr fy gl hr hu hy ia id ie is it jv "
+    "ka kk kl ku ky lb ln lo lt lu lv mk mn nb nl nn no oc os pl ps pt rm rn ro ru rw sc se sg sk "
+    "sl sq sr su sv tg tk tr tt uk uz vi wo "
+)
+"""Languages with a decimal comma, by CLDR; the others have a point."""
+_OTHERWISE = {
+    "ar": "DZ LB LY MA MR TN",
+    "de": "CH LI",
+    "en": "AT BE CZ DE DK EE ES FI FR GE HU ID IT LT LV NL NO PL PT RO SE SI SK UA ZA",
+    "es": "BR BZ CU DO GT HN MX NI PA PE PR SV US 419",
+    "it": "CH",
+    "kk": "CN",
+    "ku": "IQ",
+    "ms": "BN ID",
+    "qu": "BO",
+    "sw": "CD",
+}
+"""Regions in which a language is written with the other sign."""
+
+
+def decimal_text(typed: str, signs: str) -> str | None:
+    """
+    The number that *typed* says, as JSON writes it; None: it says none. *signs*: the decimal signs
+    of the reader's languages, their own first. Raises `Doubtful`.
+    """
+    text = _without_blanks(typed.strip().replace("\N{MINUS SIGN}", "-"))
+    commas, dots = text.count(","), text.count(".")
+    if commas and dots:
+        last = max(",", ".", key=text.rindex)
+        whole, _, part = text.rpartition(last)
+        if last in whole or not _GROUPED.fullmatch(whole):
+            return None
+        text = f"{_SIGN.sub('', whole)}.{part}"
+    elif commas > 1 or dots > 1:
+        if not _GROUPED.fullmatch(text):
+            return None
+        text = _SIGN.sub("", text)
+    elif (commas or "," in signs) and _DOUBTFUL.fullmatch(text):
+        raise Doubtful(_SIGN.sub("", text), _SIGN.sub(signs[0], text))
+    found = _NUMBER.fullmatch(text.replace(",", "."))
+    if not found or not (found[2] or found[3]):
+        return None
+    sign, whole, part, power = (found[at] or "" for at in range(1, 5))
+    part = part.rstrip("0")
+    whole = whole.lstrip("0") or "0"
+    return f"{sign.strip('+')}{whole}{'.' if part else ''}{part}{power}"
+
+
+def _without_blanks(text: str) -> str:
+    """*text* without what stands between groups of thousands, but for points and commas."""
+    found = _SPACED.match(text)
+    return re.sub(r"[\s'’]", "", found[0]) + text[found.end() :] if found else text
+
+
+_SIGN = re.compile(r"[.,]")
+_SPACED = re.compile(r"[+-]?[0-9]{1,3}(?:[\s'’][0-9]{3})+(?![0-9])")
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{2,3})*,[0-9]{3}|(?:\.[0-9]{3})+)")
+_DOUBTFUL = re.compile(r"[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}")
+_NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eE][+-]?[0-9]+)?")
