@@ -41,6 +41,7 @@ PUBLISHED = {
     29: "82d0a818f19da0b6393fa89bc656dafd707b86157dc16a3851dccdf557a5e30f",
     30: "f8e8a26d4434d2e19553d9a7d86390b2a4bf1ad372daebe81b0fbe52e478cdd6",
     31: "dec5543422a3a59180cd02c8a03ff4d31a8f11a4cf2e9f7e964bd978cd2a99d5",
+    32: "90766c04b97d36c354f47a6f5a9c9a32ee339b741b7f316ced93d75e0f9884b5",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""
 

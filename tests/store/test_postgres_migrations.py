@@ -40,6 +40,7 @@ PUBLISHED = {
     13: "8828f0a42154aeceb47b434c56bb251a2a7c2bda6efa03c3a6a19d99b7729270",
     14: "a3f17b7d980434bccf9e4384467cac2bf5a214457829051b48d9406d2ba4785d",
     15: "24ca935156b8a1e46fa63c79285041001b5c50d5cd45b71f4d84328466bf5c50",
+    16: "99192f4fc7c8b61d08e43fac3d3cfe74f2c36c463fcf98cda18d6f3c61593f7a",
 }
 """SHA-256 of each migration that a release may have made: changed, they would never run again."""
 

@@ -51,11 +51,12 @@ AT_ADDRESS = """SELECT version, body, id FROM notices WHERE id IN (
     ORDER BY created_at, id"""
 
 MAY_SEE = """r.id IN (
-    SELECT id FROM approvals WHERE owner_id = ?
-    UNION SELECT id FROM approvals WHERE workflow_owner_id = ?
+    SELECT id FROM approvals WHERE owner_id = ?{among}
+    UNION SELECT id FROM approvals WHERE workflow_owner_id = ?{among}
     UNION SELECT approval_id FROM approval_approvers WHERE approver IN (?, ?)
     UNION SELECT a.id FROM shares s JOIN approvals a ON a.workflow_id = s.workflow_id
         WHERE s.account_id = ? AND s.permission = 'EDIT' AND a.named = 0)"""
+"""`{among}`: of which statuses. What is asked for is told from the rest by an index alone."""
 
 MAY_DECIDE = """CASE WHEN r.named = 1
     THEN EXISTS (SELECT 1 FROM approval_approvers p
@@ -64,6 +65,8 @@ MAY_DECIDE = """CASE WHEN r.named = 1
         WHERE s.workflow_id = r.workflow_id AND s.account_id = ? AND s.permission = 'EDIT') END"""
 """The same asked of each row: for filters that leave few of them. Without seeing as an owner."""
 ASSENTED = "EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value IN (?, ?))"
+AGREED = f"r.status = 'PENDING' AND r.assented <> '[]' AND {ASSENTED}"
+"""In the words of the index of what somebody agreed to, so that nothing else is read."""
 UNDECIDED = f"""(r.allow_self_approval = 1 OR r.owner_id <> ?)
     AND NOT {ASSENTED} AND NOT EXISTS (SELECT 1 FROM json_each(r.idle) WHERE value IN (?, ?))"""
 
@@ -231,22 +234,38 @@ def _first(found: Sequence[Row]) -> EpochMs | None:
 
 def approval_page(where: ApprovalFilter, page: PageRequest) -> Query:
     """The query for one page."""
+    wanted = _approvals_wanted(where)
+    pages = evolve(APPROVAL_PAGES, descending=not where.oldest_first)
+    if where.soonest:
+        pages = evolve(APPROVAL_PAGES, order=("expires_at", "id"), descending=False)
+    return pages.page(wanted.text, tuple(wanted.values), page, ASKING_TABLES)
+
+
+ASKING_TABLES = "approvals approval_approvers shares"
+
+
+def approval_count(where: ApprovalFilter, most: int) -> Query:
+    """The query for how many there are, up to *most*."""
+    wanted = _approvals_wanted(where)
+    covered = where.waiting and where.workflow_id is None and where.execution_id is None
+    index = " INDEXED BY approvals_open" if covered else ""  # it holds all that is looked at
+    rows = f"SELECT 1 FROM approvals r{index} WHERE {wanted.text} LIMIT ?"
+    return query(f"SELECT count(*) FROM ({rows}) found", *wanted.values, most, tables=ASKING_TABLES)
+
+
+def _approvals_wanted(where: ApprovalFilter) -> Where:
     wanted = Where()
     wanted.equal("r.execution_id", where.execution_id)
     wanted.equal("r.workflow_id", where.workflow_id)
     wanted.among("r.status", where.statuses)
     wanted.within("r.created_at", where.since, where.until)
-    if where.waiting or where.agreed:
+    if where.waiting:
         wanted.add("r.status = 'PENDING'")
     if where.agreed:
-        wanted.add(ASSENTED, *where.identities)
+        wanted.add(AGREED, *where.identities)
     if where.account_id is not None:
         _seen_by(wanted, where.account_id, (where.email or "").lower(), where)
-    tables = "approvals approval_approvers shares"
-    pages = evolve(APPROVAL_PAGES, descending=not where.oldest_first)
-    if where.soonest:
-        pages = evolve(APPROVAL_PAGES, order=("expires_at", "id"), descending=False)
-    return pages.page(wanted.text, tuple(wanted.values), page, tables)
+    return wanted
 
 
 def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
@@ -258,11 +277,17 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
     if where.waiting:
         wanted.add(f"({MAY_DECIDE})", *deciding)
         wanted.add(UNDECIDED, me, *where.identities, me.lower(), email)
-    elif where.execution_id is not None or where.workflow_id is not None:
+    elif where.agreed or where.execution_id is not None or where.workflow_id is not None:
         owners = "? IN (r.owner_id, r.workflow_owner_id)"
         wanted.add(f"({owners} OR {MAY_DECIDE})", me, *deciding)
     else:
-        wanted.add(MAY_SEE, me, me, me.lower(), email, me)
+        among = Where()
+        among.among(" AND status", where.statuses)
+        picked = "".join(among.conditions)
+        wanted.add(
+            MAY_SEE.format(among=picked),
+            *(me, *among.values, me, *among.values, me.lower(), email, me),
+        )
 
 
 OPEN = """SELECT count(*), min(created_at) FROM (
@@ -278,6 +303,10 @@ class Approvals:
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[ApprovalHead]:
         found = approval_page(where, page)
         return await self.unit.page(APPROVALS.table, APPROVALS.decode_head, found, page)
+
+    async def count(self, where: ApprovalFilter, most: int) -> int:
+        ((found,),) = await self.unit.rows(approval_count(where, most))
+        return int(found)
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
         sql = f"""SELECT version, {APPROVALS.whole}, id FROM approvals WHERE execution_id = ?

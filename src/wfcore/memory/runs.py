@@ -148,12 +148,22 @@ class Approvals:
     unit: UnitOfWork
 
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[ApprovalHead]:
+        found = await self._that_fit(where)
+        if where.soonest:
+            soonest = sorted(found, key=lambda a: (a.expires_at, a.id))
+            return _heads(cut(soonest, page, "expires_at", ascending=True))
+        return _heads(cut(ordered(found, where), page, ascending=where.oldest_first))
+
+    async def count(self, where: ApprovalFilter, most: int) -> int:
+        return min(len(await self._that_fit(where)), most)
+
+    async def _that_fit(self, where: ApprovalFilter) -> Sequence[Approval]:
         edits = await self.unit.select(
             SHARES,
             lambda s: s.account_id == where.account_id and s.permission is Permission.EDIT,
         )
         editable = {share.workflow_id for share in edits}
-        found = await self.unit.select(
+        return await self.unit.select(
             APPROVALS,
             lambda a: (
                 (not where.statuses or a.status in where.statuses)
@@ -165,10 +175,6 @@ class Approvals:
                 and (not where.agreed or has_agreed(a, where))
             ),
         )
-        if where.soonest:
-            soonest = sorted(found, key=lambda a: (a.expires_at, a.id))
-            return _heads(cut(soonest, page, "expires_at", ascending=True))
-        return _heads(cut(ordered(found, where), page, ascending=where.oldest_first))
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
         return newest(await self.unit.select(APPROVALS, lambda a: a.execution_id == execution_id))

@@ -271,6 +271,9 @@ class ApprovalQueries(Protocol):
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[ApprovalHead]:
         """Heads; newest first, unless `where` says otherwise."""
 
+    async def count(self, where: ApprovalFilter, most: int) -> int:
+        """How many fit *where*, up to *most*; a page of them need not count them then."""
+
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
         """Whole ones; newest first."""
 

@@ -227,6 +227,13 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         pages,
     ),
     _asks(
+        "approvals.count",
+        lambda view, where, most: view.approvals.count(where, most),
+        lambda state, where, most: min(len(shown(state, where)), most),
+        approval_filters,
+        limits,
+    ),
+    _asks(
         "approvals.of_execution",
         lambda view, id: view.approvals.of_execution(id),
         lambda state, id: newest([a for a in state.all(Approval) if a.execution_id == id]),
