@@ -1,6 +1,9 @@
 """Output lines, of every execution: bounded, masked, streamed only if wanted; and errors."""
 
+import pytest
+
 from usecases.conftest import World, code
+from wfcore.errors import LeaseLost
 from wfcore.model.event import EventKind
 from wfcore.model.execution import RefusedFile
 from wfcore.model.workflow import Definition, Retry, Variable
@@ -9,6 +12,7 @@ from wfcore.rules.masking import secrets_of
 from wfcore.time import SECOND
 from wfcore.usecases.executions import executions, worker
 from wfcore.usecases.executions.step_jobs import MOST_LOGGED
+from wfcore.usecases.upkeep.sweeping import recover
 from wfcore.usecases.workflows import workflows
 
 
@@ -160,3 +164,39 @@ async def test_a_secret_never_reaches_an_error(world: World) -> None:
     await world.finish(lease, "one", error="cannot log in with hunter2hunter2")
     run = await executions.read_execution(world.services, ann, run_id)
     assert run.error == "Step 'one' failed: cannot log in with ***"
+
+
+async def test_lines_are_kept_while_a_step_runs(world: World) -> None:
+    """
+    Of what nobody monitors, too: masked, in order with those of other ends, once although the
+    answer of the store got lost, and no event. EX-28, SC-1.
+    """
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    lease, _ = await world.take()
+    kept = 0
+    hidden = secrets_of(["s3cret-thing"])
+    for text in ("first\n", "the s3cret-thing\n"):
+        told = world.services, lease, "one", (("stdout", text),), kept, hidden
+        for _ in range(2):
+            rows = await worker.keep_lines(*told)
+        kept += rows
+    run, found, last = await executions.read_logs(world.services, ann, run_id)
+    assert [event.data["text"] for event in found] == ["first\n", "the ***\n"]
+    await world.finish(lease, "one", lines=(("stdout", "last\n"),))
+    ended, found, _ = await executions.read_logs(world.services, ann, run_id, last)
+    assert [event.data["text"] for event in found] == ["last\n"]
+    _, events = await executions.read_events(world.services, ann, run_id, 0)
+    assert EventKind.STEP_LOG not in {event.kind for event in events}
+    assert ended.events > run.events
+
+
+async def test_who_lost_the_lease_keeps_no_lines(world: World) -> None:
+    """A worker that was given up writes nothing beside the one after it. EX-16."""
+    ann = await world.account()
+    await world.start(ann, await world.workflow(ann, code("one")))
+    lease, _ = await world.take()
+    world.clock.advance(60_000)
+    assert await recover(world.services)
+    with pytest.raises(LeaseLost):
+        await worker.keep_lines(world.services, lease, "one", (("stdout", "late\n"),), 0)

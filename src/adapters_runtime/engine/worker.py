@@ -40,14 +40,15 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from adapters_runtime.engine.dispatching import Looking
 from adapters_runtime.engine.loops import Loop
+from adapters_runtime.engine.telling import Lines, Told
 from adapters_runtime.sandbox.shortage import Shortages
 from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable
 from wfcore.ports.dispatch import Dispatch
-from wfcore.ports.runtime import Job, JobRunner, StepEnd
+from wfcore.ports.runtime import Job, JobRunner, Say, StepEnd, StepJob
 from wfcore.rules.backoff import Backoff
 from wfcore.time import EpochMs
 from wfcore.usecases.executions import worker as running
@@ -69,7 +70,8 @@ class _Held:
     `tasks` run its steps (by the step's key) or look at it (None); `over` is done when there is
     none left, or with what the first one raised. `met`: attempts of steps that were ever taken
     up, so that what is told twice is started once. `turn`: one unit of work at a time, and what
-    it says is done before the next one.
+    it says is done before the next one. `logged`: how many rows of output lines were stored
+    while steps ran.
     """
 
     lease: Lease
@@ -78,14 +80,18 @@ class _Held:
     met: set[tuple[str, int]] = field(factory=set)
     turn: asyncio.Lock = field(factory=asyncio.Lock)
     looks: bool = False
+    logged: int = 0
     alarm: asyncio.TimerHandle | None = None
     driver: asyncio.Task[None] | None = None
 
-    def spawn(self, work: Coroutine[Any, Any, None], step: str | None = None) -> None:
+    def spawn(
+        self, work: Coroutine[Any, Any, None], step: str | None = None
+    ) -> "asyncio.Task[None]":
         """Run *work* as a task of this execution."""
         task = asyncio.create_task(work)
         self.tasks[task] = step
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self.tasks[task]
@@ -320,6 +326,25 @@ class Worker:
             held.alarm = later(left, self._look, held.lease.execution_id)
 
     async def _run_step(self, held: _Held, job: Job) -> None:
+        told = self._told(held, job)
+        say = told.say if isinstance(job, StepJob) and not job.monitored else self._say(held, job)
+        try:
+            end = await self._runner.run(job, say)
+        finally:
+            told.stop()
+        if not end.alone:
+            self.shortages.note(type(job).__name__, end.postponed)
+        async with held.turn:
+            if told.stored:
+                await told.store()
+            elif lines := told.rest():
+                end = evolve(end, lines=lines)
+            if end.postponed is not None:
+                held.met.discard((job.step_name, job.attempt))  # it begins again as the same one
+            self._take_up(held, await self._stored(lambda: self._complete(held.lease, job, end)))
+
+    def _say(self, held: _Held, job: Job) -> Say:
+        """Lines become events at once: somebody follows the stream."""
         within: set[str] = set()  # streams whose last lines ended within one
 
         async def say(stream: str, lines: str) -> None:
@@ -329,13 +354,22 @@ class Worker:
                 await self._stored(lambda: running.log_lines(*told, continued=continued))
             (within.discard if lines.endswith("\n") else within.add)(stream)
 
-        end = await self._runner.run(job, say)
-        if not end.alone:
-            self.shortages.note(type(job).__name__, end.postponed)
-        async with held.turn:
-            if end.postponed is not None:
-                held.met.discard((job.step_name, job.attempt))  # it begins again as the same one
-            self._take_up(held, await self._stored(lambda: self._complete(held.lease, job, end)))
+        return say
+
+    def _told(self, held: _Held, job: Job) -> Told:
+        """Lines are kept as they come, a second late."""
+        within: set[str] = set()
+
+        async def keep(lines: Lines) -> None:
+            told = self._services, held.lease, job.step_name, lines, held.logged, job.hidden
+            continued = frozenset(within)
+            held.logged += await self._stored(
+                lambda: running.keep_lines(*told, continued=continued)
+            )
+            for stream, text in lines:
+                (within.discard if text.endswith("\n") else within.add)(stream)
+
+        return Told(keep, held.spawn, held.turn)
 
     async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Work:
         return await running.complete_step(

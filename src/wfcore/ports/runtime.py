@@ -24,6 +24,7 @@ class StepJob:
     `argv` is the rendered `command` (empty for the other languages). `environment`: the `WF_VAR_*`
     and `WF_SECRET_*` values by full name; `context`: the content of the context file. `log`:
     whether output lines are wanted while the step runs; otherwise they are part of the result.
+    `monitored`: whether each is to be an event at once.
     `postponed`: how often this attempt was to begin and could not. `hidden`: the secrets to mask in
     all its output; `hidden_in_names`: these and the secret variables, to mask in the names of what
     it leaves. SC-1, SC-6.
@@ -39,6 +40,7 @@ class StepJob:
     environment: Mapping[str, str] = field(repr=False)
     context: JsonObject = field(repr=False)
     log: bool = False
+    monitored: bool = False
     postponed: int = 0
     hidden: Secrets = NO_SECRETS
     hidden_in_names: Secrets = NO_SECRETS

@@ -33,7 +33,7 @@ class NoBody:
 @frozen
 class StartBody:
     """
-    Start an execution. `enableMonitoring` keeps the steps' output lines for the events;
+    Start an execution. `enableMonitoring` puts the steps' output lines into the event stream, too;
     `callbackUrl` is told of the end.
     """
 

@@ -76,7 +76,7 @@ async def start_execution(
     Accept an execution of a workflow that *who* may EXECUTE; durable on return.
 
     *source*: its trigger. MANUAL lets the service restart a step that ran at a crash. EX-12, EX-14.
-    *monitored*: output lines can be read while steps run, and are in the event stream. EX-28.
+    *monitored*: output lines are in the event stream, too. EX-28.
     *callback_url* is told of its end.
     *idempotency*: within 24 h the same key returns the first answer and starts nothing. IK-1.
     *origin*: where the request came from, for the audit log; its id and trace are stored.

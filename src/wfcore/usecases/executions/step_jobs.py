@@ -92,7 +92,8 @@ def job_for(
         argv=tuple(_rendered(templates, "command", part, names) for part in step.command),
         environment={**_environment(names, run.request_id), **_traced(run, key), **secrets},
         context=names,
-        log=run.monitored,
+        log=True,
+        monitored=run.monitored,
         postponed=begun.postponed,
         hidden=secrets_of(secrets.values()) if secrets else NO_SECRETS,
         hidden_in_names=secret_values(run, secrets.values()),
@@ -121,11 +122,16 @@ def _traced(run: Execution, key: str) -> Mapping[str, str]:
 MOST_LOGGED = 1_048_576
 """Characters of an attempt's output that are kept where nobody followed it."""
 _PIECE = 65_536
-_NO_MORE = "\n[no further lines are kept]\n"
+NO_MORE = "\n[no further lines are kept]\n"
 
 
-_SPACE = 1_000
-"""Numbers of lines for one event of the execution: an end of an attempt is at least one."""
+_SPACE = 1 << 20
+"""
+Numbers of lines for one event of the execution: an end of an attempt is at least one. What comes
+with the end has the second half of them, what was written before it the first.
+"""
+_HALF = _SPACE // 2
+_MOST_PIECES = 999
 
 
 def logged(
@@ -135,8 +141,21 @@ def logged(
     Output *lines* of a step that has ended, as they are stored. They are numbered after all earlier
     ones without reading those, because each recorded end is another event.
     """
-    kept = islice(_kept(run, key, lines), _SPACE - 1)
-    for number, data in enumerate(kept, run.events * _SPACE + 1):
+    kept = islice(_kept(run, key, lines), _MOST_PIECES)
+    for number, data in enumerate(kept, run.events * _SPACE + _HALF + 1):
+        yield Event(run.id, number, now, EventKind.STEP_LOG, data)
+
+
+def told(
+    run: Execution, key: str, lines: Iterable[tuple[str, str]], now: EpochMs, before: int
+) -> Iterator[Event]:
+    """
+    Masked output *lines* of a step that runs, as they are stored. *before*: how many rows were
+    stored so under this lease.
+    """
+    pieces = (log_of(run, key, stream, piece) for stream, text in lines for piece in _pieces(text))
+    room = max(_HALF - before, 0)
+    for number, data in enumerate(islice(pieces, room), run.events * _SPACE + before + 1):
         yield Event(run.id, number, now, EventKind.STEP_LOG, data)
 
 
@@ -146,7 +165,7 @@ def _kept(run: Execution, key: str, lines: Iterable[tuple[str, str]]) -> Iterato
     for stream, written in lines:
         text = _mask_kept(written, secrets)
         if len(text) > room:
-            text = text[:room] + _NO_MORE if room else ""
+            text = text[:room] + NO_MORE if room else ""
         room = max(room - len(text), 0)
         for piece in _pieces(text):
             yield log_of(run, key, stream, piece)
@@ -165,7 +184,7 @@ def mask_lines(text: str, *secrets: Secrets, continued: bool) -> str:
     Output lines with secrets masked. *continued*: they follow a line that was too long to arrive as
     a whole; they may also end within one, or where output is cut off.
     """
-    shown, no_more, _ = text.partition(_NO_MORE)
+    shown, no_more, _ = text.partition(NO_MORE)
     cut = bool(no_more) or not text.endswith("\n")
     for one in secrets:
         shown = mask_cut(shown, one, start=continued, end=cut)

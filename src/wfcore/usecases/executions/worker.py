@@ -5,7 +5,7 @@ A step is recorded as begun before it starts; its end and the next step's beginn
 unit. Every write checks the lease: a worker that lost it changes nothing any more.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import define, evolve, field, frozen
 
@@ -40,6 +40,7 @@ from wfcore.usecases.executions.step_jobs import (
     mask_lines,
     named_secrets,
     room_for,
+    told,
     with_names_masked,
     without_secrets,
 )
@@ -268,6 +269,44 @@ async def log_lines(
         await stage(unit, announce(run, [(EventKind.STEP_LOG, about)], now), now)
         await _commit(unit, lease)
     services.wakeup.events(run.id)
+
+
+@retried
+async def keep_lines(
+    services: Services,
+    lease: Lease,
+    step_name: str,
+    lines: Iterable[tuple[str, str]],
+    before: int,
+    hidden: Secrets = NO_SECRETS,
+    *,
+    continued: Collection[str] = (),
+) -> int:
+    """
+    Keep output lines of a running step, masked, and no event of it: pages follow them, the stream
+    does not. Returns how many rows that are, after the *before* that this lease stored.
+    *continued*: streams that ended within a line before. EX-28. Raises `LeaseLost`.
+    """
+    now = services.store.now()
+    lease.last.run = None  # lines change no record, so that no commit would notice a lost lease
+    async with services.store.unit() as unit:
+        run = await _leased(unit, lease)
+        secrets = secret_values(run)
+        masked = [
+            (name, mask_lines(text, hidden, secrets, continued=name in continued))
+            for name, text in lines
+        ]
+        rows = list(told(run, step_name, masked, now, before))
+        if not rows:
+            return 0
+        known = await unit.logs.of_execution(run.id, rows[0].number - 1, 1)
+        if known and known[0].number == rows[0].number:  # the answer got lost
+            return len(rows)
+        for row in rows:
+            unit.log(row)
+        await _commit(unit, lease)
+    services.wakeup.events(run.id)
+    return len(rows)
 
 
 @retried
