@@ -24,11 +24,14 @@ from adapters_http.transport.connections import Headers
 from wfcore.model.approval import Approval, DecisionSource, Group, Verdict
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
+from wfcore.rules import markdown
 from wfcore.rules.approval.edited_items import items_hash, unanswered
+from wfcore.rules.approval.question import question, title
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 MOST_ROWS = 20
 MOST_COLUMNS = 30
@@ -249,15 +252,25 @@ def _page(template: str, **facts: Any) -> Page:
     return Page(_templates().get_template(template).render(nonce=nonce, **facts), nonce)
 
 
+def question_html(approval: Approval) -> "Markup":
+    """What the title of an approval does not say of its question, as HTML. MD-1."""
+    from markupsafe import Markup
+
+    asked = markdown.below_title(question(approval))
+    return Markup(markdown.html(asked))  # noqa: S704 - made of escaped texts
+
+
 @cache
 def _templates() -> "Environment":
     """Loaded with the first page: most servers show none for days, but all of them start."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters.update(title=title, question=question_html)
+    return made

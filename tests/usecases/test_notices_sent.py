@@ -220,6 +220,8 @@ async def test_who_is_asked_is_told_who_has_approved(told: World) -> None:
         "itemsHash": items_hash(approval),
         "step": "review",
         "message": "Look",
+        "question": "Look",
+        "title": "Look",
         "rows": 1,
         "sample": [],
         "approvedBy": [ANN],

@@ -15,6 +15,7 @@ from adapters_runtime.expressions.nodes import Literal, Node
 from adapters_runtime.expressions.scope import (
     Failed,
     Faulty,
+    Markdown,
     Missing,
     Scope,
     as_text,
@@ -213,6 +214,7 @@ FILTERS: Mapping[str, Callable[..., Json]] = {
     "last": _end(-1),
     "length": _length,
     "lower": _texts(str.lower),
+    "markdown": lambda scope, value: Markdown(as_text(value)),
     "map": _map,
     "max": _most(max),
     "min": _most(min),

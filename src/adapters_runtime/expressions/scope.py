@@ -49,6 +49,12 @@ class Scope:
         return value
 
 
+class Markdown(str):
+    """A text whose Markdown the author of a template wants to have its effect."""
+
+    __slots__ = ()
+
+
 def as_text(value: Json) -> str:
     """A value inside text: texts unchanged, everything else as JSON."""
     if isinstance(value, str):

@@ -18,6 +18,7 @@ from adapters_runtime.expressions.scope import (
     TOO_LONG,
     Failed,
     Faulty,
+    Markdown,
     Scope,
     as_text,
     kind,
@@ -26,6 +27,7 @@ from adapters_runtime.expressions.scope import (
 from adapters_runtime.expressions.tokens import split
 from wfcore.errors import TemplateFailed
 from wfcore.model.json import Json, fits
+from wfcore.ports.system import Inserted
 from wfcore.rules.limits import MIB, TEXT_RESULT
 
 _CACHED_TEXT = 4_096
@@ -37,9 +39,16 @@ Known = Mapping[str, Collection[str] | None]
 class MiniJinjaTemplates:
     """`wfcore.ports.system.Templates` for expressions in minijinja's language."""
 
-    def render(self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT) -> Json:
+    def render(
+        self,
+        value: Json,
+        names: Mapping[str, Json],
+        limit: int = TEXT_RESULT,
+        inserted: Inserted | None = None,
+    ) -> Json:
         """
-        Evaluate every template in *value* (strings, also inside lists and objects).
+        Evaluate every template in *value* (strings, also inside lists and objects). *inserted*:
+        what becomes of a text that a template inserts, unless it went through `markdown`.
 
         Raises `TemplateFailed`: unknown name, wrong type, too much data, result over *limit* or
         with an integer that does not fit 64 bits.
@@ -47,7 +56,7 @@ class MiniJinjaTemplates:
         if isinstance(value, str) and "{" not in value:
             return value
         try:
-            result = _render(value, Scope(names))
+            result = _render(value, Scope(names), inserted)
         except RecursionError:
             raise TemplateFailed(_shown(value), "the data are nested too deeply") from None
         if flaw := _flaw(result, limit):
@@ -72,14 +81,23 @@ class _Template:
 
     pieces: tuple[str | Node, ...]
 
-    def value(self, scope: Scope) -> Json:
-        if len(self.pieces) == 1:
-            return _piece(self.pieces[0], scope)
-        return "".join(str(scope.weigh(as_text(_piece(piece, scope)))) for piece in self.pieces)
+    def value(self, scope: Scope, inserted: Inserted | None) -> Json:
+        if len(self.pieces) == 1 and inserted is None:
+            value = _piece(self.pieces[0], scope)
+            return str(value) if isinstance(value, Markdown) else value
+        return "".join(str(scope.weigh(_in_text(piece, scope, inserted))) for piece in self.pieces)
 
 
 def _piece(piece: str | Node, scope: Scope) -> Json:
     return piece if isinstance(piece, str) else piece.value(scope)
+
+
+def _in_text(piece: str | Node, scope: Scope, inserted: Inserted | None) -> str:
+    value = _piece(piece, scope)
+    text = as_text(value)
+    if isinstance(piece, str) or inserted is None or isinstance(value, Markdown):
+        return text
+    return inserted(text)
 
 
 def _compile(text: str) -> _Template:
@@ -91,20 +109,20 @@ def _compile(text: str) -> _Template:
 _compile_cached = lru_cache(maxsize=1_024)(_compile)
 
 
-def _render(value: Json, scope: Scope) -> Json:
+def _render(value: Json, scope: Scope, inserted: Inserted | None) -> Json:
     if isinstance(value, str):
-        return _render_text(value, scope) if "{" in value else value
+        return _render_text(value, scope, inserted) if "{" in value else value
     if isinstance(value, Mapping):
-        return {key: _render(item, scope) for key, item in value.items()}
+        return {key: _render(item, scope, inserted) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_render(item, scope) for item in value]
+        return [_render(item, scope, inserted) for item in value]
     return value
 
 
-def _render_text(text: str, scope: Scope) -> Json:
+def _render_text(text: str, scope: Scope, inserted: Inserted | None) -> Json:
     try:
         compiled = _compile_cached(text) if len(text) <= _CACHED_TEXT else _compile(text)
-        return compiled.value(scope)
+        return compiled.value(scope, inserted)
     except (Faulty, Failed) as error:
         raise TemplateFailed(_shown(text), str(error)) from None
 

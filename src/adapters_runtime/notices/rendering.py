@@ -12,10 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from wfcore.ports.notices import Message, NoticeLine
+from wfcore.rules import markdown
 from wfcore.rules.approval.machine import BY_RULE
+from wfcore.rules.notices.facts import MAIL
 from wfcore.rules.visible import shown
 from wfcore.wire.languages import translations
 
@@ -68,13 +70,30 @@ class Words:
         return Rendered(title, body, links)
 
     def html(self, message: Message, said: Rendered) -> str:
-        """The same as a small page, in which every text is escaped."""
+        """The same as a small page, in which every text is escaped. MD-1."""
+        from markupsafe import Markup
+
+        asked, said = self._question(message, said)
         template = self._template(message, "mail.html")
-        return template.render(said=said, language=message.language)
+        shown = Markup(asked)  # noqa: S704 - made of escaped texts
+        return template.render(said=said, language=message.language, question=shown)
+
+    def _question(self, message: Message, said: Rendered) -> tuple[str, Rendered]:
+        """The question of one approval as HTML, and what is said besides."""
+        line = message.lines[0]
+        if len(message.lines) > 1 or "question" not in line.about:
+            return "", said
+        template = self._template(message, line.kind.value)
+        _, besides = self._blocks(template, {**line.about, "message": ""})
+        if besides == said.body:  # the template of an operator leaves it out
+            return "", said
+        return markdown.html(str(line.about["question"])), evolve(said, body=besides)
 
     def _line(self, message: Message, line: NoticeLine) -> Rendered:
-        template = self._template(message, line.kind.value)
-        title, body = self._blocks(template, line.about)
+        template, about = self._template(message, line.kind.value), line.about
+        if message.channel != MAIL and "question" in about:
+            about = {**about, "message": markdown.plain(str(about["question"]))}
+        title, body = self._blocks(template, about)
         label = one_line(self._part(template, "link", line.about))
         links = ((label or title, self._base + line.path),) if self._base and line.path else ()
         sample: Any = line.about.get("sample") or ()

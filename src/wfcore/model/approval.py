@@ -132,6 +132,8 @@ class Approval:
     by key. `round`: 1, and one more each time the execution came back to the step. `revise_to`: the
     step that it goes back to when changes are asked for, which `revisions_left` says how often.
     `notify`: the channels that tell of it; None: mail, if it is set up.
+    `question`: the message as people read it, Markdown in which what templates inserted means
+    nothing; None: no mark in the message means anything. MD-3.
     With `stages`, `approvers` are those of the stages up to the present one. `humans`: so many of
     those who approve must be people. `escalate_at`: when `escalate_to` are asked, too, if it is
     still open then.
@@ -175,6 +177,7 @@ class Approval:
     purpose: Purpose = Purpose.STEP
     links: Links = Links.DECIDE
     notify: tuple[str, ...] | None = None
+    question: str | None = None
     version: int = 0
 
     @property

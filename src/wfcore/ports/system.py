@@ -123,6 +123,10 @@ class Sealer(Protocol):
         """What `seal_bytes` sealed for *place*. Raises `ValueError` as `open` does."""
 
 
+Inserted = Callable[[str], str]
+"""What becomes of a text that a template inserts into another."""
+
+
 class Templates(Protocol):
     """
     Expressions in `{{ }}` over data; no statements, no evaluation of code. Deterministic.
@@ -130,9 +134,17 @@ class Templates(Protocol):
     A string that is one template as a whole keeps the value's type; any other becomes text.
     """
 
-    def render(self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT) -> Json:
+    def render(
+        self,
+        value: Json,
+        names: Mapping[str, Json],
+        limit: int = TEXT_RESULT,
+        inserted: Inserted | None = None,
+    ) -> Json:
         """
-        Evaluate every template in *value* (strings, also inside lists and objects).
+        Evaluate every template in *value* (strings, also inside lists and objects). With *inserted*
+        the result is a text, and each text that an expression gives goes through it before it is
+        inserted, save what the filter `markdown` gives. MD-3.
 
         Raises `TemplateFailed`: unknown name, wrong type, budget exceeded, a result with an integer
         that does not fit 64 bits, or one larger than *limit* (the characters of its texts, and one

@@ -201,21 +201,30 @@ class NotedEnvironments:
 class PathTemplates:
     """Templates with dotted paths only: `{{ steps.fetch.output }}`. Enough for rules."""
 
-    def render(self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT) -> Json:
-        result = self._render(value, names)
+    def render(
+        self,
+        value: Json,
+        names: Mapping[str, Json],
+        limit: int = TEXT_RESULT,
+        inserted: Callable[[str], str] | None = None,
+    ) -> Json:
+        result = self._render(value, names, inserted)
         if len(compact(result)) > limit:
             raise TemplateFailed(str(value)[:100], f"the result is over {limit // MIB} MB")
         return result
 
-    def _render(self, value: Json, names: Mapping[str, Json]) -> Json:
+    def _render(
+        self, value: Json, names: Mapping[str, Json], inserted: Callable[[str], str] | None
+    ) -> Json:
         if isinstance(value, str):
-            if whole := _TEMPLATE.fullmatch(value):
+            if (whole := _TEMPLATE.fullmatch(value)) and inserted is None:
                 return self._find(whole[1].strip(), names)
-            return _TEMPLATE.sub(lambda one: _text(self._find(one[1].strip(), names)), value)
+            put = inserted or str
+            return _TEMPLATE.sub(lambda one: put(_text(self._find(one[1].strip(), names))), value)
         if isinstance(value, Mapping):
-            return {key: self._render(item, names) for key, item in value.items()}
+            return {key: self._render(item, names, inserted) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self._render(item, names) for item in value]
+            return [self._render(item, names, inserted) for item in value]
         return value
 
     def _find(self, path: str, names: Mapping[str, Json]) -> Json:

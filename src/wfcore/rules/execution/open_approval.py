@@ -23,10 +23,13 @@ from wfcore.rules.approval.people import (
 from wfcore.rules.execution.rounds import revisions_of
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
-from wfcore.rules.masking import mask, mask_text, secret_values
+from wfcore.rules.markdown import escaped
+from wfcore.rules.masking import Secrets, mask, mask_text, secret_values
 from wfcore.rules.variables import compact
 from wfcore.time import DAY, EpochMs, later
 
+FillText = Callable[[str, Callable[[str], str]], str]
+"""Renders a text; the second argument says what becomes of each text that is inserted."""
 NO_GROUPS: Groups = {}
 
 
@@ -40,12 +43,14 @@ def open_approval(
     fill_rows: Callable[[Json], Json] | None = None,
     groups: Groups = NO_GROUPS,
     people: People | None = None,
+    fill_text: FillText | None = None,
 ) -> Approval:
     """
     A PENDING approval for *step*. *fill* renders its message now, and *fill_rows* its rows (None:
     *fill* renders these too). Both are masked: the execution continues with the rows that the
     reviewer saw, so these hold no secret either. SC-1. *people*: by whom the names that data gives
-    are judged; None: all of them count. AP-41.
+    are judged; None: all of them count. AP-41. *fill_text* renders the message with what becomes
+    of each text that is inserted; None: no mark in the message means anything. MD-3.
 
     Raises `Unmet`; `TemplateFailed`, also if nobody is left who counts, if the rows are not a
     list of objects, or a row key is missing or repeated, since a reviewer could not refer to such
@@ -53,6 +58,7 @@ def open_approval(
     """
     secrets, fill_rows = secret_values(run), fill_rows or fill
     named = _Named(lambda text: mask(fill(text), secrets), groups, people)
+    message = mask_text(as_text(fill(step.message)), secrets)
     stages = tuple(
         evolve(stage, approvers=named.names(f"stages[{at}].approvers", stage.approvers), when=None)
         for at, stage in enumerate(step.stages)
@@ -66,7 +72,8 @@ def open_approval(
         owner_id=run.owner_id,
         step_name=key,
         status=ApprovalStatus.PENDING,
-        message=mask_text(as_text(fill(step.message)), secrets),
+        message=message,
+        question=_question(step.message, message, secrets, fill_text),
         timeout_ms=step.timeout_ms,
         created_at=now,
         expires_at=later(now, step.timeout_ms),
@@ -120,6 +127,21 @@ class _Named:
             elif self.people is None or self.people.admits(name):
                 found.append(name)
         return found
+
+
+def _question(
+    written: str, message: str, secrets: Secrets, fill_text: FillText | None
+) -> str | None:
+    """
+    The Markdown of a *message*, each inserted text masked and escaped by itself. None where a
+    secret would show that way, because it is put together of several texts. MD-3, SC-1.
+    """
+    if fill_text is None:
+        return None
+    apart = fill_text(written, lambda text: mask_text(text, secrets))
+    if apart != message:
+        return None
+    return fill_text(written, lambda text: escaped(mask_text(text, secrets)))
 
 
 def _required(step: ApprovalStep, stages: tuple[Stage, ...]) -> int:

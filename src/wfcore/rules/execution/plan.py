@@ -72,7 +72,12 @@ class Render(Protocol):
     """`Templates.render`: a deterministic function, so that the planner stays one."""
 
     def __call__(
-        self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT, /
+        self,
+        value: Json,
+        names: Mapping[str, Json],
+        limit: int = TEXT_RESULT,
+        inserted: Callable[[str], str] | None = None,
+        /,
     ) -> Json: ...
 
 

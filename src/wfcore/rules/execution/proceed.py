@@ -75,6 +75,8 @@ from wfcore.rules.execution.budget import Overrun, allowance, overrun
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import Fact
 from wfcore.rules.execution.open_approval import (
+    FillText,
+    as_text,
     ask_for_budget,
     open_approval,
     open_budget_question,
@@ -279,7 +281,7 @@ class _Progress:
         id = self.new_id("appr")
         try:
             fill, fill_rows = self._fill(at), self._fill(at, DATA_RESULT)
-            who = self.definition.approver_groups, self.people
+            who = self.definition.approver_groups, self.people, self._fill_text(at)
             approval = open_approval(self.run, step, at.key, id, self.now, fill, fill_rows, *who)
             if step.auto_approve is not None and fill(step.auto_approve):
                 approval = decide(approval, Approve(), BY_RULE, self.now).record
@@ -346,6 +348,10 @@ class _Progress:
         """Render with the names that are visible to that step."""
         names = scope(self.definition, self.run, at.prefix)
         return lambda value: self.render(value, names, limit)
+
+    def _fill_text(self, at: Node) -> FillText:
+        names = scope(self.definition, self.run, at.prefix)
+        return lambda text, inserted: as_text(self.render(text, names, DATA_RESULT, inserted))
 
     def _refuse(self, at: Node, error: str) -> None:
         steps = at.accounts_for(self.run.step_results) if at.step.continue_on_error else 0

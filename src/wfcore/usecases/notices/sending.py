@@ -14,6 +14,7 @@ from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.ports.notices import Message, NotDelivered, NoticeDelayed, NoticeLine, NoticeRefused
 from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.question import question, title
 from wfcore.rules.execution.fold import announce
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.queue import waits_for_a_node, working
@@ -166,6 +167,8 @@ def _of_approval(approval: Approval, most_rows: int) -> JsonObject:
         "itemsHash": items_hash(approval),
         "step": approval.step_name,
         "message": _short(approval.message),
+        "question": _short(question(approval)),
+        "title": title(approval),
         "rows": sum(len(group.items) for group in approval.groups),
         "sample": [_sample(group.items[:most_rows]) for group in approval.groups][: most_rows or 0],
         "approvedBy": [one.by for one in approval.assents],
