@@ -20,10 +20,10 @@ from wfcore.model.workflow import (
     SwitchStep,
 )
 from wfcore.rules.execution.scope import name_of
-from wfcore.time import DurationMs, EpochMs
+from wfcore.time import SECOND, DurationMs, EpochMs
 
-LONG = 0.2
-"""A wait longer than this part of all the work is cut."""
+LONG, LEAST = 0.2, 10 * SECOND
+"""A wait longer than this part of all the work, and than so many ms, is cut."""
 CUT_WIDTH = 0.06
 """What a cut keeps, in parts of the axis; of many cuts less."""
 MOST_CUTS = 8
@@ -67,7 +67,7 @@ def axis(run: Execution, definition: Definition | None, now: EpochMs) -> Axis:
     total = sum(until - since for since, until in worked) or end - begin
     gaps = _gaps(worked, begin, EpochMs(end))
     by_length = sorted(gaps, key=lambda gap: gap[0] - gap[1])
-    long = {gap for gap in by_length[:MOST_CUTS] if gap[1] - gap[0] > LONG * total}
+    long = {gap for gap in by_length[:MOST_CUTS] if gap[1] - gap[0] > max(LONG * total, LEAST)}
     if not worked or not long:
         return Axis(((begin, 0.0), (EpochMs(end), 1.0)))
     return _cut(begin, EpochMs(end), sorted(long))
