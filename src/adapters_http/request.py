@@ -111,6 +111,8 @@ class Request:
     raw: bytes = b""
     json: JsonObject
     body: Any = None
+    waiting: int | None = None
+    """How much waits for `who`, which the frame of each page shows."""
     traced: RequestTrace | None = None
     _fields: list[tuple[str, str]] | None = None
 

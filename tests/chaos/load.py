@@ -183,7 +183,8 @@ class Load:
         headers: dict[str, str] = {}
         while True:
             with suppress(httpx.TransportError):
-                async with http.stream("GET", f"{node.url}/live", headers=headers) as answer:
+                url = f"{node.url}/executions/live"
+                async with http.stream("GET", url, headers=headers) as answer:
                     if answer.status_code not in (200, *AGAIN):
                         self.odd.append(f"odd answer: /live: {answer.status_code}")
                     async for line in answer.aiter_lines():

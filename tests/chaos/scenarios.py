@@ -13,13 +13,17 @@ from random import Random
 
 from attrs import Factory, define
 
-from adapters_http.console.executions import mark_of
+from adapters_http.console.executions import SIZE, look
+from adapters_http.console.rendering import mark_of
 from chaos.checker import Page, Pages, Seen, silent, unsettled, wrong
 from chaos.load import Load, moving, seen
 from chaos.site import WAIT_S, Site
 from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Principal
-from wfcore.usecases.executions.browsing import newest_of
+from wfcore.model.page import PageRequest
+from wfcore.usecases.approvals.reviewing import count_waiting
+from wfcore.usecases.executions.browsing import TOP
+from wfcore.usecases.executions.executions import EVERY_EXECUTION
 from wfcore.usecases.services import Services
 
 ANSWERS = (b"SELECT 1\0", b"SELECT 1\0", b"COMMIT\0")
@@ -110,8 +114,14 @@ class Chaos:
                 while not mark or any(silent(self._at_rest(mark))):
                     await asyncio.sleep(0.05)
                     with suppress(StoreUnavailable):
-                        mark = mark_of(await newest_of(self.services, me))
+                        mark = await self._mark(me)
         self.load.note(Page.REST, mark)
+
+    async def _mark(self, me: Principal) -> str:
+        """Of the first page of what was started: what its stream tells at last."""
+        first = PageRequest(size=SIZE, after=TOP)
+        seen = await look(self.services, me, first, EVERY_EXECUTION)
+        return mark_of(seen, await count_waiting(self.services, me))
 
     def _at_rest(self, mark: str) -> Pages:
         return {name: [*all, (Page.REST, mark)] for name, all in self.load.pages.items()}

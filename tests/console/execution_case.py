@@ -114,6 +114,10 @@ class Runs:
             self._leases[lease.execution_id] = lease
         return self._leases[id]
 
+    def lease(self, id: str) -> Lease:
+        """Under which steps that were left running go on."""
+        return self._leases[id]
+
     def finish(self, id: str, step: str, end: StepEnd = StepEnd({"checked": True})) -> None:  # noqa: B008
         """End one step that was left running."""
         lease = self._leases[id]

@@ -25,7 +25,7 @@ def test_a_draft_survives(case: Case, open_page: Page):
     assert "DE0" not in draft
     assert "Grace" not in draft
     open_page.goto(f"{case.site.url}/inbox")
-    expect(open_page.get_by_text("your draft: 2 edits")).to_be_visible()
+    expect(open_page.get_by_text("edits in your draft: 2")).to_be_visible()
     open_page.get_by_text("ann@example.org").click()
     open_page.get_by_role("button", name="Sign out", exact=True).click()
     open_page.wait_for_url("**/sign-in")

@@ -120,7 +120,7 @@ def test_back_and_forward(site: Site, signed_in: Page):
     cell(signed_in, "P-1001", "Amount").fill("7")
     signed_in.go_back()
     expect(find).to_have_value("payouts")
-    expect(signed_in.get_by_text("your draft: 1 edit")).to_be_visible()
+    expect(signed_in.get_by_text("edits in your draft: 1")).to_be_visible()
     signed_in.go_forward()
     expect(signed_in).to_have_url(case.url)
     expect(cell(signed_in, "P-1001", "Amount")).to_have_value("7")

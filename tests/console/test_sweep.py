@@ -14,7 +14,7 @@ from wfcore.model.workflow import Variable
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.workflows import workflows
 
-ELSEWHERE = ("/live", "/{id}/live", "/static/{hash}/{name}", "/state", "/rows/live")
+ELSEWHERE = ("/live", "/static/{hash}/{name}", "/state", "/rows/live")
 """Streams, and files that are the same for all."""
 CANARIES = ("c4nary-default", "c4nary-named", "c4nary-hook-secret-0123456789", "c4nary-typed")
 

@@ -25,6 +25,7 @@ ANN = "ann@example.org"
 TARGETS = "a[href], button, select, summary, textarea, input:not([type=hidden])"
 SMALL = """(targets) => [...document.querySelectorAll(targets)].filter((one) => {
     const style = getComputedStyle(one);
+    if (one.closest("svg.flow")) return false;
     if (document.querySelector("dialog:modal") && !one.closest("dialog:modal")) return false;
     if (!one.checkVisibility() || style.display === "inline" && one.nodeName === "A") return false;
     const box = (one.closest("label") ?? one).getBoundingClientRect();
@@ -42,7 +43,8 @@ SMALL = """(targets) => [...document.querySelectorAll(targets)].filter((one) => 
 }).map((one) => one.outerHTML.slice(0, 160) + " " + Math.round(one.getBoundingClientRect().width)
     + "x" + Math.round(one.getBoundingClientRect().height))"""
 """
-What is smaller than 44 px (24 px wide), but links in a text, and boxes to tick that have 24 px and
+What is smaller than 44 px (24 px wide), but links in a text, those of the picture of a flow, which
+fits the screen and has each beside it in a list, and boxes to tick that have 24 px and
 nothing else within 22 px of their middle; bars at the bottom lie above what scrolls, and a
 sheet above everything.
 """

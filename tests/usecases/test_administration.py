@@ -62,9 +62,7 @@ async def test_a_key_from_elsewhere_leaves_no_way_in_behind(at: Operator, world:
     with pytest.raises(InvalidInput, match=refused):
         await accounts.set_account(far, "cyd@example.org", password=secret)
     await accounts.set_account(at, BOB, operator=True, password=secret)
-    with pytest.raises(
-        InvalidInput, match=r"^account: an operator gets a link on"
-    ):
+    with pytest.raises(InvalidInput, match=r"^account: an operator gets a link on"):
         await accounts.issue_login_link(far, BOB)
     assert await accounts.issue_login_link(at, BOB)
     await accounts.set_account(far, BOB, Plan.TEAM)

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from usecases.conftest import World, code, review
+from usecases.conftest import World, code
 from wfcore.errors import NotFound
 from wfcore.model.access import Permission
 from wfcore.model.execution import ExecutionStatus, TriggerSource, Usage
@@ -86,19 +86,6 @@ async def test_some_executions_are_those_that_are_seen(world: World) -> None:
     ((run, definition, redriven),) = found
     assert definition is not None
     assert (run.id, [step.name for step in definition.steps], redriven) == (id, ["a"], None)
-
-
-async def test_the_newest_tell_that_something_changed(world: World) -> None:
-    """A start changes what is said of executions; a question what is said of the inbox."""
-    ann = await world.account()
-    before = await browsing.newest_of(world.services, ann)
-    asks = await world.workflow(ann, review())
-    await world.start(ann, await world.workflow(ann, code("one"), name="runs"))
-    started = await browsing.newest_of(world.services, ann)
-    await world.start(ann, asks)
-    asked = await browsing.newest_of(world.services, ann)
-    assert before["executions"] != started["executions"]
-    assert before["inbox"] == started["inbox"] != asked["inbox"]
 
 
 async def test_usage_reads_a_few_executions_at_a_time(

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from adapters_http.console.executions import hints, mark_of
+from adapters_http.console.hints import hints
 from adapters_http.console.operate import operate_page
 from adapters_http.console.rendering import page_headers
 from adapters_http.console.words import iso
@@ -24,7 +24,7 @@ FILTERS = ("event", "outcome", "account", "key", "target", "from", "to")
 async def show(request: Request) -> Response:
     """The newest entries that fit."""
     asked = _asked(request)
-    mark = mark_of({"audit": await newest_audited(request.services, request.who, 0)})
+    newest = await newest_audited(request.services, request.who, 0)
     found = await _found(request, asked, SIZE)
     query = urlencode({name: text for name, text in asked.items() if text})
     return operate_page(
@@ -37,7 +37,7 @@ async def show(request: Request) -> Response:
         asked=asked,
         narrowed=any(asked.values()),
         query=query,
-        mark=mark,
+        follows=newest,
     )
 
 
@@ -45,10 +45,10 @@ async def live(request: Request) -> Response:
     """Tells, without saying what, that the reader's part of the log grew."""
     seen = 0
 
-    async def look() -> Mapping[str, object]:
+    async def look() -> object:
         nonlocal seen
         seen = await newest_audited(request.services, request.who, seen)
-        return {"audit": seen}
+        return seen
 
     return hints(request, look)
 

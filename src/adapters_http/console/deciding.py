@@ -27,6 +27,7 @@ from wfcore.model.approval import (
     Verdict,
 )
 from wfcore.rules.approval.edited_items import items_hash, unanswered
+from wfcore.rules.approval.question import title
 from wfcore.rules.approval.review import Total, totals
 from wfcore.rules.limits import MAX_DECISIONS
 from wfcore.usecases.approvals.approvals import Decide
@@ -148,7 +149,7 @@ async def decide(request: Request) -> Response:
 
 
 def _question(approval: Approval) -> str:
-    return approval.message or approval.step_name
+    return title(approval)
 
 
 def _may_be_tried(result: DecisionResult) -> bool:

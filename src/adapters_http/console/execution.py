@@ -35,6 +35,7 @@ from wfcore.usecases.executions.executions import (
     list_executions,
     read_events,
     read_execution,
+    read_logs,
     read_result,
 )
 from wfcore.wire.converter import plain
@@ -163,14 +164,18 @@ async def output(request: Request) -> Response:
 
 async def live(request: Request) -> Response:
     """Tells that the execution changed, with the number of its last event; never what."""
-    after = max(last_event_id(request), number_of(request.query("after")))
+    after = max(last_event_id(request), number_of(request.query("seen")))
+    lines = request.query("lines")
     await read_execution(request.services, request.who, request.params["id"])
     return StreamingResponse(
-        _changes(request, after), media_type="text/event-stream", headers=UNBUFFERED
+        _changes(request, after, number_of(lines) if lines else None),
+        media_type="text/event-stream",
+        headers=UNBUFFERED,
     )
 
 
-async def _changes(request: Request, seen: int) -> AsyncIterator[bytes]:
+async def _changes(request: Request, seen: int, lines: int | None) -> AsyncIterator[bytes]:
+    """*lines*: the last output lines that the page shows; None: it shows none."""
     loop, id, config = get_running_loop(), request.params["id"], request.context.config
     yield b"retry: 2000\n\n"
     said = loop.time()
@@ -178,10 +183,11 @@ async def _changes(request: Request, seen: int) -> AsyncIterator[bytes]:
         while not config.ending:
             try:
                 await request.still()
-                run = await read_execution(request.services, request.who, id)
+                run, more, last = await _grown(request, id, lines)
             except WfError:
                 return  # the reader comes back and is told why
-            if run.events > seen:
+            if run.events > seen or more:
+                lines = last
                 yield b"id: %d\nevent: changed\ndata:\n\n" % run.events
                 seen, said = run.events, loop.time()
             if run.status in EXECUTION.final:
@@ -191,3 +197,13 @@ async def _changes(request: Request, seen: int) -> AsyncIterator[bytes]:
                 yield b": still there\n\n"
                 said = loop.time()
             await rest(LOOK_MS)
+
+
+async def _grown(
+    request: Request, id: str, lines: int | None
+) -> tuple[Execution, bool, int | None]:
+    """The execution, whether it has output lines behind *lines*, and the last of these."""
+    if lines is None:
+        return await read_execution(request.services, request.who, id), False, None
+    run, found, last = await read_logs(request.services, request.who, id, lines)
+    return run, bool(found), last

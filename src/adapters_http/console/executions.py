@@ -1,25 +1,24 @@
 """
-Executions: the list with its filters, and the hint that something of the account's changed. PG-6.
+Executions: the list with its filters, and the hint that what it shows has changed. PG-6.
 
 Everything that narrows the list is in its address. The list asks for a position instead of a page
 number, so nothing is counted but what the links by status show.
 """
 
-from asyncio import get_running_loop
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlencode
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
+from adapters_http.console.hints import followed, versions
 from adapters_http.console.rendering import behind, page, see_other
 from adapters_http.console.words import STATUSES, count
-from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
 from adapters_http.request import Request
-from wfcore.errors import WfError
-from wfcore.model.execution import ExecutionStatus, TriggerSource
+from wfcore.model.access import Principal
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.browsing import (
@@ -28,24 +27,21 @@ from wfcore.usecases.executions.browsing import (
     TOP,
     count_executions,
     find_execution,
-    newest_of,
     workflow_names,
 )
 from wfcore.usecases.executions.executions import list_executions, starter_names
+from wfcore.usecases.services import Services
 from wfcore.wire.common import EXECUTIONS
 from wfcore.wire.executions import execution_page
 
 SIZE = 50
-LOOKS = 3
-"""How often a rest of at most half a second passes before the hints look again."""
 FILTERS = ("workflow", "status", "source", "from", "to", "q")
 
 
 async def show(request: Request) -> Response:
     """The list; a search that names one execution leads to it."""
     services, who = request.services, request.who
-    mark = mark_of(await newest_of(services, who))
-    asked = {name: (request.query(name) or "").strip() for name in FILTERS}
+    asked = _asked(request)
     found_id = await find_execution(services, who, asked["q"]) if asked["q"] else None
     if found_id is not None:
         return see_other(request, f"/executions/{found_id}")
@@ -71,8 +67,33 @@ async def show(request: Request) -> Response:
         workflows=workflows,
         first=workflows[0] if workflows else None,
         base_url=request.base_url,
-        mark=mark,
+        follows=_seen(found.rows, counts),
     )  # fmt: skip
+
+
+def _asked(request: Request) -> Mapping[str, str]:
+    return {name: (request.query(name) or "").strip() for name in FILTERS}
+
+
+def _seen(rows: Sequence[Execution], counts: Mapping[ExecutionStatus, int]) -> object:
+    return versions(rows), sorted(counts.items())
+
+
+async def look(
+    services: Services, who: Principal, position: PageRequest, where: ExecutionFilter
+) -> object:
+    """What a page of the list shows, in short."""
+    found = await list_executions(services, who, position, where)
+    return _seen(found.rows, await count_executions(services, who, where))
+
+
+async def _look(request: Request) -> object:
+    where, _problem = _where(_asked(request))
+    position = behind(request, EXECUTIONS, SIZE, TOP)
+    return await look(request.services, request.who, position, where)
+
+
+live = followed(_look)
 
 
 def _shown(counts: Mapping[ExecutionStatus, int], status: str) -> str:
@@ -138,50 +159,3 @@ _READ: Mapping[str, Any] = {
     "to": _day,
     "q": _end,
 }
-
-
-async def live(request: Request) -> Response:
-    """Tells, without saying what, that executions or open approvals of the account changed."""
-    return hints(request, lambda: newest_of(request.services, request.who))
-
-
-def hints(request: Request, look: Callable[[], Awaitable[Mapping[str, object]]]) -> Response:
-    """
-    A stream with an event for each name under which *look* finds something else than before: first
-    than when the page was made, whose `mark_of` is `after` or `Last-Event-ID`.
-    """
-    mark = request.header(b"last-event-id") or request.query("after")
-    lines = _hints(request, look, mark)
-    return StreamingResponse(lines, media_type="text/event-stream", headers=UNBUFFERED)
-
-
-def mark_of(found: Mapping[str, object]) -> str:
-    """What a page remembers of what was found before it was made."""
-    return blake2b(repr(sorted(found.items())).encode(), digest_size=8).hexdigest()
-
-
-async def _hints(
-    request: Request, look: Callable[[], Awaitable[Mapping[str, object]]], mark: str | None
-) -> AsyncIterator[bytes]:
-    loop, config = get_running_loop(), request.context.config
-    yield b"retry: 2000\n\n"
-    seen, said = await look(), loop.time()
-    grew = list(seen) if mark and mark != mark_of(seen) else []
-    with request.services.wakeup.follow("") as rest:
-        while not config.ending:
-            for name in grew:
-                event = f"id: {mark_of(seen)}\nevent: {name}\ndata:\n\n"
-                yield event.encode()
-                said = loop.time()
-            for _ in range(LOOKS):
-                await rest(LOOK_MS)
-            try:
-                await request.still()
-                newest = await look()
-            except WfError:
-                return
-            grew = [name for name in seen if seen[name] != newest[name]]
-            seen = newest
-            if loop.time() - said >= HEARTBEAT_S:
-                yield b": still there\n\n"
-                said = loop.time()

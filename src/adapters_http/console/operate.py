@@ -5,12 +5,13 @@ What only operators have is not there for others (AC-7). Each page shows what th
 the same use cases; a secret that was just made is in one response and nowhere else. Decision 164.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from starlette.responses import Response
 
+from adapters_http.console.hints import followed, versions
 from adapters_http.console.rendering import after, behind, page, see_other
 from adapters_http.console.words import N_, Said, _
 from adapters_http.handlers.operating import (
@@ -29,8 +30,9 @@ from wfcore.errors import (
     Unreadable,
 )
 from wfcore.model.access import Scope
-from wfcore.model.notice import NoticeStatus
-from wfcore.model.page import PageRequest
+from wfcore.model.notice import Notice, NoticeStatus
+from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.model.trigger import Schedule, Shown
 from wfcore.model.webhook import WebhookStatus
 from wfcore.rules.auth.access import require_operator
 from wfcore.time import DAY, DurationMs
@@ -91,8 +93,15 @@ async def _keys(request: Request, problem: str | None = None) -> Response:
     now = request.services.clock.now()
     return operate_page(
         request, "keys", 400 if problem else 200, keys=found, now=now, scopes=Scope.ordinary(),
-        problem=problem,
+        problem=problem, follows=versions(found),
     )  # fmt: skip
+
+
+async def _look_keys(request: Request) -> object:
+    return versions(await own_keys(request))
+
+
+live_keys = followed(_look_keys)
 
 
 async def create_key(request: Request) -> Response:
@@ -162,15 +171,32 @@ async def revoke_key(request: Request) -> Response:
 
 async def show_webhooks(request: Request) -> Response:
     """Webhooks with the answers of 14 days."""
+    rows, behind_them = await _webhooks(request)
+    later, next = bool(request.query("after")), after(WEBHOOKS, behind_them)
+    return operate_page(
+        request, "webhooks", rows=rows, next=next, later=later, follows=_seen_webhooks(rows)
+    )
+
+
+async def _webhooks(request: Request) -> tuple[Sequence[Any], PageCursor | None]:
+    """A page of them, each with what it answered."""
     who = None if request.who.operator else request.who
-    wanted = behind(request, WEBHOOKS, SIZE, TOP)
-    found = await webhooks.list_webhooks(request.services, who, wanted)
-    counted = [
-        (one, await webhooks.webhook_stats(request.services, who, one.id)) for one in found.rows
-    ]
-    later = wanted.after is not TOP
-    next = after(WEBHOOKS, found.next)
-    return operate_page(request, "webhooks", rows=counted, next=next, later=later)
+    found = await webhooks.list_webhooks(
+        request.services, who, behind(request, WEBHOOKS, SIZE, TOP)
+    )
+    stats = [await webhooks.webhook_stats(request.services, who, one.id) for one in found.rows]
+    return list(zip(found.rows, stats, strict=True)), found.next
+
+
+def _seen_webhooks(rows: Sequence[Any]) -> object:
+    return [(hook.id, hook.version, stats) for hook, stats in rows]
+
+
+async def _look_webhooks(request: Request) -> object:
+    return _seen_webhooks((await _webhooks(request))[0])
+
+
+live_webhooks = followed(_look_webhooks)
 
 
 async def show_webhook(request: Request) -> Response:
@@ -226,10 +252,32 @@ async def show_usage(request: Request) -> Response:
 async def show_schedules(request: Request) -> Response:
     """The next fires over all workflows, and what started nothing the last time."""
     seen = await triggers_seen(request.services, request.who)
+    schedules = sorted(
+        (row for row in seen if isinstance(row[0].trigger.spec, Schedule)),
+        key=lambda row: (row[0].standing.next_at is None, row[0].standing.next_at or 0),
+    )
     refused = [row for row in seen if row[0].trigger.refusal or row[0].standing.why]
     refused.sort(key=lambda row: -(row[0].trigger.refused_at or 0))
     fires = next_fires(request.services, seen, FIRES)
-    return operate_page(request, "schedules", fires=fires, refused=refused[:SIZE])
+    return operate_page(
+        request,
+        "schedules",
+        schedules=schedules,
+        fires=fires,
+        refused=refused[:SIZE],
+        follows=_seen_triggers(seen),
+    )
+
+
+def _seen_triggers(seen: Sequence[tuple[Shown, str]]) -> object:
+    return [(one.trigger.id, one.trigger.version, one.standing, name) for one, name in seen]
+
+
+async def _look_schedules(request: Request) -> object:
+    return _seen_triggers(await triggers_seen(request.services, request.who))
+
+
+live_schedules = followed(_look_schedules)
 
 
 async def switch_trigger(request: Request) -> Response:
@@ -247,7 +295,14 @@ async def switch_trigger(request: Request) -> Response:
 async def show_secrets(request: Request) -> Response:
     """The names of the account's secrets, never a value."""
     found = await list_secrets(request)
-    return operate_page(request, "secrets", secrets=found.secrets)
+    return operate_page(request, "secrets", secrets=found.secrets, follows=found.secrets)
+
+
+async def _look_secrets(request: Request) -> object:
+    return (await list_secrets(request)).secrets
+
+
+live_secrets = followed(_look_secrets)
 
 
 # For operators
@@ -255,21 +310,36 @@ async def show_secrets(request: Request) -> Response:
 
 async def show_notices(request: Request) -> Response:
     """Notices, by default those that were given up."""
-    require_operator(request.who)
-    text = request.query("status")
-    chosen = NoticeStatus(text) if text in set(NoticeStatus) else None
-    statuses = (chosen,) if chosen else ()
-    wanted = behind(request, NOTICES, SIZE, TOP)
-    found = await managing.list_notices(request.services, wanted, statuses)
+    found = await _notices(request)
     return operate_page(
         request,
         "notices",
         rows=found.rows,
-        chosen=chosen,
+        chosen=_chosen(request),
         statuses=list(NoticeStatus),
         next=after(NOTICES, found.next),
-        later=wanted.after is not TOP,
+        later=bool(request.query("after")),
+        follows=versions(found.rows),
     )
+
+
+def _chosen(request: Request) -> NoticeStatus | None:
+    text = request.query("status")
+    return NoticeStatus(text) if text in set(NoticeStatus) else None
+
+
+async def _notices(request: Request) -> Page[Notice]:
+    require_operator(request.who)
+    chosen = _chosen(request)
+    wanted = behind(request, NOTICES, SIZE, TOP)
+    return await managing.list_notices(request.services, wanted, (chosen,) if chosen else ())
+
+
+async def _look_notices(request: Request) -> object:
+    return versions((await _notices(request)).rows)
+
+
+live_notices = followed(_look_notices)
 
 
 async def retry_notice(request: Request) -> Response:

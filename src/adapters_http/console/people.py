@@ -5,13 +5,15 @@ from typing import TypeVar
 
 from starlette.responses import Response
 
+from adapters_http.console.hints import followed, versions
 from adapters_http.console.operate import operate_page
 from adapters_http.console.rendering import after, behind, see_other
 from adapters_http.console.words import _
 from adapters_http.handlers.accounts import asked_for
 from adapters_http.request import Request
 from wfcore.errors import AccountBlocked, InvalidInput
-from wfcore.model.access import AccountStatus, Plan
+from wfcore.model.access import Account, AccountStatus, Plan
+from wfcore.model.page import Page
 from wfcore.rules.auth.access import require_operator
 from wfcore.usecases.accounts import accounts, keys, sessions
 from wfcore.usecases.executions.browsing import TOP
@@ -27,12 +29,23 @@ async def show(request: Request) -> Response:
     if text:
         found = await accounts.find_account(request.services, text)
         return see_other(request, f"/operate/people/{found.id}")
-    wanted = behind(request, ACCOUNTS, SIZE, TOP)
-    page = await accounts.list_accounts(request.services, wanted)
-    later = wanted.after is not TOP
+    page = await _people(request)
+    later, next = bool(request.query("after")), after(ACCOUNTS, page.next)
     return operate_page(
-        request, "people", rows=page.rows, next=after(ACCOUNTS, page.next), later=later
+        request, "people", rows=page.rows, next=next, later=later, follows=versions(page.rows)
     )
+
+
+async def _people(request: Request) -> Page[Account]:
+    require_operator(request.who)
+    return await accounts.list_accounts(request.services, behind(request, ACCOUNTS, SIZE, TOP))
+
+
+async def _look(request: Request) -> object:
+    return versions((await _people(request)).rows)
+
+
+live = followed(_look)
 
 
 async def show_one(request: Request) -> Response:

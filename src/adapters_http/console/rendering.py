@@ -8,6 +8,7 @@ of the templates would still be inert. Decision 125.
 
 import re
 from functools import cache
+from hashlib import blake2b
 from http import HTTPStatus
 from pathlib import Path
 from time import perf_counter
@@ -32,6 +33,7 @@ from adapters_http.console.words import (
     _,
     amount,
     cell,
+    count,
     iso,
     language,
     ngettext,
@@ -46,14 +48,18 @@ from adapters_http.console.words import (
     usd,
     utc,
 )
+from adapters_http.pages import question_html
 from adapters_http.request import Request
 from adapters_http.transport.connections import is_loopback
 from wfcore.errors import InvalidInput
+from wfcore.model.access import Scope
 from wfcore.model.page import PageCursor, PageRequest
+from wfcore.rules.approval.question import title
 from wfcore.rules.paging import cursor_text, page_request
 from wfcore.rules.triggers.trigger import SAYS
 from wfcore.rules.visible import shown
 from wfcore.time import EpochMs
+from wfcore.usecases.approvals.reviewing import MOST_WAITING, count_waiting
 
 _POLICY = (
     "default-src 'none'",
@@ -85,11 +91,31 @@ _THEMES = ("light", "dark")
 
 
 def page(request: Request, template: str, status: int = 200, **facts: Any) -> Response:
-    """A page as a response."""
+    """
+    A page as a response. *follows*: what a list shows, in short, where the page follows it; see
+    `hints`.
+    """
+    if "follows" in facts:
+        facts["mark"] = mark_of(facts.pop("follows"), request.waiting)
+        path, _, query = path_here(request).partition("?")
+        facts["live"] = f"{request.base_path}{path}/live?{query}"
     html = render(request, template, **facts)
     ms = (perf_counter() - request.began) * 1_000
     headers = {**page_headers(request), "Server-Timing": f"total;dur={ms:.1f}"}
     return Response(html, status, headers, "text/html")
+
+
+def mark_of(seen: object, waiting: int | None) -> str:
+    """What a page remembers of what it shows, to be compared with what is there later."""
+    return blake2b(repr((seen, waiting)).encode(), digest_size=8).hexdigest()
+
+
+async def waiting_for(request: Request) -> int | None:
+    """How much waits for the reader, for the frame of each page; None: nobody is signed in."""
+    who = getattr(request, "who", None)
+    if who is None or (who.scopes and Scope.APPROVAL_RESPOND not in who.scopes):
+        return None
+    return await count_waiting(request.services, who)
 
 
 def page_headers(request: Request) -> dict[str, str]:
@@ -130,6 +156,7 @@ def render(request: Request, template: str, **facts: Any) -> str:
             here=path_here(request),
             places=Said(_places()),
             account=who.account if who else None,
+            waiting=request.waiting and count(request.waiting, MOST_WAITING),
             may_sign_out=who is not None and not who.scopes,
             theme=theme if theme in _THEMES else "",
             in_utc=cookie(request, TIMES) == "utc",
@@ -253,7 +280,7 @@ def error_page(
         wait = f"{retry_s} s" if retry_s < _LONG_S else f"{-(-retry_s // 60)} min"
         said.append(_("Try again in {wait}.").format(wait=wait))
     facts = {"title": _(title), "says": _(says), "advice": " ".join(said)}
-    return render(request, "error.html", status=status, **facts)
+    return render(request, "error.html", status=status, navigates=not personal, **facts)
 
 
 _LONG_S = 120
@@ -310,5 +337,6 @@ def _templates() -> Environment:
     made.filters.update(took=took, short=short, number=number, usd=usd)
     made.filters.update(cell=cell, person=person, size=size, amount=amount)
     made.filters["kept"] = _Kept
+    made.filters.update(title=title, question=question_html)
     made.install_gettext_callables(_, ngettext, newstyle=True)  # type: ignore[attr-defined]
     return made

@@ -94,7 +94,7 @@ def state_view(approval: Approval) -> dict[str, Any]:
 async def live(request: Request) -> Response:
     """Tells that the approval changed, with its version; never what. Decision 146."""
     found = await _found(request)
-    seen = max(last_event_id(request), number_of(request.query("after")))
+    seen = max(last_event_id(request), number_of(request.query("seen")))
     lines = _changes(request, found.approval.execution_id, seen)
     return StreamingResponse(lines, media_type="text/event-stream", headers=UNBUFFERED)
 

@@ -37,10 +37,13 @@ _FORM = 65_536
 """Bytes of a form: a comment of 4,000 characters, each up to nine bytes, and fifty hashes."""
 
 
-def _lazily(module: str, name: str) -> Handler:
+def _lazily(module: str, name: str, framed: bool) -> Handler:
     async def handler(request: Request) -> Any:
         import_module("adapters_http.console.words").speak(request)
         found = getattr(import_module(f"adapters_http.console.{module}"), name)
+        if framed:
+            frame = import_module("adapters_http.console.rendering")
+            request.waiting = await frame.waiting_for(request)
         return await found(request)
 
     handler.__module__, handler.__name__ = f"adapters_http.console.{module}", name
@@ -49,7 +52,18 @@ def _lazily(module: str, name: str) -> Handler:
 
 def _page(method: str, path: str, handler: tuple[str, str], summary: str, **more: Any) -> Route:
     fields = {"auth": Auth.PAGE, "media": _HTML, "body_limit": _FORM, **more}
-    return Route(method, path, handler=_lazily(*handler), summary=summary, **fields)
+    framed = fields["auth"] is Auth.PAGE and fields["media"] == _HTML
+    return Route(method, path, handler=_lazily(*handler, framed), summary=summary, **fields)
+
+
+def _list(path: str, module: str, summary: str, name: str = "", **more: Any) -> tuple[Route, ...]:
+    """A page with a list, and the stream that tells that what it shows has changed."""
+    handlers = (f"show{name}", f"live{name}")
+    return (
+        _page("GET", path, (module, handlers[0]), summary, **more),
+        _page("GET", f"{path}/live", (module, handlers[1]), f"{summary}: whether it changed",
+              **more, media="text/event-stream"),
+    )  # fmt: skip
 
 
 def _approval_pages(at: str, **more: Any) -> tuple[Route, ...]:
@@ -100,10 +114,7 @@ PAGES: tuple[Route, ...] = (
           auth=Auth.OPEN, media="text/css"),
 
     # Executions
-    _page("GET", "/executions", ("executions", "show"), "Executions",
-          scope=Scope.EXECUTION_READ),
-    _page("GET", "/live", ("executions", "live"), "Whether something of mine changed",
-          scope=Scope.EXECUTION_READ, media="text/event-stream"),
+    *_list("/executions", "executions", "Executions", scope=Scope.EXECUTION_READ),
     _page("GET", "/executions/cancel", ("acting", "show_cancel"), "What a cancellation stops",
           scope=Scope.EXECUTION_CANCEL),
     _page("POST", "/executions/cancel", ("acting", "cancel"), "Cancel",
@@ -124,13 +135,15 @@ PAGES: tuple[Route, ...] = (
           "A step in one round", scope=Scope.EXECUTION_READ),
     _page("GET", "/executions/{id}/outputs/{name}", ("step", "output"),
           "The output of a step as a file", scope=Scope.EXECUTION_READ, media="application/json"),
+    _page("GET", "/executions/{id}/lines/{name}", ("step", "lines"),
+          "The output lines of a step as a file", scope=Scope.EXECUTION_READ, media="text/plain"),
     _page("GET", "/executions/{id}/compare", ("comparing", "pick"), "What to compare with",
           scope=Scope.EXECUTION_READ),
     _page("GET", "/executions/{id}/compare/{other}", ("comparing", "show"), "Two executions",
           scope=Scope.EXECUTION_READ),
 
     # Workflows
-    _page("GET", "/workflows", ("workflows", "show"), "Workflows", scope=Scope.WORKFLOW_READ),
+    *_list("/workflows", "workflows", "Workflows", scope=Scope.WORKFLOW_READ),
     _page("GET", "/workflows/{id}", ("workflows", "show_one"), "A workflow",
           scope=Scope.WORKFLOW_READ),
     _page("GET", "/workflows/{id}/start", ("starting", "show"), "Start a workflow",
@@ -146,7 +159,7 @@ PAGES: tuple[Route, ...] = (
     # Operating
     _page("GET", "/operate", ("operate", "home"), "To the first of these pages",
           visitors="it only leads on"),
-    _page("GET", "/operate/keys", ("operate", "show_keys"), "Keys", visitors=OWN_KEYS),
+    *_list("/operate/keys", "operate", "Keys", "_keys", visitors=OWN_KEYS),
     _page("POST", "/operate/keys", ("operate", "create_key"), "Create a key", visitors=OWN_KEYS,
           body=KeyForm),
     _page("GET", "/operate/keys/{id}", ("operate", "show_key"), "A key", visitors=OWN_KEYS),
@@ -156,24 +169,21 @@ PAGES: tuple[Route, ...] = (
     _page("POST", "/operate/keys/{id}/revoke", ("operate", "revoke_key"), "Revoke it",
           visitors=OWN_KEYS,
           body=NameForm),
-    _page("GET", "/operate/webhooks", ("operate", "show_webhooks"), "Webhooks",
-          scope=Scope.WORKFLOW_READ),
+    *_list("/operate/webhooks", "operate", "Webhooks", "_webhooks", scope=Scope.WORKFLOW_READ),
     _page("GET", "/operate/webhooks/{id}", ("operate", "show_webhook"), "A webhook",
           scope=Scope.WORKFLOW_READ),
     _page("POST", "/operate/webhooks/{id}", ("operate", "switch_webhook"),
           "Disable or enable it", scope=Scope.WORKFLOW_EXECUTE, body=StatusForm),
     _page("GET", "/operate/usage", ("operate", "show_usage"), "Usage"),
-    _page("GET", "/operate/schedules", ("operate", "show_schedules"), "Schedules",
-          scope=Scope.WORKFLOW_READ),
+    *_list("/operate/schedules", "operate", "Schedules", "_schedules",
+           scope=Scope.WORKFLOW_READ),
     _page("POST", "/operate/schedules/{id}", ("operate", "switch_trigger"),
           "Pause or resume a trigger", scope=Scope.WORKFLOW_EXECUTE, body=StatusForm),
-    _page("GET", "/operate/audit", ("auditing", "show"), "Audit"),
-    _page("GET", "/operate/audit/live", ("auditing", "live"), "Whether the audit log grew",
-          media="text/event-stream"),
+    *_list("/operate/audit", "auditing", "Audit"),
     _page("GET", "/operate/audit.csv", ("auditing", "download"), "Audit as CSV",
           media="text/csv"),
-    _page("GET", "/operate/secrets", ("operate", "show_secrets"), "Secrets"),
-    _page("GET", "/operate/people", ("people", "show"), "People"),
+    *_list("/operate/secrets", "operate", "Secrets", "_secrets"),
+    *_list("/operate/people", "people", "People"),
     _page("GET", "/operate/people/{id}", ("people", "show_one"), "Somebody"),
     _page("POST", "/operate/people/{id}", ("people", "change"), "Change plan and status",
           body=PersonForm),
@@ -181,14 +191,13 @@ PAGES: tuple[Route, ...] = (
           "Sign somebody out", body=requests.NoBody),
     _page("POST", "/operate/people/{id}/link", ("people", "make_link"), "A link to sign in",
           body=requests.NoBody),
-    _page("GET", "/operate/notices", ("operate", "show_notices"), "Notices"),
+    *_list("/operate/notices", "operate", "Notices", "_notices"),
     _page("POST", "/operate/notices/{id}/retry", ("operate", "retry_notice"), "Try again",
           body=requests.NoBody),
     _page("GET", "/operate/health", ("operate", "show_health"), "Health"),
 
     # Approvals
-    _page("GET", "/inbox", ("inbox", "show"), "What waits for a decision",
-          scope=Scope.APPROVAL_RESPOND),
+    *_list("/inbox", "inbox", "What waits for a decision", scope=Scope.APPROVAL_RESPOND),
     _page("GET", "/inbox/decide", ("deciding", "preview"), "What several decisions mean",
           scope=Scope.APPROVAL_RESPOND),
     _page("POST", "/inbox/decide", ("deciding", "decide"), "Decide several approvals",

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from adapters_http.downloads import output_response
 from adapters_http.request import Request, event_number
 from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.event import Event
 from wfcore.model.execution import StepResult
 from wfcore.model.json import Json
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
@@ -23,14 +24,15 @@ from wfcore.rules.explain.progress import Row, key_of, rounds_of
 from wfcore.rules.masking import mask, secret_values
 from wfcore.usecases.executions.browsing import Whole
 from wfcore.usecases.executions.executions import read_execution, read_logs
+from wfcore.wire.common import disposition
 from wfcore.wire.converter import plain
 from wfcore.wire.events import log_view
 from wfcore.wire.executions import step_view
 
 SHOWN = 64 * 1024
 """Characters of an output that a page shows."""
-LINES = 200
-"""Output lines that a page shows."""
+LINES, LONGEST = 200, 2_000
+"""Pieces of output that a page shows, and the characters of a line in them."""
 MOST_ROUNDS = 1_000
 """Squares in the picture of a loop."""
 _MOST_NODES = 400
@@ -51,6 +53,15 @@ class Shown:
 
 
 @frozen
+class Line:
+    """A line that a step wrote. `cut`: how many characters of it are not shown."""
+
+    stream: str
+    text: str
+    cut: int
+
+
+@frozen
 class Round:
     """One square in the picture of a loop."""
 
@@ -64,7 +75,8 @@ class Opened:
     """
     A step as its page shows it. `key` None: it is in a loop, and no round was chosen. `view`: what
     the API answers for it. `saw`: names of the steps whose results it could use. `item`: what its
-    round is about. `sought`: the text that the shown lines contain.
+    round is about. `sought`: the text that the shown lines contain. `last_line`: the number behind
+    which further lines come.
     """
 
     row: Row
@@ -72,8 +84,9 @@ class Opened:
     path: str
     view: Any = None
     output: Shown | None = None
-    lines: Sequence[Any] = ()
+    lines: Sequence[Line] = ()
     lines_after: int | None = None
+    last_line: int = 0
     sought: str = ""
     saw: Sequence[str] = ()
     item: Shown | None = None
@@ -136,6 +149,7 @@ async def _one(request: Request, whole: Whole, row: Row, key: str) -> Opened:
     sought = (request.query("find") or "").strip()
     services, who = request.services, request.who
     _, found, last = await read_logs(services, who, run.id, after, key, LINES, search=sought)
+    lines, more = _lines(found)
     view = step_view(run, key)
     return Opened(
         row,
@@ -143,12 +157,30 @@ async def _one(request: Request, whole: Whole, row: Row, key: str) -> Opened:
         path,
         view,
         shown(view.output) if view.output is not None else None,
-        [log_view(one) for one in found],
-        last if len(found) >= LINES or (sought and found) else None,
+        lines,
+        more or (last if len(found) >= LINES or (sought and found) else None),
+        more or last,
         sought,
         _saw(whole, key),
         _item(whole, key),
     )
+
+
+def _lines(found: Sequence[Event]) -> tuple[Sequence[Line], int | None]:
+    """
+    The lines of a page, at most about `SHOWN` characters of them, each up to `LONGEST`, and the
+    number behind which the rest is; None: there is none.
+    """
+    lines, room = list[Line](), SHOWN
+    for place, event in enumerate(found):
+        view = log_view(event)
+        if room <= 0:
+            return lines, found[place - 1].number
+        for text in view.text.splitlines():
+            line = Line(view.stream, text[:LONGEST], max(len(text) - LONGEST, 0))
+            room -= len(line.text)
+            lines.append(line)
+    return lines, None
 
 
 def _saw(whole: Whole, key: str) -> Sequence[str]:
@@ -197,6 +229,28 @@ def number_of(text: str | None) -> int:
         return event_number("after", text)
     except InvalidInput:
         return 0
+
+
+async def lines(request: Request) -> Response:
+    """The output lines of one step as a file, all of them. EX-28."""
+    services, who, key = request.services, request.who, request.params["name"]
+    parts, after = list[str](), 0
+    while True:
+        run, found, after = await read_logs(
+            services, who, request.params["id"], after, key, _AT_ONCE
+        )
+        if not found:
+            break
+        parts += [log_view(one).text for one in found]
+    headers = {
+        "Content-Disposition": disposition(f"{run.id}-{key}.txt"),
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response("".join(parts).encode("utf-8", "replace"), 200, headers, "text/plain")
+
+
+_AT_ONCE = 1_000
 
 
 async def output(request: Request) -> Response:

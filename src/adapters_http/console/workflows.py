@@ -11,19 +11,20 @@ from attrs import frozen
 from starlette.responses import Response
 
 from adapters_http.body import dump_json
+from adapters_http.console.hints import followed
 from adapters_http.console.rendering import after, behind, page
 from adapters_http.console.words import WEEKDAYS
 from adapters_http.request import Request
 from adapters_http.route import EVERY_SCOPE
 from wfcore.model.access import Permission
 from wfcore.model.execution import StepStatus
-from wfcore.model.page import PageCursor
+from wfcore.model.page import Page, PageCursor
 from wfcore.model.trigger import Schedule, Shown
 from wfcore.model.workflow import Definition, Step, Variable
 from wfcore.rules.auth.access import includes
 from wfcore.rules.definition.flow import Edge, Flow, kind_of, lay_out
 from wfcore.rules.masking import MASK
-from wfcore.usecases.workflows.browsing import list_summaries, read_workflow_whole
+from wfcore.usecases.workflows.browsing import Summary, list_summaries, read_workflow_whole
 from wfcore.wire.common import WORKFLOWS
 
 SIZE = 50
@@ -43,9 +44,22 @@ async def show(request: Request) -> Response:
         request,
         "workflows.html",
         rows=found.rows,
+        follows=_seen(found),
         next=after(WORKFLOWS, found.next),
         later=wanted.after is not NO_NAME,
     )
+
+
+def _seen(found: Page[Summary]) -> object:
+    return [(one.workflow.id, one.workflow.version, one.activity) for one in found.rows]
+
+
+async def _look(request: Request) -> object:
+    wanted = behind(request, WORKFLOWS, SIZE, NO_NAME)
+    return _seen(await list_summaries(request.services, request.who, wanted))
+
+
+live = followed(_look)
 
 
 async def show_one(request: Request) -> Response:

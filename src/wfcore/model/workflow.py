@@ -48,7 +48,7 @@ class VariableType(StrEnum):
 
 @frozen
 class Variable:
-    """A declared variable. `default` applies only if `has_default`."""
+    """A declared variable. `default` applies only if `has_default`; `description` is for people."""
 
     name: str
     type: VariableType = VariableType.STRING
@@ -56,6 +56,7 @@ class Variable:
     has_default: bool = False
     default: Json = None
     secret: bool = False
+    description: str = ""
 
 
 @frozen

@@ -1,10 +1,26 @@
-// Following: the server says that something changed.
+// Following: the server says that something changed, and the page fetches itself again.
+
+import { _ } from "./app.js";
+
+/** This page as it is now; a document without text turned into markup, so that it passes Trusted Types. *says* tells that the session is over. */
+export function fetched(says) {
+  return new Promise((done) => {
+    const request = new XMLHttpRequest();
+    request.open("GET", location.href);
+    request.responseType = "document";
+    request.onloadend = () => {
+      if (request.status === 401) says.textContent = _("Signed out: reload the page to sign in");
+      done(request);
+    };
+    request.send();
+  });
+}
 
 /**
- * Call *changed* for hints of *url* by that *event*, at most five a second, and where the stream is refused; not while nobody looks.
+ * Call *changed* for hints of *url*, at most five a second, and where the stream is refused; not while nobody looks.
  * It returns the status that it met: a 401 ends this until somebody looks again. *says*: whether it is connected.
  */
-export function follow(url, after, changed, says = () => {}, event = "changed") {
+export function follow(url, after, changed, says = () => {}) {
   let source, busy, again, status;
   async function act() {
     again = true;
@@ -23,7 +39,7 @@ export function follow(url, after, changed, says = () => {}, event = "changed") 
   function open() {
     source?.close();
     if (document.hidden) return;
-    source = new EventSource(`${url}?after=${after}`);
+    source = new EventSource(`${url}${url.includes("?") ? "&" : "?"}seen=${after}`);
     source.onopen = () => says(true);
     source.onerror = () => {
       says(false);
@@ -31,7 +47,7 @@ export function follow(url, after, changed, says = () => {}, event = "changed") 
       act();
       setTimeout(() => status === 401 || open(), 5_000);
     };
-    source.addEventListener(event, hint);
+    source.addEventListener("changed", hint);
     source.addEventListener("end", (event) => {
       source.close();
       hint(event);

@@ -1,35 +1,44 @@
-// Lists: how many rows are new, and how many are selected. Nothing moves until the reader asks for it.
+// Lists: the cells of each row as they are now; how many rows are new or gone, and how many are selected. No row moves until the reader asks for it.
 
-import { _ } from "./app.js";
-import { fetched } from "./fetched.js";
-import { follow } from "./follow.js";
+import { _, refreshTimes } from "./app.js";
+import { fetched, follow } from "./follow.js";
 
 const says = document.getElementById("new");
 const link = document.createElement("a");
-const rows = (root) => [...root.querySelectorAll(".runs tbody tr, .list > li[id]")];
+const chosen = document.getElementById("chosen");
+const rows = (root) => [...root.querySelectorAll("tr[id],li[id]")];
+
+/** The parts of *old* as they are in *now*; boxes to tick, and what has the focus, stay. */
+function renew(old, now) {
+  if (old && now) [...now.children].forEach((part, at) => old.children[at]?.matches(":not(input,.pick,:focus-within)") && old.children[at].replaceWith(part));
+}
 
 async function look() {
   const { status, response: now } = await fetched(says);
   if (status !== 200) return status;
-  const news = rows(now);
-  const fresh = news.filter((row) => !document.getElementById(row.id));
-  for (const row of news) document.getElementById(row.id)?.cells?.[2].replaceChildren(...row.cells[2].childNodes);
-  for (const place of [".pills", ".places"]) {
-    const [old, next] = [document, now].map((root) => root.querySelector(place));
-    if (!old.isEqualNode(next)) old.replaceChildren(...next.childNodes);
+  const fresh = rows(now).filter((row) => !document.getElementById(row.id)).length;
+  let gone = 0;
+  for (const row of rows(document)) {
+    const next = now.getElementById(row.id);
+    row.classList.toggle("gone", !next);
+    for (const box of row.querySelectorAll("input")) box.disabled = !next;
+    renew(row, next);
+    gone += !next;
   }
+  for (const place of [".places", ".pills", ".renewed"]) renew(...[document, now].map((root) => root.querySelector(place)));
   document.title = now.title;
-  if (!fresh.length || location.search.includes("after=")) return;
-  link.href = location.href;
-  link.textContent = _("{count} new, show", { count: fresh.length });
+  refreshTimes();
+  onpageshow?.();
+  if (!fresh && !gone) return link.remove();
+  link.href = "";
+  link.textContent = fresh ? _("{fresh} new, show", { fresh }) : _("{gone} gone, show", { gone });
   if (!link.isConnected) says.replaceChildren(link); // else it stays under the pointer
 }
 
-if (says) follow(says.dataset.live, says.dataset.after, look, undefined, says.dataset.on);
+if (says) follow(says.dataset.live, says.dataset.after, look);
 
-const chosen = document.getElementById("chosen");
 function tally() {
-  const count = chosen.querySelectorAll(":checked").length;
+  const count = chosen.querySelectorAll(":checked:enabled").length;
   document.getElementById("count").textContent = count ? _("{count} selected", { count }) : "";
   for (const button of chosen.querySelectorAll("button")) button.disabled = !count;
 }

@@ -1,35 +1,34 @@
 // The page of an execution, which follows it.
 
 import { LANG, _, refreshTimes, session } from "./app.js";
-import { fetched } from "./fetched.js";
-import { follow } from "./follow.js";
+import { fetched, follow } from "./follow.js";
 
-const KEPT = /^(open|hidden)$/;
 session?.clear(); // the form that led here was sent
 
-/** Make *old* what *now* is, node by node; what is the same keeps its focus, scroll and open details. */
+/** Make *old* what *now* is, node by node, by ids; what is the same keeps its focus, scroll, text typed and open details. */
 function morph(old, now) {
   if (old.isEqualNode(now) || (old.nodeName === "TIME" && old.dateTime === now.dateTime)) return;
   if (old.nodeName !== now.nodeName || old.id !== now.id) return old.replaceWith(now);
   if (old.nodeType !== 1) return (old.data = now.data);
-  for (const { name } of [...old.attributes]) now.hasAttribute(name) || KEPT.test(name) || old.removeAttribute(name);
-  for (const { name, value } of now.attributes) KEPT.test(name) || old.setAttribute(name, value);
+  for (const { name } of [...old.attributes]) now.hasAttribute(name) || name === "open" || old.removeAttribute(name);
+  for (const { name, value } of now.attributes) name === "open" || old.setAttribute(name, value);
+  const ids = new Set([...now.children].map((one) => one.id));
+  const stays = (node) => node?.id && ids.has(node.id);
   let at = old.firstChild;
   const drop = (gone) => ((at = gone.nextSibling), gone.remove());
   for (const one of [...now.childNodes]) {
     const known = one.id && document.getElementById(one.id);
     const kept = known?.parentNode === old && known;
     // Nodes that stay are not moved over nodes that go: they would lose the focus.
-    while (kept && at && at !== kept && !(at.id && now.ownerDocument.getElementById(at.id))) drop(at);
+    while (kept && at && at !== kept && !stays(at)) drop(at);
     if (kept && at !== kept) old.insertBefore(kept, at);
-    const here = kept || at;
-    at = here?.nextSibling;
-    here ? morph(here, one) : old.append(one);
+    const here = kept || (!stays(at) && at); // what stays waits for its equal, whatever comes before it
+    if (here) at = here.nextSibling;
+    here ? morph(here, one) : old.insertBefore(one, at);
   }
   while (at) drop(at);
 }
 
-for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 document.addEventListener("click", (event) => {
   const copied = document.getElementById(event.target.dataset?.copy);
   // a page that came by plain http has no clipboard
@@ -38,6 +37,7 @@ document.addEventListener("click", (event) => {
 
 const place = document.getElementById("live");
 const says = document.getElementById("says");
+const top = (one) => one.getBoundingClientRect().top;
 let lost = 0;
 
 function tell(fine) {
@@ -50,8 +50,12 @@ async function renew() {
   const { status, response: now } = await fetched(says);
   if (status !== 200) return status;
   document.title = now.title;
+  // What is being read stays where it is, whatever comes or goes above it.
+  const seen = place.querySelector(":focus") ?? [...place.querySelectorAll("[id]")].find((one) => top(one) >= 0);
+  const stood = seen && top(seen);
   morph(place, now.getElementById("live"));
   refreshTimes();
+  if (seen?.isConnected) scrollBy(0, top(seen) - stood);
 }
 
 if (place.dataset.live) follow(place.dataset.live, place.dataset.after, renew, tell);

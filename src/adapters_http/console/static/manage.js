@@ -3,7 +3,6 @@
 import { session } from "./app.js";
 
 for (const button of document.querySelectorAll("[data-copy]")) {
-  button.hidden = false;
   button.addEventListener("click", () => {
     const from = document.getElementById(button.dataset.copy);
     // a page that came by plain http has no clipboard; the selection can be copied

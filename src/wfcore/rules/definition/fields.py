@@ -120,7 +120,6 @@ def _variable(name: str, document: Json, path: str, findings: Findings) -> Any:
     before = len(findings.problems)
     variable_name(name, path, findings)
     values = read_object(document, path, VARIABLE, findings)
-    values.pop("description", None)
     type = values.get("type", VariableType.STRING)
     if type is not None and "default" in values and not fits(type, values["default"]):
         where = below(path, "default")

@@ -188,7 +188,7 @@ _NOWHERE = Reading(KINDS, Findings(), (), believed_template)
 
 _SHAPES: Mapping[object, _Shape] = {
     Definition: _shape(fields_of(_NOWHERE)),
-    Variable: _shape({name: row for name, row in VARIABLE.items() if name != "description"}),
+    Variable: _shape(VARIABLE),
     Retry: _shape(RETRY),
     Column: _shape(COLUMN),
     GroupSpec: _shape(GROUP),

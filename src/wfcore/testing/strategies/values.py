@@ -117,6 +117,7 @@ def variables(draw: st.DrawFn, name: str) -> Variable:
         has_default=has_default,
         default=draw(typed(type)) if has_default else None,
         secret=draw(st.booleans()),
+        description=draw(texts()),
     )
 
 

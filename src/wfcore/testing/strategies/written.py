@@ -67,6 +67,7 @@ def _variable(variable: Variable) -> JsonObject:
         "type": variable.type.value,
         "required": variable.required,
         "secret": variable.secret,
+        "description": variable.description,
     }
     return written | ({"default": variable.default} if variable.has_default else {})
 

@@ -15,6 +15,7 @@ from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import APPROVAL, Approve, Choice, Reject
 from wfcore.rules.auth.access import is_approver, sees_execution
 from wfcore.usecases.approvals.approvals import list_approvals, read_approval, require_may
+from wfcore.usecases.executions.browsing import TOP
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import approval_for
 
@@ -36,11 +37,10 @@ _SHOWN: Mapping[Tab, ApprovalFilter] = {
 
 @frozen
 class Inbox:
-    """A page of one tab; the names of its workflows by id; how many wait in all."""
+    """A page of one tab, and the names of its workflows by id."""
 
     found: Page[ApprovalHead]
     names: Mapping[str, str]
-    waiting: int
 
 
 async def read_inbox(
@@ -57,6 +57,7 @@ async def read_inbox(
     With *text* those that say it, of the next `SEARCHED`; `next` is where the search goes on.
     """
     where = evolve(_SHOWN[tab], workflow_id=workflow_id)
+    page = evolve(page, after=page.after or (_FIRST if where.soonest else TOP))
     if text:
         found = await _search(services, who, page, where, text.lower())
     else:
@@ -64,12 +65,20 @@ async def read_inbox(
     async with services.store.view() as view:
         ids = {one.workflow_id for one in found.rows}
         names = {one.id: one.name for one in await view.some(Workflow, ids)}
-        plain = tab is Tab.WAITING and workflow_id is None and not text
-        waiting = found.total if plain else None
-        if waiting is None:
-            mine = evolve(_SHOWN[Tab.WAITING], account_id=who.account.id, email=who.account.email)
-            waiting = (await view.approvals.list(mine, PageRequest(1, 1))).total
-    return Inbox(found, names, waiting or 0)
+    return Inbox(found, names)
+
+
+_FIRST = PageCursor(-1, "")
+"""Before every row of a list by expiry: its first page by position, which counts nothing."""
+MOST_WAITING = 1_000
+"""Up to so many of those that wait for somebody are counted."""
+
+
+async def count_waiting(services: Services, who: Principal) -> int:
+    """How many wait for *who*, up to one more than `MOST_WAITING`. AC-5."""
+    mine = evolve(_SHOWN[Tab.WAITING], account_id=who.account.id, email=who.account.email)
+    async with services.store.view() as view:
+        return await view.approvals.count(mine, MOST_WAITING + 1)
 
 
 SEARCHED, _AT_ONCE = 1_000, 200

@@ -12,7 +12,7 @@ from wfcore.model.access import Permission, Principal, Share
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
 from wfcore.model.page import PageCursor, PageRequest
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
-from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import includes, permission_on, sees_execution
 from wfcore.rules.execution.redrive import FROM
@@ -65,22 +65,6 @@ async def _started_by(view: View, who: Principal, key: str) -> Execution | None:
         if (replay := await view.get(Replay, scope, key)) is not None:
             return await view.get(Execution, replay.execution_id)
     return None
-
-
-async def newest_of(services: Services, who: Principal) -> Mapping[str, object]:
-    """
-    What tells that `executions` or the `inbox` of *who* changed, to be compared with a later one:
-    the newest of each, however long the lists are.
-    """
-    me, one = who.account, PageRequest(size=1, after=TOP)
-    async with services.store.view() as view:
-        runs = await view.executions.list(ExecutionFilter(owner_id=me.id), one)
-        mine = ApprovalFilter(account_id=me.id, email=me.email, waiting=True)
-        asks = await view.approvals.list(mine, one)
-    return {
-        "executions": [(run.id, run.status) for run in runs.rows],
-        "inbox": [approval.id for approval in asks.rows],
-    }
 
 
 async def workflow_names(services: Services, who: Principal) -> Sequence[Workflow]:
