@@ -104,7 +104,7 @@ class SystemClock:
 class StoreTime:
     """
     The clock of one process on a store that tells a time of its own: deadlines of approvals and
-    schedules go by that, whatever the clock of the machine says. AP-45. *machine*: that one.
+    schedules go by that, whatever the clock of the machine says. AP-47. *machine*: that one.
     """
 
     def __init__(self, machine: Clock, store_now: Now) -> None:

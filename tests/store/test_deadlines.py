@@ -21,7 +21,7 @@ def fresh(server: Cluster) -> Iterator[str]:
 
 
 async def test_deadlines_go_by_the_clock_of_the_database(fresh: str, tmp_path: Path) -> None:
-    """AP-45: a machine far ahead or behind neither expires an approval early nor keeps it."""
+    """AP-47: a machine far ahead or behind neither expires an approval early nor keeps it."""
     wrong = ManualClock()
     async with open_system(Settings(tmp_path, store=fresh), clock=wrong) as system:
         services = system.services
