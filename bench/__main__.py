@@ -24,6 +24,7 @@ from bench import (
     largest,
     light,
     nodes,
+    payloads,
     postgres,
     processes,
     readers,
@@ -258,6 +259,25 @@ def without_rows(report: Report, seconds: float, folder: Path) -> None:
             )
 
 
+def payloads_rows(report: Report, folder: Path) -> None:
+    """What looking costs beside large outputs, on both stores. ST-7."""
+    with postgres.server() as made:
+        for name, where in (("SQLite", None), ("PostgreSQL", made)):
+            place = folder / name
+            place.mkdir(parents=True)
+            found = payloads.figures(where, place)
+            for what in ("poll", "list", "cancel"):
+                large, small = found[f"{what} large"], found[f"{what} small"]
+                row = f"{name}: {what} beside 15 outputs of 4 MB / 4 bytes"
+                against = f"{small:.2f} ms of CPU"
+                report.at_most(row, f"{large:.2f} ms", against, large / small, 1.5)
+            start, raw = found["start large"], found["bytes"]
+            row = f"{name}: start with them, to a delay / their bytes"
+            report.at_most(row, f"{start:,.0f} ms", f"{raw:,.0f} ms of CPU", start / raw, 3)
+            report.most(f"{name}: memory for looks, beyond idle", found["looks MB"], "MB", 150)
+            report.plain(f"{name}: memory for the start", f"{found['start MB']:.0f} MB")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
@@ -356,6 +376,7 @@ ON_DEMAND = ("without", "console", "growth")
 """Parts that run only when they are named."""
 PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "http": lambda report, asked, folder: http_rows(report, asked.seconds, folder),
+    "payloads": lambda report, asked, folder: payloads_rows(report, folder),
     "processes": lambda report, asked, folder: processes_rows(report, asked.seconds, folder),
     "writer": lambda report, asked, folder: writer_rows(report, asked.seconds),
     "kit": lambda report, asked, folder: kit_rows(report),

@@ -22,9 +22,9 @@ import attrs
 from attrs import frozen
 
 from adapters_http import dispatch
-from adapters_http.body import Answers, dump_json
+from adapters_http.body import Answers
 from adapters_store.sqlite import execution_rows, writer
-from adapters_store.sqlite.read_cache import ENTRY_BYTES, Cache, Reads
+from adapters_store.sqlite.read_cache import Cache, Reads
 from adapters_store.sqlite.statements import Batcher, Writes, perform
 from adapters_store.sqlite.writer import Writer
 from bench import http
@@ -34,7 +34,6 @@ from bench.servers import Server
 from wfcore.model import execution
 from wfcore.rules.auth import api_key
 from wfcore.rules.execution import fold, fold_steps, start
-from wfcore.wire.converter import plain
 from wfserver.serving import memory
 
 TURNS = 9
@@ -94,7 +93,7 @@ def _one_snapshot_a_turn() -> None:
 
 def _only_changed_steps() -> None:
     """All results of an execution's steps are written with every transition."""
-    execution_rows._known = lambda unit, record: (None, ENTRY_BYTES)
+    execution_rows.known_of = lambda unit, record: None
 
 
 def _heads_that_stay() -> None:
@@ -112,7 +111,7 @@ def _own_evolve() -> None:
 def _encoded_answers() -> None:
     """Every status is made and encoded again."""
     Answers.known = lambda self, id, state: None  # type: ignore[method-assign]
-    Answers.keep = lambda self, id, state, view: dump_json(plain(view))  # type: ignore[method-assign]
+    Answers.keep = lambda self, id, state, body: body  # type: ignore[method-assign]
 
 
 def _whole_answers() -> None:

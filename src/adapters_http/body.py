@@ -21,7 +21,6 @@ from starlette.requests import ClientDisconnect
 from wfcore.errors import InvalidInput, TooLarge
 from wfcore.model.json import Json, JsonObject
 from wfcore.rules.numbers import kept, outside_of_strings
-from wfcore.wire.converter import plain
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -209,12 +208,11 @@ class Answers:
         known = self._known.get(id)
         return known[1] if known is not None and known[0] == state else None
 
-    def keep(self, id: str, state: Hashable, view: object) -> bytes:
+    def keep(self, id: str, state: Hashable, body: bytes) -> bytes:
         """
-        The JSON of *view*, which depends only on *state* (the record's version and whatever else
-        may change) and on what never changes: emails, names of keys.
+        Keep *body*, which depends only on *state* (the record's version and whatever else may
+        change) and on what never changes: emails, names of keys. Returns it.
         """
-        body = dump_json(plain(view))
         if len(body) <= LARGEST_KEPT:
             self._known.pop(id, None)
             self._known[id] = (state, body)

@@ -308,7 +308,8 @@ def with_outputs(request: Request) -> bool:
 
 async def rested(request: Request, execution_id: str, wait: int) -> Execution:
     """
-    The execution as soon as it rests, after *wait* milliseconds, or when this server ends.
+    The execution as soon as it rests, after *wait* milliseconds, or when this server ends; large
+    outputs may be left out.
 
     Raises `NotFound`.
     """
@@ -320,6 +321,7 @@ async def rested(request: Request, execution_id: str, wait: int) -> Execution:
         wait,
         leaving=lambda: config.ending,
         still=request.again,
+        outputs=False,
     )
 
 

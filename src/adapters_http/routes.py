@@ -200,7 +200,7 @@ ROUTES: tuple[Route, ...] = (
           returns=ExplanationView, refuses=(404,)),
     Route("POST", "/api/v1/executions/{id}/cancel", Auth.KEY, executions.cancel,
           "Cancel an execution", Scope.EXECUTION_CANCEL, requests.NoBody,
-          returns=StatusView, also={AlreadyFinished: 404}),
+          query=(OUTPUTS,), returns=StatusView, also={AlreadyFinished: 404}),
     Route("POST", "/api/v1/executions/{id}/redrive", Auth.KEY, workflows.redrive,
           "Start again where an execution stopped", Scope.WORKFLOW_EXECUTE, requests.NoBody,
           status=202, query=(WAIT,), returns=StartView, refuses=(404, 409), starts=True),

@@ -291,6 +291,18 @@ class TemplateFailed(WfError):
 
 
 @define
+class NotRead(Exception):
+    """
+    Output or items of the step *key* (None: the output of the execution) are in the store, and were
+    not read with the execution: the unit of work reads them and decides again. Callers never see
+    it. ST-7.
+    """
+
+    execution_id: str
+    key: str | None
+
+
+@define
 class Stale(WfError):
     """Somebody else stored a newer version first; the whole unit left no trace."""
 

@@ -181,9 +181,10 @@ def explain(id: str) -> Call[shapes.ExplanationView]:
     return _get("/api/v1/executions/{id}/explain", shapes.ExplanationView, {"id": id})
 
 
-def cancel(id: str) -> Call[shapes.StatusView]:
-    """End it at once; a `NotFound` when it has ended."""
-    return _post("/api/v1/executions/{id}/cancel", shapes.StatusView, {"id": id})
+def cancel(id: str, *, outputs: bool = True) -> Call[shapes.StatusView]:
+    """End it at once; a `NotFound` when it has ended. *outputs*: as in `execution`."""
+    path = "/api/v1/executions/{id}/cancel"
+    return _post(path, shapes.StatusView, {"id": id}, outputs=_wanted(outputs))
 
 
 def redrive(id: str, wait_s: int | None = None) -> Call[shapes.StartView]:

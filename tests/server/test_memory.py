@@ -143,7 +143,7 @@ def test_garbage_goes_where_the_c_library_cannot_return_memory(
 def context(store: object) -> Context:
     """One with an answer that is kept, before a store."""
     answers = Answers()
-    answers.keep("e1", 1, {})
+    answers.keep("e1", 1, b"{}")
     return cast("Context", SimpleNamespace(answers=answers, services=SimpleNamespace(store=store)))
 
 

@@ -12,7 +12,14 @@ from adapters_store.sqlite import claims, execution_rows, kinds, records, runs
 from adapters_store.sqlite.connection import Connection, connect
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.runs import approval_page, counts_by_status, execution_page
-from adapters_store.sqlite.statements import Writes, insert, perform, perform_together, update
+from adapters_store.sqlite.statements import (
+    Known,
+    Writes,
+    insert,
+    perform,
+    perform_together,
+    update,
+)
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageCursor, PageRequest
@@ -53,6 +60,11 @@ def database(tmp_path: Path) -> Iterator[Connection]:
         connection.executemany(execution_rows.INSERT, rows)
         connection.execute("COMMIT")
         yield connection
+
+
+def known(run: Execution) -> Known:
+    """What a unit knows of an execution that it has read."""
+    return Known(run.version, run, 2_000)
 
 
 def test_a_claim_does_not_walk_through_a_flood(database: Connection) -> None:
@@ -140,7 +152,7 @@ def test_a_transition_writes_the_head_and_the_changed_step_only() -> None:
     """Neither variables nor other steps nor any index are written when one step changed."""
     base = run_with_steps(worker="w1", due_at=None, status=ExecutionStatus.RUNNING)
     changed = {**base.step_results, "b": make.step_result(output="z")}
-    writes, _ = execution_rows.writes(evolve(base, step_results=changed), base, None)
+    writes, _ = execution_rows.writes(evolve(base, step_results=changed), known(base), None)
     assert [sql for sql, _, _ in writes] == [execution_rows.STAY, execution_rows.PUT_STEP]
     assert writes[1][1][1] == 1
 
@@ -171,7 +183,7 @@ def test_a_transition_from_an_unknown_state_writes_everything() -> None:
 def test_what_a_filter_looks_at_is_written_when_it_changes(change: dict[str, Any]) -> None:
     """Every column of an index follows the record."""
     base = run_with_steps()
-    writes, _ = execution_rows.writes(evolve(base, **change), base, None)
+    writes, _ = execution_rows.writes(evolve(base, **change), known(base), None)
     assert [sql for sql, _, _ in writes] == [execution_rows.MOVE]
 
 

@@ -38,6 +38,7 @@ from wfcore.usecases.executions import executions, gates, starting
 from wfcore.usecases.executions.executions import rests, wait_until
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.executions.starting import Idempotency
+from wfcore.usecases.reading import outputs_of
 from wfcore.usecases.workflows import browsing
 from wfcore.usecases.workflows.workflows import Defined, read_workflow
 from wfcore.wire.common import WORKFLOWS, shown_of
@@ -334,7 +335,8 @@ async def _stands(request: Request, run: Execution) -> JsonObject:
     asked = next((one.approval_id for one in found.lines if one.approval_id), None)
     shown = asked is not None and request.context.config.console
     url = f"{request.base_url}/approvals/{asked}" if shown else None
-    return tools.result_of(found.run, [str(one.text) for one in found.lines], url)
+    run = await outputs_of(request.services.store, found.run, {None})
+    return tools.result_of(run, [str(one.text) for one in found.lines], url)
 
 
 AGENTS = (

@@ -175,7 +175,7 @@ _FOR_PEOPLE = "People must decide; you cannot. Ask for the status again later."
 
 def result_of(run: Execution, explained: Sequence[str], approval_url: str | None) -> Schema:
     """How an execution stands, for an agent; secrets are masked. MC-2."""
-    seen, over = status_view(run), run.status in EXECUTION.final
+    seen, over = status_view(run, outputs=False), run.status in EXECUTION.final
     state = _STATES.get(run.status, "working")
     words = [*explained, _FOR_PEOPLE] if state == "input_required" else explained
     return {
@@ -185,7 +185,7 @@ def result_of(run: Execution, explained: Sequence[str], approval_url: str | None
         "completedSteps": seen.completed_steps,
         "totalSteps": seen.total_steps,
         "currentStep": seen.current_step,
-        "output": result_view(run).output if over else None,
+        "output": result_view(run, outputs=False).output if over else None,
         "error": seen.error,
         "explanation": " ".join(words) or None,
         "approvalUrl": approval_url if state == "input_required" else None,

@@ -38,6 +38,7 @@ from wfcore.usecases.executions.executions import (
     read_logs,
     read_result,
 )
+from wfcore.usecases.reading import outputs_of
 from wfcore.wire.converter import plain
 from wfcore.wire.events import event_view
 from wfcore.wire.executions import callback_state_view, execution_row, inputs_of, result_view
@@ -101,7 +102,7 @@ async def show(request: Request) -> Response:
         inputs=_pieces(inputs_of(run, secrets)),
         opened=opened,
         history=await _history(request, run),
-        result=_result(run) if opened is None else None,
+        result=await _result(request, run) if opened is None else None,
         failed=_failed_step(run),
         before=await _earlier(request, run),
         base_url=request.base_url,
@@ -135,10 +136,11 @@ async def _earlier(request: Request, run: Execution) -> str | None:
     return next((one.id for one in found.rows), None)
 
 
-def _result(run: Execution) -> Shown | None:
+async def _result(request: Request, run: Execution) -> Shown | None:
     if run.status is not ExecutionStatus.COMPLETED:
         return None
-    return shown(result_view(run).output)
+    run = await outputs_of(request.services.store, run, {None})
+    return shown(result_view(run, outputs=False).output)
 
 
 async def _history(request: Request, run: Execution) -> Sequence[Any]:
@@ -158,15 +160,16 @@ def _pieces(inputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
 
 async def output(request: Request) -> Response:
     """The result as a file."""
-    run = await read_result(request.services, request.who, request.params["id"])
-    return output_response(run.id, plain(result_view(run).output))
+    services, who, id = request.services, request.who, request.params["id"]
+    run = await read_result(services, who, id, outputs=False)
+    return output_response(run.id, plain(result_view(run, outputs=False).output))
 
 
 async def live(request: Request) -> Response:
     """Tells that the execution changed, with the number of its last event; never what."""
     after = max(last_event_id(request), number_of(request.query("seen")))
     lines = request.query("lines")
-    await read_execution(request.services, request.who, request.params["id"])
+    await read_execution(request.services, request.who, request.params["id"], outputs=False)
     return StreamingResponse(
         _changes(request, after, number_of(lines) if lines else None),
         media_type="text/event-stream",
@@ -204,6 +207,7 @@ async def _grown(
 ) -> tuple[Execution, bool, int | None]:
     """The execution, whether it has output lines behind *lines*, and the last of these."""
     if lines is None:
-        return await read_execution(request.services, request.who, id), False, None
+        run = await read_execution(request.services, request.who, id, outputs=False)
+        return run, False, None
     run, found, last = await read_logs(request.services, request.who, id, lines)
     return run, bool(found), last

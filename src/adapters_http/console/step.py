@@ -17,13 +17,14 @@ from adapters_http.downloads import output_response
 from adapters_http.request import Request, event_number
 from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.event import Event
-from wfcore.model.execution import StepResult
+from wfcore.model.execution import Execution, StepResult
 from wfcore.model.json import Json
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
 from wfcore.rules.explain.progress import Row, key_of, rounds_of
 from wfcore.rules.masking import mask, secret_values
 from wfcore.usecases.executions.browsing import Whole
 from wfcore.usecases.executions.executions import read_execution, read_logs
+from wfcore.usecases.reading import outputs_of
 from wfcore.wire.common import disposition
 from wfcore.wire.converter import plain
 from wfcore.wire.events import log_view
@@ -139,7 +140,7 @@ def _round(row: Row, key: str, result: StepResult) -> Round:
 
 
 async def _one(request: Request, whole: Whole, row: Row, key: str) -> Opened:
-    run = whole.run
+    run = await outputs_of(request.services.store, whole.run, {key, _loop_of(key)})
     path = row.step.name if not row.loops else _round(row, key, None).path  # type: ignore[arg-type]
     if key not in run.step_results:
         if row.loops:
@@ -162,7 +163,7 @@ async def _one(request: Request, whole: Whole, row: Row, key: str) -> Opened:
         more or last,
         sought,
         _saw(whole, key),
-        _item(whole, key),
+        _item(run, key) if whole.definition else None,
     )
 
 
@@ -192,16 +193,21 @@ def _saw(whole: Whole, key: str) -> Sequence[str]:
     return [name for name in seen if name in before]
 
 
-def _item(whole: Whole, key: str) -> Shown | None:
+def _item(run: Execution, key: str) -> Shown | None:
     """The item of its round, where it is in a loop."""
-    rounds, definition = rounds_of(key), whole.definition
-    if not rounds or definition is None:
+    rounds = rounds_of(key)
+    if not rounds:
         return None
-    loop = whole.run.step_results.get(key.rsplit(".", 2)[0])
+    loop = run.step_results.get(_loop_of(key))
     items = loop.items if loop else None
     if not isinstance(items, list | tuple) or rounds[-1] >= len(items):
         return None
-    return shown(mask(items[rounds[-1]], secret_values(whole.run)))
+    return shown(mask(items[rounds[-1]], secret_values(run)))
+
+
+def _loop_of(key: str) -> str:
+    """The key of the loop that it is in; its own, if it is in none."""
+    return key.rsplit(".", 2)[0] if "." in key else key
 
 
 def shown(value: Json) -> Shown:
@@ -255,6 +261,7 @@ _AT_ONCE = 1_000
 
 async def output(request: Request) -> Response:
     """The output of one step as a file."""
-    run = await read_execution(request.services, request.who, request.params["id"])
-    key = request.params["name"]
+    services, key = request.services, request.params["name"]
+    run = await read_execution(services, request.who, request.params["id"], outputs=False)
+    run = await outputs_of(services.store, run, {key})
     return output_response(key, plain(step_view(run, key).output))

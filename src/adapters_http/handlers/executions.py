@@ -1,9 +1,10 @@
 """Executions: reading and cancelling. Spec: v1 endpoints, executions."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from starlette.responses import Response
-
+from adapters_http.body import LARGE_RESPONSE, dump_json
 from adapters_http.downloads import output_response
 from adapters_http.request import (
     Request,
@@ -24,6 +25,7 @@ from wfcore.usecases.executions import executions
 from wfcore.usecases.executions.browsing import MOST_COUNTED, SHORTEST_END, count_executions
 from wfcore.usecases.executions.callbacks import read_callback
 from wfcore.usecases.executions.explaining import explain_execution
+from wfcore.usecases.reading import outputs_of
 from wfcore.wire.common import EXECUTIONS
 from wfcore.wire.converter import plain
 from wfcore.wire.events import ExplanationView, LogPage, explanation_view, log_view
@@ -33,7 +35,6 @@ from wfcore.wire.executions import (
     ExecutionPage,
     ResultView,
     StatusView,
-    StepView,
     callback_state_view,
     execution_counts,
     execution_page,
@@ -86,20 +87,45 @@ async def read(request: Request) -> object:
     """The status view; with `wait`, as soon as the execution rests."""
     wait, outputs = wait_ms(request), with_outputs(request)
     if wait is None:
-        run = await executions.read_execution(request.services, request.who, request.params["id"])
+        run = await _head(request)
     else:
         run = await rested(request, request.params["id"], wait)
+    return await _status_answer(request, run, outputs)
+
+
+async def _head(request: Request) -> Execution:
+    services, who, id = request.services, request.who, request.params["id"]
+    return await executions.read_execution(services, who, id, outputs=False)
+
+
+async def _status_answer(request: Request, run: Execution, outputs: bool) -> object:
+    """The status view of *run*, whose outputs are read only where they are shown."""
     if not outputs:
-        return _without_outputs(await _status(request, run))
+        return _without_outputs(await _status(request, run, outputs=False))
     answers, state = request.context.answers, (run.version, await _redriven_as(request, run))
     if (known := answers.known(run.id, state)) is not None:
         return known
-    return answers.keep(run.id, state, await _status(request, run))
-
-
-async def _status(request: Request, run: Execution) -> StatusView:
+    run = await outputs_of(request.services.store, run)
     names = await executions.starter_names(request.services, [run])
-    return status_view(run, names, await _redriven_as(request, run))
+    redriven_as = await _redriven_as(request, run)
+    state = run.version, redriven_as
+    view = partial(status_view, run, names, redriven_as)
+    return answers.keep(run.id, state, await _encoded(request, run, view))
+
+
+async def _encoded(request: Request, run: Execution, view: Callable[[], object]) -> bytes:
+    """The JSON of a view of *run*; where its outputs are large, made aside of the event loop."""
+
+    def encode() -> bytes:
+        return dump_json(plain(view()))
+
+    large = run.outputs_size > LARGE_RESPONSE
+    return await request.services.offload(encode) if large else encode()
+
+
+async def _status(request: Request, run: Execution, *, outputs: bool) -> StatusView:
+    names = await executions.starter_names(request.services, [run])
+    return status_view(run, names, await _redriven_as(request, run), outputs=outputs)
 
 
 async def _redriven_as(request: Request, run: Execution) -> str | None:
@@ -124,8 +150,11 @@ async def result(request: Request) -> object:
     wait, outputs = wait_ms(request), with_outputs(request)
     if wait is not None:
         await rested(request, request.params["id"], wait)
-    run = await executions.read_result(request.services, request.who, request.params["id"])
-    return result_view(run) if outputs else _without_outputs(result_view(run))
+    services, who, id = request.services, request.who, request.params["id"]
+    run = await executions.read_result(services, who, id, outputs=outputs)
+    if not outputs:
+        return _without_outputs(result_view(run, outputs=False))
+    return await _encoded(request, run, partial(result_view, run))
 
 
 def _without_outputs(view: StatusView | ResultView) -> Any:
@@ -136,13 +165,13 @@ def _without_outputs(view: StatusView | ResultView) -> Any:
     return answer
 
 
-async def step(request: Request) -> StepView | Response:
+async def step(request: Request) -> object:
     """The result of one step; with `download` its output as a file."""
-    run = await executions.read_execution(request.services, request.who, request.params["id"])
-    found = step_view(run, request.params["key"])
+    key = request.params["key"]
+    run = await outputs_of(request.services.store, await _head(request), {key})
     if request.query("download") is None:
-        return found
-    return output_response(request.params["key"], found.output)
+        return await _encoded(request, run, partial(step_view, run, key))
+    return await request.services.offload(lambda: output_response(key, step_view(run, key).output))
 
 
 STREAMS = ("stdout", "stderr")
@@ -171,8 +200,8 @@ async def explain(request: Request) -> ExplanationView:
     return explanation_view(found.run, found.at, found.lines)
 
 
-async def cancel(request: Request) -> StatusView:
+async def cancel(request: Request) -> object:
     """End an execution at once."""
-    id = request.params["id"]
-    run = await executions.cancel_execution(request.services, request.who, id, request.origin)
-    return await _status(request, run)
+    id, outputs = request.params["id"], with_outputs(request)
+    await executions.cancel_execution(request.services, request.who, id, request.origin)
+    return await _status_answer(request, await _head(request), outputs)

@@ -29,7 +29,7 @@ from wfcore.errors import Stale, StoreClosed, StoreUnavailable
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import Definition, DefinitionSnapshot
-from wfcore.ports.store import Store
+from wfcore.ports.store import Store, head_of
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.execution.budget import total
 from wfcore.rules.execution.machine import EXECUTION
@@ -269,6 +269,12 @@ class _ComparedUnit:
             self._before[found.id] = found
         elif kind is DefinitionSnapshot and found is not None:
             self._definitions[key] = found.definition
+        return found
+
+    async def head(self, id: str) -> Any:
+        found = await head_of(self._unit, id)
+        if found is not None and id not in self._runs:
+            self._before[id] = found
         return found
 
     def put(self, record: Any) -> None:

@@ -15,6 +15,7 @@ from adapters_runtime.engine.worker import Worker
 from wfcore.errors import Unreadable
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.ports.dispatch import Dispatch, DueDelivery
+from wfcore.ports.store import head_of
 from wfcore.rules.backoff import Backoff
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import DurationMs
@@ -101,7 +102,7 @@ class Receiver:
         """None also for one that cannot be read: its claim has put it aside."""
         with suppress(Unreadable):
             async with self._services.store.view() as view:
-                return await view.get(Execution, execution_id)
+                return await head_of(view, execution_id)
         return None
 
     def _left_ms(self, run: Execution) -> int | None:

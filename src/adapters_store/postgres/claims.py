@@ -22,7 +22,7 @@ from attrs import frozen
 from adapters_store.postgres.connection import Connection, Pool, lent, rows_of
 from adapters_store.postgres.groups import admit_waiting
 from adapters_store.postgres.queries import DOABLE
-from adapters_store.sqlite.execution_rows import COLUMNS, WHOLE
+from adapters_store.sqlite.execution_rows import COLUMNS, HEAD
 from adapters_store.sqlite.kinds import Row
 from adapters_store.sqlite.runs import CLAIMABLE
 from wfcore.ports.store import Slots
@@ -73,7 +73,7 @@ SELECT wfcore_now(),
     {"" if named else "WHERE ?4::text[] IS NULL"}"""
 
 
-_WHOLE = ", ".join(f"{WHOLE.get(name, f'r.{name}')} AS {name}" for name in COLUMNS)
+_HEAD = ", ".join(f"{HEAD.get(name, f'r.{name}')} AS {name}" for name in COLUMNS)
 TAKE = f"""
 WITH picked AS (
     SELECT id FROM executions WHERE id = ANY(?1::text[]) AND {CLAIMABLE}
@@ -81,7 +81,7 @@ WITH picked AS (
 ), taken AS (
     UPDATE executions r SET worker = ?2, lease_until = wfcore_now() + ?3::bigint, due_at = NULL,
         fence = fence + 1, version = version + 1
-    FROM picked p WHERE r.id = p.id RETURNING {_WHOLE}
+    FROM picked p WHERE r.id = p.id RETURNING {_HEAD}
 ), free AS (
     SELECT owner_id FROM served WHERE owner_id IN (SELECT owner_id FROM taken)
     ORDER BY owner_id FOR UPDATE SKIP LOCKED

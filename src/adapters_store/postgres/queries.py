@@ -12,7 +12,7 @@ from typing import Any
 from attrs import evolve
 
 from adapters_store.sqlite import records, runs
-from adapters_store.sqlite.execution_rows import COLUMNS, FETCH, INSERT, WHOLE
+from adapters_store.sqlite.execution_rows import COLUMNS, FETCH, HEAD, INSERT
 from adapters_store.sqlite.kinds import DEFINITIONS, KINDS, Fetch, Kind
 from adapters_store.sqlite.queries import query
 from adapters_store.sqlite.statements import SHAPES, insert
@@ -40,7 +40,7 @@ def _fetch(fetch: Fetch[Any], whole: str = "body") -> Fetch[Any]:
     if fetch.probe is None:
         return fetch
     if fetch.table == FETCH.table:
-        rest = ", ".join(f"{WHOLE.get(name, f'r.{name}')} AS {name}" for name in COLUMNS[1:])
+        rest = ", ".join(f"{HEAD.get(name, f'r.{name}')} AS {name}" for name in COLUMNS[1:])
         text = f"""SELECT r.version, x.* FROM executions r
             LEFT JOIN LATERAL (SELECT {rest}) x ON r.version <> ?2 WHERE r.id = ?1"""
     else:

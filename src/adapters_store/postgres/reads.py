@@ -21,7 +21,7 @@ from attrs import define, field
 from adapters_store.postgres.connection import Pool, lent, rows_of
 from adapters_store.sqlite.kinds import Fetch, Key, Row
 from adapters_store.sqlite.queries import Query
-from adapters_store.sqlite.read_cache import Decoder, Known
+from adapters_store.sqlite.read_cache import Decoder
 
 R = TypeVar("R")
 
@@ -81,10 +81,9 @@ class PostgresReads(Decoder):
 
     def stored(self, kept: Mapping[tuple[str, Key], Any]) -> None:
         """A unit has stored these: the next read compares their versions with what is known."""
-        for (table, key), (record, size) in kept.items():
+        for (table, key), (_, known) in kept.items():
             self.cache.forget(table, key)
-            if size is not None:
-                known = Known(record.version, record, sum(size), head=size.head)
+            if known is not None:
                 self.cache.keep(table, key, known)
 
     async def close(self) -> None:

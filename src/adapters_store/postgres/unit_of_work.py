@@ -16,7 +16,7 @@ from adapters_store.postgres.committer import Committer
 from adapters_store.postgres.connection import lent, rows_of
 from adapters_store.postgres.queries import BORN, FETCHES, OWN
 from adapters_store.postgres.statements import Lock, UnitWrites, perform
-from adapters_store.sqlite import execution_rows, unit_of_work
+from adapters_store.sqlite import execution_rows, large, unit_of_work
 from adapters_store.sqlite.audit import cells_of
 from adapters_store.sqlite.concurrency import HAS_ROOM
 from adapters_store.sqlite.kinds import REPLAYS, TABLE_OF, Fetch, Row
@@ -76,9 +76,8 @@ class PostgresUnitOfWork(unit_of_work.UnitOfWork):
             return
         writes = self._writes
         await self.committer.commit(writes)
-        self.writes, self.pending = [], {}
         self.locks, self.audit = set(), []
-        self.changed.clear()
+        self.begin_anew()
 
 
 class PostgresUnit(SqliteUnit):
@@ -92,7 +91,11 @@ class PostgresUnit(SqliteUnit):
     executions = asked(queries.PostgresExecutions)
     audit = asked(PostgresAudit)
 
+    _fetch = cast("Fetch[Execution]", FETCHES[Execution])
+
     async def get(self, kind: type[R], *key: str | int) -> R | None:
+        if kind is Execution:
+            return cast("R | None", await large.whole(self._unit, self._fetch, str(key[0])))
         return await self._unit.one(cast("Fetch[R]", FETCHES[kind]), key)
 
     def put(self, record: Any) -> None:

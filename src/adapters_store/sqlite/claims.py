@@ -32,17 +32,19 @@ row must not stop the queue (decision 59).
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
+from typing import cast
 
+import attrs
 from attrs import frozen
 
 from adapters_store.sqlite import audit
 from adapters_store.sqlite.concurrency import admit_waiting
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text, text_or_bytes
-from adapters_store.sqlite.execution_rows import SELECT
+from adapters_store.sqlite.execution_rows import SELECT_HEAD
 from adapters_store.sqlite.kinds import Row, text_of
 from adapters_store.sqlite.read_cache import Cache
 from adapters_store.sqlite.runs import CLAIMABLE, DOABLE
-from adapters_store.sqlite.statements import Size, Writes
+from adapters_store.sqlite.statements import Known, Writes
 from wfcore.model.execution import Execution, evolve
 from wfcore.ports.store import Slots, Trimmed
 from wfcore.ports.system import Sealer
@@ -100,12 +102,16 @@ EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ? AND id = ? RETU
 
 @frozen
 class Taken:
-    """A claimed execution: as it is stored now, with its size, or its row where it is not known."""
+    """A claimed execution: what is known of it now, or its row where nothing was known."""
 
     id: str
-    run: Execution | None = None
-    size: Size | None = None
+    known: Known | None = None
     row: Row = ()
+
+    @property
+    def run(self) -> Execution | None:
+        """As it is stored now; large values may be left out."""
+        return None if self.known is None else cast("Execution", self.known.light)
 
 
 @frozen
@@ -123,7 +129,7 @@ class Claim:
 
     def written(self, taken: Sequence[Taken]) -> Writes:
         """The same as a unit of work would have stored it."""
-        return Writes((), {("executions", (one.id,)): (one.run, one.size) for one in taken})
+        return Writes((), {("executions", (one.id,)): (one.run, one.known) for one in taken})
 
     @property
     def _questions(self) -> tuple[str, str]:
@@ -173,8 +179,9 @@ class Claim:
         if known is None or known.version != version - 1:
             return Taken(id, row=_read(cursor, id))
         changes = {"version": version, "fence": fence, "worker": self.worker, "due_at": None}
-        size = Size(known.head, known.size - known.head)
-        return Taken(id, evolve(known.record, **changes), size)
+        bare = known.bare and evolve(known.bare, **changes)
+        record = evolve(known.record, **changes)
+        return Taken(id, attrs.evolve(known, version=version, record=record, bare=bare))
 
 
 UNREADABLE = "unreadable"
@@ -194,12 +201,12 @@ def set_aside(cursor: Cursor, worker: str, ids: Collection[str]) -> None:
 def _read(cursor: Cursor, id: str) -> Row:
     """A row of executions; text that is not UTF-8 as bytes."""
     try:
-        row: Row = cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
+        row: Row = cursor.execute(SELECT_HEAD + "r.id = ?", (id,)).fetchone()
     except DriverError as error:
         if not is_no_text(error):
             raise
         cursor.connection.text_factory = text_or_bytes
-        row = cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
+        row = cursor.execute(SELECT_HEAD + "r.id = ?", (id,)).fetchone()
     return row
 
 

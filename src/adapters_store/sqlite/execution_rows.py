@@ -7,12 +7,14 @@ are found by comparing with the record that was loaded at the same version.
 
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter, eq
 from typing import Any, TypeAlias
 
+from attrs import define, field
+
 from adapters_store.sqlite.kinds import (
+    EMPTY,
     SEALED,
     Cells,
     Fetch,
@@ -24,10 +26,19 @@ from adapters_store.sqlite.kinds import (
 )
 from adapters_store.sqlite.packing import LAST_OF_CELL, number_bytes, unpacked
 from adapters_store.sqlite.read_cache import ENTRY_BYTES
-from adapters_store.sqlite.statements import Size, Write, insert, update
+from adapters_store.sqlite.statements import Known, Write, insert, update
 from adapters_store.sqlite.unit_of_work import UnitOfWork
+from wfcore.errors import NotRead
 from wfcore.model.event import Event
-from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolve
+from wfcore.model.execution import (
+    Execution,
+    ExecutionStatus,
+    StepResult,
+    Unread,
+    evolve,
+    leaving_out,
+    left_out,
+)
 from wfcore.ports.system import Sealer
 from wfcore.rules.execution.budget import ended_cost
 from wfcore.wire.records import reader_of, writer_of
@@ -41,6 +52,29 @@ _cell = (
 _cells = (
     f"s.body || ',' || {_cell.format('output')} || ',' || coalesce({_cell.format('items')}, '[]')"
 )
+_LARGE = 1_024
+"""Characters of JSON from which on a value is left out of heads."""
+_LARGE_CELL = 2 * _LARGE
+"""The same of a cell as it is stored, of which no body says so: an older release wrote it."""
+_SAYS_SO = '{"apart"'
+"""How the body begins of a row with large values; it names them first, with their sizes."""
+
+
+def _head_cell(column: str) -> str:
+    """A number stands for a large cell, of which nothing is read where the body speaks of it."""
+    return f"""CASE WHEN substr(s.body, 1, {len(_SAYS_SO)}) = '{_SAYS_SO}' THEN '0'
+        WHEN length(s.{column}) > {_LARGE_CELL} THEN '' || length(s.{column})
+        ELSE {_cell.format(column)} END"""
+
+
+_head_cells = (
+    f"s.body || ',' || {_head_cell('output')} || ',' || coalesce({_head_cell('items')}, '[]')"
+)
+_NOT_READ = "!"
+"""No cell begins so."""
+_head_output = f"""CASE WHEN substr(r.body, 1, {len(_SAYS_SO)}) = '{_SAYS_SO}' THEN '{_NOT_READ}0'
+    WHEN length(r.output) > {_LARGE_CELL} THEN '{_NOT_READ}' || length(r.output)
+    ELSE r.output END"""
 _variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
 
 _IN_COLUMNS = (
@@ -53,14 +87,25 @@ COLUMNS = (
     *("body", "callback_url", "output", "variables", "steps", "packed", "id"),
 )
 WHOLE = {"variables": _variables, "steps": _steps.format(cells=_cells)}
+HEAD = {
+    "variables": _variables,
+    "steps": _steps.replace("{cells}", _head_cells),
+    "output": _head_output,
+}
+"""Large values are left out, so what a head costs does not depend on them. ST-7."""
 LISTED = {
     "output": "NULL",
     "variables": f"CASE WHEN r.masked = 1 THEN coalesce({_variables}, '{{}}') END",
     "steps": _steps.format(cells="s.body"),
 }
 
-SELECT = "SELECT " + ", ".join(WHOLE.get(name, f"r.{name}") for name in COLUMNS)
-SELECT += " FROM executions r WHERE "
+
+def _select(computed: Mapping[str, str]) -> str:
+    columns = (computed.get(name, f"r.{name}") for name in COLUMNS)
+    return f"SELECT {', '.join(columns)} FROM executions r WHERE "
+
+
+SELECT, SELECT_HEAD = _select(WHOLE), _select(HEAD)
 
 _PLACE = ("status", "completed_at", "due_at", "worker", "owner_id", "workflow_id", "accepted_at")
 _HEAD = ("fence", "version", "body", "callback_url", "output")
@@ -86,6 +131,7 @@ PUT_STEP = insert(
     """ ON CONFLICT (execution_id, position) DO UPDATE
     SET body = excluded.body, output = excluded.output, items = excluded.items""",
 )
+CUT_STEPS = "DELETE FROM step_results WHERE execution_id = ? AND position >= ?"
 GROUP_OPEN = "lane = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ?1 AND (
     EXISTS (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?2")} AND queued = 1)
@@ -135,11 +181,16 @@ def _in_rows(row: Row, cells: Cells) -> Found:
     body, url, output, variables, steps = row[_BODY : _BODY + 5]
     data: dict[str, Any] = value_of(body)
     data["callback_url"] = None if url is None else value_of(cells.opened(url, "callback_url"))
-    data["output"] = None if output is None else value_of(cells.opened(output, "output"))
+    apart = data.pop("apart", {})
+    if output is not None and output.startswith(_NOT_READ):
+        size = apart.get("output") or int(output[1:])
+        data["output"] = Unread(row[-1], None, 0, size)
+    else:
+        data["output"] = None if output is None else value_of(cells.opened(output, "output"))
     if variables is not None:
         variables = value_of(cells.opened(variables, "body", "execution_variables"))
     data["variables"] = variables or {}
-    return data, {} if steps is None else dict(_results(steps, cells))
+    return data, {} if steps is None else dict(_results(row[-1], steps, cells))
 
 
 def _in_cell(row: Row, cells: Cells, *, listed: bool = False) -> Found:
@@ -149,27 +200,47 @@ def _in_cell(row: Row, cells: Cells, *, listed: bool = False) -> Found:
     if listed and variables is None:
         data.pop("variables", None)
     data["output"] = output
+    data.pop("apart", None)
     for step, shown in zip(steps, apart, strict=False):
         step.update(zip(_STEP_APART, shown, strict=True))
+    for step in steps:
+        step.pop("apart", None)
     return data, {step.pop("name"): step for step in steps}
 
 
 def _read(row: Row, data: dict[str, Any], found: dict[str, Any]) -> Execution:
     data.update(zip(_IN_COLUMNS, (*row[:_BODY], row[-1]), strict=True))
     data["step_results"] = found
-    if any(_is_aside(name) for name in found):
+    if any(map(_is_aside, found)):
         data["step_results"] = {name: one for name, one in found.items() if not _is_aside(name)}
         data["put_aside"] = {name: one for name, one in found.items() if _is_aside(name)}
-    return _read_execution(data)
+    output = _taken_out(data, ("output",))
+    unread = {name: _taken_out(body, _STEP_APART) for name, body in found.items()}
+    run = leaving_out(_read_execution(data), **output)
+    if not any(unread.values()):
+        return run
+    return evolve(
+        run,
+        step_results={n: leaving_out(one, **unread[n]) for n, one in run.step_results.items()},
+        put_aside={n: leaving_out(one, **unread[n]) for n, one in run.put_aside.items()},
+    )
 
 
-def _results(steps: str, cells: Cells) -> Iterator[tuple[str, Any]]:
+def _taken_out(data: dict[str, Any], names: Sequence[str]) -> dict[str, Unread]:
+    """The values of *data* that were not read, which are no longer in it."""
+    return {name: data.pop(name) for name in names if isinstance(data.get(name), Unread)}
+
+
+def _results(id: str, steps: str, cells: Cells) -> Iterator[tuple[str, Any]]:
     """Names and results in the order of their positions."""
-    for position, body, *apart in sorted(value_of(f"[{steps}]"), key=lambda step: step[0]):
-        name = body.pop("name")
-        for column, cell in zip(_STEP_APART, apart, strict=False):
+    for position, body, *found in sorted(value_of(f"[{steps}]"), key=lambda step: step[0]):
+        name, apart = body.pop("name"), body.pop("apart", {})
+        for column, cell in zip(_STEP_APART, found, strict=False):
             if isinstance(cell, str):
                 body[column] = value_of(cells.opened(cell, column, "step_results", position))
+            elif isinstance(cell, int):
+                if size := apart.get(column) or cell:
+                    body[column] = Unread(id, name, position, size)
             elif cell:
                 if cell[0] is not None and cell[0] != {}:
                     cells.require_no_key()
@@ -188,57 +259,88 @@ def _all_results(run: Execution) -> Mapping[str, StepResult]:
 
 
 FETCH = Fetch(
-    "executions", SELECT + "r.id = ?", decode, "SELECT version FROM executions WHERE id = ?"
+    "executions", SELECT_HEAD + "r.id = ?", decode, "SELECT version FROM executions WHERE id = ?"
 )
 
 
 def put(unit: UnitOfWork, record: Execution) -> None:
-    """Collect the compare-and-set of an execution: the rows that change."""
-    base, rest = _known(unit, record)
-    found, size = writes(record, base, unit.sealer)
+    """
+    Collect the compare-and-set of an execution: the rows that change. Raises `NotRead` where a row
+    has to be written of which not everything was read.
+    """
+    base = known_of(unit, record)
+    found, kept = writes(record, base, unit.sealer)
     unit.write("executions", *found)
     if len(found) > 1:
         unit.changed.add("step_results")
-    stored = evolve(record, version=record.version + 1)
-    unit.pend("executions", (record.id,), stored, Size(size.head, size.rest + rest))
+    unit.stored_at.setdefault(record.id, record.version)
+    unit.pend("executions", (record.id,), kept.record, kept)
 
 
-def _known(unit: UnitOfWork, record: Execution) -> tuple[Execution | None, int]:
-    """
-    What is stored at the record's version, if known, and the approximate bytes of all but its head.
-    Of what has ended it is not: its rows may have been packed since, so all of them are written.
-    """
+def known_of(unit: UnitOfWork, record: Execution) -> Known | None:
+    """What is stored at the record's version, if known: what the unit put or read, or the cache."""
     key = (record.id,)
-    base, size = unit.pending.get(("executions", key), (None, None))
-    rest = size.rest if size is not None else 0
-    if base is None and (known := unit.reads.cache.get("executions", key)):
-        base, rest = known.record, known.size - known.head
-    if base is None or base.version != record.version or base.status in _ENDED:
-        return None, ENTRY_BYTES
-    return base, rest
+    _, draft = unit.pending.get(("executions", key), (None, None))
+    for known in (draft, unit.read.get(record.id), unit.reads.cache.get("executions", key)):
+        if known is not None and known.version == record.version:
+            return known
+    return None
 
 
-def writes(
-    run: Execution, base: Execution | None, sealer: Sealer | None
-) -> tuple[list[Write], Size]:
+def writes(run: Execution, base: Known | None, sealer: Sealer | None) -> tuple[list[Write], Known]:
     """
-    The writes that store *run* over *base* (what is stored at its version; None: unknown), and its
-    size, where `rest` is the growth of everything but the head.
+    The writes that store *run* over *base* (what is stored at its version; None: unknown), and what
+    is known of it then. Of what has ended all rows are written: they may have been packed since.
     """
-    body = text_of(write_head(run))
+    has_ended = base is not None and base.record.status in _ENDED
+    base = None if has_ended else base
+    old = None if base is None else base.record
     output = None if run.output is None else text_of(run.output)
-    found, more = _step_writes(run, base, sealer)
-    found.insert(0, _head(run, base, body, output, sealer))
-    if _has_new_variables(run, base):
+    apart = {"output": len(output)} if output is not None and len(output) > _LARGE else {}
+    body = _body(apart, write_head(run))
+    steps = _step_writes(run, base, sealer, keeps=run.version > 0 and not has_ended)
+    found = [_head(run, old, body, output, sealer), *steps.writes]
+    grown = 0
+    if _has_new_variables(run, old):
         variables = text_of(run.variables)
         if run.variables:
             cell = sealed(sealer, variables, "execution_variables", "body", run.id)
             found.append((PUT_VARIABLES, (run.id, cell), None))
         else:
             found.append((DROP_VARIABLES, (run.id,), None))
-        more += cost_of(variables) - (cost_of(text_of(base.variables)) if base else 0)
+        grown = cost_of(variables) - (cost_of(text_of(old.variables)) if old else 0)
     found += _group_writes(run)
-    return found, Size(cost_of(body) + cost_of(output or ""), more)
+    head = cost_of(body)
+    rest, bare_rest = (base.rest, base.bare_rest) if base else (ENTRY_BYTES, ENTRY_BYTES)
+    version = run.version + 1
+    stored = evolve(run, version=version, **_divided(run, steps.results))
+    size = head + cost_of(output or "") + rest + steps.grown + grown
+    known = Known(version, stored, size, head=head + cost_of(output or ""))
+    if apart or any(map(left_out, steps.bare.values())):
+        bare = evolve(run, version=version, **_divided(run, steps.bare))
+        known.bare = leaving_out(bare, **_unread(run.id, None, 0, apart))
+        known.bare_head = head + (0 if apart else cost_of(output or ""))
+        known.bare_size = known.bare_head + bare_rest + steps.bare_grown + grown
+    return found, known
+
+
+def _body(apart: Mapping[str, int], body: Mapping[str, Any]) -> str:
+    """The body of a row, which begins with the sizes of its large values if it has any."""
+    return text_of({"apart": apart, **body} if apart else body)
+
+
+def _unread(id: str, name: str | None, position: int, apart: Mapping[str, int]) -> Any:
+    return {column: Unread(id, name, position, size) for column, size in apart.items()}
+
+
+def _divided(run: Execution, results: Mapping[str, StepResult]) -> Any:
+    """The two fields of an execution that hold *results*."""
+    if not run.put_aside:
+        return {"step_results": results}
+    return {
+        "step_results": {name: one for name, one in results.items() if not _is_aside(name)},
+        "put_aside": {name: one for name, one in results.items() if _is_aside(name)},
+    }
 
 
 def _has_new_variables(run: Execution, base: Execution | None) -> bool:
@@ -285,49 +387,137 @@ _place = attrgetter(*_PLACE, "secrets")
 """Every column that an index or a filter looks at."""
 
 
+@define
+class _Steps:
+    """
+    The writes of the step results of *run*, the results as they are then, and by how many bytes
+    they grow. `bare`: without large values. *keeps*: rows may keep large values that they have.
+    """
+
+    run: Execution
+    sealer: Sealer | None
+    keeps: bool = True
+    writes: list[Write] = field(factory=list)
+    results: dict[str, StepResult] = field(factory=dict)
+    bare: dict[str, StepResult] = field(factory=dict)
+    grown: int = 0
+    bare_grown: int = 0
+
+    def forget(self, name: str, old: StepResult, bare: StepResult, kept: Collection[str]) -> None:
+        """A row is no longer what it was, except for the values that it has *kept*."""
+        apart = {column: one.size for column, one in left_out(bare).items()}
+        self.grown -= _cost(name, old, apart, kept)
+        self.bare_grown -= _cost(name, bare, apart, kept)
+
+    def leave(self, name: str, old: StepResult, bare: StepResult) -> None:
+        """A row that does not change."""
+        self.results[name], self.bare[name] = old, bare
+
+    def write(
+        self, name: str, result: StepResult, old: StepResult | None, bare: StepResult | None
+    ) -> None:
+        """The row of the next position, over what is known of it."""
+        place, run = len(self.results), self.run
+        kept = _kept(result, old, bare) if self.keeps else {}
+        for one in left_out(result).values():
+            if one not in kept.values() or (one.execution_id, one.place) != (run.id, place):
+                raise NotRead(one.execution_id, one.key)
+        texts = {
+            column: text_of(getattr(result, column)) for column in _STEP_APART if column not in kept
+        }
+        apart = {column: one.size for column, one in kept.items()} | _sizes(texts, bool(kept))
+        body = _body(apart, {"name": name, **_write_step(result)})
+        cells = {
+            column: sealed(self.sealer, text, "step_results", column, run.id, place)
+            for column, text in texts.items()
+        }
+        self.writes.append(_put_step(run.id, place, body, cells))
+        self.results[name] = _with_values(result, old, kept)
+        self.bare[name] = leaving_out(result, **_unread(run.id, name, place, apart))
+        if old is not None and bare is not None:
+            self.forget(name, old, bare, kept)
+        self.grown += cost_of(body) + sum(map(cost_of, texts.values()))
+        here = (text for column, text in texts.items() if column not in apart)
+        self.bare_grown += cost_of(body) + sum(map(cost_of, here))
+
+
 def _step_writes(
-    run: Execution, base: Execution | None, sealer: Sealer | None
-) -> tuple[list[Write], int]:
+    run: Execution, base: Known | None, sealer: Sealer | None, *, keeps: bool
+) -> _Steps:
     """
-    Write the changed step results; all of them if their order does not continue. Also returns how
-    many bytes they grew.
+    Write the changed step results; all of them if their order does not continue, or if nothing is
+    known of what is stored. If rows *keep* what they have, what was not read stays as it is.
     """
-    before: Mapping[str, StepResult] = {} if base is None else _all_results(base)
-    after = _all_results(run)
-    known = before
-    found: list[Write] = []
-    if run.version and (base is None or not _goes_on(known, after)):
-        found.append((DROP_STEPS, (run.id,), None))
-        known = {}
-    gone = (
-        _texts(name, old)
-        for name, old in before.items()
-        if known.get(name) is not old or after.get(name) is not old
-    )
-    more = -sum(map(cost_of, chain.from_iterable(gone)))
-    for position, (name, result) in enumerate(after.items()):
-        if known.get(name) is not result:
-            texts = _texts(name, result)
-            found.append((PUT_STEP, _step_values(run.id, position, texts, sealer), None))
-            more += sum(map(cost_of, texts))
-    return found, more
+    before = {} if base is None else _all_results(base.record)
+    small = {} if base is None else _all_results(base.least)
+    after, found = _all_results(run), _Steps(run, sealer, keeps)
+    if keeps and base is None and any(map(left_out, after.values())):
+        found.writes.append((CUT_STEPS, (run.id, len(after)), None))
+    elif run.version and (base is None or not _goes_on(before, after)):
+        found.writes.append((DROP_STEPS, (run.id,), None))
+        found.keeps = False
+        for name, old in before.items():
+            found.forget(name, old, small[name], ())
+        before, small = {}, {}
+    for name, result in after.items():
+        known, bare = before.get(name), small.get(name)
+        if known is not None and bare is not None and (result is known or result is bare):
+            found.leave(name, known, bare)
+        else:
+            found.write(name, result, known, bare)
+    return found
 
 
-def _texts(name: str, result: StepResult) -> tuple[str, ...]:
-    """A step result as body and separate cells."""
-    body = text_of({"name": name, **_write_step(result)})
-    return body, *(text_of(getattr(result, column)) for column in _STEP_APART)
+def _kept(result: StepResult, old: StepResult | None, bare: StepResult | None) -> dict[str, Unread]:
+    """The large values that are in the row already: those not read, and the same as before."""
+    same = {} if old is None or bare is None else left_out(bare)
+    return {**left_out(result)} | {
+        column: one for column, one in same.items() if _value(result, column) is _value(old, column)
+    }
 
 
-def _step_values(
-    id: str, position: int, texts: Sequence[str], sealer: Sealer | None
-) -> tuple[Any, ...]:
-    body, *apart = texts
-    cells = (
-        sealed(sealer, text, "step_results", column, id, position)
-        for column, text in zip(_STEP_APART, apart, strict=True)
-    )
-    return id, position, body, *cells
+def _value(result: StepResult | None, column: str) -> Any:
+    """A value of a result, or what stands for it."""
+    return result.__dict__[column]
+
+
+def _with_values(
+    result: StepResult, old: StepResult | None, kept: Mapping[str, Unread]
+) -> StepResult:
+    """*result* with what was not read of it, as far as it is known from before."""
+    if old is None:
+        return result
+    known = {
+        column: _value(old, column)
+        for column in left_out(result)
+        if column in kept and column not in left_out(old)
+    }
+    return evolve(result, **known) if known else result
+
+
+def _sizes(texts: Mapping[str, str], beside: bool) -> dict[str, int]:
+    """Of a row with a large value, here or *beside* these, the sizes of all that are not null."""
+    if not beside and all(len(text) <= _LARGE for text in texts.values()):
+        return {}
+    return {column: len(text) for column, text in texts.items() if text not in EMPTY}
+
+
+def _put_step(id: str, place: int, body: str, cells: Mapping[str, str]) -> Write:
+    """Writes body and *cells* of a row; its other cells stay as they are."""
+    if len(cells) == len(_STEP_APART):
+        return PUT_STEP, (id, place, body, *(cells[column] for column in _STEP_APART)), None
+    changed = "".join(f", {column} = ?" for column in cells)
+    sql = f"""UPDATE step_results SET body = ?{changed}
+        WHERE execution_id = ? AND position = ? RETURNING 1"""
+    return sql, (body, *cells.values(), id, place), ("executions", id)
+
+
+def _cost(name: str, result: StepResult, apart: Mapping[str, int], without: Collection[str]) -> int:
+    """The approximate bytes of a row and of what was read of it, *without* some values."""
+    left = {*left_out(result), *without}
+    values = (getattr(result, column) for column in _STEP_APART if column not in left)
+    texts = (_body(apart, {"name": name, **_write_step(result)}), *map(text_of, values))
+    return sum(map(cost_of, texts))
 
 
 def _goes_on(known: Mapping[str, StepResult], results: Mapping[str, StepResult]) -> bool:

@@ -52,7 +52,7 @@ from adapters_store.sqlite.connection import (
 )
 from adapters_store.sqlite.kinds import Cells, Decode, Fetch, Key, Row, cost_of
 from adapters_store.sqlite.queries import Query
-from adapters_store.sqlite.statements import Writes
+from adapters_store.sqlite.statements import Known, Writes
 from adapters_store.sqlite.writer import DatabaseFile
 from wfcore.errors import StoreClosed, StoreUnavailable, Unreadable
 from wfcore.ports.system import Sealer
@@ -64,23 +64,6 @@ PULSE = "SELECT beats, changes FROM pulse"
 READERS = 2
 ENTRY_BYTES = 1_900
 """What an entry takes up beside the values in its texts: key, record, columns, results of steps."""
-
-
-@define(eq=False)
-class Known:
-    """
-    A decoded record, its row if that is what is compared, and the approximate bytes of both.
-
-    `seen`: the state of the database (see `Reads.state`) in which it was last found current.
-    `head`: the part of `size` that the next change replaces; 0 if it was read and that is unknown.
-    """
-
-    version: int
-    record: Any
-    size: int
-    row: Row | None = None
-    seen: int | None = None
-    head: int = 0
 
 
 @define(eq=False)
@@ -111,8 +94,10 @@ class Cache:
         return self.entries.get((table, key))
 
     def keep(self, table: str, key: Key, known: Known) -> None:
-        """Store it; the oldest entries make room."""
+        """Store it, or what it is without large values; the oldest entries make room."""
         self.forget(table, key)
+        if known.size > self.limit and known.bare is not None:
+            known = known.alone
         if known.size > self.limit:
             return
         self.entries[table, key] = known
@@ -272,10 +257,10 @@ class Reads(Decoder):
         if complete and self._beat in (beat - 1, beat):
             self._beat, seen = beat, self._state[0]
         for unit in units:
-            for (table, key), (record, size) in unit.pending.items():
+            for (table, key), (_, known) in unit.pending.items():
                 self.cache.forget(table, key)
-                if size is not None:
-                    known = Known(record.version, record, sum(size), seen=seen, head=size.head)
+                if known is not None:
+                    known.seen = seen
                     self.cache.keep(table, key, known)
 
     def _next_turn(self) -> None:

@@ -10,7 +10,7 @@ from adapters_store.sqlite import tallies
 from adapters_store.sqlite.execution_rows import (
     COLUMNS,
     LISTED,
-    SELECT,
+    SELECT_HEAD,
     decode,
     decode_listed,
 )
@@ -219,7 +219,7 @@ class Executions:
         return found[0][0] if found else None
 
     async def _some(self, where: str, limit: int, *values: Any) -> Sequence[Execution]:
-        found = query(SELECT + where, *values, tables=RUN_TABLES)
+        found = query(SELECT_HEAD + where, *values, tables=RUN_TABLES)
         return await self.unit.some("executions", decode, found, limit)
 
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from attrs import define, field, frozen
 
@@ -135,22 +135,67 @@ def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
             raise Stale(*stale)
 
 
-class Size(NamedTuple):
-    """The approximate bytes of a record: the part that each change replaces, and the rest."""
+LIGHT = 1 << 20
+"""Bytes of a record that is held beside the cache."""
 
-    head: int
-    rest: int
+
+@define(eq=False)
+class Known:
+    """
+    A decoded record, its row if that is what is compared, and the approximate bytes of both.
+
+    `seen`: the state of the database (see `Reads.state`) in which it was last found current.
+    `head`: the part of `size` that the next change replaces; 0 if it was read and that is unknown.
+    `bare`: the record without its large values, if it has any that were read, with the same sizes.
+    """
+
+    version: int
+    record: Any
+    size: int
+    row: Values | Sequence[Any] | None = None
+    seen: int | None = None
+    head: int = 0
+    bare: Any = None
+    bare_size: int = 0
+    bare_head: int = 0
+
+    @property
+    def least(self) -> Any:
+        """The record without large values."""
+        return self.record if self.bare is None else self.bare
+
+    @property
+    def light(self) -> Any:
+        """The record as it may be held for long: with large values only if they are few."""
+        return self.record if self.size <= LIGHT else self.least
+
+    @property
+    def rest(self) -> int:
+        """The part of `size` that stays with the next change."""
+        return self.size - self.head
+
+    @property
+    def bare_rest(self) -> int:
+        """The same of `bare`."""
+        return self.rest if self.bare is None else self.bare_size - self.bare_head
+
+    @property
+    def alone(self) -> "Known":
+        """What is known without large values."""
+        if self.bare is None:
+            return self
+        return Known(self.version, self.bare, self.bare_size, None, self.seen, self.bare_head)
 
 
 @define(eq=False)
 class Writes:
     """
     A job for the writer: what one unit writes, in order. `pending`: its records by table and key
-    (None: deleted), each with its size if it is worth caching.
+    (None: deleted), each with what is known of it if it is worth caching.
     """
 
     writes: Sequence[Write]
-    pending: Mapping[tuple[str, Values], tuple[Any, Size | None]] = field(factory=dict)
+    pending: Mapping[tuple[str, Values], tuple[Any, Known | None]] = field(factory=dict)
 
     def __call__(self, cursor: Cursor) -> None:
         perform(cursor, self.writes)

@@ -11,12 +11,21 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from adapters_store import CACHE_BYTES, wall_clock
 from adapters_store.private_folder import alone
 from adapters_store.schema import Schema
-from adapters_store.sqlite import audit, claims, concurrency, execution_rows, records, runs, vacuum
+from adapters_store.sqlite import (
+    audit,
+    claims,
+    concurrency,
+    execution_rows,
+    large,
+    records,
+    runs,
+    vacuum,
+)
 from adapters_store.sqlite.connection import copy_database
 from adapters_store.sqlite.database_file import size_of
 from adapters_store.sqlite.events import Events, Logs
@@ -94,9 +103,20 @@ class SqliteUnit:
     logs = queries(Logs)
     audit = queries(audit.Audit)
 
+    _fetch: ClassVar[Fetch[Execution]] = FETCH
+
     async def get(self, kind: type[R], *key: str | int) -> R | None:
-        fetch = FETCH if kind is Execution else KINDS[kind].one
-        return await self._unit.one(cast("Fetch[R]", fetch), key)
+        if kind is Execution:
+            return cast("R | None", await large.whole(self._unit, self._fetch, str(key[0])))
+        return await self._unit.one(KINDS[kind].one, key)
+
+    async def head(self, id: str) -> Execution | None:
+        """The execution; large outputs may be left out."""
+        return await large.head(self._unit, self._fetch, id)
+
+    async def filled(self, run: Execution, keys: Collection[str | None] | None = None) -> Execution:
+        """*run* with the outputs of these steps, or of all. Raises `Stale`."""
+        return await large.filled(self._unit, run, keys)
 
     async def some(self, kind: type[R], ids: Collection[str]) -> Sequence[R]:
         return await self._unit.among(KINDS[kind], ids)

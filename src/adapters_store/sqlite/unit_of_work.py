@@ -16,7 +16,7 @@ from adapters_store.sqlite.connection import Cursor
 from adapters_store.sqlite.kinds import Decode, Fetch, Key, Kind, Row, text_of
 from adapters_store.sqlite.queries import Query, query
 from adapters_store.sqlite.read_cache import Reads
-from adapters_store.sqlite.statements import Size, Write, Writes, perform
+from adapters_store.sqlite.statements import Known, Write, Writes, perform
 from adapters_store.sqlite.writer import Writer
 from wfcore.errors import Unreadable
 from wfcore.model.page import Page, PageCursor, PageRequest
@@ -50,8 +50,9 @@ def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
 @define(eq=False)
 class UnitOfWork:
     """
-    One unit's view of the database. `pending` contains what it put (None: deleted), and the
-    approximate size if it is worth caching.
+    One unit's view of the database. `pending` contains what it put (None: deleted), with what is
+    known of it if it is worth caching. `read`: the executions that it read, by id; `stored_at`: the
+    versions at which those that it put are stored.
     """
 
     reads: Reads
@@ -59,7 +60,9 @@ class UnitOfWork:
     ended: Ended
     now: Now
     writes: list[Write] = field(factory=list)
-    pending: dict[tuple[str, Key], tuple[Any, Size | None]] = field(factory=dict)
+    pending: dict[tuple[str, Key], tuple[Any, Known | None]] = field(factory=dict)
+    read: dict[str, Known] = field(factory=dict)
+    stored_at: dict[str, int] = field(factory=dict)
     changed: set[str] = field(factory=set)
 
     @property
@@ -154,9 +157,9 @@ class UnitOfWork:
         self.writes.extend(writes)
         self.changed.add(table)
 
-    def pend(self, table: str, key: Key, record: Any, size: Size | None = None) -> None:
-        """What a read of *key* shows from now on. With a *size*: worth caching after the commit."""
-        self.pending[table, key] = record, size
+    def pend(self, table: str, key: Key, record: Any, known: Known | None = None) -> None:
+        """What a read of *key* shows from now on. With *known*: worth caching after the commit."""
+        self.pending[table, key] = record, known
 
     def put(self, kind: Kind[R], record: R) -> None:
         """Collect the compare-and-set of a record that is one row."""
@@ -173,5 +176,10 @@ class UnitOfWork:
         if not self.writes:
             return
         await self.writer.submit(Writes(self.writes, self.pending))
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nothing is collected, and nothing that was read counts any more."""
         self.writes, self.pending = [], {}
+        self.read, self.stored_at = {}, {}
         self.changed.clear()

@@ -7,10 +7,11 @@ Contract §2, §6, §9.
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import field, frozen
 
+from wfcore.errors import NotRead
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.trace import Trace
 from wfcore.time import DurationMs, EpochMs
@@ -120,6 +121,20 @@ class Awaits(StrEnum):
     """The end of its delay."""
     CHILD = "child"
     """The execution that it started."""
+
+
+@frozen
+class Unread:
+    """
+    In place of a large value that the store holds and that was not read: output or items of the
+    step *key*, or, for None, the output of the execution. *place* is the store's own; *size*: the
+    characters of its JSON, approximately. ST-7.
+    """
+
+    execution_id: str
+    key: str | None
+    place: int
+    size: int
 
 
 @frozen(slots=False)
@@ -301,6 +316,61 @@ class Execution:
         )
 
 
+class _UnreadResult(StepResult):
+    """A result of which output, items or both are `Unread`."""
+
+    output = cast("Json", property(lambda self: _read(self, "output")))
+    items = cast("Json", property(lambda self: _read(self, "items")))
+    __repr__ = object.__repr__
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+
+class _UnreadExecution(Execution):
+    """An execution whose output is `Unread`."""
+
+    output = cast("Json", property(lambda self: _read(self, "output")))
+    __repr__ = object.__repr__
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+
+_UNREAD: Mapping[type[Any], type[Any]] = {StepResult: _UnreadResult, Execution: _UnreadExecution}
+_ALL_READ = {unread: read for read, unread in _UNREAD.items()}
+
+
+def _read(record: Any, name: str) -> Any:
+    value = record.__dict__[name]
+    if isinstance(value, Unread):
+        raise NotRead(value.execution_id, value.key)
+    return value
+
+
+R = TypeVar("R", bound=StepResult | Execution)
+
+
+def leaving_out(record: R, **values: Unread) -> R:
+    """*record* with these values unread: whoever asks for one gets `NotRead`. For stores."""
+    if not values:
+        return record
+    found = type(record)
+    copy = object.__new__(_UNREAD.get(found, found))
+    object.__setattr__(copy, "__dict__", record.__dict__ | values)
+    return cast("R", copy)
+
+
+def left_out(record: StepResult | Execution) -> Mapping[str, Unread]:
+    """The values of *record* itself that were not read, by field."""
+    if type(record) not in _ALL_READ:
+        return {}
+    values = ((name, record.__dict__.get(name)) for name in ("output", "items"))
+    return {name: value for name, value in values if isinstance(value, Unread)}
+
+
 def aside_key(round: int, key: str) -> str:
     """The key under which the result of a step in that round is put aside."""
     return f"{round}/{key}"
@@ -352,7 +422,6 @@ class Replay:
 if TYPE_CHECKING:
     from attrs import evolve as evolve  # so that names and types of the changes are checked
 else:
-    R = TypeVar("R")
 
     def evolve(record: R, **changes: Any) -> R:
         """
@@ -368,6 +437,9 @@ else:
         if len(fields) != len(record.__dict__):
             unknown = ", ".join(sorted(changes.keys() - record.__dict__.keys()))
             raise TypeError(f"{type(record).__name__} has no field {unknown}")
-        copy = object.__new__(type(record))
+        made = type(record)
+        if made in _ALL_READ and not any(isinstance(one, Unread) for one in fields.values()):
+            made = _ALL_READ[made]
+        copy = object.__new__(made)
         object.__setattr__(copy, "__dict__", fields)
         return copy

@@ -206,12 +206,16 @@ class ExecutionQueries(Protocol):
         """
 
     async def grace_over(self, limit: int) -> Sequence[Execution]:
-        """INTERRUPTED executions whose `due_at` has come by the store's time, oldest first."""
+        """
+        INTERRUPTED executions whose `due_at` has come by the store's time, oldest first; large
+        outputs may be left out.
+        """
 
     async def abandoned(self, limit: int) -> Sequence[Execution]:
         """
         Unfinished executions whose worker is gone: its lease has expired by the store's time, or
-        the store knows that its process has ended (see `Store.enlist`). Ordered by id.
+        the store knows that its process has ended (see `Store.enlist`). Ordered by id; large
+        outputs may be left out.
         """
 
     async def next_due(self, able: Collection[str] | None = None) -> EpochMs | None:

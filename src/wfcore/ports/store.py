@@ -72,6 +72,31 @@ class View(Protocol):
     def audit(self) -> records.AuditQueries: ...
 
 
+async def head_of(view: View, id: str) -> Execution | None:
+    """
+    The execution, for whoever needs little of it. A store may offer `head(id)` on its views and
+    units, which leaves out outputs and items of more than a few kilobytes (`leaving_out`), so that
+    what it costs does not depend on them, and `filled` beside it. What it returns may be `put`: a
+    value that was not read stays as it is stored, or `put` raises `NotRead`. Of any other store it
+    is `View.get`. ST-7.
+    """
+    head: Any = getattr(view, "head", None)
+    found: Execution | None = await (view.get(Execution, id) if head is None else head(id))
+    return found
+
+
+async def filled(
+    view: View, run: Execution, keys: Collection[str | None] | None = None
+) -> Execution:
+    """
+    *run*, which `head_of` returned, with what was left out of the steps *keys* (None among them:
+    its own output), or of all. Raises `Stale` if something else is stored now.
+    """
+    fill: Any = getattr(view, "filled", None)
+    found: Execution = run if fill is None else await fill(run, keys)
+    return found
+
+
 class Unit(View, Protocol):
     """
     One unit of work: reads, collected writes, one `commit`.
@@ -253,9 +278,9 @@ class Store(Protocol):
 
         Accounts that hold the fewest slots come first, among equals the one that got a slot longest
         ago (round robin), within an account the earliest `due_at`; `Slots` limits how many an
-        account may take. Each execution is returned as stored: `worker` set, `fence` and `version`
-        incremented, `due_at` None, leased for *lease_ms* from now. Of racing workers exactly one
-        gets each execution.
+        account may take. Each execution is returned as stored (large outputs may be left out, see
+        `head_of`): `worker` set, `fence` and `version` incremented, `due_at` None, leased for
+        *lease_ms* from now. Of racing workers exactly one gets each execution.
 
         An execution with a `concurrency_group` that was never claimed (`fence` 0) waits while as
         many of its group as the workflow's limit allows have been claimed and have not ended;

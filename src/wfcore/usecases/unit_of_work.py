@@ -38,7 +38,15 @@ from wfcore.effects import (
     WakeRunner,
     WithdrawApprovals,
 )
-from wfcore.errors import Forbidden, IllegalMove, InvalidInput, NotFound, Stale, StoreUnavailable
+from wfcore.errors import (
+    Forbidden,
+    IllegalMove,
+    InvalidInput,
+    NotFound,
+    NotRead,
+    Stale,
+    StoreUnavailable,
+)
 from wfcore.model.access import Caller, Permission, Principal, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
@@ -61,6 +69,7 @@ from wfcore.rules.triggers.chain import keys_of, timers_after
 from wfcore.rules.triggers.trigger import ended
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.acquainting import require_own_choice
+from wfcore.usecases.reading import Wanted, execution_of, remembered, want
 from wfcore.usecases.services import Services
 
 
@@ -106,9 +115,17 @@ async def startable_for(
     return workflow
 
 
-async def execution_for(view: View | Unit, who: Caller | None, execution_id: str) -> Execution:
-    """The execution. Raises `NotFound`, to guests always: their identity owns nothing. PL-2."""
-    run = await view.get(Execution, execution_id)
+async def execution_for(
+    view: View | Unit, who: Caller | None, execution_id: str, *, whole: bool = False
+) -> Execution:
+    """
+    The execution; large outputs may be left out unless it is to be *whole*. Raises `NotFound`, to
+    guests always: their identity owns nothing. PL-2.
+    """
+    if whole:
+        run = await view.get(Execution, execution_id)
+    else:
+        run = await execution_of(view, execution_id)
     if run is None or not (who is None or sees_execution(run, who.identity)):
         raise NotFound("Execution")
     return run
@@ -204,7 +221,7 @@ async def _cancel_children(unit: Unit, ids: Iterable[str], now: EpochMs) -> Sequ
     """Nobody waits for them any more: they end, with everything that they started. FL-6."""
     hints: list[Effect] = []
     for id in ids:
-        child = await unit.get(Execution, id)
+        child = await execution_of(unit, id)
         if child is not None and EXECUTION.allows(child.status, ParentEnded):
             ended = await stage(unit, advance(child, ParentEnded(), now), now)
             hints += (LogGrew(id), *ended.effects)
@@ -215,7 +232,7 @@ async def _tell_parent(
     unit: Unit, parent_id: str, child: Execution, now: EpochMs
 ) -> Sequence[Effect]:
     """The step that started an execution learns of its end in the same unit. FL-6."""
-    parent = await unit.get(Execution, parent_id)
+    parent = await execution_of(unit, parent_id)
     if parent is None or not waits_for(parent, child.id, child.parent_step):
         return ()
     told = await stage(unit, advance(parent, child_end(child), now), now)
@@ -259,7 +276,8 @@ class Collided(StoreUnavailable):
 
 def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
     """
-    Repeat a whole unit of work on `Stale`: it reads and decides again.
+    Repeat a whole unit of work on `Stale`: it reads and decides again. So it does on `NotRead`, and
+    then also reads what was missing.
 
     In a race somebody always wins, so losing twenty times means that the store is in trouble:
     `StoreUnavailable`.
@@ -267,11 +285,17 @@ def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]
 
     @wraps(unit_of_work)
     async def again(*args: P.args, **kwargs: P.kwargs) -> R:
-        for _ in range(MOST_TRIES):
-            try:
-                return await unit_of_work(*args, **kwargs)
-            except Stale:
-                continue
+        wanted: Wanted = {}
+        with remembered(wanted):
+            tries = 0
+            while tries < MOST_TRIES:
+                try:
+                    return await unit_of_work(*args, **kwargs)
+                except Stale:
+                    tries += 1
+                except NotRead as missed:
+                    tries += wanted.get(missed.execution_id, ()) is None
+                    want(wanted, missed)
         raise Collided(f"{unit_of_work.__name__}: too many collisions")
 
     return again

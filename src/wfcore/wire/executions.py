@@ -182,16 +182,23 @@ class StartView:
 
 
 def status_view(
-    run: Execution, names: Names = NO_NAMES, redriven_as: str | None = None
+    run: Execution,
+    names: Names = NO_NAMES,
+    redriven_as: str | None = None,
+    *,
+    outputs: bool = True,
 ) -> StatusView:
-    """The status view, with the results of the steps that started or were skipped."""
+    """
+    The status view, with the results of the steps that started or were skipped; *outputs*: with
+    what they gave.
+    """
     secrets = secret_values(run)
     return StatusView(
         **_row(run, secrets, names),
         redriven_as=redriven_as,
         inputs=inputs_of(run, secrets),
-        step_results=_steps(run.step_results, secrets),
-        earlier_results=_steps(run.put_aside, secrets),
+        step_results=_steps(run.step_results, secrets, outputs),
+        earlier_results=_steps(run.put_aside, secrets, outputs),
     )
 
 
@@ -266,8 +273,8 @@ def execution_counts(found: Mapping[ExecutionStatus, int], most: int) -> Executi
     return ExecutionCounts(counts, [status for status, count in found.items() if count > most])
 
 
-def result_view(run: Execution) -> ResultView:
-    """The result of an execution that has ended."""
+def result_view(run: Execution, *, outputs: bool = True) -> ResultView:
+    """The result of an execution that has ended; *outputs*: with what its steps gave."""
     secrets = secret_values(run)
     completed_at = run.completed_at or run.accepted_at
     completed = run.status is ExecutionStatus.COMPLETED
@@ -275,8 +282,8 @@ def result_view(run: Execution) -> ResultView:
         execution_id=run.id,
         workflow_id=run.workflow_id,
         status=run.status,
-        step_results=_steps(run.step_results, secrets),
-        earlier_results=_steps(run.put_aside, secrets),
+        step_results=_steps(run.step_results, secrets, outputs),
+        earlier_results=_steps(run.put_aside, secrets, outputs),
         duration=completed_at - run.accepted_at,
         output=mask(run.output, secrets) if completed else None,
         error=_masked(run.error, secrets),
@@ -302,8 +309,10 @@ def _reason(reason: StatusReason | None) -> StatusReasonView | None:
     return StatusReasonView(reason.code, reason.step_name, reason.approval_id)
 
 
-def _steps(results: Mapping[str, StepResult], secrets: Secrets) -> Mapping[str, StepView]:
-    return {name: _step(result, secrets) for name, result in results.items()}
+def _steps(
+    results: Mapping[str, StepResult], secrets: Secrets, outputs: bool
+) -> Mapping[str, StepView]:
+    return {name: _step(result, secrets, outputs) for name, result in results.items()}
 
 
 def step_view(run: Execution, key: str) -> StepView:
@@ -314,7 +323,7 @@ def step_view(run: Execution, key: str) -> StepView:
     return _step(result, secret_values(run))
 
 
-def _step(result: StepResult, secrets: Secrets) -> StepView:
+def _step(result: StepResult, secrets: Secrets, outputs: bool = True) -> StepView:
     usage = result.usage
     return StepView(
         result.status,
@@ -329,7 +338,7 @@ def _step(result: StepResult, secrets: Secrets) -> StepView:
             for file in result.refused
         ],
         result.child_id,
-        output=mask(result.output, secrets),
+        output=mask(result.output, secrets) if outputs else None,
     )
 
 

@@ -5,9 +5,9 @@ A step sees the results of its own frame and of the frames around it: a round of
 inside the frame of the loop. The key of a step tells which frame it is in.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from wfcore.model.execution import ENDED, Execution, StepResult
+from wfcore.model.execution import ENDED, Execution, StepResult, left_out
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ON_FAILURE, Definition, LoopStep, Named
 
@@ -79,8 +79,34 @@ def keys_seen(run: Execution, prefix: str, names: Collection[str]) -> tuple[str,
 
 
 def seen(result: StepResult) -> JsonObject:
-    """A step's result as templates and the context file show it. Contract §5."""
+    """
+    A step's result as templates and the context file show it. Contract §5. An output that was not
+    read is missed only by who asks for it. ST-7.
+    """
+    if "output" in left_out(result):
+        return _SeenUnread(result)
     return {"status": result.status.value, "output": result.output}
+
+
+class _SeenUnread(Mapping[str, Json]):
+    """The same of a result whose output raises `NotRead`."""
+
+    def __init__(self, result: StepResult) -> None:
+        self._result = result
+
+    def __getitem__(self, name: str) -> Json:
+        if name not in self:
+            raise KeyError(name)
+        return self._result.status.value if name == "status" else self._result.output
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("status", "output"))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __contains__(self, name: object) -> bool:
+        return name in ("status", "output")
 
 
 _NOT_ASKED: JsonObject = {

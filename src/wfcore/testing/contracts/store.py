@@ -30,6 +30,7 @@ from wfcore.testing.contracts.awaited import Awaited
 from wfcore.testing.contracts.broken import BrokenContract
 from wfcore.testing.contracts.claims import ClaimContract
 from wfcore.testing.contracts.concurrency import ConcurrencyContract
+from wfcore.testing.contracts.heads import HeadContract
 from wfcore.testing.contracts.keeping import Handles
 from wfcore.testing.contracts.lists import ListContract
 from wfcore.testing.contracts.pages import PageContract
@@ -42,6 +43,7 @@ class StoreContract(
     Awaited,
     Handles,
     UnitContract,
+    HeadContract,
     ListContract,
     PageContract,
     ClaimContract,

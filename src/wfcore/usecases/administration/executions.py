@@ -60,7 +60,7 @@ async def redrive_execution(at: Operator, id: str, once: bool = False) -> Answer
     A new execution that begins at the first unfinished step of an ended one; `once`: only if nobody
     has redriven it.
     """
-    old = await executions.read_execution(at.services, None, id)
+    old = await executions.read_execution(at.services, None, id, outputs=False)
     who = await lookup.owner_of(at.services, old.owner_id)
     started = await starting.redrive(
         at.services, who, id, source=TriggerSource.MANUAL, origin=at.origin, once=once
@@ -108,8 +108,8 @@ async def read_execution(at: Operator, id: str) -> Answer:
 
 async def check_execution(at: Operator, id: str) -> Answer:
     """How far one execution is, and whether it rests, which it does until somebody acts."""
-    run = await executions.read_execution(at.services, None, id)
-    view = status_view(run)
+    run = await executions.read_execution(at.services, None, id, outputs=False)
+    view = status_view(run, outputs=False)
     return {
         "status": view.status,
         "completedSteps": view.completed_steps,

@@ -55,6 +55,7 @@ from wfcore.usecases.audit.auditing import (
     note_refusal,
 )
 from wfcore.usecases.notices.telling import tell_decision
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     approval_for,
@@ -118,7 +119,7 @@ async def question_for(
     approval = await read_approval(services, who, approval_id)
     async with services.store.view() as view:
         _, share = await approval_for(view, who, approval_id)
-        run = await view.get(Execution, approval.execution_id)
+        run = await execution_of(view, approval.execution_id)
     require_may(approval, who, share, decision, services.clock.deadline_now())
     return Question(approval, run.workflow_name if run else "")
 
@@ -251,7 +252,7 @@ async def _decide(
         weigh = partial(_weighed, approval, asked, decider, now)
         made = await services.offload(weigh) if _has_many(approval, asked) else weigh()
         approval = made.approval
-        run = await unit.get(Execution, approval.execution_id)
+        run = await execution_of(unit, approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
         work = services.store.now()

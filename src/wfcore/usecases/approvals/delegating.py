@@ -4,7 +4,6 @@ from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput
 from wfcore.model.access import Caller
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.event import EventKind
-from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.ports.store import Unit
 from wfcore.rules.approval.machine import Decider, Delegate, decide
@@ -16,6 +15,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases.approvals.acquainting import met
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_asked
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import approval_for, retried, stage
 
@@ -46,7 +46,7 @@ async def delegate_approval(
         decider = Decider(who.email, source, account=who.account_id or who.identity)
         before, approval = approval, decide(approval, decision, decider, now).record
         await _require_somebody_else(unit, who, to)
-        run = await unit.get(Execution, approval.execution_id)
+        run = await execution_of(unit, approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
         unit.put(approval)

@@ -33,6 +33,7 @@ from wfcore.rules.execution.machine import Rejected
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin, decided, note_decision
 from wfcore.usecases.notices.telling import tell_asked, tell_decision, tell_reminders
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     Report,
@@ -115,7 +116,7 @@ async def expire(services: Services, approval_id: str) -> bool:
         approval = await unit.get(Approval, approval_id)
         if approval is None or not expired(approval, now):
             return False
-        run = await unit.get(Execution, approval.execution_id)
+        run = await execution_of(unit, approval.execution_id)
         if run is None:
             return False
         over = decide(approval, Expire(), BY_TIMEOUT, now).record
@@ -141,7 +142,7 @@ async def _remind(services: Services, approval_id: str) -> int:
     async with services.store.unit() as unit:
         approval = await unit.get(Approval, approval_id)
         due = due_reminders(approval, now) if approval is not None else ()
-        run = await unit.get(Execution, approval.execution_id) if approval is not None else None
+        run = await execution_of(unit, approval.execution_id) if approval is not None else None
         if approval is None or run is None:
             return 0
         events = [(EventKind.APPROVAL_REMINDER, _about(approval, at)) for at in due]

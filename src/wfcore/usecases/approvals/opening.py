@@ -14,6 +14,7 @@ from wfcore.ports.store import Unit
 from wfcore.rules.execution.open_approval import by_the_calendar
 from wfcore.time import DurationMs, EpochMs
 from wfcore.usecases.audit.auditing import Origin, decided, note_decision
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 
 BY_ITSELF = Origin(path="rule")
@@ -66,7 +67,7 @@ async def _files_of(
     result = run.step_results[key]
     maker = run
     while maker.redrive_of is not None and result.started_at < maker.accepted_at:
-        earlier = await unit.get(Execution, maker.redrive_of)
+        earlier = await execution_of(unit, maker.redrive_of)
         if earlier is None:
             return ()
         maker = earlier

@@ -8,7 +8,6 @@ from attrs import evolve, frozen
 from wfcore.errors import Forbidden
 from wfcore.model.access import Caller, Principal
 from wfcore.model.approval import Approval, ApprovalHead, ApprovalStatus
-from wfcore.model.execution import Execution
 from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.workflow import Workflow
 from wfcore.ports.records import ApprovalFilter
@@ -16,6 +15,7 @@ from wfcore.rules.approval.machine import APPROVAL, Approve, Choice, Reject
 from wfcore.rules.auth.access import is_approver, sees_execution
 from wfcore.usecases.approvals.approvals import list_approvals, read_approval, require_may
 from wfcore.usecases.executions.browsing import TOP
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import approval_for
 
@@ -141,7 +141,7 @@ async def review_for(services: Services, who: Caller, approval_id: str) -> Revie
     approval = await read_approval(services, who, approval_id)
     async with services.store.view() as view:
         whole, share = await approval_for(view, who, approval_id)
-        run = await view.get(Execution, approval.execution_id)
+        run = await execution_of(view, approval.execution_id)
 
     def barred(decision: Choice) -> str | None:
         try:

@@ -24,6 +24,7 @@ from wfcore.usecases.executions.executions import (
     visible,
 )
 from wfcore.usecases.executions.explaining import Explanation, explain_execution
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import execution_for
 
@@ -49,7 +50,7 @@ async def count_executions(
 async def find_execution(services: Services, who: Principal, text: str) -> str | None:
     """The execution with that id, or that the caller's idempotency key started. IK-1."""
     async with services.store.view() as view:
-        run = await view.get(Execution, text)
+        run = await execution_of(view, text)
         if run is None:
             run = await _started_by(view, who, text)
     return run.id if run and sees_execution(run, who.account.id) else None
@@ -63,7 +64,7 @@ async def _started_by(view: View, who: Principal, key: str) -> Execution | None:
     scopes += [f"webhook:{one.id}" for one in await view.webhooks.all_of_owner(who.account.id)]
     for scope in scopes:
         if (replay := await view.get(Replay, scope, key)) is not None:
-            return await view.get(Execution, replay.execution_id)
+            return await execution_of(view, replay.execution_id)
     return None
 
 
@@ -121,7 +122,7 @@ async def read_whole(services: Services, who: Principal, execution_id: str) -> W
 
 async def _children(view: View, run: Execution, who: Principal) -> Mapping[str, Execution]:
     ids = [one.child_id for one in run.step_results.values() if one.child_id][:_MOST_CHILDREN]
-    found = [await view.get(Execution, id) for id in ids]
+    found = [await execution_of(view, id) for id in ids]
     return {one.id: one for one in found if one and sees_execution(one, who.account.id)}
 
 

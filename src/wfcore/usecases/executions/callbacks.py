@@ -15,6 +15,7 @@ from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.ports.store import View
 from wfcore.rules.callback import answered, attempted, body_of, put_off, signed
 from wfcore.time import EpochMs
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import Report, apart, at_once, execution_for, retried
 
@@ -79,7 +80,7 @@ async def take_calls(services: Services, limit: int, report: Report = at_once) -
 async def _take(services: Services, callback: Callback) -> Call | None:
     now = services.store.now()
     async with services.store.unit() as unit:
-        run = await unit.get(Execution, callback.id)
+        run = await execution_of(unit, callback.id)
         key = await unit.get(ApiKey, callback.key_id or "")
         begun = attempted(callback, now)
         lost = NO_EXECUTION if run is None else NO_SECRET

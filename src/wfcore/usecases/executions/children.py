@@ -23,6 +23,7 @@ from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.start import Start
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.starting import prepared
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.unit_of_work import stage
 
 
@@ -38,7 +39,7 @@ async def start_children(
     hints: list[Effect] = []
     for asked in outcome.effects:
         if isinstance(asked, StartChild):
-            parent = await unit.get(Execution, outcome.record.id)
+            parent = await execution_of(unit, outcome.record.id)
             if parent is not None and waits_for(parent, asked.child_id, asked.step_name):
                 next = await _child_or_refusal(unit, render, parent, asked, now)
                 hints += (await stage(unit, next, now)).effects
@@ -53,7 +54,7 @@ async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list
     late: list[ChildFailed] = []
     for result in run.step_results.values():
         if result.open_child and result.until is not None and result.until <= now:
-            child = await unit.get(Execution, result.open_child)
+            child = await execution_of(unit, result.open_child)
             if child is not None and await _is_interrupted(unit, child):
                 late.append(given_up(child))
     return late
@@ -71,7 +72,7 @@ async def _is_interrupted(unit: Unit, run: Execution) -> bool:
     if run.status is ExecutionStatus.INTERRUPTED:
         return True
     ids = [one.open_child for one in run.step_results.values() if one.open_child]
-    below = [await unit.get(Execution, id) for id in ids]
+    below = [await execution_of(unit, id) for id in ids]
     return any([await _is_interrupted(unit, one) for one in below if one is not None])
 
 
@@ -131,7 +132,7 @@ async def _with_ancestors(unit: Unit, run: Execution) -> tuple[Execution, ...]:
     """The execution and those above it, the root last."""
     line = [run]
     while (above := line[-1].parent_id) is not None:
-        parent = await unit.get(Execution, above)
+        parent = await execution_of(unit, above)
         if parent is None:
             break
         line.append(parent)

@@ -20,6 +20,7 @@ from wfcore.rules.named_secrets import kept_secret
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.expiry import expire_all_due, expire_due_of
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.reading import outputs_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, execution_for, notify, retried, stage
 
@@ -55,13 +56,15 @@ async def visible(view: View, who: Principal | None, where: ExecutionFilter) -> 
     return evolve(where, owner_id=owner_id)
 
 
-async def read_execution(services: Services, who: Principal | None, execution_id: str) -> Execution:
-    """One execution as it is now. Raises `NotFound`."""
+async def read_execution(
+    services: Services, who: Principal | None, execution_id: str, *, outputs: bool = True
+) -> Execution:
+    """One execution as it is now; without *outputs* large ones are left out. Raises `NotFound`."""
     async with services.store.view() as view:
-        run = await execution_for(view, who, execution_id)
+        run = await execution_for(view, who, execution_id, whole=outputs)
     if run.asks and await expire_due_of(services, run):
         async with services.store.view() as view:
-            return await execution_for(view, who, execution_id)
+            return await execution_for(view, who, execution_id, whole=outputs)
     return run
 
 
@@ -105,12 +108,17 @@ async def read_definition(
     return run, kept_secret(definition, present.secrets)
 
 
-async def read_result(services: Services, who: Principal | None, execution_id: str) -> Execution:
-    """An ended execution. Raises `NotFound`; `NoResultYet` before the end. EX-18."""
-    run = await read_execution(services, who, execution_id)
+async def read_result(
+    services: Services, who: Principal | None, execution_id: str, *, outputs: bool = True
+) -> Execution:
+    """
+    An ended execution with its output, and, unless told otherwise, with those of its steps. Raises
+    `NotFound`; `NoResultYet` before the end. EX-18.
+    """
+    run = await read_execution(services, who, execution_id, outputs=False)
     if run.status not in EXECUTION.final:
         raise NoResultYet(f"The execution is {run.status}; it has no result yet", run.id)
-    return run
+    return await outputs_of(services.store, run, None if outputs else {None})
 
 
 @retried
@@ -119,6 +127,7 @@ async def cancel_execution(
 ) -> Execution:
     """
     End an execution at once, in one unit with its open approvals; running steps are killed. EX-7.
+    In what is returned large outputs may be left out: `read_execution` has them.
 
     Raises `NotFound`; `AlreadyFinished` for one that has ended.
     """
@@ -139,7 +148,10 @@ async def cancel_execution(
 async def read_events(
     services: Services, who: Principal | None, execution_id: str, after: int, limit: int = 500
 ) -> tuple[Execution, Sequence[Event]]:
-    """The execution, and its events with numbers above *after*. Raises `NotFound`."""
+    """
+    The execution, of which large outputs may be left out, and its events with numbers above
+    *after*. Raises `NotFound`.
+    """
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
         return run, await view.events.of_execution(execution_id, after, limit)
@@ -157,9 +169,10 @@ async def read_logs(
     search: str | None = None,
 ) -> tuple[Execution, Sequence[Event], int]:
     """
-    The execution, its output lines with numbers above *after*, whoever started it, and the number
-    to continue after. No lines: there are no more yet. EX-28. Only those of one *step*, by its key;
-    of one *stream*; the lines that contain *search*, in whatever case.
+    The execution (large outputs may be left out), its output lines with numbers above *after*,
+    whoever started it, and the number to continue after. No lines: there are no more yet. EX-28.
+    Only those of one *step*, by its key; of one *stream*; the lines that contain *search*, in
+    whatever case.
 
     Raises `NotFound`: no such execution, or no step of it can have that key.
     """
@@ -216,18 +229,21 @@ async def wait_for_rest(
     *,
     leaving: Callable[[], bool] = lambda: False,
     still: Still | None = None,
+    outputs: bool = True,
 ) -> Execution:
     """
     The execution as soon as it rests, or as it is after *wait_ms* or when this process is
-    *leaving*. Raises `NotFound`, and what *still* raises.
+    *leaving*; without *outputs* large ones are left out. Raises `NotFound`, and what *still*
+    raises.
 
     It rests when it has ended, waits for an approval, or is INTERRUPTED until its grace is over. If
     it rests already, this returns at once. So a loop until the end must not call it without a
     pause: while the status is not in `EXECUTION.final`, sleep before the next call.
     """
-    return await wait_until(
+    run = await wait_until(
         rests, services, who, execution_id, wait_ms, leaving=leaving, still=still
     )
+    return await outputs_of(services.store, run) if outputs else run
 
 
 async def wait_until(
@@ -240,11 +256,14 @@ async def wait_until(
     leaving: Callable[[], bool] = lambda: False,
     still: Still | None = None,
 ) -> Execution:
-    """As `wait_for_rest`, until *over* holds of the execution at an instant."""
+    """
+    As `wait_for_rest`, until *over* holds of the execution at an instant; large outputs may be left
+    out.
+    """
     deadline = services.store.now() + wait_ms
     with services.wakeup.follow(execution_id) as rest:
         while True:
-            run = await read_execution(services, who, execution_id)
+            run = await read_execution(services, who, execution_id, outputs=False)
             left = deadline - (now := services.store.now())
             if left <= 0 or over(run, now) or leaving():
                 return run

@@ -18,6 +18,7 @@ from wfcore.rules.explain.explanation import Around, explain, is_due
 from wfcore.rules.explain.queue import GroupAhead, Queue, working
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.executions import read_execution
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 
 _MOST_HELD = 1_000
@@ -25,7 +26,10 @@ _MOST_HELD = 1_000
 
 @frozen
 class Explanation:
-    """An execution at an instant, its explanation, and the definition that it runs if readable."""
+    """
+    An execution at an instant (large outputs may be left out), its explanation, and the definition
+    that it runs if readable.
+    """
 
     run: Execution
     at: EpochMs
@@ -45,7 +49,7 @@ async def explain_execution(
 
     *serving*: whether a server is running, if the caller knows.
     """
-    run = await read_execution(services, who, execution_id)
+    run = await read_execution(services, who, execution_id, outputs=False)
     now = services.store.now()
     async with services.store.view() as view:
         snapshot = await view.get(DefinitionSnapshot, run.workflow_id, run.revision)
@@ -76,7 +80,7 @@ async def _queue(services: Services, view: View, who: Principal | None) -> Queue
 async def _children(view: View, run: Execution, who: Principal | None) -> Sequence[Execution]:
     """The executions that *run* waits for, as far as *who* sees them. XP-2."""
     ids = (result.open_child for result in run.step_results.values())
-    found = [await view.get(Execution, id) for id in ids if id is not None]
+    found = [await execution_of(view, id) for id in ids if id is not None]
     return [one for one in found if one and (who is None or sees_execution(one, who.account.id))]
 
 

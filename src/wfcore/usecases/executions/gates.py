@@ -34,6 +34,7 @@ from wfcore.usecases.executions.starting import (
     accept_start,
     answered,
 )
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, retried
 
@@ -87,7 +88,7 @@ async def _opened(
     async with services.store.unit() as unit:
         asked = await answered(unit, f"gate:{caller}", idempotency)
         if asked and (first := asked.answer(now)):
-            run = await unit.get(Execution, first.execution_id)
+            run = await execution_of(unit, first.execution_id)
             workflow_id = run.workflow_id if run else ""
             return Started(first.execution_id, workflow_id, first.created_at, replayed=True)
         await require_own_choice(services, unit, who, definition)
@@ -141,7 +142,7 @@ async def read_gate(
     A gate as it is now; with *wait_ms* as soon as it is decided. Raises `NotFound`, also for an
     execution that is no gate.
     """
-    run = await read_execution(services, who, execution_id)
+    run = await read_execution(services, who, execution_id, outputs=False)
     if not is_gate(run):
         raise NotFound("Gate")
     if wait_ms:

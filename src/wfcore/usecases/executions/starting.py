@@ -30,6 +30,7 @@ from wfcore.usecases.approvals.acquainting import acquainted
 from wfcore.usecases.approvals.opening import opened
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_outcome
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     definition_of,
@@ -181,7 +182,7 @@ async def _inputs(
 ) -> JsonObject:
     """The variables of a delivery, or of the one that it replays. Raises `Conflict`. WH-22."""
     if replay_of is not None and replay_of.execution_id is not None:
-        first = await unit.get(Execution, replay_of.execution_id)
+        first = await execution_of(unit, replay_of.execution_id)
         if first is None:
             raise Conflict(GONE)
         return first.variables
@@ -208,7 +209,7 @@ async def redrive(
     """
     now = services.store.now()
     async with services.store.unit() as unit:
-        old = await execution_for(unit, who, execution_id)
+        old = await execution_for(unit, who, execution_id, whole=True)
         workflow = await startable_for(services, unit, who, old.workflow_id, old.revision)
         definition = await definition_of(unit, old.workflow_id, old.revision)
         before = await unit.executions.redriven_as(old.id)
@@ -347,7 +348,7 @@ async def _in_its_trace(
     if trace is None:
         return start
     if trace.recorded and (old := start.get("redrive_of") or about.get("completedExecutionId")):
-        before = await unit.get(Execution, str(old))
+        before = await execution_of(unit, str(old))
         if before is not None and before.trace is not None and before.trace.recorded:
             trace = evolve(trace, cause=before.trace.traceparent(span_of(before.id)))
     return {**start, "trace": trace}

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from attrs import define, evolve, field, frozen
 
 from wfcore.effects import CancelChildren, Outcome, StartStep
-from wfcore.errors import LeaseLost, Stale
+from wfcore.errors import LeaseLost, NotRead, Stale
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Artifact, Execution
-from wfcore.model.workflow import Definition
+from wfcore.model.workflow import CodeStep, Definition
 from wfcore.ports.runtime import Job, StepEnd
-from wfcore.ports.store import Slots, Unit
+from wfcore.ports.store import Slots, Unit, head_of
 from wfcore.rules.approval.people import People
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance, announce
@@ -45,6 +45,7 @@ from wfcore.usecases.executions.step_jobs import (
     without_secrets,
 )
 from wfcore.usecases.notices.telling import tell_outcome
+from wfcore.usecases.reading import execution_of, held_outputs
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, notify, retried, stage
 
@@ -374,7 +375,7 @@ async def _leased(unit: Unit, lease: Lease) -> Execution:
     """
     run, lease.last.run = lease.last.run, None
     if run is None or (run.trace is not None and run.trace.recorded):
-        run = await unit.get(Execution, lease.execution_id)
+        run = await execution_of(unit, lease.execution_id)
     if run is None or (run.worker, run.fence) != (lease.worker, lease.fence):
         raise LeaseLost(lease.execution_id)
     return run
@@ -382,7 +383,7 @@ async def _leased(unit: Unit, lease: Lease) -> Execution:
 
 async def _confirmed(unit: Unit, lease: Lease, run: Execution) -> Execution:
     """*run*, if it is what is stored: for a unit that stores nothing. Raises `Stale`."""
-    found = await unit.get(Execution, run.id)
+    found = await head_of(unit, run.id)
     if found is None or found.version != run.version:
         raise Stale("executions", run.id)
     lease.last.run = run
@@ -391,7 +392,7 @@ async def _confirmed(unit: Unit, lease: Lease, run: Execution) -> Execution:
 
 async def _commit(unit: Unit, lease: Lease) -> None:
     """Commit, and remember the execution as it is stored then."""
-    stored = await unit.get(Execution, lease.execution_id)
+    stored = await head_of(unit, lease.execution_id)
     await unit.commit()
     lease.last.run = stored
 
@@ -430,9 +431,7 @@ async def _work(
         if not _runs(run, begun.step_name, *which):
             continue
         try:
-            step = definition.step(name_of(begun.step_name))
-            secrets = await named_secrets(services, run, step)
-            jobs.append(job_for(services.templates, run, definition, begun, secrets))
+            jobs.append(await _job(services, run, definition, begun))
         except (NotRendered, SecretMissing) as failed:
             end = StepEnd(error=str(failed), permanent=True)
             name = begun.step_name
@@ -441,3 +440,19 @@ async def _work(
             return await _work(services, lease, definition, _in_flight(then.record))
     look_at = run.due_at if run.worker is not None else None
     return Work(tuple(jobs), frozenset(run.in_flight), look_at)
+
+
+async def _job(services: Services, run: Execution, definition: Definition, begun: StartStep) -> Job:
+    """
+    The job of a begun step, with the outputs that it needs read: a code step is given all of them.
+    Raises `NotRendered`, `SecretMissing`, `LeaseLost`.
+    """
+    step = definition.step(name_of(begun.step_name))
+    secrets = await named_secrets(services, run, step)
+    if isinstance(step, CodeStep):
+        run = await held_outputs(services.store, run)
+    while True:
+        try:
+            return job_for(services.templates, run, definition, begun, secrets)
+        except NotRead as missed:
+            run = await held_outputs(services.store, run, {missed.key})

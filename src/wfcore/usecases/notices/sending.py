@@ -23,6 +23,7 @@ from wfcore.rules.notices.delivery import MOST_IN_DIGEST, QUIET, attempted, dige
 from wfcore.rules.notices.facts import MAIL, OPEN_QUESTIONS, is_wanted
 from wfcore.time import EpochMs, later
 from wfcore.usecases.notices.telling import people_asked
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.signing import personal_path
 from wfcore.usecases.unit_of_work import Report, apart, at_once, retried, stage
@@ -140,7 +141,7 @@ async def _line(services: Services, view: View, notice: Notice, now: EpochMs) ->
             path = await personal_path(services, view, approval, notice.to)
         about |= _of_approval(approval, services.policy.notice_rows if by_mail else 0)
     if notice.execution_id is not None:
-        run = await view.get(Execution, notice.execution_id)
+        run = await execution_of(view, notice.execution_id)
         if notice.kind is NoticeKind.EXECUTION_WAITING and not await _waits(services, view, run):
             return None
         about |= {"workflow": run.workflow_name} if run else {}
@@ -223,7 +224,7 @@ async def _note_failure(unit: Unit, notice: Notice, now: EpochMs) -> None:
     """Those who follow the execution see who could not be told; its log ends with its end."""
     told = (notice, *(await unit.some(Notice, notice.gathered) if notice.gathered else ()))
     for one in told:
-        run = await unit.get(Execution, one.execution_id) if one.execution_id else None
+        run = await execution_of(unit, one.execution_id) if one.execution_id else None
         if run is not None and run.status not in EXECUTION.final:
             about: JsonObject = {
                 "notice": one.kind.value,

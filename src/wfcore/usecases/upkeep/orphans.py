@@ -13,13 +13,14 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from attrs import define, field
 
 from wfcore.errors import Conflict, NotFound, Unreadable
-from wfcore.model.execution import Artifact, Execution
+from wfcore.model.execution import Artifact
 from wfcore.model.page import PageCursor, PageRequest
 from wfcore.ports.files import FoundFile
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.time import DAY, EpochMs, later
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import retried
 
@@ -133,7 +134,7 @@ async def _known(view: View, ids: Collection[str]) -> set[str]:
 async def _is_known(view: View, id: str) -> bool:
     """One that cannot be read is there all the same."""
     try:
-        return await view.get(Execution, id) is not None
+        return await execution_of(view, id) is not None
     except Unreadable:
         return True
 

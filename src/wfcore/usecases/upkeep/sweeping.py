@@ -14,6 +14,7 @@ from wfcore.rules.execution.interruption import after_grace, loss
 from wfcore.time import DurationMs, EpochMs
 from wfcore.usecases.approvals.expiry import expire_due, remind_due
 from wfcore.usecases.notices.telling import tell_outcome
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     Report,
@@ -76,7 +77,7 @@ async def _recover(services: Services, lost: Execution) -> None:
     """Not repeated on `Stale`: its worker is alive after all, or the next sweep finds it again."""
     now = services.store.now()
     async with services.store.unit() as unit:
-        run = await unit.get(Execution, lost.id)
+        run = await execution_of(unit, lost.id)
         if run is None or (run.worker, run.fence) != (lost.worker, lost.fence):
             return
         unit.require_abandoned(run)
@@ -101,7 +102,7 @@ async def end_graces(services: Services, report: Report = at_once) -> int:
 async def _end_grace(services: Services, execution_id: str) -> None:
     now = services.store.now()
     async with services.store.unit() as unit:
-        run = await unit.get(Execution, execution_id)
+        run = await execution_of(unit, execution_id)
         if run is None or run.due_at is None or run.due_at > now:
             return
         try:

@@ -12,7 +12,6 @@ from attrs import frozen
 
 from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.access import Account, Principal
-from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.model.trigger import Refusal, Schedule, Trigger
 from wfcore.model.workflow import Workflow
@@ -20,6 +19,7 @@ from wfcore.rules.triggers.schedule import MOST_BACKFILLED, instants, start_id, 
 from wfcore.rules.triggers.trigger import refusal
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import notify, retried
 from wfcore.usecases.workflows.firing import start_by
@@ -53,7 +53,7 @@ async def preview_backfill(
         found = _instants(services, trigger, since, until)
         owner = await view.get(Account, trigger.owner_id)
         ids = {start_id(trigger, at): at for at in found}
-        there = {id for id in ids if await view.get(Execution, id) is not None}
+        there = {id for id in ids if await execution_of(view, id) is not None}
     return [
         Backfilled(at, id) if id in there else Backfilled(at, refusal=_refusal(trigger, at, owner))
         for id, at in ids.items()
@@ -103,7 +103,7 @@ async def _start_for(services: Services, trigger_id: str, at: EpochMs) -> Backfi
         if trigger is None or workflow is None:
             raise NotFound("Trigger")
         id = start_id(trigger, at)
-        if await unit.get(Execution, id) is not None:
+        if await execution_of(unit, id) is not None:
             return Backfilled(at, id)
         if why := _refusal(trigger, at, await unit.get(Account, trigger.owner_id)):
             return Backfilled(at, refusal=why)

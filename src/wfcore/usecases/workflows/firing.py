@@ -25,6 +25,7 @@ from wfcore.time import MINUTE, EpochMs, later
 from wfcore.usecases.audit.auditing import note_skipped
 from wfcore.usecases.executions.starting import enqueue
 from wfcore.usecases.notices.telling import tell_refused
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import Report, apart, at_once, notify, retried
 from wfcore.usecases.workflows.triggers import following_of, sees
@@ -101,7 +102,7 @@ async def _fire(
     if why is not None or for_instant is None:
         return await _refused(services, unit, trigger, why or Refusal.MISSED)
     id = start_id(trigger, for_instant) if isinstance(trigger.spec, Schedule) else None
-    if id is not None and await unit.get(Execution, id) is not None:  # by a backfill, just before
+    if id is not None and await execution_of(unit, id) is not None:  # by a backfill, just before
         await unit.commit()
         return Fired(trigger.id, workflow.id, id)
     about = _about(timer, trigger, for_instant)
@@ -197,7 +198,7 @@ async def _sees_cause(unit: Unit, timer: Timer, trigger: Trigger, owner: Account
     Whether the chain's owner can still see the workflow whose completion it was. If that was
     deleted meanwhile, its completion still counts.
     """
-    run = await unit.get(Execution, timer.cause) if timer.cause else None
+    run = await execution_of(unit, timer.cause) if timer.cause else None
     watched = await unit.get(Workflow, run.workflow_id) if run else None
     return watched is None or await sees(unit, trigger.owner_id, watched)
 

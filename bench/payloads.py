@@ -1,0 +1,228 @@
+"""
+What looking costs beside large outputs: 15 steps that gave 4 MB each beside 15 that gave 4 bytes.
+
+`python -m bench.payloads FOLDER [URL]` prints the figures of one store as JSON: in a process of its
+own, so that its memory is that of a server that has only looked. Another one made the executions.
+"""
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from adapters_http.app import create_app
+from adapters_store.postgres.connection import close_pool, lent, open_pool
+from adapters_store.sealing import AeadSealer, new_key
+from bench.postgres import new_database
+from wfcore.model.access import Plan, Principal, Scope
+from wfcore.model.execution import Execution, StepResult, StepStatus, evolve
+from wfcore.model.json import Json
+from wfcore.model.workflow import CodeStep, Definition, DelayStep, Language
+from wfcore.rules.execution.fold_steps import size_of
+from wfcore.time import DurationMs
+from wfcore.usecases.accounts import accounts, keys
+from wfcore.usecases.administration.lookup import owner_of
+from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.workflows import workflows
+from wfserver.compose import System, open_system
+from wfserver.serving.memory import settle_memory
+from wfserver.settings import settings_from
+
+STEPS, EACH = 15, 4_000_000
+KINDS = ("large", "small")
+CANCELLED = 3
+POLLS = 40
+ROW = {"id": 1234567, "name": "a value of some length", "amount": 1234.5, "ok": True}
+
+
+def output(kind: str) -> Json:
+    """What each step gave: rows of together `EACH` bytes, or four bytes."""
+    return [ROW] * (EACH // len(orjson.dumps(ROW))) if kind == "large" else "ab"
+
+
+def figures(made: Any, folder: Path) -> dict[str, Any]:
+    """The figures of a store: in a file, or on the cluster *made*."""
+    url = None if made is None else asyncio.run(new_database(made))
+    where = [str(folder), *([url] if url else [])]
+    seeded = asyncio.run(_seeded(where))
+    asked = json.dumps(seeded)
+    argv = [sys.executable, "-m", "bench.payloads", *where]
+    done = subprocess.run(argv, input=asked, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def _opened(where: list[str]) -> Any:
+    folder, *url = where
+    return open_system(settings_from({}, data=folder, **({"store": url[0]} if url else {})))
+
+
+async def _seeded(where: list[str]) -> dict[str, Any]:
+    """The text of a key, and by kind executions that have got as far as the delay."""
+    async with _opened(where) as system:
+        services = system.services
+        account = await accounts.create_account(services, "ann@example.org", Plan.ENTERPRISE)
+        key = await keys.create_key(services, account.id, "key", Scope.ordinary())
+        found: dict[str, Any] = {"key": key.text}
+        for kind in KINDS:
+            found[kind] = [await _one(system, Principal(account), kind) for _ in range(CANCELLED)]
+            found[f"{kind} workflow"] = found[kind][0][1]
+        return found
+
+
+async def _one(system: System, who: Principal, kind: str) -> tuple[str, str]:
+    """An execution at its delay, and its workflow."""
+    services, now = system.services, system.services.store.now()
+    names = [f"s{number}" for number in range(STEPS)]
+    code = (CodeStep(name, Language.COMMAND, command=("true",)) for name in names)
+    steps = (*code, DelayStep("pause", duration_ms=DurationMs(3_600_000)))
+    workflow = await workflows.apply_workflow(services, who.account.id, Definition(kind, steps))
+    started = await starting.start_execution(services, who, workflow.id, {})
+    value = output(kind)
+    done = StepResult(StepStatus.COMPLETED, now, now, value)
+    async with services.store.unit() as unit:
+        run = await unit.get(Execution, started.execution_id)
+        assert run is not None
+        results = dict.fromkeys(names, done)
+        unit.put(evolve(run, step_results=results, outputs_size=size_of(value) * STEPS))
+        await unit.commit()
+    (lease,) = await worker.claim(services, "bench", 1)
+    await worker.begin(services, lease)
+    return started.execution_id, workflow.id
+
+
+async def _measured(where: list[str], seeded: dict[str, Any]) -> dict[str, Any]:
+    async with _opened(where) as system:
+        looker = _Looker(system, seeded["key"])
+        await looker.ask("GET", "/api/v1/executions")
+        settle_memory()
+        idle = _memory_mb()
+        found: dict[str, Any] = {}
+        for kind in reversed(KINDS):
+            ids = [id for id, _ in seeded[kind]]
+            poll, listed = f"/api/v1/executions/{ids[0]}?outputs=none", seeded[f"{kind} workflow"]
+            found[f"poll {kind}"] = await looker.cost(POLLS, "GET", poll)
+            where_to = f"/api/v1/executions?workflowId={listed}"
+            found[f"list {kind}"] = await looker.cost(POLLS, "GET", where_to)
+            cancels = [f"/api/v1/executions/{id}/cancel?outputs=none" for id in ids]
+            found[f"cancel {kind}"] = min([await looker.cost(1, "POST", one) for one in cancels])
+        found["looks MB"] = _peak_mb() - idle
+        found["start large"] = await _start_to_delay(system, seeded["large"][0][0])
+        found["start MB"] = _peak_mb() - idle
+        found["bytes"] = await _bytes_ms(where)
+        return found
+
+
+class _Looker:
+    """Requests to the application itself."""
+
+    def __init__(self, system: System, key: str) -> None:
+        self._app, self._key = create_app(system.services), key
+
+    async def cost(self, count: int, method: str, path: str) -> float:
+        """CPU of one request in ms, the middle of *count*."""
+        return sorted([await self._cost(method, path) for _ in range(count)])[count // 2]
+
+    async def _cost(self, method: str, path: str) -> float:
+        began = time.process_time()
+        await self.ask(method, path)
+        return (time.process_time() - began) * 1_000
+
+    async def ask(self, method: str, path: str) -> None:
+        path, _, query = path.partition("?")
+        seen: list[int] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            seen.append(message.get("status", 0))
+
+        scope = {
+            "type": "http", "http_version": "1.1", "method": method, "path": path,
+            "scheme": "http", "query_string": query.encode(), "root_path": "",
+            "server": ("localhost", 80), "client": ("127.0.0.1", 1), "raw_path": path.encode(),
+            "headers": [(b"host", b"localhost"),
+                        (b"authorization", b"Bearer " + self._key.encode())],
+        }  # fmt: skip
+        await self._app(scope, receive, send)
+        assert seen[0] == 200, (seen, path)
+
+
+async def _start_to_delay(system: System, id: str) -> float:
+    """CPU in ms from a redrive that keeps all outputs to the delay behind them."""
+    services = system.services
+    run = await executions.read_execution(services, None, id, outputs=False)
+    who = await owner_of(services, run.owner_id)
+    began = time.process_time()
+    started = await starting.redrive(services, who, id)
+    (lease,) = await worker.claim(services, "bench", 1, ids=[started.execution_id])
+    await worker.begin(services, lease)
+    spent = (time.process_time() - began) * 1_000
+    run = await executions.read_execution(services, None, started.execution_id, outputs=False)
+    assert run.step_results["pause"].until is not None
+    return spent
+
+
+async def _bytes_ms(where: list[str]) -> float:
+    """CPU in ms of opening, sealing and writing so many bytes once: what no copy can avoid."""
+    sealer = AeadSealer([new_key()])
+    cell = sealer.seal(orjson.dumps(output("large")).decode(), "here")
+    insert = _inserted_in_postgres if len(where) > 1 else _inserted_in_file
+    began = time.process_time()
+    async with insert(where[-1]) as write:
+        for number in range(STEPS):
+            value = orjson.loads(sealer.open(cell, "here"))
+            await write(number, sealer.seal(orjson.dumps(value).decode(), "there"))
+    return (time.process_time() - began) * 1_000
+
+
+Write = Callable[[int, str], Awaitable[object]]
+
+
+@asynccontextmanager
+async def _inserted_in_file(folder: str) -> AsyncIterator[Write]:
+    with closing(sqlite3.connect(Path(folder) / "bytes.db")) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("CREATE TABLE bytes (number INTEGER PRIMARY KEY, cell TEXT)")
+
+        async def write(number: int, cell: str) -> None:
+            database.execute("INSERT INTO bytes VALUES (?, ?)", (number, cell))
+
+        yield write
+        database.commit()
+
+
+@asynccontextmanager
+async def _inserted_in_postgres(url: str) -> AsyncIterator[Write]:
+    pool = await open_pool(url)
+    async with lent(pool) as connection:
+        await connection.execute("CREATE TABLE bytes (number bigint PRIMARY KEY, cell text)")
+        async with connection.transaction():
+            yield lambda number, cell: connection.execute(
+                "INSERT INTO bytes VALUES ($1, $2)", number, cell
+            )
+    await close_pool(pool)
+
+
+def _memory_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _peak_mb() -> float:
+    """Of this process alone: what the system counts for it includes the one that started it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e3
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(_measured(sys.argv[1:], json.load(sys.stdin)))))
