@@ -3,7 +3,8 @@
 import time
 from pathlib import Path
 
-from wfserver.scenarios import files_in, load
+from wfserver.definition import files_in
+from wfserver.scenarios import load
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "workflows"
 
