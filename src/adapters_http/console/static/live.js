@@ -1,7 +1,7 @@
 // The page of an execution, which follows it.
 
 import { LANG, _, refreshTimes, session } from "./app.js";
-import { fetched, follow } from "./follow.js";
+import { follow } from "./follow.js";
 
 session?.clear(); // the form that led here was sent
 
@@ -44,6 +44,20 @@ function tell(fine) {
   lost = fine ? 0 : lost || new Date();
   says.classList.toggle("lost", fine === false);
   says.textContent = fine === null ? "" : fine ? says.dataset.fine : _("Not live since {since}, trying again", { since: lost.toLocaleTimeString(LANG) });
+}
+
+/** This page as it is now; a document without text turned into markup, so that it passes Trusted Types. *says* tells that the session is over. */
+function fetched(says) {
+  return new Promise((done) => {
+    const request = new XMLHttpRequest();
+    request.open("GET", location.href);
+    request.responseType = "document";
+    request.onloadend = () => {
+      if (request.status === 401) says.textContent = _("Signed out: reload the page to sign in");
+      done(request);
+    };
+    request.send();
+  });
 }
 
 async function renew() {
