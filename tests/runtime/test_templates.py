@@ -62,7 +62,7 @@ def why(text: str) -> str:
         ("{{variables.limit}} of {{ variables['name'] }}", "100 of Ann"),
         ("{{ steps.fetch.output.rows[-1].id }}", "b"),
         ('{{ steps["by-hand"].output }}', None),
-        ("{{ variables.big + 1 }}", 2**63),
+        ("{{ variables.big + 0 }}", 2**63 - 1),
         ("is {{ true }}, {{ none }}, {{ [1.0, 'ä'] }}", 'is true, null, [1.0,"ä"]'),
         ("{{ steps.fetch.output.rows | length > 0 }}", True),
         ("{{ steps.fetch.output.rows | map(attribute='amount') | sum }}", 12),
@@ -83,6 +83,21 @@ def why(text: str) -> str:
         ("{{ '\\u00e4\\ud83d\\ude00' }}", "ä😀"),
         ("{{ 'x' not in variables.name and not variables.none }}", True),
         ("{{ -2 * -2 }}", 4),
+        ("{{ variables.l[1:] }}", [1, 2]),
+        ("{{ variables.l[-2:-1] }}", [1]),
+        ("{{ variables.l[:] }}", [3, 1, 2]),
+        ("{{ variables.l[::2] }}", [3, 2]),
+        ("{{ variables.l[9:] }}", []),
+        ("{{ variables.l[1:3][0] }}", 1),
+        ("{{ variables.name[:2] }}…", "An…"),
+        ("{{ [1, 'a'] | min }}", 1),
+        ("{{ [1, 'a'] | max }}", "a"),
+        ("{{ [true, 0] | max }}", 0),
+        ("{{ [none, 1] | min }}", None),
+        ("{{ ['b', 'A'] | min }}", "A"),
+        ("{{ variables.name | max }}", "n"),
+        ("{{ [] | min | default(3) }}", 3),
+        ("{{ ['B', [1], 2, none, 'a', true] | sort }}", [None, True, 2, "a", "B", [1]]),
     ],
 )  # fmt: skip
 def test_a_template_gives_this(text: str, value: Json) -> None:
@@ -107,6 +122,7 @@ def test_a_template_gives_this(text: str, value: Json) -> None:
         ("{{ variables.name + 1 }}", "+ wants two numbers, not text and a number"),
         ("{{ variables.l < 3 }}", "< compares two numbers or two texts, not a list and a number"),
         ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ variables.big + 1 }}", "the number does not fit 64 bits"),
         ("{{ 1 if true }}", "an `if` needs its `else`"),
         ("{{ variables.l | nope }}", "there is no filter 'nope'; "),
         ("{{ variables.l | sotr }}", "there is no filter 'sotr'; did you mean sort?"),
@@ -116,8 +132,18 @@ def test_a_template_gives_this(text: str, value: Json) -> None:
             "there is no filter 'selectattr'; known: default, ",
         ),
         ("{{ variables.l | default }}", "filter default: takes a value"),
-        ("{{ variables.l[1:] }}", "there are no slices; use [index], first or last"),
-        ("{{ variables.l[:1] }}", "there are no slices; use [index], first or last"),
+        ("{{ variables.limit[1:] }}", "a slice is of a list or a text, not of a number"),
+        ("{{ variables[1:] }}", "a slice is of a list or a text, not of an object"),
+        ("{{ variables.none[1:] }}", "a slice is of a list or a text, not of null"),
+        ("{{ variables.l['a':] }}", "the bounds of a slice are whole numbers"),
+        ("{{ variables.l[:1.0] }}", "the bounds of a slice are whole numbers"),
+        ("{{ variables.l[::0] }}", "the step of a slice is 1 or more"),
+        ("{{ variables.l[::-1] }}", "the step of a slice is 1 or more"),
+        ("{{ variables.l[1:2:1:1] }}", "expected ']' before ':'"),
+        ("{{ [] | min }}", "the list is empty"),
+        ("{{ variables.none | max }}", "this filter wants a list, not null"),
+        ("{{ [{'a': 1}, {'a': 2}] | max }}", "objects have no order"),
+        ("{{ [[1, {}], [1, {}]] | sort }}", "objects have no order"),
         ("{{ variables.l[] }}", "[] is empty"),
         ("{{ 'a' ~ 'b' }}", "unexpected '~' after the expression; put two templates side by side"),
         ("{{ 2 ** 3 }}", "unexpected '**' after the expression; multiply"),
@@ -161,6 +187,8 @@ def test_a_template_fails_and_says_why(text: str, said: str) -> None:
         "{{ text | split('a') | join(text) }}",
         "{{ text + text + text + text + text + text }}",
         "{{ [text, text, text] }}",
+        "{{ [" + ", ".join(["numbers[:]"] * 60) + "] }}",
+        "{{ [" + ", ".join(["numbers"] * 60) + "] | max }}",
         "{{ [text, text, text] | tojson | tojson }}",
         "{{ numbers | slice(1000000000) }}",
         "{{ numbers | batch(1000000000) }}",
@@ -233,7 +261,7 @@ WORDS = (
     "{{", "}}", " ", ".", "|", "(", ")", "[", "]", "{", "}", ",", ":", "-", "+", "*", "**", "/",
     "~", "'", '"', "\\", "=", "==", "<", "not", "in", "is", "if", "else", "and", "or", "1", "9",
     "0.5", "variables", "limit", "l", "steps", "fetch", "output", "x", "true", "none", "{%", "#",
-    *FILTERS, "default", "defined", "attribute", "'id'", "'upper'", "ä",
+    *FILTERS, "default", "defined", "attribute", "'id'", "'upper'", "ä", "[1:", ":2]",
 )  # fmt: skip
 
 
@@ -271,7 +299,8 @@ def test_the_documentation_names_every_filter() -> None:
 # The oracle: minijinja itself
 
 NUMBERS = st.sampled_from(("0", "1", "7", "2.5", "variables.limit", "variables.ratio"))
-LISTS = st.sampled_from(("[]", "[1, 2]", "[3, 1, 3]", "variables.l"))
+PLACES = ("0", "-1", "1:", ":-1", "::2", "-2:9:1")
+LISTS = st.sampled_from(("[]", "[1, 2]", "[3, 1, 3]", "variables.l", "[2, 'b', none, true, [1]]"))
 STRINGS = st.sampled_from(
     ("''", "'a'", "'Ann B'", "variables.name", "'1'", "' x,y '", "[3, 'b'] | join('-')")
 )
@@ -297,7 +326,9 @@ def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         | st.builds("{} | {}".format, inner, st.sampled_from(filters))
         | st.builds("{} is defined".format, inner)
         | st.builds("[{}, {}]".format, inner, inner)
-        | st.builds("({})[{}]".format, inner, st.sampled_from(("0", "-1")))
+        | st.builds(
+            "({})[{}]".format, inner, st.sampled_from(("0", "-1", "1:", ":-1", "::2", "-2:9:1"))
+        )
     )
 
 

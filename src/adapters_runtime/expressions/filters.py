@@ -8,10 +8,12 @@ Each function takes the scope, the value and the arguments. The list is closed: 
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from adapters_runtime.expressions import nodes
 from adapters_runtime.expressions.nodes import Literal, Node
+from adapters_runtime.expressions.operators import order
 from adapters_runtime.expressions.scope import (
     Failed,
     Faulty,
@@ -158,26 +160,19 @@ def _sort(scope: Scope, value: Json, reverse: Json = False, attribute: Json = No
 
     def rank(item: Json) -> Any:
         key = item if attribute is None else _at(item, attribute)
-        return key.lower() if isinstance(key, str) else key
+        return order(scope, key.lower() if isinstance(key, str) else key)
 
-    return _comparing(lambda: sorted(_list(value), key=rank, reverse=bool(reverse)))
+    return sorted(_list(value), key=rank, reverse=bool(reverse))
 
 
-def _most(choose: Callable[[list[Any]], Json]) -> Callable[[Scope, Json], Json]:
+def _most(choose: Callable[..., Json]) -> Callable[[Scope, Json], Json]:
     def most(scope: Scope, value: Json) -> Json:
         items = _list(value)
         if not items:
             raise Missing("the list is empty", items)
-        return _comparing(lambda: choose(items))
+        return choose(items, key=partial(order, scope))
 
     return most
-
-
-def _comparing(work: Callable[[], Json]) -> Json:
-    try:
-        return work()
-    except TypeError:
-        raise Failed("values of different types have no order") from None
 
 
 def _unique(scope: Scope, value: Json) -> Json:

@@ -1,7 +1,7 @@
 """The tree of an expression. Each node computes its value in a `Scope`."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 from attrs import field, frozen
@@ -65,6 +65,25 @@ class Get:
         else:
             raise Missing(f"{self.label} is not there: it would be in {kind(of)}", self)
         raise Missing(f"{self.label} is not there", self)
+
+
+@frozen(eq=False)
+class Slice:
+    """`of[start:stop:step]`; a bound that is left out is null."""
+
+    of: "Node"
+    bounds: "tuple[Node, ...]"
+
+    def value(self, scope: Scope) -> Json:
+        of = self.of.value(scope)
+        bounds: list[Any] = [bound.value(scope) for bound in self.bounds]
+        if not isinstance(of, list | tuple | str):
+            raise Failed(f"a slice is of a list or a text, not of {kind(of)}")
+        if not all(bound is None or type(bound) is int for bound in bounds):
+            raise Failed("the bounds of a slice are whole numbers")
+        if any(step is not None and step < 1 for step in bounds[2:]):
+            raise Failed("the step of a slice is 1 or more")
+        return scope.weigh(of[slice(*bounds)])
 
 
 @frozen(eq=False)
@@ -200,6 +219,7 @@ Node: TypeAlias = (
     Literal
     | Name
     | Get
+    | Slice
     | ListOf
     | ObjectOf
     | Binary

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from adapters_runtime.expressions.scope import Failed, is_number, kind, number
+from adapters_runtime.expressions.scope import Failed, Scope, is_number, kind, number
 from wfcore.model.json import Json
 
 
@@ -67,6 +67,27 @@ def contains(inside: Json, value: Json) -> bool:
     if isinstance(inside, list | tuple):
         return value in inside
     raise Failed(f"`in` looks into a list, an object or a text, not into {kind(inside)}")
+
+
+def order(scope: Scope, value: Json) -> tuple[Any, ...]:
+    """
+    The place of *value* in `min`, `max` and `sort`, as minijinja has it: null, booleans, numbers,
+    texts, lists. Raises `Failed` for an object: its keys have no order in JSON.
+    """
+    match value:
+        case None:
+            return (0,)
+        case bool():
+            return (1, value)
+        case int() | float():
+            return (2, value)
+        case str():
+            return (3, value)
+        case Mapping():
+            raise Failed("objects have no order")
+        case _:
+            scope.spend(len(value))
+            return (4, [order(scope, item) for item in value])
 
 
 COMPARISONS: Mapping[str, Callable[[Json, Json], Json]] = {

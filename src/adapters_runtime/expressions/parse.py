@@ -1,7 +1,7 @@
 """
 From tokens to a tree, with the precedence of minijinja. Raises `Faulty` for mistakes.
 
-Features of minijinja beyond this (slices, `~`, `**`, most tests behind `is`) are refused by name,
+Features of minijinja beyond this (`~`, `**`, most tests behind `is`) are refused by name,
 with what can be written instead.
 """
 
@@ -24,7 +24,6 @@ _INSTEAD = {
     "~": "put two templates side by side, or use join",
     "**": "multiply",
     "=": "to compare, write ==",
-    ":": "there are no slices; use [index], first or last",
 }
 T = TypeVar("T")
 
@@ -146,13 +145,19 @@ class _Parser:
         return nodes.Get(node, Literal(token.text if token.kind == "name" else int(token.text)))
 
     def subscript(self, node: Node) -> Node:
-        if self.now.text == "]":
-            raise Faulty("[] is empty")
-        key = None if self.now.text == ":" else self.deeper(self.choice)
-        if key is None or self.now.text == ":":
-            raise Faulty(_INSTEAD[":"])
+        bounds = [self.bound()]
+        while len(bounds) < 3 and self.takes(":"):
+            bounds.append(self.bound())
         self.want("]")
-        return nodes.Get(node, key)
+        if len(bounds) > 1:
+            return nodes.Slice(node, tuple(bound or Literal(None) for bound in bounds))
+        if bounds[0] is None:
+            raise Faulty("[] is empty")
+        return nodes.Get(node, bounds[0])
+
+    def bound(self) -> Node | None:
+        """An index, or a bound of a slice. None if it is left out."""
+        return None if self.now.text in (":", "]") else self.deeper(self.choice)
 
     def filter(self, node: Node) -> Node:
         name = self.take().text
