@@ -10,6 +10,7 @@ import pytest
 
 from postgres_server import Cluster
 from s3_server import SECRET, Buckets
+from wfcore.installed import install
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.usecases.upkeep import orphans
@@ -73,7 +74,7 @@ def test_without_the_library_it_says_what_to_install(
     monkeypatch.delitem(sys.modules, "adapters_store.objects", raising=False)
     said = wfcore("account", "list")
     assert (said.status, said.err.count("\n")) == (1, 1)
-    assert "wfcore[objects]" in said.err
+    assert install("objects") in said.err
 
 
 def test_orphans_are_named_and_deleted_on_request(

@@ -8,6 +8,7 @@ import pytest
 
 from adapters_store.sealing import new_key
 from postgres_server import Cluster
+from wfcore.installed import install
 
 from .conftest import Call, Said, document, end, start
 
@@ -103,7 +104,7 @@ def test_a_missing_driver_is_named(wfcore: Call, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     said = wfcore("move", "postgresql://127.0.0.1:1/db")
     assert (said.status, said.err.count("\n")) == (1, 1)
-    assert "wfcore[postgres]" in said.err
+    assert install("postgres") in said.err
 
 
 def test_the_new_folder_has_every_key_however_often_the_move_was_begun(

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from wfcore.errors import StoreDisplaced
-from wfserver.bootstrap import KEY_FILE, first_things
+from wfcore.model.access import Plan
+from wfserver.bootstrap import first_things
 from wfserver.compose import open_system
-from wfserver.data_folder import SIGNING_KEY_FILE, signing_key
+from wfserver.data_folder import FIRST_KEY_FILE, SIGNING_KEY_FILE, signing_key
 from wfserver.serving.pidfile import FILE, Presence, is_serving, noted_url
 from wfserver.settings import settings_from
 from wfserver.terminal.failures import Failed
@@ -243,11 +244,11 @@ async def test_a_first_key_that_is_none_is_no_key(tmp_path: Path, text: bytes) -
     data = tmp_path / "data"
     data.mkdir()
     async with open_system(settings_from({}, data=str(data))) as system:
-        (data / KEY_FILE).write_bytes(text)
-        first = await first_things(system.services, data)
+        (data / FIRST_KEY_FILE).write_bytes(text)
+        first = await first_things(system.services, data, Plan.ENTERPRISE)
     assert first.new_key is not None
-    assert (data / KEY_FILE).read_text() == f"{first.new_key}\n"
-    assert (data / KEY_FILE).stat().st_mode & 0o777 == 0o600
+    assert (data / FIRST_KEY_FILE).read_text() == f"{first.new_key}\n"
+    assert (data / FIRST_KEY_FILE).stat().st_mode & 0o777 == 0o600
 
 
 ODD = [
