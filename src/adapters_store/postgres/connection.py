@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
+from adapters_store.postgres.greeting import ClearTextRefused, connected
 from wfcore.errors import Stale, StoreClosed, StoreRefused, StoreUnavailable
 
 Connection: TypeAlias = Any
@@ -52,6 +53,7 @@ async def open_pool(url: str, connections: int = CONNECTIONS) -> Pool:
         with unavailable_on_error():
             return await asyncpg.create_pool(
                 url,
+                connect=connected,
                 min_size=1,
                 max_size=connections,
                 max_inactive_connection_lifetime=IDLE_S,
@@ -67,6 +69,7 @@ async def open_pool(url: str, connections: int = CONNECTIONS) -> Pool:
 
 
 _NO_ENTRY = (
+    ClearTextRefused,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidPasswordError,
     asyncpg.InvalidCatalogNameError,

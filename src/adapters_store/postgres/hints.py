@@ -18,7 +18,6 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-import asyncpg
 from attrs import define, field
 
 from adapters_store.hints import hints_in, texts_of
@@ -30,6 +29,7 @@ from adapters_store.postgres.connection import (
     Pool,
     lent,
 )
+from adapters_store.postgres.greeting import connected
 from wfcore.errors import Stale, StoreUnavailable
 from wfcore.ports.dispatch import Hint
 from wfcore.rules.backoff import Backoff
@@ -89,7 +89,7 @@ class PostgresHints:
         """Listen until the connection is lost. Raises what ended it."""
         self.echo.clear()
         about = {"application_name": f"{APPLICATION} hints"}
-        connection: Connection = await asyncpg.connect(
+        connection: Connection = await connected(
             self.direct, timeout=CONNECT_S, server_settings=about
         )
         lost = asyncio.Event()
