@@ -106,9 +106,12 @@ MISTAKES: list[tuple[Any, str]] = [
         flow({**loop(CODE), "as": "a-b"}),
         "steps[0].as: must be letters, digits and _, beginning with a letter or _",
     ),
-    (
-        flow({**loop(CODE), "as": "steps"}),
-        "steps[0].as: 'steps' is taken by something that is known here; use another name",
+    *(
+        (
+            flow({**loop(CODE), "as": name}),
+            f"steps[0].as: {name!r} is taken by something that is known here; use another name",
+        )
+        for name in ("steps", "trigger", "state", "files", "payload")
     ),
     *(
         (

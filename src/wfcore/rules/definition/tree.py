@@ -222,7 +222,8 @@ def on_failure_field(reading: Reading) -> Check:
     return Check(check, STEPS)
 
 
-_TAKEN = ("variables", "steps", "execution", "loop")
+_TAKEN = ("variables", "steps", "execution", "loop", "trigger", "state", "files", "payload")
+"""What templates know, and names kept for what they may know later."""
 _WORDS = frozenset(
     "and or not is in if else true false none null True False None defined".split()  # noqa: SIM905
 )
