@@ -226,6 +226,7 @@ _ARTIFACT = ArtifactView(
     previewable=False,
     execution_id=_EXECUTION,
     step_name="pay",
+    attempt=1,
     size=31,
     content_type="application/json",
     sha256="2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",

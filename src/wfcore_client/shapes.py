@@ -235,7 +235,10 @@ class ApprovalPage(ListPage):
 
 @dataclass(frozen=True, kw_only=True)
 class ArtifactView:
-    """A file of an execution. `downloadUrl` opens it for 15 minutes, as it is."""
+    """
+    A file of an execution. `downloadUrl` opens it for 15 minutes, as it is. `attempt`: of the step
+    that left it; 0 if an older release stored it.
+    """
 
     id: str
     name: str
@@ -245,6 +248,7 @@ class ArtifactView:
     previewable: bool
     execution_id: str
     step_name: str
+    attempt: int
     size: int
     content_type: str
     sha256: str

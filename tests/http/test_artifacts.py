@@ -29,9 +29,9 @@ async def test_artifacts_are_listed_with_their_metadata(world: World):
     (one,) = listed["artifacts"]
     assert one.keys() == {
         "id", "name", "path", "storageKey", "downloadUrl", "previewable", "executionId",
-        "stepName", "size", "contentType", "sha256", "createdAt",
+        "stepName", "attempt", "size", "contentType", "sha256", "createdAt",
     }  # fmt: skip
-    assert (one["id"], one["name"], one["size"]) == (id, "report.txt", 5)
+    assert (one["id"], one["name"], one["size"], one["attempt"]) == (id, "report.txt", 5, 1)
     assert one["downloadUrl"].startswith(f"/api/executions/{execution}/artifacts/{id}/download?")
     assert (await world.get(f"/api/v1/executions/{execution}/artifacts/{id}")).json() == one
 

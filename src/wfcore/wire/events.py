@@ -46,7 +46,10 @@ class ExplanationView:
 
 @define(eq=False)
 class ArtifactView:
-    """A file of an execution. `downloadUrl` opens it for 15 minutes, as it is."""
+    """
+    A file of an execution. `downloadUrl` opens it for 15 minutes, as it is. `attempt`: of the step
+    that left it; 0 if an older release stored it.
+    """
 
     id: str
     name: str
@@ -56,6 +59,7 @@ class ArtifactView:
     previewable: bool
     execution_id: str
     step_name: str
+    attempt: int
     size: int
     content_type: str
     sha256: str
@@ -130,6 +134,7 @@ def artifact_view(artifact: Artifact, download_url: str) -> ArtifactView:
         previewable=artifact.previewable,
         execution_id=artifact.execution_id,
         step_name=artifact.step_name,
+        attempt=artifact.attempt,
         size=artifact.size,
         content_type=artifact.content_type,
         sha256=artifact.sha256,
