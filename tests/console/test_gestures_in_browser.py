@@ -230,7 +230,7 @@ def opened_by_a_spreadsheet(text: str, between: str) -> str:
     return made.getvalue()
 
 
-ODD = ("=1+1", "'=1+1", "-5", "+49 1", "@x", "a;b,c", " 007", "'n")
+ODD = ("=1+1", "'=1+1", "-5", "+49 1", "@x", "a;b,c", " 007", "'n", 'say "yes"', "two\nlines")
 
 
 @pytest.mark.parametrize(("languages", "between"), [("en-GB", ","), ("de-DE", ";")])

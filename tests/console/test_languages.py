@@ -125,11 +125,11 @@ def test_sizes_are_written_as_the_reader_writes_numbers():
     """In the largest unit that fits, never more than there is, with the reader's comma."""
     english = [words.size(count) for count in (0, 999, 1_000, 999_999, 12_345_678, 5 * 10**15)]
     assert english == ["0 B", "999 B", "1.0 kB", "999.9 kB", "12.3 MB", "5,000.0 TB"]
-    token = words._SPOKEN.set("de")
+    token = words._SIGNS.set(",.")
     try:
         assert words.size(1_500) == "1,5 kB"
     finally:
-        words._SPOKEN.reset(token)
+        words._SIGNS.reset(token)
 
 
 def test_no_template_formats_numbers_by_itself():
