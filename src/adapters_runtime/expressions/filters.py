@@ -8,6 +8,7 @@ Each function takes the scope, the value and the arguments. The list is closed: 
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
 from typing import Any
 
@@ -144,6 +145,26 @@ def _round(scope: Scope, value: Json, precision: Json = 0) -> Json:
     return number(round(_number(value), precision or None))
 
 
+def _number_text(
+    scope: Scope, value: Json, decimals: Json, thousands: Json = ",", point: Json = "."
+) -> Json:
+    """The number as it is written, a half rounded away from zero: 2.675 has 2.68."""
+    if type(decimals) is not int or not 0 <= decimals <= 20:
+        raise Failed("number wants 0 to 20 decimals")
+    if thousands not in _THOUSANDS or point not in _POINTS or thousands == point:
+        raise Failed("number wants two different marks: for thousands , . ' blank or none; . or ,")
+    places = Decimal(1).scaleb(-decimals)
+    exact = Decimal(repr(_number(value))).quantize(places, ROUND_HALF_UP, _DIGITS)
+    marks = {",": str(thousands), ".": str(point)}
+    return "".join(marks.get(one, one) for one in f"{exact or abs(exact):,f}")
+
+
+_DIGITS = Context(prec=400)
+"""More than the greatest double has, with its decimals."""
+_THOUSANDS = (",", ".", "'", " ", "\u00a0", "\u202f", "")
+_POINTS = (".", ",")
+
+
 def _sum(scope: Scope, value: Json) -> Json:
     try:
         return number(sum(_number(item) for item in _list(value)))
@@ -213,6 +234,7 @@ FILTERS: Mapping[str, Callable[..., Json]] = {
     "map": _map,
     "max": _most(max),
     "min": _most(min),
+    "number": _number_text,
     "replace": _replace,
     "round": _round,
     "sort": _sort,
