@@ -1,6 +1,7 @@
 """The setting that names a dispatch: what is refused, what is never shown, what `doctor` says."""
 
 import asyncio
+import json
 from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any
 
@@ -26,7 +27,7 @@ def test_one_machine_needs_no_dispatch() -> None:
     """On a store that one machine uses the setting is refused, and says what to set."""
     with pytest.raises(InvalidInput, match="WFCORE_STORE"):
         settings_from({ENGINE: "nats://127.0.0.1"})
-    shared = settings_from({ENGINE: f"nats://me:{SECRET}@127.0.0.1", "WFCORE_STORE": STORE})
+    shared = settings_from({ENGINE: f"tls://me:{SECRET}@127.0.0.1", "WFCORE_STORE": STORE})
     assert SECRET not in repr(shared)
 
 
@@ -40,6 +41,10 @@ def test_one_machine_needs_no_dispatch() -> None:
         (f"nats://me:{SECRET}@host?name=a.b", "name must be"),
         (f"nats://me:{SECRET}@host?in_flight=0", "in_flight must be"),
         (f"nats://me:{SECRET}@host?replicas=x", "replicas must be"),
+        (f"nats://me:{SECRET}@host", r"begin with tls://.*\?tls=none"),
+        (f"nats://{SECRET}@127.0.0.1,[::1]?name=a", "begin with tls://"),
+        (f"nats://me:{SECRET}@host?tls=some", "tls must be none"),
+        (f"tls://me:{SECRET}@host?tls=none", "none is for nats:// only"),
         (f"http://me:{SECRET}@host", "nats://HOST:4222"),
         (f"me:{SECRET}", "nats://HOST:4222"),
     ],
@@ -57,6 +62,32 @@ def test_a_cluster_is_several_servers_with_one_login() -> None:
     place = Place.of("tls://me:pw@a:1,b?name=flows&in_flight=20&replicas=3")
     assert place == Place(("tls://me:pw@a:1", "tls://me:pw@b"), "flows", 20, 3)
     assert "pw" not in repr(place)
+
+
+async def test_a_server_that_offers_no_tls_is_told_no_login() -> None:
+    """Whoever takes the port is told nothing, whatever it says of itself. ST-9."""
+    heard, gone = bytearray(), asyncio.Event()
+
+    async def impostor(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        info = {"version": "2.12.0", "auth_required": True, "tls_available": True, "headers": True}
+        writer.write(b"INFO " + json.dumps(info).encode() + b"\r\n")
+        try:
+            while data := await reader.read(4096):
+                heard.extend(data)
+                writer.write(b"PONG\r\n")
+        finally:
+            writer.close()
+            gone.set()
+
+    server = await asyncio.start_server(impostor, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        with pytest.raises(ConnectionError, match="offers no TLS, which tls:// demands"):
+            await seen(ENGINE, f"tls://me:{SECRET}@127.0.0.1:{port}")
+        await gone.wait()
+    finally:
+        server.close()
+    assert heard == b""
 
 
 def test_pools_are_labels() -> None:

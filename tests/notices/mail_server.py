@@ -29,6 +29,7 @@ class MailServer:
     secret = PASSWORD
 
     def __init__(self, context: ssl.SSLContext | None = None, *, login: bool = False) -> None:
+        self.logins = 0
         self.mails: list[EmailMessage] = []
         self.recipients: list[list[str]] = []
         self.answers: list[str] = []
@@ -36,11 +37,12 @@ class MailServer:
         if context is not None:
             more |= {"tls_context": context, "require_starttls": True}
         if login:
-            more |= {"authenticator": self._login, "auth_required": True}
+            more |= {"authenticator": self._login, "auth_required": context is not None}
             more |= {"auth_require_tls": context is not None}
         self._controller = _AnyPort(self, hostname="127.0.0.1", port=0, **more)
 
     def _login(self, server: Any, session: Any, envelope: Any, way: str, data: Any) -> AuthResult:
+        self.logins += 1
         given = isinstance(data, LoginPassword) and data.password == PASSWORD.encode()
         return AuthResult(success=given, handled=False)
 

@@ -183,6 +183,18 @@ async def test_starttls_is_demanded(post: MailServer) -> None:
     assert post.mails == []
 
 
+async def test_without_tls_a_password_is_told_only_where_the_url_says_so() -> None:
+    """Whoever takes the relay's port and offers no TLS is told none; `?tls=none` permits it."""
+    with a_mail_server(login=True) as server:
+        url = f"smtp://flows:{PASSWORD}@127.0.0.1:{server.port}"
+        with pytest.raises(NotDelivered, match="offers no STARTTLS"):
+            await MailNotifier(read_smtp_url(url), SENDER, Words(None)).send(a_message(server))
+        assert server.logins == 0
+        permitted = MailNotifier(read_smtp_url(f"{url}?tls=none"), SENDER, Words(None))
+        await permitted.send(a_message(server))
+        assert server.logins == 1
+
+
 async def test_login_over_starttls(authority: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     """User and password are sent over TLS whose certificate was checked; a wrong one is ours."""
     ours, theirs = authority

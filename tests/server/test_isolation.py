@@ -67,7 +67,7 @@ def test_no_step_takes_a_port_that_a_setting_names(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HTTPS_PROXY", "http://u:p@proxy.example:3128")
     environment = {
         "WFCORE_STORE": "postgresql://a.example:6000,b.example/wf",
-        "WFCORE_ENGINE": "nats://u:p@q.example:4111,r.example",
+        "WFCORE_ENGINE": "tls://u:p@q.example:4111,r.example",
         "WFCORE_SMTP_URL": "smtp://user:password@relay.example",
         "WFCORE_MAIL_FROM": "wf@example.org",
         "WFCORE_NOTIFY_ROOM": "https://chat.example:8443/hook",

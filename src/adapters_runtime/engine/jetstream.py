@@ -38,7 +38,7 @@ ANY = "any"
 LABEL = "label:"
 OLDEST = (2, 12)
 """Servers before it have no scheduled messages."""
-CONNECT_S = 2.0
+CONNECT_S = 2
 ANSWER_S = 2.0
 """How long an answer to a message or a question may take before the connection is given up."""
 PING_S = 10
@@ -62,6 +62,12 @@ TROUBLE = (nats.errors.Error, OSError, TimeoutError, UnicodeError)
 """What a connection ends with, and a host name that is none."""
 
 
+IN_CLEAR = (
+    "must begin with tls://, because nats:// tells its login in clear text to anybody at the port, "
+    "or end with ?tls=none if nobody else can take it"
+)
+
+
 class Unsuitable(ConnectionError):
     """The server is too old, or has no JetStream."""
 
@@ -81,8 +87,8 @@ class Place:
     @classmethod
     def of(cls, url: str) -> Self:
         """
-        From `nats://user:password@host:4222,host2:4222?name=…&in_flight=…&replicas=…`. Raises
-        `ValueError`, which does not repeat it.
+        From `tls://user:password@host:4222,host2:4222?name=…&in_flight=…&replicas=…`. Raises
+        `ValueError`, which does not repeat it, also for a login without TLS or `tls=none`. ST-9.
         """
         try:
             parts = urlsplit(url)
@@ -94,13 +100,18 @@ class Place:
             whole, said, servers = False, {}, []
         if not whole or parts.path.strip("/") or parts.fragment:
             raise ValueError("must be nats://HOST:4222, several hosts separated by commas")
-        if unknown := said.keys() - {"name", "in_flight", "replicas"}:
-            raise ValueError(f"has no option {min(unknown)}; there are name, in_flight, replicas")
+        if unknown := said.keys() - {"name", "in_flight", "replicas", "tls"}:
+            known = "name, in_flight, replicas, tls"
+            raise ValueError(f"has no option {min(unknown)}; there are {known}")
+        if (tls := said.pop("tls", "")) not in ("", "none") or (tls and parts.scheme == "tls"):
+            raise ValueError("tls must be none, or be left out, and none is for nats:// only")
         name, counts = said.pop("name", "wfcore"), said.items()
         if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
             raise ValueError("name must be of letters, digits, - and _")
         if wrong := [one for one, text in counts if not text.isdigit() or not int(text)]:
             raise ValueError(f"{wrong[0]} must be a whole number from 1 on")
+        if login and parts.scheme != "tls" and not tls:
+            raise ValueError(IN_CLEAR)
         return cls(tuple(servers), name, **{one: int(text) for one, text in counts})
 
 
@@ -310,6 +321,19 @@ class NatsDispatch:
         return shown
 
 
+class _Careful(Client):
+    """The driver's client, which by itself takes `tls://` for a wish of ours only. ST-9."""
+
+    def _connect_command(self) -> bytes:
+        """The first words, with our login; over TLS if the server has agreed to it by now."""
+        server, line = self._current_server, self._transport
+        wanted = server is not None and server.uri.scheme == "tls"
+        if wanted and line and not self._server_info.get("tls_required"):
+            line.close()  # type: ignore[no-untyped-call]
+            raise Unsuitable("the server offers no TLS, which tls:// demands")
+        return super()._connect_command()
+
+
 async def connected(place: Place, lost: asyncio.Event) -> Client:
     """A connection to a server that suits; *lost* is set when it ends. Raises what hinders it."""
 
@@ -319,7 +343,8 @@ async def connected(place: Place, lost: asyncio.Event) -> Client:
     async def failed(error: Exception) -> None:
         log.debug("connection", extra={"error": type(error).__name__})
 
-    client = await nats.connect(
+    client = _Careful()
+    await client.connect(
         list(place.servers),
         name="wfcore",
         allow_reconnect=False,
