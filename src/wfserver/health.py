@@ -5,12 +5,13 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from errno import ENOSPC
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from adapters_runtime.ai import CURE, is_available
 from adapters_runtime.ai.providers import Provider, setting_of
@@ -70,7 +71,8 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
     """All checks but those of languages and isolation; *online*: providers are asked, too."""
     data = session.settings().data
     found = [_program(), _folder(data), _disk(data)]
-    found += _store(session, data) if found[1].ok else []
+    stored = _store(session, data) if found[1].ok else _Stored()
+    found += stored.checks
     if not found[1].essential:
         settings = session.settings()
         found += [
@@ -81,8 +83,8 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
     if (refused := _serving(session.settings())) is not None:
         found.append(refused)
     providers = session.settings().providers
-    found.append(_providers(session, data, providers))
-    found.append(_notices(session, data))
+    found.append(_providers(stored.wanted, providers))
+    found.append(_notices(session.settings(), stored.given_up))
     if outsiders := session.settings().policy.gate_approvers:
         what = f"besides accounts, gates and data may name {', '.join(sorted(outsiders))}"
         found.append(Check("approvers", True, what))
@@ -119,36 +121,24 @@ def _dispatch(url: str) -> Check:
         return Check("engine", False, str(error), cure)
 
 
-def _notices(session: Session, data: Path) -> Check:
-    """By which channels people are told, and whether somebody could not be."""
-    settings = session.settings()
+def _notices(settings: Settings, lost: int) -> Check:
+    """By which channels people are told, and how many notices nobody got."""
     names = ", ".join(sorted(settings.notices.channels))
     if not names:
         return Check("notices", True, f"no channel; nobody is told of approvals until {SMTP_URL}")
     if settings.public_url is None:
         cure = "set WFCORE_PUBLIC_URL"
         return Check("notices", False, f"{names}; without a public URL messages have no link", cure)
-    lost = _given_up(session, data)
     if lost:
         cure = "wfcore notice list --status FAILED"
         return Check("notices", False, f"{names}; {lost} given up", cure)
     return Check("notices", True, names)
 
 
-def _given_up(session: Session, data: Path) -> int:
-    """How many notices nobody got; 0 where the store cannot be read."""
-    if session.settings().store is None and not data.exists():
-        return 0
-
-    async def count(system: System) -> int:
-        page = PageRequest(1, 1)
-        found = await list_notices(system.services, page, (NoticeStatus.FAILED,))
-        return found.total or 0
-
-    try:
-        return session.work_in(count, schema=Schema.AS_IS)
-    except (WfError, Failed, OSError):
-        return 0
+async def _given_up(system: System) -> int:
+    """How many notices nobody got."""
+    found = await list_notices(system.services, PageRequest(1, 1), (NoticeStatus.FAILED,))
+    return found.total or 0
 
 
 def tried(session: Session, to: str) -> Sequence[Check]:
@@ -168,9 +158,8 @@ def _tried(session: Session, channel: str, to: str) -> Check:
         return Check(f"notice {channel}", False, explain(error), cure)
 
 
-def _providers(session: Session, data: Path, providers: Mapping[str, Provider]) -> Check:
+def _providers(wanted: Mapping[str, Sequence[str]], providers: Mapping[str, Provider]) -> Check:
     detail = "; ".join(map(ai.described, providers.values())) or "none; AI steps need one"
-    wanted = _wanted(session, data)
     missing = [(name, wanted[name]) for name in sorted(wanted) if name not in providers]
     if (wanted or providers) and not is_available():
         return Check("providers", False, f"{detail}; AI steps cannot run here", CURE)
@@ -182,16 +171,6 @@ def _providers(session: Session, data: Path, providers: Mapping[str, Provider]) 
     if clear:
         return Check("providers", False, detail, f"use https for {clear[0].name}")
     return Check("providers", True, detail)
-
-
-def _wanted(session: Session, data: Path) -> Mapping[str, Sequence[str]]:
-    """Which workflows use which provider; nothing where the store cannot be read."""
-    if session.settings().store is None and not data.exists():
-        return {}
-    try:
-        return session.work_in(ai.wanted, schema=Schema.AS_IS)
-    except (WfError, Failed, OSError):
-        return {}
 
 
 def _asked(provider: Provider) -> Check:
@@ -282,15 +261,38 @@ def _disk(data: Path) -> Check:
     return Check("disk", cure is None, detail, cure, essential=free < _NO_DISK)
 
 
-def _store(session: Session, data: Path) -> list[Check]:
+@define
+class _Stored:
+    """
+    What one opening of the store has told: its checks; the workflows that use each provider, and
+    the number of notices nobody got, as far as they could be read.
+    """
+
+    checks: Sequence[Check] = ()
+    wanted: Mapping[str, Sequence[str]] = field(factory=dict)
+    given_up: int = 0
+
+
+def _store(session: Session, data: Path) -> _Stored:
+    """The store is opened once: a database that is away is waited for once."""
+    found = _Stored()
+
+    async def read(system: System) -> None:
+        with suppress(WfError, OSError):
+            found.wanted = await ai.wanted(system)
+            found.given_up = await _given_up(system)
+        found.checks = await _open_store(system)
+
     if session.settings().store is None and not data.exists():
-        return [Check("store", True, "not made yet")]
+        found.checks = [Check("store", True, "not made yet")]
+        return found
     try:
-        return session.work_in(_open_store, schema=Schema.AS_IS)
+        session.work_in(read, schema=Schema.AS_IS)
     except Unmade as empty:
-        return [Check("store", True, str(empty))]
+        found.checks = [Check("store", True, str(empty))]
     except (WfError, Failed, OSError) as error:
-        return [Check("store", False, explain(error), _cure(error), essential=True)]
+        found.checks = [Check("store", False, explain(error), _cure(error), essential=True)]
+    return found
 
 
 def _cure(error: Exception) -> str:

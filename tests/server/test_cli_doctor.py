@@ -10,6 +10,8 @@ import pytest
 
 from adapters_runtime.sandbox.isolation.config import LADDER
 from adapters_runtime.system import SystemClock
+from adapters_store.postgres import connection
+from adapters_store.postgres import store as postgres
 from adapters_store.sealing import id_of, keys_in
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreUnavailable
@@ -194,3 +196,28 @@ def test_a_folder_open_to_others_is_a_finding(wfcore: Call, data: Path) -> None:
     data.chmod(0o755)
     check = _check(wfcore("doctor", "--json"), "data")
     assert (check["ok"], check["cure"]) == (False, f"chmod 700 {data}")
+
+
+def test_a_database_that_is_away_is_waited_for_once(
+    wfcore: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that the store is asked is asked of one opening; the cure is no restore."""
+    opened = []
+    open_pool = connection.open_pool
+
+    async def counted(url: str, *more: int) -> object:
+        opened.append(url)
+        return await open_pool(url, *more)
+
+    monkeypatch.setattr(postgres, "open_pool", counted)
+    monkeypatch.setenv("WFCORE_SMTP_URL", "smtp://127.0.0.1:1")
+    monkeypatch.setenv("WFCORE_MAIL_FROM", "wfcore@example.org")
+    monkeypatch.setenv("WFCORE_PUBLIC_URL", "https://example.org")
+    url = "postgresql://wfcore@127.0.0.1:1/away"
+    said = wfcore("doctor", "--store", url, "--json")
+    assert opened == [url]
+    found = _check(said, "store")
+    assert (said.status, found["ok"], found["essential"]) == (1, False, True)
+    assert "ConnectionRefusedError" in found["detail"]
+    assert found["cure"].startswith("start the database, or wait")
+    assert _check(said, "notices")["ok"]
