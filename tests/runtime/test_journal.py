@@ -22,6 +22,7 @@ from wfcore.ports.runtime import StepEnd
 from wfcore.ports.store import Store
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import CancelAsked
+from wfcore.testing import builders as make
 from wfcore.time import DAY, MINUTE
 from wfcore.usecases.audit.auditing import Origin
 from wfcore.usecases.executions import executions, starting, worker
@@ -154,7 +155,7 @@ class Full:
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Any]:
         async with self._store.unit() as unit:
-            yield SimpleNamespace(commit=self.ping) if self.full else unit
+            yield SimpleNamespace(commit=self.ping, put=unit.put) if self.full else unit
 
     async def ping(self) -> None:
         if self.full:
@@ -185,8 +186,38 @@ async def test_a_store_that_cannot_write_is_said_once_and_so_is_its_recovery(
         for full in (True, False, True):
             assert await said(full) == [failed]
         monkeypatch.setattr(journal, "CALM_S", 0)
+        disk.full = False
+        async with store.unit() as unit:
+            await unit.commit()
+        assert len(lines()) == 1  # it wrote nothing, and shows nothing
+        async with store.unit() as unit:
+            unit.put(make.account())
+            await unit.commit()
         for _ in range(2):
             assert await said(full=False) == [failed, ("WARNING", "the store writes again", None)]
+
+
+async def test_a_store_that_cannot_write_is_one_line_a_minute(
+    tmp_path: Path, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it is tried; the recovery is a line ten seconds after the last failure."""
+    clock = SimpleNamespace(at=1_000.0)
+    monkeypatch.setattr(journal, "monotonic", lambda: clock.at)
+    async with a_world("memory:", tmp_path) as plain:
+        disk = Full(plain.services.store)
+        store = journalled(cast("Store", disk))
+        disk.full = True
+        for passed, said in ((0, 1), (30, 1), (29.9, 1), (0.1, 2), (59.9, 2), (0.1, 3)):
+            clock.at += passed
+            with pytest.raises(StoreUnavailable):
+                await store.ping()
+            assert len(lines()) == said
+        disk.full = False
+        for passed, said in ((9.9, 3), (0.1, 4), (60, 4)):
+            clock.at += passed
+            await store.ping()
+            assert len(lines()) == said
+    assert lines()[-1][1] == "the store writes again"
 
 
 class Noted:

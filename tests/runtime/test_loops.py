@@ -184,11 +184,15 @@ async def test_a_failed_round_says_what_failed_and_when_it_is_tried_again(
 
 
 def test_what_was_left_out_is_told_once_while_it_lasts(caplog: pytest.LogCaptureFixture) -> None:
-    """A record that fails in every round has one line, and another one when it fails anew."""
+    """
+    A record that fails in every round has one line, and another one when it fails anew. Only
+    defects have a traceback.
+    """
     told = FailureLog(NAME)
     damaged = Unswept("executions", "exec_1", Unreadable("executions", "exec_1"))
     broken = Unswept("timers", "tmr_1", RuntimeError("a defect"))
-    for failed in ((damaged, broken), (damaged, broken), (), (broken,)):
+    away = Unswept("duty", "records", StoreUnavailable(detail="no server"))
+    for failed in ((damaged, broken), (damaged, broken), (), (broken,), (away,)):
         told.begin()
         for one in failed:
             told(one)
@@ -200,8 +204,10 @@ def test_what_was_left_out_is_told_once_while_it_lasts(caplog: pytest.LogCapture
         ("skipped in this maintenance pass", NAME, "executions", "exec_1", "Unreadable"),
         defect,
         defect,
+        ("skipped in this maintenance pass", NAME, "duty", "records", "StoreUnavailable"),
     ]
-    assert [bool(line.exc_info) for line in caplog.records] == [False, True, True]
+    assert [bool(line.exc_info) for line in caplog.records] == [False, True, True, False]
+    assert vars(caplog.records[-1])["detail"] == "no server"
 
 
 async def test_what_falls_due_between_two_looks_waits_for_no_poll(

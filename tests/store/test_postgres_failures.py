@@ -1,6 +1,7 @@
 """What may go wrong between the store and its server: nothing is lost, nothing is done twice."""
 
 import asyncio
+import gc
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -129,6 +130,30 @@ def test_a_server_that_dies_and_comes_back_has_what_was_answered(
         await store.close()
 
     asyncio.run(live())
+
+
+def test_a_server_that_is_away_leaves_no_traceback_in_the_log(
+    own_server: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The driver tries nothing by itself, and every error has somebody who is told."""
+    url = prepared(own_server)
+
+    async def live() -> None:
+        store = await PostgresStore.open(url)
+        await asyncio.gather(*(store.ping() for _ in range(5)))  # several connections
+        await asyncio.to_thread(own_server.stop, signal.SIGQUIT)
+        for _ in range(3):
+            for failed in await asyncio.gather(
+                *(store.ping() for _ in range(5)), return_exceptions=True
+            ):
+                assert isinstance(failed, StoreUnavailable)
+        await asyncio.to_thread(own_server.start)
+        await store.ping()
+        await store.close()
+
+    asyncio.run(live())
+    gc.collect()  # what nobody awaited is said now
+    assert [line.getMessage() for line in caplog.records] == []
 
 
 async def test_a_change_by_another_handle_is_seen_by_the_next_read(

@@ -122,7 +122,8 @@ class _Writes:
         self._said_at: float | None = None
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def watched(self, writes: bool = True) -> Iterator[None]:
+        """*writes*: whether something is written, which alone shows that the store takes it."""
         try:
             yield
         except StoreClosed:
@@ -134,7 +135,9 @@ class _Writes:
                 self._said_at = now
             self._failed_at = now
             raise
-        if self._failed_at is not None and monotonic() >= self._failed_at + CALM_S:
+        if not writes or self._failed_at is None:
+            return
+        if monotonic() >= self._failed_at + CALM_S:
             self._failed_at = None
             log.warning("the store writes again")
 
@@ -176,22 +179,25 @@ class _Unit:
         self._writes = writes
         self._runs: dict[str, Execution] = {}
         self._events: list[Event] = []
+        self._stores = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._unit, name)
 
     def put(self, record: Any) -> None:
+        self._stores = True
         if isinstance(record, Execution):
             self._runs[record.id] = record
         self._unit.put(record)
 
     def append(self, entry: Any, record: str | None = None) -> None:
+        self._stores = True
         if isinstance(entry, Event) and entry.kind is not EventKind.STEP_LOG:
             self._events.append(entry)
         self._unit.append(entry, record)
 
     async def commit(self) -> None:
-        with self._writes.watched():
+        with self._writes.watched(self._stores):
             await self._unit.commit()
         for event in self._events:
             if event.kind in _TOLD and (run := self._runs.get(event.execution_id)) is not None:

@@ -164,7 +164,9 @@ class FailureLog:
         error = failed.error
         about = {"loop": self._name, "kind": failed.kind, "id": failed.id}
         about["error"] = type(error).__name__
-        is_named = isinstance(error, Unreadable)
+        is_named = isinstance(error, Unreadable | StoreUnavailable)  # no defect, and known by name
+        if isinstance(error, StoreUnavailable):
+            about["detail"] = error.detail
         log.error(
             "skipped in this maintenance pass", extra=about, exc_info=None if is_named else error
         )

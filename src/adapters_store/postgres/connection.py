@@ -48,13 +48,16 @@ async def open_pool(url: str, connections: int = CONNECTIONS) -> Pool:
     """
     Connections to the database at *url*, of which one is made at once. Raises `StoreUnavailable`,
     `StoreRefused` where the server does not let us in, and `ValueError` for a URL it cannot read.
+
+    The pool keeps no connection for its own sake: one that is lost is made anew for whoever needs
+    it, who is told why that fails. The driver would try by itself, and log a traceback each time.
     """
     try:
         with unavailable_on_error():
-            return await asyncpg.create_pool(
+            pool = await asyncpg.create_pool(
                 url,
                 connect=connected,
-                min_size=1,
+                min_size=0,
                 max_size=connections,
                 max_inactive_connection_lifetime=IDLE_S,
                 timeout=CONNECT_S,
@@ -62,6 +65,12 @@ async def open_pool(url: str, connections: int = CONNECTIONS) -> Pool:
                 server_settings={"application_name": APPLICATION},
                 reset=_reset,
             )
+            try:
+                await pool.release(await pool.acquire())
+            except BaseException:
+                pool.terminate()
+                raise
+            return pool
     except StoreUnavailable as refusal:
         if isinstance(refusal.__cause__, _NO_ENTRY):
             raise StoreRefused(f"{location_of(url)}: {refusal.__cause__}") from None
