@@ -3,7 +3,13 @@
 import pytest
 
 from wfcore.errors import TooManyLogins
-from wfcore.rules.auth.session import LinkTraffic, LoginTraffic, Way, is_look_alike, one_client
+from wfcore.rules.auth.session import (
+    LinkTraffic,
+    LoginTraffic,
+    SignInMethod,
+    is_look_alike,
+    one_client,
+)
 from wfcore.rules.limits import LOGINS_EACH, LOGINS_IN_ALL
 from wfcore.time import MINUTE, EpochMs
 
@@ -75,7 +81,7 @@ def test_links_and_passwords_do_not_use_up_each_other():
     """Each way to sign in has the limit for itself. SE-6."""
     traffic = LoginTraffic()
     assert admitted(traffic, "192.0.2.1", 50) == LOGINS_EACH
-    for way in (Way.LINK, Way.MAIL):
+    for way in (SignInMethod.LINK, SignInMethod.MAIL):
         for _ in range(LOGINS_EACH):
             traffic.admit("192.0.2.1", NOW, way)
         with pytest.raises(TooManyLogins):

@@ -26,7 +26,7 @@ from wfcore.errors import (
     Unauthenticated,
     Unvouched,
 )
-from wfcore.rules.auth.session import Way
+from wfcore.rules.auth.session import SignInMethod
 from wfcore.usecases.accounts import sessions
 from wfcore.usecases.accounts.single_sign_on import come_back, leave_for
 from wfcore.wire.languages import LANGUAGES
@@ -96,7 +96,7 @@ async def mail_link(request: Request) -> Response:
     if not email:
         return _form(request, own_path(request.body.next), _("Type your e-mail first."), status=400)
     services = request.services
-    services.login_traffic.admit(request.origin.ip, services.clock.now(), Way.MAIL)
+    services.login_traffic.admit(request.origin.ip, services.clock.now(), SignInMethod.MAIL)
     if services.link_traffic.admits(email, services.clock.now()):
         sending = sessions.mail_login_link(services, mail, email, request.origin)
         request.context.aside.begin(sending)

@@ -19,7 +19,7 @@ Kind = tuple[str, str | None, str | None, str | None]
 
 
 @frozen
-class Repeated:
+class RepeatedRefusals:
     """The last of *count* refusals like one that was noted."""
 
     last: AuditEntry
@@ -34,7 +34,7 @@ class RefusalTraffic:
     """
 
     _minute: EpochMs = EpochMs(-1)
-    _of: dict[Kind, Repeated] = field(factory=dict)
+    _of: dict[Kind, RepeatedRefusals] = field(factory=dict)
 
     def is_first(self, entry: AuditEntry) -> bool:
         """Count *entry*: whether it is the first of its kind in this minute. Call `over` before."""
@@ -43,10 +43,10 @@ class RefusalTraffic:
             entry = evolve(entry, ip=None, key_id=None, account_id=None)
             kind = (entry.event, None, entry.reason, None)
         known = self._of.get(kind)
-        self._of[kind] = Repeated(entry, known.count + 1 if known else 0)
+        self._of[kind] = RepeatedRefusals(entry, known.count + 1 if known else 0)
         return known is None
 
-    def over(self, now: EpochMs | None) -> Sequence[Repeated]:
+    def over(self, now: EpochMs | None) -> Sequence[RepeatedRefusals]:
         """
         Those of the minute before *now* that were counted and not noted; None: of the current
         minute as well.

@@ -136,7 +136,7 @@ _NEIGHBOURS = 64
 """An IPv6 network of this length is one client's: it may use every address in it."""
 
 
-class Way(StrEnum):
+class SignInMethod(StrEnum):
     """How somebody signs in. The logins of each way are counted by themselves. SE-6."""
 
     PASSWORD = "password"  # noqa: S105 - the name of a way
@@ -158,10 +158,12 @@ class LoginTraffic:
     """
 
     _minute: EpochMs = EpochMs(-1)
-    _of: Counter[tuple[Way, str]] = field(factory=Counter)
-    _signed_in: set[tuple[Way, str]] = field(factory=set)
+    _of: Counter[tuple[SignInMethod, str]] = field(factory=Counter)
+    _signed_in: set[tuple[SignInMethod, str]] = field(factory=set)
 
-    def admit(self, address: str | None, now: EpochMs, way: Way = Way.PASSWORD) -> None:
+    def admit(
+        self, address: str | None, now: EpochMs, way: SignInMethod = SignInMethod.PASSWORD
+    ) -> None:
         """Count one login from *address*. Raises `TooManyLogins`."""
         minute = EpochMs(now - now % MINUTE)
         if minute != self._minute:
@@ -174,7 +176,9 @@ class LoginTraffic:
             raise TooManyLogins(-(-(minute + MINUTE - now) // 1_000))
         self._of[client] += 1
 
-    def succeeded(self, address: str | None, account_id: str, way: Way = Way.PASSWORD) -> None:
+    def succeeded(
+        self, address: str | None, account_id: str, way: SignInMethod = SignInMethod.PASSWORD
+    ) -> None:
         """A login of *account_id* that was admitted signed in: it counts no more."""
         client = way, one_client(address or "")
         if (way, account_id) not in self._signed_in and self._of[client] > 0:

@@ -20,7 +20,7 @@ from wfcore.ports.notices import Message, NoticeLine, Notifier
 from wfcore.ports.store import Unit
 from wfcore.rules.auth.access import person, require_active
 from wfcore.rules.auth.session import (
-    Way,
+    SignInMethod,
     failed,
     is_current,
     password_forms,
@@ -199,10 +199,10 @@ async def sign_in_by_link(
 
     Raises `LinkOver`, `AccountBlocked`, `TooManyLogins`.
     """
-    services.login_traffic.admit(origin.ip, services.clock.now(), Way.LINK)
+    services.login_traffic.admit(origin.ip, services.clock.now(), SignInMethod.LINK)
     try:
         begun = await _use_link(services, token, origin, previous)
-        services.login_traffic.succeeded(origin.ip, begun.account.id, Way.LINK)
+        services.login_traffic.succeeded(origin.ip, begun.account.id, SignInMethod.LINK)
         return begun
     except AccountBlocked as refusal:
         await note_denial(services, "session.create", refusal, origin)

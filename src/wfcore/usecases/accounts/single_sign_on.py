@@ -24,7 +24,7 @@ from wfcore.model.access import Account, Identity, Principal, SignOnTerms
 from wfcore.model.json import JsonObject
 from wfcore.ports.identity import Attempt, IdentityProvider
 from wfcore.rules.auth.access import require_active
-from wfcore.rules.auth.session import Way, require_vouched
+from wfcore.rules.auth.session import SignInMethod, require_vouched
 from wfcore.rules.auth.signature import read_signed, signed
 from wfcore.rules.auth.signing_keys import Keyring
 from wfcore.rules.limits import SIGN_ON
@@ -88,13 +88,13 @@ async def come_back(
 
     Raises `Unvouched`, `AccountBlocked`, `TooManyLogins`, `NotReady`.
     """
-    services.login_traffic.admit(origin.ip, services.clock.now(), Way.LINK)
+    services.login_traffic.admit(origin.ip, services.clock.now(), SignInMethod.LINK)
     try:
         attempt, next = _attempt(await signing_keys(services), kept, query, services.clock.now())
         identity = await provider.identity(attempt, redirect_uri, query.get("code", ""))
         account = await _account_of(services, identity, terms, origin)
         begun = await _begin(services, account, origin, previous)
-        services.login_traffic.succeeded(origin.ip, account.id, Way.LINK)
+        services.login_traffic.succeeded(origin.ip, account.id, SignInMethod.LINK)
         return begun, next
     except Unvouched:
         denied = Unauthenticated(AuthReason.SESSION_INVALID)
