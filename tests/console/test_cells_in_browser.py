@@ -239,6 +239,23 @@ def test_what_nobody_edited_passes_as_it_was_proposed(site: Site, reader: Any):
     assert table.released() == [{**odd[0], "text": "a"}, {**odd[1], "text": "bb", "n": 7.5}, odd[2]]
 
 
+def test_what_is_missing_in_a_read_only_cell_is_said_before_it_is_sent(site: Site, reader: Any):
+    """An edited row whose required read-only cell is blank can only be left out. AP-40."""
+    columns = [evolve(one, required=one.key == "fixed") for one in COLUMNS]
+    blank = {"text": "a", "n": 1, "yes": True, "fixed": "\u200b", "on": None}
+    odd = [{"id": "R001", **blank}, {"id": "R002", **blank}]
+    table = Table(site, reader("en-US"), odd, columns)
+    page = table.page
+    expect(bar(page).get_by_role("button", name="Review and approve 2")).to_be_visible()
+    cell(page, "R002", "Text").fill("b")
+    bar(page).get_by_role("button", name="1 to correct").click()
+    expect(pick(page, "R002")).to_be_focused()
+    expect(pick(page, "R002")).to_have_accessible_description("is required")
+    expect(page.get_by_text("is required", exact=True)).to_be_visible()
+    pick(page, "R002").uncheck()
+    assert table.released() == odd[:1]
+
+
 def test_a_date_that_is_none_is_never_null(site: Site, reader: Any):
     """An impossible date, and half a one, are errors at the field, in cells and in answers."""
     fields = (Column("when", "When", ColumnType.DATE),)

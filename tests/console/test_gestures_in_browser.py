@@ -233,7 +233,7 @@ def opened_by_a_spreadsheet(text: str, between: str) -> str:
 ODD = ("=1+1", "'=1+1", "-5", "+49 1", "@x", "a;b,c", " 007", "'n", 'say "yes"', "two\nlines")
 
 
-@pytest.mark.parametrize(("languages", "between"), [("en-GB", ","), ("de-DE", ";")])
+@pytest.mark.parametrize(("languages", "between"), [("en-GB", ","), ("de-DE", ";"), ("fr-FR", ";")])
 def test_a_download_pasted_back_edits_nothing(
     site: Site, browser: Browser, languages: str, between: str
 ):

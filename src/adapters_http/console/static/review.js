@@ -29,7 +29,7 @@ class Row {
   open(column) { return column.editable || this.added; }
   /** A row that nobody edited passes as it was proposed; in another what is required is there, and what was edited fits. */
   error(column) {
-    if (!this.included || !this.open(column) || !(this.edited || this.added)) return null;
+    if (!this.included || !(this.edited || this.added)) return null;
     const found = this.cell(column);
     const required = column.required || (this.added && column.key === this.group.rowKey);
     return found.error ?? judge({ ...column, required }, found.value, !this.added && same(found.value, this.base[column.key]));

@@ -152,15 +152,15 @@ class RowView {
     const cell = make("td", { className: column.type === "number" ? "number" : "", "data-title": visible(column.title) });
     const { row } = this;
     const text = row.text(column);
+    const note = make("div", { id: `note-${this.view.section.dataset.group}-${this.row.place}-${column.key}` });
+    this.notes.set(column, note);
     if (!row.open(column)) {
-      cell.append(text.length > LONG ? inPart(text, make("div", { className: "long", tabIndex: 0 }, text)) : visible(text));
+      cell.append(text.length > LONG ? inPart(text, make("div", { className: "long", tabIndex: 0 }, text)) : visible(text), note);
       return cell;
     }
     const field = control(column, text, row.cell(column).value, row.base[column.key]);
-    const note = make("div", { id: `note-${this.view.section.dataset.group}-${this.row.place}-${column.key}` });
     field.setAttribute("aria-describedby", note.id);
     this.fields.set(column, field);
-    this.notes.set(column, note);
     field.addEventListener("input", () => this.#typed(column, valueOf(field)));
     field.addEventListener("keydown", (event) => this.#key(event, column));
     field.addEventListener("paste", (event) => this.#paste(event, column));
@@ -213,15 +213,21 @@ class RowView {
     element.classList.toggle("out", !row.included);
     element.classList.toggle("edited", row.included && row.edited);
     element.classList.toggle("wrong", Boolean(row.wrong));
-    for (const [column, field] of this.fields) this.#paintCell(column, field);
+    for (const [column, note] of this.notes) this.#paintCell(column, note);
     this.#paintBrief();
   }
-  #paintCell(column, field) {
+  #paintCell(column, note) {
     const { row } = this;
     const differs = row.differs(column);
     const error = row.error(column);
     const was = brief(row.was(column));
-    const note = this.notes.get(column);
+    const wrong = error ? [make("small", { className: "wrong" }, error)] : [];
+    const field = this.fields.get(column);
+    if (!field) {
+      // no field takes the focus: the row does
+      if (error) this.pick.setAttribute("aria-describedby", note.id);
+      return note.replaceChildren(...wrong);
+    }
     const edit = row.edits.get(column.key);
     note.parentElement.classList.toggle("edited", differs);
     field.disabled = !row.included;
@@ -233,7 +239,7 @@ class RowView {
     const { value } = row.cell(column);
     if (differs && !error && column.type === "number" && seen(column, value) !== field.value) notes.push(make("small", {}, _("read as {number}", { number: shown(textOf(value)) })));
     if (differs && !edit && row.by) notes.push(make("small", {}, _("by {who}", { who: row.by })));
-    if (error) notes.push(make("small", { className: "wrong" }, error));
+    notes.push(...wrong);
     if (edit?.theirs !== undefined) notes.push(desk.clash(this, column, edit));
     note.replaceChildren(...notes);
   }
