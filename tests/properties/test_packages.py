@@ -153,6 +153,8 @@ NPM_REFUSED = [
     ("left-pad@file:../x", NPM_RANGE),
     ("left-pad@npm:evil@1.0.0", NPM_NAME),
     ("left-pad@https://evil.example/x.tgz", NPM_RANGE),
+    ("left-pad@git+https://evil.example/x.git", NPM_RANGE),
+    ("left-pad@github:user/repo", NPM_RANGE),
     ("github:user/repo@1.0.0", NPM_NAME),
     ("../x@1.0.0", NPM_NAME),
     ("/x@1.0.0", NPM_NAME),

@@ -125,7 +125,10 @@ async def test_source_without_a_wheel_is_refused_at_any_depth(
 async def test_npm_takes_only_what_the_registry_has(
     environments: PackageEnvironments, shelf: Shelf, tmp_path: Path, kind: str
 ) -> None:
-    """Dependencies by repository, address, path, or by somebody's lockfile are refused."""
+    """
+    Dependencies by repository, address, path, or by somebody's lockfile are refused; npm 11 does
+    not even fetch them.
+    """
     evil = {"package.json": '{"name": "evil", "version": "1.0.0"}', "index.js": ""}
     from shelves import tarball
 
@@ -145,7 +148,10 @@ async def test_npm_takes_only_what_the_registry_has(
         wanted = {"common": "1.0.0"}
         files["npm-shrinkwrap.json"] = shrinkwrap(elsewhere.replace("127.0.0.1", "localhost"))
     shelf.npm.add(f"asks-by-{kind}", "1.0.0", files, dependencies=wanted, _hasShrinkwrap=True)
+    shelf.npm.asked.clear()
     await refused(environments, Needs(Language.JAVASCRIPT, (f"asks-by-{kind}@1.0.0",)))
+    if kind != "shrinkwrap":
+        assert [path for path in shelf.npm.asked if "asks-by" not in path] == []
 
 
 def shrinkwrap(url: str) -> str:

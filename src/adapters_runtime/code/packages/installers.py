@@ -33,6 +33,8 @@ from wfcore.ports.runtime import LanguageState
 _VERSION_S = 30.0
 _REPORT, _REQUIREMENTS = "report.json", "requirements.txt"
 _PROJECT, _LOCKFILE = "package.json", "package-lock.json"
+_REGISTRY_ONLY = tuple(f"--allow-{one}=none" for one in ("git", "remote", "file", "directory"))
+"""npm 11 then fetches nothing by address; what an older one resolved so is refused by `locks`."""
 _PUBLIC_REGISTRY = "https://registry.npmjs.org/"
 
 
@@ -207,7 +209,8 @@ class Npm:
     cure: str = f"apt-get install npm, or {BRING_NODE}"
 
     async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
-        program, registries = self._program(state, ("install", "--package-lock-only"), packages)
+        wanted = ("install", "--package-lock-only", *_REGISTRY_ONLY)
+        program, registries = self._program(state, wanted, packages)
         async with box.ran(program) as left:
             lockfile = json.loads(read(left, _LOCKFILE))
         return locks.from_npm(lockfile, registries)
