@@ -1,6 +1,7 @@
 """Looking at an execution reads none of its large outputs, and a step reads those that it names."""
 
 import sqlite3
+import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -44,11 +45,20 @@ async def waiting(services: Services, who: Principal) -> str:
     return started.execution_id
 
 
+HUGE = "~00000000." + "A" * 4_000_000
+"""A cell that no key opens."""
+
+
 def spoil(folder: Path, position: int) -> None:
     """The output of a step can no longer be opened."""
     with closing(sqlite3.connect(folder / "wfcore.db")) as database, database:
-        sql = "UPDATE step_results SET output = '~00000000.AAAA' WHERE position = ?"
-        assert database.execute(sql, (position,)).rowcount == 1
+        sql = "UPDATE step_results SET output = ? WHERE position = ?"
+        assert database.execute(sql, (HUGE, position)).rowcount == 1
+
+
+def bytes_read() -> int:
+    """What this process has read from files so far, the cache of the system included."""
+    return int(Path("/proc/self/io").read_text().split()[1])
 
 
 @pytest.fixture
@@ -75,6 +85,19 @@ async def test_looking_reads_no_large_output(somebody: tuple[Services, Principal
         await executions.read_execution(services, who, id)
     ended = await executions.cancel_execution(services, who, id)
     assert ended.status is ExecutionStatus.CANCELLED
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts what a process reads")
+async def test_the_file_is_not_read_where_a_large_output_lies(
+    somebody: tuple[Services, Principal, str],
+) -> None:
+    """A list, a poll and a cancel read less of the file than the output takes up. ST-7."""
+    services, who, id = somebody
+    before = bytes_read()
+    assert (await executions.list_executions(services, who, PageRequest())).rows[0].id == id
+    await executions.read_execution(services, who, id, outputs=False)
+    await executions.cancel_execution(services, who, id)
+    assert bytes_read() - before < len(HUGE) // 4
 
 
 async def test_a_step_reads_what_it_names(somebody: tuple[Services, Principal, str]) -> None:

@@ -42,6 +42,7 @@ PUBLISHED = {
     30: "f8e8a26d4434d2e19553d9a7d86390b2a4bf1ad372daebe81b0fbe52e478cdd6",
     31: "dec5543422a3a59180cd02c8a03ff4d31a8f11a4cf2e9f7e964bd978cd2a99d5",
     32: "90766c04b97d36c354f47a6f5a9c9a32ee339b741b7f316ced93d75e0f9884b5",
+    33: "c4348ba06ab2202f5b80b2778d7347566d1c00b6bed47888e3be142ee0cd8145",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""
 
@@ -85,6 +86,21 @@ def test_executions_of_before_get_their_cost(
         "e_free": None,
         "e_none": None,
     }
+
+
+def test_step_results_of_before_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Migration 33 copies every row as it is, and gives each a rowid."""
+    path, real = tmp_path / "wfcore.db", migrate.migrations
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "migrations", lambda: [one for one in real() if one[0] < 33])
+        migrate.prepare(path)
+    rows = [("e2", 0, "{}", "null", None), ("e1", 1, '{"a":1}', "~x", "[]"), ("e1", 0, "", "1", "")]
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executemany("INSERT INTO step_results VALUES (?, ?, ?, ?, ?)", rows)
+    migrate.prepare(path)
+    with closing(sqlite3.connect(path)) as database:
+        found = database.execute("SELECT * FROM step_results ORDER BY rowid").fetchall()
+    assert found == sorted(rows, key=lambda row: row[:2])
 
 
 def digests() -> dict[int, str]:
