@@ -221,7 +221,8 @@ def _memory_mb() -> float:
 def _peak_mb() -> float:
     """Of this process alone: what the system counts for it includes the one that started it."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e3
+    kib = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return kib * 1_024 / 1e6
 
 
 if __name__ == "__main__":
