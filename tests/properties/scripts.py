@@ -37,7 +37,7 @@ def each(*steps: Step, items: object = (1, 2), **more: object) -> LoopStep:
     return LoopStep("each", items, "item", steps, **more)
 
 
-def seeing(template, names, limit=0):
+def seeing(template, names, limit=0, inserted=None):
     """As in the walks; beside it, a template that gives the item of its round."""
     return names.get("item") if template == "{{ item }}" else render(template, names)
 

@@ -255,7 +255,7 @@ SITUATIONS: Mapping[str, tuple[tuple[Step, ...], Mapping[str, StepResult], Plan]
 }
 
 
-def seeing(template, names, limit=0):
+def seeing(template, names, limit=0, inserted=None):
     """As in the walks; beside it, a template that gives the item of its round."""
     return names["item"] if template == "{{ item }}" else render(template, names)
 

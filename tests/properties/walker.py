@@ -68,7 +68,9 @@ HABITS = (
 """What the world prefers to do during one walk, so that long and odd ways both turn up."""
 
 
-def render(template: Json, names: Mapping[str, Json], limit: int = 0) -> Json:
+def render(
+    template: Json, names: Mapping[str, Json], limit: int = 0, inserted: object = None
+) -> Json:
     """Templates of these walks: true, false, one that fails, everything else itself."""
     if template == BOOM:
         raise TemplateFailed(BOOM, "boom")
