@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -181,10 +181,10 @@ async def test_what_another_node_does_during_a_look_is_not_missed(
     await hears(first)
     looks = 0
 
-    async def slow(services: Services, who: Principal | None, id: str) -> Execution:
+    async def slow(services: Services, who: Principal | None, id: str, **how: Any) -> Execution:
         nonlocal looks
         looks += 1
-        seen = await read_execution(services, who, id)
+        seen = await read_execution(services, who, id, **how)
         if looks == 1:
             with services.wakeup.follow(id) as rest:
                 await cancel_execution(second.services, None, id)
