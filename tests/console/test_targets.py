@@ -37,7 +37,7 @@ SMALL = """(targets) => [...document.querySelectorAll(targets)].filter((one) => 
         const near = (box) =>
             box.left < x + 22 && box.right > x - 22 && box.top < y + 22 && box.bottom > y - 22;
         return width >= 24 && height >= 24 && ![...document.querySelectorAll(targets)].some(
-            (other) => other !== one && !other.closest(".places, .bar") && other.checkVisibility()
+            (other) => other !== one && !other.closest(".places, .bar, #banner") && other.checkVisibility()
                 && near(other.getBoundingClientRect()));
     }
 }).map((one) => one.outerHTML.slice(0, 160) + " " + Math.round(one.getBoundingClientRect().width)
@@ -45,7 +45,7 @@ SMALL = """(targets) => [...document.querySelectorAll(targets)].filter((one) => 
 """
 What is smaller than 44 px (24 px wide), but links in a text, those of the picture of a flow, which
 fits the screen and has each beside it in a list, and boxes to tick that have 24 px and
-nothing else within 22 px of their middle; bars at the bottom lie above what scrolls, and a
+nothing else within 22 px of their middle; bars and a notice lie above what scrolls, and a
 sheet above everything.
 """
 
