@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 from properties.walker import render
+from attrs import evolve
+
 from wfcore.effects import Effect, OpenApproval, Outcome, StartStep
 from wfcore.model.execution import Awaits, Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.workflow import ApprovalStep, Branch, DelayStep, LoopStep, ParallelStep, Step
@@ -68,7 +70,9 @@ def child(**more: object) -> StepResult:
 
 
 def asked(step: ApprovalStep, key: str, message: object = "{{ who }}") -> OpenApproval:
-    return OpenApproval(open_approval(of(), step, key, "appr_2", NOW, lambda value: message))
+    """The approval of *step*, whose message is the same on the wire and to people."""
+    opened = open_approval(of(), step, key, "appr_2", NOW, lambda value: message)
+    return OpenApproval(evolve(opened, question=opened.message))
 
 
 def begins(*keys: str) -> list[Fact | Effect]:
