@@ -6,9 +6,9 @@ them. What `rules.execution.proceed` does is held against the folding of such a 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
-from properties.walker import render
 from attrs import evolve
 
+from properties.walker import render
 from wfcore.effects import Effect, OpenApproval, Outcome, StartStep
 from wfcore.model.execution import Awaits, Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.workflow import ApprovalStep, Branch, DelayStep, LoopStep, ParallelStep, Step
