@@ -37,8 +37,8 @@ SMALL = """(targets) => [...document.querySelectorAll(targets)].filter((one) => 
         const near = (box) =>
             box.left < x + 22 && box.right > x - 22 && box.top < y + 22 && box.bottom > y - 22;
         return width >= 24 && height >= 24 && ![...document.querySelectorAll(targets)].some(
-            (other) => other !== one && !other.closest(".places, .bar, #banner") && other.checkVisibility()
-                && near(other.getBoundingClientRect()));
+            (other) => other !== one && !other.closest(".places, .bar, #banner")
+                && other.checkVisibility() && near(other.getBoundingClientRect()));
     }
 }).map((one) => one.outerHTML.slice(0, 160) + " " + Math.round(one.getBoundingClientRect().width)
     + "x" + Math.round(one.getBoundingClientRect().height))"""
