@@ -115,7 +115,7 @@ def test_a_library_whose_insides_are_used_has_an_upper_bound():
         if base and is_foreign(base)
     }
     assert inside >= {"uvicorn", "starlette"}
-    needed = requirements("server", "ai", "testing")
+    needed = requirements("server", "ai", "testing", "postgres", "nats")
     unbounded = [
         name for name in inside if not any(one.operator == "<" for one in needed[name].specifier)
     ]

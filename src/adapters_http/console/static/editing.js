@@ -58,7 +58,7 @@ export function setAll(view, column) {
 export function cellsOf(text) {
   const rows = [[]];
   for (const [, quoted, plain, end] of text.matchAll(/(?:"([^"]*(?:""[^"]*)*)"(?=[\t\r\n]|$)|([^\t\r\n]*))(\t|\r\n?|\n|$)/g)) {
-    const cell = plain ?? (/[\t\r\n"]/.test(quoted) ? quoted.replaceAll('""', '"').replace(/\r\n?/g, "\n") : `"${quoted}"`);
+    const cell = plain ?? (/[\t\r\n\x22]/.test(quoted) ? quoted.replaceAll('""', '"').replace(/\r\n?/g, "\n") : `"${quoted}"`);
     rows.at(-1).push(cell);
     if (!end) break;
     if (end !== "\t") rows.push([]);
