@@ -58,7 +58,7 @@ export function setAll(view, column) {
 export function cellsOf(text) {
   const rows = [[]];
   for (const [, quoted, plain, end] of text.matchAll(/(?:"([^"]*(?:""[^"]*)*)"(?=[\t\r\n]|$)|([^\t\r\n]*))(\t|\r\n?|\n|$)/g)) {
-    const cell = plain ?? (/[\t\r\n\x22]/.test(quoted) ? quoted.replaceAll('""', '"').replace(/\r\n?/g, "\n") : `"${quoted}"`);
+    const cell = plain ?? (/[\t\r\n\x22]/.test(quoted) ? quoted.replaceAll("\x22\x22", "\x22").replace(/\r\n?/g, "\n") : `\x22${quoted}\x22`);
     rows.at(-1).push(cell);
     if (!end) break;
     if (end !== "\t") rows.push([]);
