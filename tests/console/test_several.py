@@ -27,6 +27,9 @@ async def several(world: World, *decisions: dict[str, object], **more: object):
     return await world.post(path, {"decisions": list(decisions), **more})
 
 
+BOTH = ("ann@example.org", "bob@example.org")
+
+
 async def asked(world: World, id: str, decision: str = "approve") -> dict[str, object]:
     seen = (await world.get(f"/api/v1/approvals/{id}")).json()["itemsHash"]
     return {"approvalId": id, "decision": decision, "expectedItemsHash": seen}
@@ -35,7 +38,7 @@ async def asked(world: World, id: str, decision: str = "approve") -> dict[str, o
 async def test_each_is_decided_by_itself(world: World):
     """Decided, one of two votes, gone, changed, unknown: each has its result, in order. AP-39."""
     one, other, gone = await world.waiting(3)
-    (voted,) = await world.waiting(1, required_approvals=2)
+    (voted,) = await world.waiting(1, required_approvals=2, approvers=BOTH)
     bodies = [await asked(world, id) for id in (one, voted, gone)]
     await world.post(f"/api/v1/approvals/{gone}/reject", {})
     changed = {**await asked(world, other), "expectedItemsHash": "0" * 64}

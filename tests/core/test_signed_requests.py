@@ -112,7 +112,7 @@ def test_an_id_has_1_to_255_characters(length: int, good: bool) -> None:
     assert stripe == (SenderId(id, id) if good else SenderId(own, own))
 
 
-PRINTABLE = InvalidInput("secret", "must have 1 to 1000 printable characters")
+PRINTABLE = InvalidInput("secret", "must have 6 to 1000 printable characters")
 BASE64 = InvalidInput("secret", "must be whsec_ and the base64 of 24 to 64 bytes")
 
 
@@ -120,8 +120,9 @@ BASE64 = InvalidInput("secret", "must be whsec_ and the base64 of 24 to 64 bytes
     ("scheme", "secret", "wanted"),
     [
         (Scheme.GITHUB, "", PRINTABLE),
+        (Scheme.GITHUB, "x" * 5, PRINTABLE),
         (Scheme.GITHUB, "x" * 1_001, PRINTABLE),
-        (Scheme.GITHUB, "a\nb", PRINTABLE),
+        (Scheme.GITHUB, "abcdef\nb", PRINTABLE),
         (Scheme.STANDARD, "whsec_", BASE64),
         (Scheme.STANDARD, f"whsec_!!!!{SECRET[6:]}", BASE64),
     ],
@@ -134,8 +135,8 @@ def test_what_can_be_no_secret(scheme: Scheme, secret: str, wanted: InvalidInput
 
 
 def test_a_secret_may_have_a_thousand_characters() -> None:
-    """Or a single one, if a sender makes such. SG-7."""
-    for length in (1, 1_000):
+    """Or six, if a sender makes such, and none fewer. SG-7."""
+    for length in (6, 1_000):
         assert check_secret(Scheme.GITHUB, "x" * length) == "x" * length
 
 

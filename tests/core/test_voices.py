@@ -286,10 +286,10 @@ def test_of_whom_nothing_is_awaited() -> None:
 
 
 def test_a_delegate_may_have_a_long_name() -> None:
-    """Of 200 characters, as other names; the history may be almost full."""
+    """An address of 198 characters; the history may be almost full."""
     history = (HistoryEntry(NOW, "changed"),) * (MAX_HISTORY - 1)
     approval = evolve(DELEGABLE, history=history)
-    assert let(approval, BOB, "x" * 200).delegations
+    assert let(approval, BOB, f"{'x' * 64}@{'y' * 60}.{'z' * 60}.example.org").delegations
 
 
 def test_until_the_approval_expires_is_not_too_long() -> None:

@@ -102,7 +102,9 @@ MISTAKES: list[tuple[Any, list[str]]] = [
         ],
     ),
     (
-        asking(approvers=["a"], requiredApprovals=2, reminders=["23h", "24h"], timeout="24h"),
+        asking(
+            approvers=["a@x.example"], requiredApprovals=2, reminders=["23h", "24h"], timeout="24h"
+        ),
         [
             "steps[0].requiredApprovals: is 2, but approvers names 1; nobody else may approve",
             "steps[0].reminders[1]: must be shorter than the step's timeout",
@@ -117,19 +119,24 @@ def test_mistakes_are_said_like_this(document: Any, messages: list[str]) -> None
     assert said(document) == messages
 
 
+HOW = "How many"
+
+
 def test_a_variable_is_read() -> None:
     """Text unless its type is said; its description is for people."""
     assert check(
         declaring(
             {
                 "a": {},
-                "b": {"type": "number", "default": 1, "required": True, "description": "How many"},
+                "b": {"type": "number", "default": 1, "required": True, "description": HOW},
                 "c": {"type": "array", "default": [1], "secret": True},
             }
         )
     ).variables == {
         "a": Variable("a", VariableType.STRING),
-        "b": Variable("b", VariableType.NUMBER, required=True, default=1, has_default=True),
+        "b": Variable(
+            "b", VariableType.NUMBER, required=True, default=1, has_default=True, description=HOW
+        ),
         "c": Variable("c", VariableType.ARRAY, default=[1], has_default=True, secret=True),
     }
 
@@ -159,10 +166,10 @@ def test_a_group_is_read() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"approvers": ["a"]},
+        {"approvers": ["a@x.example"]},
         {"requiredApprovals": 100},
         {"approvers": [], "requiredApprovals": 2},
-        {"approvers": ["a", "b"], "requiredApprovals": 2},
+        {"approvers": ["a@x.example", "b@x.example"], "requiredApprovals": 2},
         {"approvers": ["straße@example.org", "STRASSE@example.org"], "requiredApprovals": 2},
         {"reminders": ["86399999ms"]},
         {"reminders": ["1d"], "timeout": "2d"},

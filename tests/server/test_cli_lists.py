@@ -23,7 +23,9 @@ def test_lists_show_names_and_emails(wfcore: Call, applied: str) -> None:
     line = wfcore("execution", "list").out.splitlines()[1]
     assert "Greet" in line
     assert "ann@example.org" in line
-    made = wfcore("webhook", "create", "--workflow", applied, "--name", "orders", "--secret", "s3cret")
+    made = wfcore(
+        "webhook", "create", "--workflow", applied, "--name", "orders", "--secret", "s3cret"
+    )
     assert made.status == 0, made.err
     line = wfcore("webhook", "list").out.splitlines()[1]
     assert "Greet" in line
