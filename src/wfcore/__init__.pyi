@@ -284,6 +284,7 @@ from wfcore.usecases.artifacts import list_artifacts as list_artifacts
 from wfcore.usecases.artifacts import read_artifact as read_artifact
 from wfcore.usecases.audit.auditing import Origin as Origin
 from wfcore.usecases.audit.auditing import note_denial as note_denial
+from wfcore.usecases.audit.auditing import note_repeated as note_repeated
 from wfcore.usecases.audit.auditing import read_audit as read_audit
 from wfcore.usecases.audit.auditing import search_audit as search_audit
 from wfcore.usecases.audit.evidence import audit_anchor as audit_anchor
@@ -322,10 +323,12 @@ from wfcore.usecases.executions.worker import complete_step as complete_step
 from wfcore.usecases.executions.worker import go_on as go_on
 from wfcore.usecases.executions.worker import hand_back as hand_back
 from wfcore.usecases.executions.worker import heartbeat as heartbeat
+from wfcore.usecases.executions.worker import keep_lines as keep_lines
 from wfcore.usecases.executions.worker import log_lines as log_lines
 from wfcore.usecases.executions.worker import next_due as next_due
 from wfcore.usecases.nodes import announce_node as announce_node
 from wfcore.usecases.nodes import drain_node as drain_node
+from wfcore.usecases.nodes import known_nodes as known_nodes
 from wfcore.usecases.nodes import list_nodes as list_nodes
 from wfcore.usecases.nodes import withdraw_node as withdraw_node
 from wfcore.usecases.notices.managing import list_notices as list_notices
@@ -334,6 +337,7 @@ from wfcore.usecases.notices.managing import send_test as send_test
 from wfcore.usecases.notices.sending import next_notice as next_notice
 from wfcore.usecases.notices.sending import settle_notice as settle_notice
 from wfcore.usecases.notices.sending import take_notices as take_notices
+from wfcore.usecases.reading import outputs_of as outputs_of
 from wfcore.usecases.services import Policy as Policy
 from wfcore.usecases.services import Services as Services
 from wfcore.usecases.signing import KnownKey as KnownKey

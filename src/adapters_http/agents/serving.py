@@ -335,7 +335,7 @@ async def _stands(request: Request, run: Execution) -> JsonObject:
     asked = next((one.approval_id for one in found.lines if one.approval_id), None)
     shown = asked is not None and request.context.config.console
     url = f"{request.base_url}/approvals/{asked}" if shown else None
-    run = await outputs_of(request.services.store, found.run, {None})
+    run = await outputs_of(request.services, found.run, {None})
     return tools.result_of(run, [str(one.text) for one in found.lines], url)
 
 

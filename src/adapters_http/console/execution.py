@@ -139,7 +139,7 @@ async def _earlier(request: Request, run: Execution) -> str | None:
 async def _result(request: Request, run: Execution) -> Shown | None:
     if run.status is not ExecutionStatus.COMPLETED:
         return None
-    run = await outputs_of(request.services.store, run, {None})
+    run = await outputs_of(request.services, run, {None})
     return shown(result_view(run, outputs=False).output)
 
 

@@ -140,7 +140,7 @@ def _round(row: Row, key: str, result: StepResult) -> Round:
 
 
 async def _one(request: Request, whole: Whole, row: Row, key: str) -> Opened:
-    run = await outputs_of(request.services.store, whole.run, {key, _loop_of(key)})
+    run = await outputs_of(request.services, whole.run, {key, _loop_of(key)})
     path = row.step.name if not row.loops else _round(row, key, None).path  # type: ignore[arg-type]
     if key not in run.step_results:
         if row.loops:
@@ -263,5 +263,5 @@ async def output(request: Request) -> Response:
     """The output of one step as a file."""
     services, key = request.services, request.params["name"]
     run = await read_execution(services, request.who, request.params["id"], outputs=False)
-    run = await outputs_of(services.store, run, {key})
+    run = await outputs_of(services, run, {key})
     return output_response(key, plain(step_view(run, key).output))

@@ -105,7 +105,7 @@ async def _status_answer(request: Request, run: Execution, outputs: bool) -> obj
     answers, state = request.context.answers, (run.version, await _redriven_as(request, run))
     if (known := answers.known(run.id, state)) is not None:
         return known
-    run = await outputs_of(request.services.store, run)
+    run = await outputs_of(request.services, run)
     names = await executions.starter_names(request.services, [run])
     redriven_as = await _redriven_as(request, run)
     state = run.version, redriven_as
@@ -168,7 +168,7 @@ def _without_outputs(view: StatusView | ResultView) -> Any:
 async def step(request: Request) -> object:
     """The result of one step; with `download` its output as a file."""
     key = request.params["key"]
-    run = await outputs_of(request.services.store, await _head(request), {key})
+    run = await outputs_of(request.services, await _head(request), {key})
     if request.query("download") is None:
         return await _encoded(request, run, partial(step_view, run, key))
     return await request.services.offload(lambda: output_response(key, step_view(run, key).output))

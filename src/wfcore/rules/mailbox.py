@@ -19,7 +19,8 @@ _DOTS = re.compile("[.\u3002\uff0e\uff61]")
 _ACCOUNT = re.compile(r"acc_[0-9a-z]+", re.IGNORECASE)
 FORMS = "an email address or an account id (acc_…)"
 """What a name of a person may be, in words."""
-_LONGEST_LOCAL, _LONGEST_DOMAIN = 64, 253
+LONGEST_LOCAL, LONGEST_DOMAIN = 64, 253
+"""Bytes before the `@`, and characters of a domain as it is compared."""
 _IN_NAMES = ("L", "M", "Nd")
 """Categories of the letters, marks and digits that a name of a domain may hold."""
 
@@ -36,7 +37,7 @@ def mailbox(text: str) -> str:
     typed, at, domain = text.strip().rpartition("@")
     local = unicodedata.normalize("NFC", typed.lower())
     looks_alike = local.isascii() and not typed.isascii()  # as a Kelvin sign becomes a k
-    if looks_alike or not at or len(local.encode()) > _LONGEST_LOCAL or not _LOCAL.fullmatch(local):
+    if looks_alike or not at or len(local.encode()) > LONGEST_LOCAL or not _LOCAL.fullmatch(local):
         raise ValueError("is no email address")
     return f"{local}@{ascii_domain(domain)}"
 
@@ -44,7 +45,7 @@ def mailbox(text: str) -> str:
 def ascii_domain(text: str) -> str:
     """The domain in A-labels and lower case. Raises `ValueError` for what is none."""
     labels = [_ascii_label(label) for label in _DOTS.split(text)]
-    if sum(map(len, labels)) + len(labels) - 1 > _LONGEST_DOMAIN:
+    if sum(map(len, labels)) + len(labels) - 1 > LONGEST_DOMAIN:
         raise ValueError("is longer than a domain may be")
     return ".".join(labels)
 

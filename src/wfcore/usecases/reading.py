@@ -13,7 +13,8 @@ from contextvars import ContextVar
 
 from wfcore.errors import LeaseLost, NotRead, Stale
 from wfcore.model.execution import Execution
-from wfcore.ports.store import Store, View, filled, head_of
+from wfcore.ports.store import View, filled, head_of
+from wfcore.usecases.services import Services
 
 _ONE_BY_ONE = 4
 """From so many outputs of one execution on, all of them are read."""
@@ -53,13 +54,13 @@ async def execution_of(view: View, id: str) -> Execution | None:
 
 
 async def outputs_of(
-    store: Store, run: Execution, keys: set[str | None] | None = None
+    services: Services, run: Execution, keys: set[str | None] | None = None
 ) -> Execution:
     """
     *run* with the outputs of these steps (None among them: with its own), or of all; as it is now,
     if it has changed meanwhile.
     """
-    async with store.view() as view:
+    async with services.store.view() as view:
         try:
             return await filled(view, run, keys)
         except Stale:
@@ -67,10 +68,10 @@ async def outputs_of(
 
 
 async def held_outputs(
-    store: Store, run: Execution, keys: set[str | None] | None = None
+    services: Services, run: Execution, keys: set[str | None] | None = None
 ) -> Execution:
     """The same of an execution that a worker holds. Raises `LeaseLost`."""
-    found = await outputs_of(store, run, keys)
+    found = await outputs_of(services, run, keys)
     if (found.worker, found.fence) != (run.worker, run.fence):
         raise LeaseLost(run.id)
     return found

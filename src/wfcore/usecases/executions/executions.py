@@ -118,7 +118,7 @@ async def read_result(
     run = await read_execution(services, who, execution_id, outputs=False)
     if run.status not in EXECUTION.final:
         raise NoResultYet(f"The execution is {run.status}; it has no result yet", run.id)
-    return await outputs_of(services.store, run, None if outputs else {None})
+    return await outputs_of(services, run, None if outputs else {None})
 
 
 @retried
@@ -243,7 +243,7 @@ async def wait_for_rest(
     run = await wait_until(
         rests, services, who, execution_id, wait_ms, leaving=leaving, still=still
     )
-    return await outputs_of(services.store, run) if outputs else run
+    return await outputs_of(services, run) if outputs else run
 
 
 async def wait_until(

@@ -450,9 +450,9 @@ async def _job(services: Services, run: Execution, definition: Definition, begun
     step = definition.step(name_of(begun.step_name))
     secrets = await named_secrets(services, run, step)
     if isinstance(step, CodeStep):
-        run = await held_outputs(services.store, run)
+        run = await held_outputs(services, run)
     while True:
         try:
             return job_for(services.templates, run, definition, begun, secrets)
         except NotRead as missed:
-            run = await held_outputs(services.store, run, {missed.key})
+            run = await held_outputs(services, run, {missed.key})
