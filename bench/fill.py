@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from adapters_store.sqlite.packing import pack
+from adapters_store.sqlite.packing import pack, resealed
 from adapters_store.sqlite.tallies import tally
 from wfcore.model.access import Principal
 from wfcore.model.execution import TriggerSource
@@ -57,16 +57,23 @@ def fill(data: Path, models: Sequence[str], wanted: int, last: int, apart_ms: in
     *wanted* copies of ended executions, each of *models* in turn: *apart_ms* apart in the order of
     their age, as a server writes them, the newest accepted at *last*.
 
-    They are packed, as they are after a minute, and in clear: what is sealed belongs to its
-    execution and cannot be copied. Results and events of a model keep their instants.
+    They are packed, as they are after a minute; each cell is sealed for its own execution. Results
+    and events of a model keep their instants.
     """
+    sealer = sealer_of(Settings(data))
+    assert sealer is not None
+
+    def sealed(cell: bytes, id: str) -> bytes:
+        return resealed(cell, sealer, id, clear=True) or cell
+
     with closing(sqlite3.connect(data / DATABASE, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = OFF")  # a fill that fails is thrown away
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA cache_size = -1000000")
         connection.execute("CREATE TEMP TABLE models (turn INTEGER PRIMARY KEY, id TEXT)")
         connection.executemany("INSERT INTO models VALUES (?, ?)", enumerate(models))
-        pack(connection.cursor(), models, sealer_of(Settings(data)), None)
+        connection.create_function("sealed", 2, sealed)
+        pack(connection.cursor(), models, sealer, None)
         copy = _copies(connection)
         first = last - (wanted - 1) * apart_ms
         for begin in range(0, wanted, AT_ONCE):
@@ -77,6 +84,9 @@ def fill(data: Path, models: Sequence[str], wanted: int, last: int, apart_ms: in
             connection.execute("COMMIT")
         while tally(connection.cursor(), EpochMs(last), AT_ONCE):
             pass
+        connection.execute(
+            "UPDATE executions SET packed = sealed(packed, id) WHERE id IN (SELECT id FROM models)"
+        )
         connection.execute(
             "UPDATE packing_mark SET completed_at = (SELECT max(completed_at) FROM executions)"
         )
@@ -92,8 +102,10 @@ def _copies(connection: sqlite3.Connection) -> str:
     """The statement that copies rows for the numbers from :begin up to :end."""
     columns = [row[1] for row in connection.execute("PRAGMA table_info(executions)")]
     accepted_at = ":first + :apart * n"
+    id = "'exec_0' || printf('%018x', n)"
     changed = {
-        "id": "'exec_0' || printf('%018x', n)",
+        "id": id,
+        "packed": f"sealed(r.packed, {id})",
         "accepted_at": accepted_at,
         "completed_at": f"r.completed_at - r.accepted_at + {accepted_at}",
     }

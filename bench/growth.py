@@ -5,7 +5,7 @@ to few: 10,000 beside 1,000,000, or with `--long` 10,000,000.
 Both stores are filled alike (`fill`): `ACCOUNTS` with workflows of three steps, of which the one
 that is asked holds a quarter; ended in each way, started by requests and by webhooks, evenly over
 `DAYS`, with steps and events; and some that wait for a decision. 1,000,000 take 0.9 GB of disk and
-a minute, 10,000,000 take 9 GB: copies are packed in clear, and in order. What an execution really
+a minute, 10,000,000 take 9 GB: copies are packed in order. What an execution really
 takes up is a row of its own (`kept_kb`).
 
 Each row asks the two in turns, one request after another, so that a busy moment meets both; the

@@ -8,7 +8,6 @@ whatever somebody else registered under that name.
 import json
 import os
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from shlex import quote
 from urllib.parse import unquote, urlsplit
 
@@ -21,6 +20,8 @@ def install(extra: str) -> str:
 @cache
 def _source() -> str:
     """The folder or wheel that pip installed; a word for it where that is gone or unknown."""
+    from importlib.metadata import PackageNotFoundError, distribution  # slow to load, and for few
+
     try:
         noted = json.loads(distribution("wfcore").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):

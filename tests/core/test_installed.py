@@ -36,7 +36,7 @@ def test_a_cure_names_where_the_program_came_from(
     monkeypatch: pytest.MonkeyPatch, where: str | None, said: str
 ) -> None:
     """The folder or wheel if it is there, otherwise a word for it: the bare name is nobody's."""
-    monkeypatch.setattr(installed, "distribution", lambda name: Noted(where))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Noted(where))
     installed._source.cache_clear()
     assert installed.install("server") == f"pip install {said}"
     installed._source.cache_clear()
