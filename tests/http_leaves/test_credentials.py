@@ -88,8 +88,6 @@ def test_a_session_is_kept_where_only_this_application_gets_it(
     [
         [],
         [(b"sec-fetch-site", b"same-origin")],
-        [(b"origin", b"http://here:80")],
-        [(b"origin", b"http://HERE:80")],
         [(b"origin", b"https://flows.example.org")],
         [(b"origin", b"https://FLOWS.example.org")],
         [(b"origin", b"null"), (b"sec-fetch-site", b"same-origin")],  # without a referrer
@@ -108,6 +106,7 @@ def test_a_change_from_an_own_page_or_no_page_passes(headers: list[tuple[bytes, 
         [(b"sec-fetch-site", b"same-origin"), (b"sec-fetch-site", b"cross-site")],
         [(b"origin", b"https://evil.example.org")],
         [(b"origin", b"http://here:81")],
+        [(b"origin", b"http://here:80")],
         [(b"origin", b"null")],
         [(b"origin", b"null"), (b"sec-fetch-site", b"same-site")],
         [(b"origin", b"http://[")],
@@ -117,7 +116,7 @@ def test_a_change_from_an_own_page_or_no_page_passes(headers: list[tuple[bytes, 
 )
 def test_a_change_from_somebody_else_s_page_is_refused(headers: list[tuple[bytes, bytes]]) -> None:
     """One header that says so is enough, whatever others say; a look is nobody's harm. SE-3."""
-    with pytest.raises(Forbidden, match=r"^Cross-site requests are refused$"):
+    with pytest.raises(Forbidden, match=r"^Cross-site requests are refused($|: the page came by)"):
         refuse_cross_site(asked((b"host", b"Here:80"), *headers, url=URL))
     for method in ("GET", "HEAD"):
         refuse_cross_site(asked((b"host", b"Here:80"), *headers, url=URL, method=method))

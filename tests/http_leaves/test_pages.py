@@ -20,6 +20,7 @@ from adapters_http.pages import (
 from wfcore.model.approval import ApprovalStatus, Assent, DecisionSource, Group, Verdict
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.markdown import escaped
 from wfcore.testing import builders as make
 from wfcore.time import DAY, HOUR, MINUTE, EpochMs
 
@@ -225,6 +226,7 @@ def hostile_pages(text: str) -> list[str]:
     group = Group(text, text, (Column("k", text),), ({"k": text}, {"k": {text: text}}))
     record = make.approval(
         message=text,
+        question=escaped(text),
         step_name=text,
         workflow_id=text,
         groups=(group, Group(text, "", (), ({text: text},))),

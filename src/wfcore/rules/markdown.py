@@ -34,6 +34,7 @@ _INLINE = re.compile(
 )
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$")
 _ITEM = re.compile(r"( ?)(?:[-*+]|(\d{1,9})[.)])[ \t]+(?=\S)")
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)[^`]*$")
 _RULER = re.compile(r"[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?[ \t]*)?$")
 _CELLS = re.compile(r"(?:\\.|[^|\\])*")
@@ -50,6 +51,11 @@ def _unescaped(text: str) -> str:
     return _UNESCAPED.sub(r"\1", text)
 
 
+def _lines(text: str) -> list[str]:
+    """The lines of *text*. Other separators of Unicode are characters, and visible."""
+    return _LINE_END.split(_LINE_END.sub("\n", text).removesuffix("\n"))
+
+
 def title(markdown: str) -> str:
     """The first line that is not blank, without markup, cut at `TITLE` characters. MD-2."""
     line = first_line(markdown)[: 10 * TITLE]
@@ -61,7 +67,7 @@ def title(markdown: str) -> str:
 
 def first_line(markdown: str) -> str:
     """The first line that is not blank, as it is written; of code the first line in it."""
-    lines = (line for line in markdown.splitlines() if line.strip() and not _FENCE.match(line))
+    lines = (line for line in _lines(markdown) if line.strip() and not _FENCE.match(line))
     return next(lines, "")
 
 
@@ -76,7 +82,7 @@ def below_title(markdown: str) -> str:
 
 def plain(markdown: str) -> str:
     """The text without markup, line by line; behind the words of a link stands its host."""
-    lines = (line for line in markdown.splitlines() if not _FENCE.match(line))
+    lines = (line for line in _lines(markdown) if not _FENCE.match(line))
     return "\n".join(_plain(_bare(line)) for line in lines if not _RULER.match(line))
 
 
@@ -88,7 +94,7 @@ def _bare(line: str) -> str:
 
 def html(markdown: str) -> str:
     """The blocks as HTML, whose only attributes are `href`, `rel`, `class` and `start`."""
-    blocks = "".join(_blocks(markdown[:LONGEST].splitlines(), 0))
+    blocks = "".join(_blocks(_lines(markdown[:LONGEST]), 0))
     rest = _unescaped(markdown[LONGEST:])
     return f"{blocks}<p>{_text(rest)}</p>" if rest else blocks
 
