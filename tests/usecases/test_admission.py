@@ -265,7 +265,7 @@ async def test_racing_creators_never_get_more_webhooks_than_the_plan(world: Worl
     """Ten at once on plan PRO: three are made. WH-4."""
     ann = await world.account()
     workflow = await world.workflow(ann, code("one"))
-    new = NewWebhook(workflow, "hook", secret="s")
+    new = NewWebhook(workflow, "hook", secret="s3cret")
     made = await asyncio.gather(
         *(webhooks.create_webhook(world.services, ann, new) for _ in range(10)),
         return_exceptions=True,
@@ -281,7 +281,7 @@ async def test_a_downgrade_disables_the_newest_webhooks(world: World) -> None:
     made = []
     for n in range(5):
         world.clock.advance(1)
-        new = NewWebhook(workflow, f"hook {n}", secret="s")
+        new = NewWebhook(workflow, f"hook {n}", secret="s3cret")
         made.append((await webhooks.create_webhook(world.services, ann, new)).id)
     await accounts.set_account(world.services, ann.account.id, plan=Plan.PRO)
     found = [await webhooks.read_webhook(world.services, ann, id) for id in made]
