@@ -28,6 +28,7 @@ from wfcore import (
 )
 from wfcore.errors import InvalidDefinition
 from wfcore.model.access import Principal
+from wfcore.model.workflow import Listen
 from wfcore.rules.definition.check import check_definition
 from wfcore.rules.definition.written import check_built, document_of
 from wfcore.testing.builders import code_step
@@ -151,6 +152,19 @@ async def test_the_written_form_is_derived(world: World) -> None:
     )
     again = await apply_workflow(world.services, ann.account.id, built)
     assert again.revision == workflow.revision
+
+
+@pytest.mark.parametrize(("listen", "written"), [(Listen.LOOPBACK, True), (Listen.ANY, "any")])
+async def test_where_a_step_listens_is_written_as_it_is_read(
+    world: World, listen: Listen, written: bool | str
+) -> None:
+    """The loopback address is `true` in a document. DF-12, CS-20."""
+    ann = await world.account()
+    built = Definition("flow", (code_step(network=True, listen=listen),))
+    workflow = await apply_workflow(world.services, ann.account.id, built)
+    found = (await read_workflow(world.services, ann, workflow.id)).definition
+    assert found.steps == built.steps
+    assert found.steps_as_written[0]["listen"] == written
 
 
 async def test_a_written_form_that_says_something_else_is_replaced(world: World) -> None:

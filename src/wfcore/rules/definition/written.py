@@ -27,6 +27,7 @@ from wfcore.model.workflow import (
     DefinitionSnapshot,
     Escalation,
     GroupSpec,
+    Listen,
     OnRevise,
     Retry,
     Stage,
@@ -225,6 +226,8 @@ def _written(value: Any, depth: int) -> Any:
     shape = _SHAPES.get(type(value))
     if shape is not None:
         return _record(value, shape, depth)
+    if value is Listen.LOOPBACK:
+        return True
     if isinstance(value, StrEnum):
         return value.value
     if depth > _DEEP:
