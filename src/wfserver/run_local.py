@@ -96,7 +96,8 @@ async def run_here(
     the execution is cancelled. Raises `InvalidInput`, `InvalidDefinition` (packages of a step
     cannot be installed).
     """
-    settings = evolve(settings, store="memory:", drain_ms=DurationMs(0))
+    policy = evolve(settings.policy, one_for_all=True)
+    settings = evolve(settings, store="memory:", drain_ms=DurationMs(0), policy=policy)
     async with open_system(settings) as system:
         services = system.services
         owner = Principal(await create_account(services, _OWNER, Plan.PRO))

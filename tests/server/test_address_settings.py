@@ -138,7 +138,7 @@ def test_an_identity_provider_needs_its_extra(monkeypatch):
     """Without Authlib the server says what to install, before it answers."""
     settings = settings_from(OIDC)
     monkeypatch.setattr("wfserver.sign_on.find_spec", lambda name: None)
-    with pytest.raises(Failed, match=r"wfcore\[oidc\]"):
+    with pytest.raises(Failed, match=r"\[oidc\]"):
         sign_on_with(settings.sign_on, ManualClock())
 
 

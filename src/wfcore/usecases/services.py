@@ -41,8 +41,9 @@ class Policy:
     same while a `Dispatch` delivers what is due. `heartbeat_ms`: how
     often it extends its leases of `lease_ms`, which must be longer. `facts_at_once`: how much of an
     execution is decided before others get their turn. EX-33. `sweep_ms`: how often the
-    scheduler looks for what it was not told of. `default_plan`: of accounts
-    that are made without one. `operators`: emails in lower case of accounts that
+    scheduler looks for what it was not told of. `one_for_all`: one person
+    answers every approval, whomever it names. `default_plan`: of accounts made without one.
+    `operators`: emails in lower case of accounts that
     operate the server, beside those that are marked so. AC-7. `gate_approvers`: addresses, and
     domains written `@example.org`, that data and gates may name without an account. AP-41, GT-5.
 
@@ -66,6 +67,7 @@ class Policy:
     sweep_ms: DurationMs = DurationMs(SECOND)
     operators: frozenset[str] = frozenset()
     default_plan: Plan = Plan.FREE
+    one_for_all: bool = False
     gate_approvers: frozenset[str] = frozenset()
     channels: frozenset[str] = frozenset()
     failure_channels: tuple[str, ...] = ()

@@ -328,7 +328,7 @@ async def enqueue(
     )
     most = services.policy.facts_at_once
 
-    def turn(new_id: NewId, people: People) -> Outcome[Execution]:
+    def turn(new_id: NewId, people: People | None) -> Outcome[Execution]:
         return begun_alone(accepted, definition, now, render, new_id, most, people)
 
     begun = await acquainted(services, unit, workflow.id, now, turn)

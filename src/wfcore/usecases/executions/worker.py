@@ -409,7 +409,7 @@ async def _proceed(
     late = await interrupted_too_long(unit, run, now)
     render, most = services.templates.render, services.policy.facts_at_once
 
-    def turn(new_id: NewId, people: People) -> Outcome[Execution]:
+    def turn(new_id: NewId, people: People | None) -> Outcome[Execution]:
         came = *first, *late
         return proceed(run, definition, now, render, new_id, *came, most=most, people=people)
 
