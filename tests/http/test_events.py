@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from adapters_http.app import HttpConfig
-from adapters_http.console import executions
+from adapters_http.console import hints
 from adapters_http.handlers import events
 from adapters_http.request import STILL_S
 from http_world import World, a_world, bearer, code
@@ -139,14 +139,14 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams and waits look without a pause whether their credential is good."""
     monkeypatch.setattr("adapters_http.request.STILL_S", 0)
     monkeypatch.setattr("wfcore.usecases.executions.executions.STILL_MS", 10)
-    for place in ("handlers.events", "console.executions", "console.execution"):
+    for place in ("handlers.events", "console.hints", "console.execution"):
         monkeypatch.setattr(f"adapters_http.{place}.LOOK_MS", 10)
     monkeypatch.setattr("adapters_http.console.review_rows.LOOK_MS", 10)
 
 
 def test_streams_look_often_enough() -> None:
     """A stream sees within five seconds that its credential is over. SE-12."""
-    pages = executions.LOOKS * executions.LOOK_MS / 1_000
+    pages = hints.LOOKS * hints.LOOK_MS / 1_000
     assert STILL_S + max(pages, events.LOOK_MS / 1_000) <= 5
     assert STILL_MS < 5_000
 

@@ -198,6 +198,7 @@ def test_every_route_by_session_says_what_a_visitor_needs() -> None:
         "GET /",
         "GET /operate",
         "GET /operate/keys",
+        "GET /operate/keys/live",
         "POST /operate/keys",
         "GET /operate/keys/{id}",
         "POST /operate/keys/{id}/rotate",
