@@ -186,7 +186,7 @@ async def test_a_live_page_ends_with_its_session(tmp_path: Path):
         async def idle() -> None:
             world.clock.advance(13 * HOUR)
 
-        for place in ("/executions/{}/live", "/live{:.0}{:.0}", "/approvals/{1}/live"):
+        for place in ("/executions/{}/live", "/executions/live{:.0}{:.0}", "/approvals/{1}/live"):
             for end in (out, idle):
                 path = place.format(*await world.paused())
                 headers = await world.sign_in()
