@@ -122,7 +122,8 @@ async def test_output_lines_wait_for_the_store(
     waiting = SimpleNamespace(wait=lambda tried: waits.append(tried) or 0)
     monkeypatch.setattr(engine, "STORE_BACKOFF", waiting)
     async with a_scene(tmp_path) as scene:
-        scene.runner.says, run_id = "working\n", await scene.start(await scene.account("ann"))
+        scene.runner.says, ann = "working\n", await scene.account("ann")
+        run_id = await scene.start(ann, monitored=True)
         await scene.until(lambda: bool(scene.runner.gates))
         scene.runner.let_go(run_id)
         await scene.until_status(run_id, S.COMPLETED)
@@ -238,10 +239,12 @@ async def test_a_worker_is_enlisted_before_its_first_claim_and_once(
     monkeypatch.setattr(MemoryStore, "enlist", noted_enlist)
     monkeypatch.setattr(running, "claim", noted_claim)
     async with a_scene(tmp_path, poll_ms=1) as scene:
+        ann = await scene.account("ann")
         for _ in range(3):
-            claims = said.count("claim")
-            scene.services.wakeup.runner()
-            await scene.until(lambda: said.count("claim") > claims)  # noqa: B023
+            run_id = await scene.start(ann)
+            await scene.until(lambda run_id=run_id: run_id in scene.runner.gates)  # type: ignore[misc]
+            scene.runner.let_go(run_id)
+            await scene.until_status(run_id, S.COMPLETED)
     assert said[0] == "w1"
     assert set(said[1:]) == {"claim"}
 

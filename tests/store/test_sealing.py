@@ -420,6 +420,9 @@ async def test_what_became_columns_is_carried_over(store: SqliteStore) -> None:
         "UPDATE executions SET body = json_set(body, '$.callback_url', json(callback_url))",
         "ALTER TABLE step_results DROP COLUMN items",
         "ALTER TABLE executions DROP COLUMN callback_url",
+        "DROP INDEX approvals_agreed",
+        "DROP INDEX approvals_open",
+        "CREATE INDEX approvals_open ON approvals (expires_at) WHERE status = 'PENDING'",
         "ALTER TABLE approvals DROP COLUMN allow_self_approval",
         "ALTER TABLE approvals DROP COLUMN assented",
         "UPDATE approvals SET body = json_patch(body, (SELECT d.body FROM approval_details d"
