@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
+from adapters_runtime.engine.addresses import several_hosts
 from adapters_runtime.engine.dispatching import NATS_PORT
 from adapters_runtime.sandbox.isolation.config import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
 from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level_now
@@ -134,9 +135,8 @@ def _store_ports(*urls: str | None) -> Ports:
 
 def _engine_ports(url: str | None) -> Ports:
     """Where the dispatch listens: whoever reaches it may take what is due from its queue."""
-    hosts = urlsplit(url or "").netloc.rpartition("@")[2]
     try:
-        named = [urlsplit(f"//{one}") for one in hosts.split(",") if one]
+        named = [urlsplit(f"//{one}") for one in several_hosts(url or "").hosts if one]
         servers = [(one.hostname or "", one.port or NATS_PORT) for one in named]
     except ValueError:
         return ()  # it is refused when it is opened

@@ -58,6 +58,16 @@ def test_the_way_past_a_pooler_is_closed_too(monkeypatch: pytest.MonkeyPatch) ->
     assert said.closed == (("192.0.2.7", 6000), ("192.0.2.8", 6000))
 
 
+def test_each_server_of_the_queue_is_closed_too() -> None:
+    """Several hosts and an IPv6 address in one URL; what no URL is fails where it is opened."""
+    queue = "tls://u:p@192.0.2.7,[2001:db8::1]:4111?name=a"
+    assert step_isolation(Settings(Path("/d"), engine=queue)).closed == (
+        ("192.0.2.7", 4222),
+        ("2001:db8::1", 4111),
+    )
+    assert step_isolation(Settings(Path("/d"), engine="tls://[2001")).closed == ()
+
+
 def test_no_step_takes_a_port_that_a_setting_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     Its own, the store's, the queue's, the relay's, a model's, a room's, a collector's; by the

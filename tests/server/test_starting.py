@@ -31,12 +31,12 @@ NOT_NEEDED = (
     "wfcore.memory.store",
     "wfcore.testing",
     "yaml",
+    "zipfile",
 )
 """
 What a server can do without until somebody wants something that needs it. Each takes time at a
 start, and memory as long as the server lives, up to 7 MB (`cryptography`). `zoneinfo` is not among
-them: some release of a library that we allow loads it; nor is `zipfile`, which comes with what
-says where this program was installed from.
+them: some release of a library that we allow loads it.
 """
 
 

@@ -28,6 +28,7 @@ from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError
 
+from adapters_runtime.engine.addresses import several_hosts
 from wfcore.ports.dispatch import Due
 from wfcore.rules.backoff import Backoff
 from wfcore.time import DurationMs
@@ -90,14 +91,13 @@ class Place:
         From `tls://user:password@host:4222,host2:4222?name=…&in_flight=…&replicas=…`. Raises
         `ValueError`, which does not repeat it, also for a login without TLS or `tls=none`. ST-9.
         """
+        named = several_hosts(url)
         try:
-            parts = urlsplit(url)
+            parts, servers = urlsplit(named.first), named.servers
             said = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
-            login, at, hosts = parts.netloc.rpartition("@")
-            servers = [f"{parts.scheme}://{login}{at}{host}" for host in hosts.split(",")]
             whole = all(urlsplit(one).hostname and (urlsplit(one).port or 1) for one in servers)
         except ValueError:
-            whole, said, servers = False, {}, []
+            whole, said, servers = False, {}, ()
         if not whole or parts.path.strip("/") or parts.fragment:
             raise ValueError("must be nats://HOST:4222, several hosts separated by commas")
         if unknown := said.keys() - {"name", "in_flight", "replicas", "tls"}:
@@ -110,9 +110,9 @@ class Place:
             raise ValueError("name must be of letters, digits, - and _")
         if wrong := [one for one, text in counts if not text.isdigit() or not int(text)]:
             raise ValueError(f"{wrong[0]} must be a whole number from 1 on")
-        if login and parts.scheme != "tls" and not tls:
+        if named.login and parts.scheme != "tls" and not tls:
             raise ValueError(IN_CLEAR)
-        return cls(tuple(servers), name, **{one: int(text) for one, text in counts})
+        return cls(servers, name, **{one: int(text) for one, text in counts})
 
 
 @frozen
