@@ -47,7 +47,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from adapters_http import pages
+from adapters_http import error_pages
 from adapters_http.auth import AUTHENTICATORS, payload_of, require_still
 from adapters_http.body import dump_json
 from adapters_http.errors import NoSuchPath, WrongMethod, defect, refusal
@@ -279,8 +279,8 @@ async def _refuse(request: Request, route: Route | None, error: Exception, send:
         refused = defect()
     detail = refusal_in_words(error) if isinstance(error, Unauthenticated) else refused.says
     await _note_trigger(request, refused.status, detail)
-    if _is_for_people(request, route):
-        headers, html = pages.refused_page(request, route, refused)
+    if error_pages.is_for_people(request, route):
+        headers, html = error_pages.refused_page(request, route, refused)
         await _send(request, send, refused.status, headers, html)
     else:
         headers = [_JSON, *_common(request), *_quota(request.quota), *refused.headers]
@@ -307,14 +307,6 @@ async def _note_trigger(request: Request, status: int, reason: str) -> None:
             payload,
             len(request.raw),
         )
-
-
-def _is_for_people(request: Request, route: Route | None) -> bool:
-    """Whether an error is a page: on rows of pages, and where somebody looks for one in vain."""
-    if route is not None:
-        return route.html
-    looks = "text/html" in (request.header(b"accept") or "")
-    return request.context.config.console and looks and request.method == "GET"
 
 
 async def _respond(request: Request, response: Response, receive: Receive, send: Send) -> int:

@@ -17,10 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attrs import frozen
 
 from adapters_http.body import dump_json
-from adapters_http.errors import Refusal
-from adapters_http.request import Request
-from adapters_http.route import Auth, Route
-from adapters_http.transport.connections import Headers
 from wfcore.model.approval import Approval, DecisionSource, Group, Verdict
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
@@ -140,27 +136,6 @@ def error_page(status: int, message: str) -> Page:
     known = status in HTTPStatus.__members__.values()
     title = HTTPStatus(status).phrase if known else "Error"
     return _page("error.html", status=status, title=title, message=message)
-
-
-def refused_page(request: Request, route: Route | None, refused: Refusal) -> tuple[Headers, bytes]:
-    """Headers and body of an error for people: plain at one-click links, else of the console."""
-    if route is not None and route.auth is Auth.KEY:
-        html, nonce = error_page(refused.status, refused.says)
-        said = PAGE_HEADERS(nonce)
-    else:
-        from adapters_http.console import rendering
-
-        personal = route is not None and route.auth is Auth.PERSONAL
-        again = dict(refused.headers).get(b"retry-after")
-        wait_s = None if again is None else int(again)
-        html = rendering.error_page(request, refused.status, refused.says, personal, wait_s)
-        said = rendering.page_headers(request)
-    headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
-    headers += [
-        (b"content-type", b"text/html; charset=utf-8"),
-        (b"x-request-id", request.request_id.encode()),
-    ]
-    return headers + refused.headers, html.encode()
 
 
 def PAGE_HEADERS(nonce: str) -> dict[str, str]:

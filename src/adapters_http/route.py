@@ -47,6 +47,7 @@ class Auth(StrEnum):
 
 EVERY_SCOPE = Visitor("").scopes
 """What a visitor holds who may do all that the account may."""
+OWN_KEYS = "a visitor sees and handles the keys that may do no more than they may themselves"
 
 _TOLERANT = frozenset(
     {Auth.OPEN, Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.DOWNLOAD, Auth.PAGE, Auth.PERSONAL}

@@ -20,7 +20,7 @@ from adapters_http.handlers import (
     workflows,
 )
 from adapters_http.handlers import webhooks as triggers
-from adapters_http.route import Auth, Query, Route
+from adapters_http.route import OWN_KEYS, Auth, Query, Route
 from wfcore.errors import AlreadyDecided, AlreadyFinished
 from wfcore.model.access import Scope
 from wfcore.model.approval import ApprovalStatus
@@ -152,8 +152,6 @@ BEFORE = Query("before", "`next` of the page before", {"type": "integer", "minim
 EVERYWHERE = Query("everywhere", "1: end every session of the account", _one_of("1"))
 EXPIRES = Query("expires", "Until when the signature is good", {"type": "integer"})
 SIGNATURE = Query("signature", "Of a signed link")
-
-OWN_KEYS = "a visitor sees and handles the keys that may do no more than they may themselves"
 
 # fmt: off
 ROUTES: tuple[Route, ...] = (

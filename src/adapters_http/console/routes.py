@@ -26,8 +26,7 @@ from adapters_http.console.forms import (
     StatusForm,
 )
 from adapters_http.request import Request
-from adapters_http.route import Auth, Handler, Route
-from adapters_http.routes import OWN_KEYS
+from adapters_http.route import OWN_KEYS, Auth, Handler, Route
 from wfcore.model.access import Scope
 from wfcore.rules.limits import EDITED_ROWS_BODY, SOURCE_BYTES, TRIGGER_BODY
 from wfcore.wire import requests
