@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import click
 
-from wfserver.terminal.failures import FAILED, USAGE, explain, is_expected, status_of
+from wfserver.failures import FAILED, USAGE, explain, is_expected, status_of
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group
 

@@ -28,11 +28,11 @@ from wfcore.ports.runtime import StepRunner
 from wfcore.time import Now
 from wfcore.usecases.services import Parts, Services
 from wfserver.data_folder import SIGNING_KEY_BYTES, make_data_folder, signing_key
+from wfserver.failures import Failed
 from wfserver.packages import Environments
 from wfserver.seal_keys import sealer_of
 from wfserver.settings import Settings
 from wfserver.sharing import ARTIFACTS
-from wfserver.terminal.failures import Failed
 
 CLOCK_FILE = "clock.json"
 """What is known of the clocks, see `SystemClock`."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from attrs import frozen
 
 from adapters_store.private_folder import flush_folder, make_private
-from wfserver.terminal.failures import Failed
+from wfserver.failures import Failed
 
 SIGNING_KEY_FILE = "signing.key"
 SIGNING_KEY_BYTES = 32

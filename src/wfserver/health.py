@@ -34,17 +34,18 @@ from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
 from wfcore.usecases.webhooks.webhooks import list_webhooks
 from wfserver import ai
 from wfserver.archive import last_backup
+from wfserver.channel_settings import SMTP_URL, setting_of_channel
 from wfserver.compose import System
 from wfserver.data_folder import SIGNING_KEY_FILE, trouble_with
+from wfserver.failures import Failed, explain
 from wfserver.isolation import isolation_here
-from wfserver.notices import SMTP_URL, setting_of_channel, try_channel
+from wfserver.notices import try_channel
 from wfserver.packages import Environments
 from wfserver.seal_keys import file_of, read_keys
 from wfserver.settings import SEAL_KEY, Settings
 from wfserver.sharing import ENGINE, SIGNING_KEY
 from wfserver.sign_on import sign_on_with
 from wfserver.terminal.bulk import agreed
-from wfserver.terminal.failures import Failed, explain
 from wfserver.terminal.invocation import Session
 
 _LITTLE_DISK = 1 << 30

@@ -15,6 +15,7 @@ from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.workflow import Definition
 from wfcore.rules.definition.values import below
+from wfcore.rules.visible import visible
 from wfcore.testing.scenarios.document import (
     Scenario,
     ScenarioFile,
@@ -24,7 +25,6 @@ from wfcore.testing.scenarios.document import (
 from wfcore.testing.scenarios.judging import mismatches
 from wfcore.testing.scenarios.playing import Parts, play
 from wfserver.definition import read_definition, read_text
-from wfserver.terminal.output import clean
 
 
 @frozen
@@ -115,8 +115,8 @@ def unexpected(file: str, played: Sequence[ScenarioResult]) -> Iterator[str]:
     """For each scenario that did not go as expected: a line that locates it, then what differs."""
     for one in played:
         if one.wrong:
-            yield f"{clean(file)}:{one.line}: {clean(one.name)}"
-            yield from (f"  {clean(line)}" for line in one.wrong)
+            yield f"{visible(file)}:{one.line}: {visible(one.name)}"
+            yield from (f"  {visible(line)}" for line in one.wrong)
 
 
 def report(ran: Mapping[str, Sequence[ScenarioResult]]) -> Mapping[str, Any]:
@@ -146,8 +146,8 @@ def junit(ran: Mapping[str, Sequence[ScenarioResult]]) -> bytes:
             names = {"classname": path, "name": one.name, "file": path, "line": str(one.line)}
             case = SubElement(suite, "testcase", {**names, "time": seconds})
             if one.wrong:
-                failure = SubElement(case, "failure", {"message": clean(one.wrong[0])})
-                failure.text = clean("\n".join(one.wrong))
+                failure = SubElement(case, "failure", {"message": visible(one.wrong[0])})
+                failure.text = visible("\n".join(one.wrong))
     written: bytes = tostring(suites, encoding="utf-8", xml_declaration=True)
     return written
 

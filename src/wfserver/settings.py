@@ -34,8 +34,13 @@ from wfcore.rules.mailbox import ascii_domain, mailbox
 from wfcore.rules.notices.facts import MAIL
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
+from wfserver.channel_settings import (
+    NoticeSettings,
+    forget_channels,
+    is_of_a_channel,
+    notice_settings,
+)
 from wfserver.data_folder import FIRST_KEY_FILE
-from wfserver.notices import NoticeSettings, forget_channels, is_of_a_channel, notice_settings
 from wfserver.setting_table import KNOWN
 from wfserver.settings_file import FILE, WrongSetting, with_file
 from wfserver.sharing import (

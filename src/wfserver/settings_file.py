@@ -16,7 +16,7 @@ from attrs import define
 
 from adapters_runtime.ai.providers import DEFAULTS
 from wfcore.errors import InvalidInput
-from wfserver.notices import is_of_a_channel
+from wfserver.channel_settings import is_of_a_channel
 from wfserver.setting_table import KNOWN
 
 FILE = "WFCORE_SETTINGS"

@@ -11,7 +11,7 @@ from wfcore import __version__
 from wfcore.errors import InvalidDefinition, Problem
 from wfserver import scenarios
 from wfserver.definition import ENDINGS, STDIN, checked, read_text
-from wfserver.terminal.failures import explain
+from wfserver.failures import explain
 
 _RULE = "definition"
 

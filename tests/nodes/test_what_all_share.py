@@ -21,9 +21,9 @@ from wfcore.usecases.signing import (
     signing_keys,
 )
 from wfserver.compose import open_system
+from wfserver.failures import Failed
 from wfserver.isolation import step_isolation
 from wfserver.settings import settings_from
-from wfserver.terminal.failures import Failed
 
 OLD, NEW = "a" * 64, "B" * 64
 

@@ -10,10 +10,10 @@ import pytest
 from wfcore.errors import InvalidInput
 from wfcore.model.access import SignOnTerms
 from wfcore.testing.fakes import ManualClock
+from wfserver.failures import Failed
 from wfserver.setting_table import KNOWN
 from wfserver.settings import settings_from, take_environment
 from wfserver.sign_on import sign_on_with
-from wfserver.terminal.failures import Failed
 
 
 def test_nobody_is_trusted_and_every_name_is_right_by_default():

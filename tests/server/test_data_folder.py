@@ -19,9 +19,9 @@ from wfcore.model.access import Plan
 from wfserver.bootstrap import first_things
 from wfserver.compose import open_system
 from wfserver.data_folder import FIRST_KEY_FILE, SIGNING_KEY_FILE, signing_key
+from wfserver.failures import Failed
 from wfserver.serving.pidfile import FILE, Presence, is_serving, noted_url
 from wfserver.settings import settings_from
-from wfserver.terminal.failures import Failed
 
 from .conftest import Call, Said, document, end, environment, start
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 SCENARIOS, FILES = "wfserver.scenarios", "wfserver.definition"
-FAILURES = "wfserver.terminal.failures"
+FAILURES = "wfserver.failures"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

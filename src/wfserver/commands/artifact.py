@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from wfcore.usecases.administration import executions
-from wfserver.terminal.failures import Failed
+from wfserver.failures import Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, pass_session
 from wfserver.terminal.output import clean, instant, put_answer, put_table, say

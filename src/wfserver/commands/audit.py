@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import click
 
 from wfcore.usecases.administration import server
-from wfserver.terminal.failures import FAILED
-from wfserver.terminal.invocation import Perform, Session
+from wfserver.failures import FAILED
+from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, Since, pass_session
 from wfserver.terminal.output import clean, instant, put_answer, put_json, put_table, say
+from wfserver.terminal.perform import Perform
 
 _BATCH = 1_000
 _POLL_S = 0.25

@@ -8,9 +8,9 @@ import click
 
 from adapters_store import database_of
 from adapters_store.sqlite.full_check import Stage, Told, check, check_counters
+from wfserver.failures import FAILED, Failed
 from wfserver.seal_keys import sealer_of
 from wfserver.settings import Settings
-from wfserver.terminal.failures import FAILED, Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import clean, put_json, say

@@ -9,7 +9,7 @@ from wfcore.rules.audit.chain import digest, read_anchor
 from wfcore.rules.audit.evidence import Unfit, anchor_misfit, proved, read_evidence
 from wfcore.usecases.administration import server
 from wfserver.commands.audit import anchor_texts, anchors
-from wfserver.terminal.failures import FAILED, Failed
+from wfserver.failures import FAILED, Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, pass_session
 from wfserver.terminal.output import put_json, say

@@ -15,7 +15,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases.administration import approvals, executions, workflows
 from wfcore.usecases.administration.operator import Operation
 from wfserver.terminal.bulk import act_on_each, refuse_both, several
-from wfserver.terminal.invocation import Perform, Session
+from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import (
     Duration,
     Group,
@@ -37,6 +37,7 @@ from wfserver.terminal.output import (
     shortened,
     span,
 )
+from wfserver.terminal.perform import Perform
 from wfserver.terminal.progress import Progress
 
 _POLL_S = 0.1

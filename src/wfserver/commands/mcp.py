@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wfcore.installed import install
-from wfserver.terminal.failures import Failed
-from wfserver.terminal.invocation import KEY, URL, Session
+from wfserver.failures import Failed
+from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.perform import KEY, URL
 
 if TYPE_CHECKING:
     import httpx2

@@ -5,9 +5,9 @@ import click
 from adapters_store.sealing import id_of, new_key
 from adapters_store.sqlite.store import SqliteStore
 from wfserver.compose import System
+from wfserver.failures import Failed
 from wfserver.seal_keys import add_key, file_of, read_keys, remove_keys, require_settled, sealer_of
 from wfserver.settings import SEAL_KEY
-from wfserver.terminal.failures import Failed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, pass_session
 from wfserver.terminal.output import put_fields, put_json, say

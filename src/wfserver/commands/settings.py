@@ -7,7 +7,7 @@ import click
 from attrs import asdict, frozen
 
 from adapters_runtime.ai.providers import is_of_a_provider
-from wfserver.notices import is_of_a_channel
+from wfserver.channel_settings import is_of_a_channel
 from wfserver.setting_table import KNOWN
 from wfserver.settings_file import OF_PROVIDERS, is_secret
 from wfserver.terminal.invocation import Session

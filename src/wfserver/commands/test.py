@@ -8,6 +8,7 @@ import click
 from wfcore.errors import InvalidInput
 from wfcore.testing.scenarios.document import scenarios_schema
 from wfserver.definition import ENDINGS, files_in
+from wfserver.failures import FAILED
 from wfserver.scenarios import (
     ScenarioResult,
     junit,
@@ -15,7 +16,6 @@ from wfserver.scenarios import (
     report,
     unexpected,
 )
-from wfserver.terminal.failures import FAILED
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import counted, put_json

@@ -15,8 +15,8 @@ from wfcore.rules.approval.machine import Approve
 from wfserver import sample
 from wfserver.bootstrap import read_key
 from wfserver.data_folder import FIRST_KEY_FILE
+from wfserver.failures import Failed
 from wfserver.serving.pidfile import noted_url
-from wfserver.terminal.failures import Failed
 from wfserver.terminal.http_client import Api, Exchange
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session

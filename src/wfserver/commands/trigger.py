@@ -6,8 +6,8 @@ import click
 
 from wfcore.time import EpochMs
 from wfcore.usecases.administration import workflows
+from wfserver.failures import FAILED
 from wfserver.terminal.bulk import agreed
-from wfserver.terminal.failures import FAILED
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, limit, pass_session, span_of_time
 from wfserver.terminal.output import instant, put_answer, put_table

@@ -14,8 +14,8 @@ from wfcore.wire import drawing
 from wfserver import validation
 from wfserver.commands.trigger import fires
 from wfserver.definition import read_text
+from wfserver.failures import FAILED
 from wfserver.terminal import applying
-from wfserver.terminal.failures import FAILED
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, Member, limit, pass_session
 from wfserver.terminal.output import (

@@ -4,9 +4,9 @@ import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from wfserver.failures import Failed
 from wfserver.serving.pidfile import presence
 from wfserver.serving.sockets import close, listen
-from wfserver.terminal.failures import Failed
 
 if TYPE_CHECKING:
     from wfserver.serving.serve import ServerInfo

@@ -48,6 +48,7 @@ from wfcore.ports.runtime import StepRunner
 from wfcore.usecases.services import Services
 from wfserver.ai import missing_from
 from wfserver.compose import System
+from wfserver.failures import Failed
 from wfserver.serving.engine import able_to, engine, new_prices, notifier_of
 from wfserver.serving.memory import settle_memory, trimming
 from wfserver.serving.metrics import (
@@ -61,7 +62,6 @@ from wfserver.serving.traces import Traces
 from wfserver.settings import TRACES, Settings
 from wfserver.sharing import ENGINE, Role
 from wfserver.sign_on import sign_on_with
-from wfserver.terminal.failures import Failed
 
 if TYPE_CHECKING:
     from wfserver.serving.processes import Process

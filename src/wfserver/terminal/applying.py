@@ -20,9 +20,10 @@ from wfserver.definition import (
     is_definition,
     read_text,
 )
-from wfserver.terminal.failures import Failed
-from wfserver.terminal.invocation import Perform, Session
+from wfserver.failures import Failed
+from wfserver.terminal.invocation import Session
 from wfserver.terminal.output import clean, put_fields, put_json, put_table, say
+from wfserver.terminal.perform import Perform
 
 DIFFERS = 3
 """Exit status of a preview that found something to change."""

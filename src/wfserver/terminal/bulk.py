@@ -10,10 +10,11 @@ from wfcore.errors import WfError
 from wfcore.model.execution import ExecutionStatus
 from wfcore.usecases.administration import executions
 from wfcore.usecases.administration.operator import Operation
-from wfserver.terminal.failures import FAILED, Failed
-from wfserver.terminal.invocation import Perform, Session
+from wfserver.failures import FAILED, Failed
+from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Member, span_of_time
 from wfserver.terminal.output import clean, put_json, put_table, say
+from wfserver.terminal.perform import Perform
 
 _MOST_AT_ONCE = 1_000
 

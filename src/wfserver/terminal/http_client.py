@@ -14,8 +14,8 @@ from attrs import define, field, frozen
 from wfcore.errors import InvalidInput
 from wfcore.usecases.administration.operations import OPERATIONS
 from wfcore.usecases.administration.operator import Operation, given
-from wfserver.terminal.failures import Failed
-from wfserver.terminal.invocation import KEY, Perform
+from wfserver.failures import Failed
+from wfserver.terminal.perform import KEY, Perform
 
 _TIMEOUT_S = 30.0
 _PART = 1 << 18

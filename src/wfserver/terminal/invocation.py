@@ -4,7 +4,9 @@ import os
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wfserver.terminal.perform import KEY, URL, Perform
 
 if TYPE_CHECKING:
     from adapters_store.schema import Schema
@@ -13,14 +15,6 @@ if TYPE_CHECKING:
     from wfserver.settings import Settings
 
 T = TypeVar("T")
-
-URL, KEY = "WFCORE_URL", "WFCORE_KEY"
-
-
-class Perform(Protocol):
-    """Performs an operation, here or elsewhere; its answer is JSON."""
-
-    def __call__(self, operation: "Operation[Any]", /, **parameters: Any) -> Any: ...
 
 
 class Session:

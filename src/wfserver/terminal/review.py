@@ -13,7 +13,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.approval.edited_items import given_answers
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
-from wfserver.terminal.failures import Failed
+from wfserver.failures import Failed
 from wfserver.terminal.output import clean, shortened
 from wfserver.terminal.row_editor import Draft, Editor, columns_of, read_cell
 
