@@ -102,10 +102,13 @@ def _described(module: str, names: Iterable[str], shown_as: str) -> Iterator[str
 
 
 def definitions(module: str) -> dict[str, ast.stmt]:
-    """The top-level definitions of a module by name."""
+    """The top-level definitions of a module by name, and those that a package passes on."""
     found: dict[str, ast.stmt] = {}
     for node in tree(module).body:
         match node:
+            case ast.ImportFrom(module=str(part)) if part.startswith(f"{module}."):
+                passed = {one.name for one in node.names}
+                found |= {name: one for name, one in definitions(part).items() if name in passed}
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 found[node.name] = node
             case ast.Assign(targets=[ast.Name(id=name)]):

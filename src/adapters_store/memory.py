@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from adapters_store import wall_clock
+from adapters_store.defaults import wall_clock
 from wfcore import memory
 from wfcore.memory.disk import Disk
 from wfcore.time import Now

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
-from adapters_store import CACHE_BYTES
+from adapters_store.defaults import CACHE_BYTES
 from adapters_store.postgres import audit, claims
 from adapters_store.postgres.clock import CLOCKS, FIRST, NOW, DatabaseClock
 from adapters_store.postgres.committer import Committer

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from attrs import define, field
 
-from adapters_store import moving, wall_clock
+from adapters_store import moving
+from adapters_store.defaults import wall_clock
 from adapters_store.moving import Elsewhere, Mark, Row, Span, State
 from adapters_store.sqlite.connection import (
     Connection,

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
-from adapters_store import CACHE_BYTES, wall_clock
+from adapters_store.defaults import CACHE_BYTES, wall_clock
 from adapters_store.private_folder import alone
 from adapters_store.schema import Schema
 from adapters_store.sqlite import (
