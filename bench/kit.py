@@ -10,7 +10,7 @@ from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Definition
 from wfcore.rules.execution.machine import StepDone
-from wfcore.testing.values import values_of
+from wfcore.testing.strategies.records import values_of
 
 KINDS = (Account, Execution, Approval, StepDone, Definition)
 EXAMPLES = 400

@@ -30,6 +30,7 @@ from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.accounts.sessions import require_session, session_of
 from wfcore.usecases.audit.auditing import note_denial
+from wfcore.usecases.webhooks import senders
 from wfcore.wire.converter import structured
 
 Authenticator: TypeAlias = Callable[[Request, Route, Receive], Awaitable[None]]
@@ -123,10 +124,10 @@ async def _by_key_after_body(request: Request, route: Route, receive: Receive) -
 
 async def _by_webhook(request: Request, route: Route, receive: Receive) -> None:
     """Exists, size, credentials, rate, active, JSON object. WH-13."""
-    webhook = await authenticate.find_webhook(request.services, request.params["id"])
+    webhook = await senders.find_webhook(request.services, request.params["id"])
     request.webhook = webhook
     await _read(request, route, receive)
-    sender = await authenticate.identify_sender(
+    sender = await senders.identify_sender(
         request.services,
         webhook,
         credentials_of(request),
@@ -135,7 +136,7 @@ async def _by_webhook(request: Request, route: Route, receive: Receive) -> None:
         request.origin,
     )
     request.authenticated = True
-    request.quota = await authenticate.admit_sender(request.services, webhook, sender)
+    request.quota = await senders.admit_sender(request.services, webhook, sender)
     request.json = payload_of(request, webhook)
 
 

@@ -251,9 +251,6 @@ from wfcore.usecases.accounts.accounts import set_account as set_account
 from wfcore.usecases.accounts.accounts import set_secret as set_secret
 from wfcore.usecases.accounts.authenticate import Credentials as Credentials
 from wfcore.usecases.accounts.authenticate import authenticate as authenticate
-from wfcore.usecases.accounts.deleting import Belongings as Belongings
-from wfcore.usecases.accounts.deleting import delete_account as delete_account
-from wfcore.usecases.accounts.deleting import read_belongings as read_belongings
 from wfcore.usecases.accounts.keys import IssuedKey as IssuedKey
 from wfcore.usecases.accounts.keys import create_key as create_key
 from wfcore.usecases.accounts.keys import find_key as find_key
@@ -304,7 +301,6 @@ from wfcore.usecases.executions.executions import read_execution as read_executi
 from wfcore.usecases.executions.executions import read_logs as read_logs
 from wfcore.usecases.executions.executions import read_result as read_result
 from wfcore.usecases.executions.executions import redriven_as as redriven_as
-from wfcore.usecases.executions.executions import starter_names as starter_names
 from wfcore.usecases.executions.executions import wait_for_rest as wait_for_rest
 from wfcore.usecases.executions.explaining import explain_execution as explain_execution
 from wfcore.usecases.executions.gates import GateState as GateState
@@ -346,7 +342,11 @@ from wfcore.usecases.signing import list_signing_keys as list_signing_keys
 from wfcore.usecases.signing import retire_signing_key as retire_signing_key
 from wfcore.usecases.signing import rotate_signing_key as rotate_signing_key
 from wfcore.usecases.signing import signing_keys as signing_keys
+from wfcore.usecases.starter_names import starter_names as starter_names
 from wfcore.usecases.unit_of_work import Unswept as Unswept
+from wfcore.usecases.upkeep.deleting_accounts import Belongings as Belongings
+from wfcore.usecases.upkeep.deleting_accounts import delete_account as delete_account
+from wfcore.usecases.upkeep.deleting_accounts import read_belongings as read_belongings
 from wfcore.usecases.upkeep.retention import retain as retain
 from wfcore.usecases.upkeep.retention import tidy as tidy
 from wfcore.usecases.upkeep.sweeping import next_deadline as next_deadline

@@ -20,9 +20,8 @@ from chaos.load import Load, moving, seen
 from chaos.site import WAIT_S, Site
 from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Principal
-from wfcore.model.page import PageRequest
+from wfcore.model.page import NEWEST, PageRequest
 from wfcore.usecases.approvals.reviewing import count_waiting
-from wfcore.usecases.executions.browsing import TOP
 from wfcore.usecases.executions.executions import EVERY_EXECUTION
 from wfcore.usecases.services import Services
 
@@ -119,7 +118,7 @@ class Chaos:
 
     async def _mark(self, me: Principal) -> str:
         """Of the first page of what was started: what its stream tells at last."""
-        first = PageRequest(size=SIZE, after=TOP)
+        first = PageRequest(size=SIZE, after=NEWEST)
         seen = await look(self.services, me, first, EVERY_EXECUTION)
         return mark_of(seen, await count_waiting(self.services, me))
 

@@ -14,8 +14,8 @@ from wfcore.model.access import AccountStatus, Scope
 from wfcore.model.page import PageRequest
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.accounts.accounts import set_account
-from wfcore.usecases.accounts.deleting import delete_account
 from wfcore.usecases.executions import executions
+from wfcore.usecases.upkeep.deleting_accounts import delete_account
 
 ASKED = {
     "message": "Pay {{ these }} refunds?",

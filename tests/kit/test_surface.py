@@ -66,7 +66,7 @@ def test_what_needs_no_tools_asks_for_none():
 
 def test_a_missing_tool_is_named():
     """Who asks for a strategy without hypothesis is told what is missing."""
-    run = imported("wfcore.testing.values")
+    run = imported("wfcore.testing.strategies.records")
     assert run.returncode == 1
     assert "hypothesis is blocked" in run.stderr
 

@@ -32,8 +32,8 @@ from wfcore.rules.webhooks import webhook
 from wfcore.testing.contracts import samples
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.strategies.derived import of_type
+from wfcore.testing.strategies.records import values_of
 from wfcore.testing.strategies.values import instants, json_values, key_texts, payloads
-from wfcore.testing.values import values_of
 
 
 def classes(*modules: ModuleType) -> list[type]:

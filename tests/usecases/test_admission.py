@@ -25,7 +25,7 @@ from wfcore.usecases.accounts import accounts, authenticate, keys, sessions
 from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.audit.auditing import Origin
 from wfcore.usecases.executions import starting
-from wfcore.usecases.webhooks import webhooks
+from wfcore.usecases.webhooks import senders, webhooks
 from wfcore.usecases.webhooks.webhooks import NewWebhook, WebhookChange
 
 HERE = Origin("/here", "127.0.0.1", "req-1")
@@ -212,8 +212,8 @@ async def knock_at(
 ) -> None:
     headers = {} if signature is None else {"x-webhook-signature": [signature]}
     services = world.services
-    sender = await authenticate.identify_sender(services, webhook, carried, headers, body, HERE)
-    await authenticate.admit_sender(services, webhook, sender)
+    sender = await senders.identify_sender(services, webhook, carried, headers, body, HERE)
+    await senders.admit_sender(services, webhook, sender)
 
 
 async def test_a_webhook_opens_for_its_bound_key_alone(world: World) -> None:

@@ -15,11 +15,12 @@ from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.testing.builders import artifact
 from wfcore.time import EpochMs
-from wfcore.usecases.accounts import deleting, sessions
+from wfcore.usecases.accounts import sessions
 from wfcore.usecases.accounts.accounts import create_account, set_account
-from wfcore.usecases.accounts.deleting import Belongings, delete_account, read_belongings
 from wfcore.usecases.audit.auditing import Origin, read_audit
 from wfcore.usecases.executions import executions
+from wfcore.usecases.upkeep import deleting_accounts as deleting
+from wfcore.usecases.upkeep.deleting_accounts import Belongings, delete_account, read_belongings
 from wfcore.usecases.webhooks.webhooks import NewWebhook, create_webhook
 from wfcore.usecases.workflows.workflows import share_workflow
 

@@ -23,14 +23,14 @@ from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
 from adapters_http.request import Request, last_event_id
 from wfcore.errors import WfError
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
-from wfcore.model.page import PageRequest
+from wfcore.model.page import NEWEST, PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.definition.flow import Edge, Flow, lay_out
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.progress import Row, rows
 from wfcore.rules.explain.timeline import Axis, axis
 from wfcore.rules.masking import secret_values
-from wfcore.usecases.executions.browsing import TOP, Whole, read_whole
+from wfcore.usecases.executions.browsing import Whole, read_whole
 from wfcore.usecases.executions.executions import (
     list_executions,
     read_events,
@@ -131,7 +131,7 @@ async def _earlier(request: Request, run: Execution) -> str | None:
     if run.redrive_of is not None:
         return run.redrive_of
     where = ExecutionFilter(workflow_id=run.workflow_id, until=run.accepted_at)
-    newest = PageRequest(size=1, after=TOP)
+    newest = PageRequest(size=1, after=NEWEST)
     found = await list_executions(request.services, request.who, newest, where)
     return next((one.id for one in found.rows), None)
 

@@ -18,19 +18,19 @@ from adapters_http.console.words import STATUSES, count
 from adapters_http.request import Request
 from wfcore.model.access import Principal
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
-from wfcore.model.page import PageRequest
+from wfcore.model.page import NEWEST, PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.browsing import (
     MOST_COUNTED,
     SHORTEST_END,
-    TOP,
     count_executions,
     find_execution,
     workflow_names,
 )
-from wfcore.usecases.executions.executions import list_executions, starter_names
+from wfcore.usecases.executions.executions import list_executions
 from wfcore.usecases.services import Services
+from wfcore.usecases.starter_names import starter_names
 from wfcore.wire.common import EXECUTIONS
 from wfcore.wire.executions import execution_page
 
@@ -46,7 +46,7 @@ async def show(request: Request) -> Response:
     if found_id is not None:
         return see_other(request, f"/executions/{found_id}")
     where, problem = _where(asked)
-    position = behind(request, EXECUTIONS, SIZE, TOP)
+    position = behind(request, EXECUTIONS, SIZE, NEWEST)
     found = await list_executions(services, who, position, where)
     rows = execution_page(found, await starter_names(services, found.rows))
     counts = await count_executions(services, who, where)
@@ -56,7 +56,7 @@ async def show(request: Request) -> Response:
         "executions.html",
         rows=rows.items,
         next=rows.next,
-        later=position.after is not TOP,
+        later=position.after is not NEWEST,
         asked=asked,
         problem=problem,
         narrowed=any(asked.values()),
@@ -89,7 +89,7 @@ async def look(
 
 async def _look(request: Request) -> object:
     where, _problem = _where(_asked(request))
-    position = behind(request, EXECUTIONS, SIZE, TOP)
+    position = behind(request, EXECUTIONS, SIZE, NEWEST)
     return await look(request.services, request.who, position, where)
 
 

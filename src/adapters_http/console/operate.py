@@ -31,14 +31,13 @@ from wfcore.errors import (
 )
 from wfcore.model.access import Scope
 from wfcore.model.notice import Notice, NoticeStatus
-from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.model.page import NEWEST, Page, PageCursor, PageRequest
 from wfcore.model.trigger import Schedule, Shown
 from wfcore.model.webhook import WebhookStatus
 from wfcore.rules.auth.access import require_operator
 from wfcore.time import DAY, DurationMs
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.accounts.usage import read_usage
-from wfcore.usecases.executions.browsing import TOP
 from wfcore.usecases.notices import managing
 from wfcore.usecases.webhooks import deliveries, webhooks
 from wfcore.usecases.webhooks.webhooks import WebhookChange
@@ -182,7 +181,7 @@ async def _webhooks(request: Request) -> tuple[Sequence[Any], PageCursor | None]
     """A page of them, each with what it answered."""
     who = None if request.who.operator else request.who
     found = await webhooks.list_webhooks(
-        request.services, who, behind(request, WEBHOOKS, SIZE, TOP)
+        request.services, who, behind(request, WEBHOOKS, SIZE, NEWEST)
     )
     stats = [await webhooks.webhook_stats(request.services, who, one.id) for one in found.rows]
     return list(zip(found.rows, stats, strict=True)), found.next
@@ -331,7 +330,7 @@ def _chosen(request: Request) -> NoticeStatus | None:
 async def _notices(request: Request) -> Page[Notice]:
     require_operator(request.who)
     chosen = _chosen(request)
-    wanted = behind(request, NOTICES, SIZE, TOP)
+    wanted = behind(request, NOTICES, SIZE, NEWEST)
     return await managing.list_notices(request.services, wanted, (chosen,) if chosen else ())
 
 

@@ -13,10 +13,9 @@ from adapters_http.handlers.accounts import asked_for
 from adapters_http.request import Request
 from wfcore.errors import AccountBlocked, InvalidInput
 from wfcore.model.access import Account, AccountStatus, Plan
-from wfcore.model.page import Page
+from wfcore.model.page import NEWEST, Page
 from wfcore.rules.auth.access import require_operator
 from wfcore.usecases.accounts import accounts, keys, sessions
-from wfcore.usecases.executions.browsing import TOP
 from wfcore.wire.common import ACCOUNTS
 
 SIZE = 50
@@ -38,7 +37,7 @@ async def show(request: Request) -> Response:
 
 async def _people(request: Request) -> Page[Account]:
     require_operator(request.who)
-    return await accounts.list_accounts(request.services, behind(request, ACCOUNTS, SIZE, TOP))
+    return await accounts.list_accounts(request.services, behind(request, ACCOUNTS, SIZE, NEWEST))
 
 
 async def _look(request: Request) -> object:

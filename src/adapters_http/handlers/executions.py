@@ -26,6 +26,7 @@ from wfcore.usecases.executions.browsing import MOST_COUNTED, SHORTEST_END, coun
 from wfcore.usecases.executions.callbacks import read_callback
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.reading import outputs_of
+from wfcore.usecases.starter_names import starter_names
 from wfcore.wire.common import EXECUTIONS
 from wfcore.wire.converter import plain
 from wfcore.wire.events import ExplanationView, LogPage, explanation_view, log_view
@@ -53,7 +54,7 @@ async def list_all(request: Request) -> ExecutionPage:
         page(request, WORKFLOW_PAGE, EXECUTIONS),
         _filter(request),
     )
-    return execution_page(found, await executions.starter_names(request.services, found.rows))
+    return execution_page(found, await starter_names(request.services, found.rows))
 
 
 async def counts(request: Request) -> ExecutionCounts:
@@ -106,7 +107,7 @@ async def _status_answer(request: Request, run: Execution, outputs: bool) -> obj
     if (known := answers.known(run.id, state)) is not None:
         return known
     run = await outputs_of(request.services, run)
-    names = await executions.starter_names(request.services, [run])
+    names = await starter_names(request.services, [run])
     redriven_as = await _redriven_as(request, run)
     state = run.version, redriven_as
     view = partial(status_view, run, names, redriven_as)
@@ -124,7 +125,7 @@ async def _encoded(request: Request, run: Execution, view: Callable[[], object])
 
 
 async def _status(request: Request, run: Execution, *, outputs: bool) -> StatusView:
-    names = await executions.starter_names(request.services, [run])
+    names = await starter_names(request.services, [run])
     return status_view(run, names, await _redriven_as(request, run), outputs=outputs)
 
 

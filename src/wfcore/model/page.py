@@ -20,6 +20,11 @@ class PageCursor:
     id: str
 
 
+OLDEST = PageCursor(0, "")
+NEWEST = PageCursor(1 << 52, "")
+"""Before every row of a list by age, from either end: its first page, which counts nothing."""
+
+
 @frozen
 class PageRequest:
     """

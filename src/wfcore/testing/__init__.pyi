@@ -47,13 +47,13 @@ from wfcore.testing.fakes_running import store_in_memory as store_in_memory
 from wfcore.testing.models import FixedPrices as FixedPrices
 from wfcore.testing.models import ScriptedModels as ScriptedModels
 from wfcore.testing.strategies.definition import definitions as definitions
+from wfcore.testing.strategies.records import values_of as values_of
 from wfcore.testing.strategies.runs import executions as executions
 from wfcore.testing.strategies.values import instants as instants
 from wfcore.testing.strategies.values import json_values as json_values
 from wfcore.testing.strategies.values import key_texts as key_texts
 from wfcore.testing.strategies.values import payloads as payloads
 from wfcore.testing.strategies.written import written as written
-from wfcore.testing.values import values_of as values_of
 from wfcore.testing.walks.decisions import ApprovalWalk as ApprovalWalk
 from wfcore.testing.walks.decisions import WebhookWalk as WebhookWalk
 from wfcore.testing.walks.execution import ExecutionWalk as ExecutionWalk

@@ -9,7 +9,7 @@ from wfcore.errors import NotFound
 from wfcore.model.access import Principal
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.node import Node
-from wfcore.model.page import PageCursor, PageRequest
+from wfcore.model.page import OLDEST, PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.explain.queue import waits_for_a_node, working
 from wfcore.time import HOUR, MINUTE, DurationMs, EpochMs, later
@@ -22,7 +22,7 @@ NODE_LEASE_MS = DurationMs(MINUTE)
 FORGOTTEN_MS = DurationMs(HOUR)
 """How long nodes that are gone without a word are kept."""
 LOOKED_AT = 2_000
-_PAGE, _FIRST = 200, PageCursor(0, "")
+_PAGE = 200
 
 
 class NodeState(StrEnum):
@@ -95,7 +95,7 @@ async def tell_of_waiting(services: Services, report: Report = at_once) -> int:
     nodes, told, looked = await list_nodes(services), 0, 0
     now = services.store.now()
     where = ExecutionFilter(statuses=(ExecutionStatus.PENDING,), oldest_first=True)
-    page: PageRequest | None = PageRequest(size=_PAGE, after=_FIRST)
+    page: PageRequest | None = PageRequest(size=_PAGE, after=OLDEST)
     while nodes and page is not None and looked < LOOKED_AT:
         async with services.store.view() as view:
             found = await view.executions.list(where, page)

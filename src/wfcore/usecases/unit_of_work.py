@@ -39,9 +39,7 @@ from wfcore.effects import (
     WithdrawApprovals,
 )
 from wfcore.errors import (
-    Forbidden,
     IllegalMove,
-    InvalidInput,
     NotFound,
     NotRead,
     Stale,
@@ -64,13 +62,10 @@ from wfcore.rules.auth.access import (
 from wfcore.rules.execution.children import child_end, waits_for
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION, ParentEnded
-from wfcore.rules.gate import ABOUT, GATES, require_asker
 from wfcore.rules.triggers.chain import keys_of, timers_after
 from wfcore.rules.triggers.trigger import ended
 from wfcore.time import EpochMs
-from wfcore.usecases.approvals.acquainting import require_own_choice
 from wfcore.usecases.reading import Wanted, execution_of, remembered, want
-from wfcore.usecases.services import Services
 
 
 async def workflow_for(
@@ -90,29 +85,6 @@ async def workflow_for(
     if workflow is not None and workflow.owner_id != who.account.id:
         share = await view.get(Share, workflow_id, who.account.id)
     return require_permission(workflow, who.account.id, share, wanted)
-
-
-async def startable_for(
-    services: Services,
-    view: View | Unit,
-    who: Principal,
-    workflow_id: str,
-    revision: int | None = None,
-) -> Workflow:
-    """
-    The workflow, for whoever may start it; to start that of gates is to open one, whatever the way.
-    GT-3, GT-5. *revision*: None, or an older one. Raises `NotFound`, `Forbidden`.
-    """
-    workflow = await workflow_for(view, who, workflow_id, Permission.EXECUTE)
-    if workflow.name == GATES:
-        definition = await definition_of(view, workflow.id, revision or workflow.revision)
-        if definition.description == ABOUT:
-            require_asker(who)
-            try:
-                await require_own_choice(services, view, who, definition)
-            except InvalidInput as refused:
-                raise Forbidden(str(refused)) from None
-    return workflow
 
 
 async def execution_for(

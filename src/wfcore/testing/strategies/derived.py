@@ -181,4 +181,6 @@ def _generic(annotation: Any, values: Values, where: str) -> Strategy:
         case abc.Mapping:
             keys = _KEYS.get(where.rpartition(".")[2], texts(1))
             return st.dictionaries(keys, of_type(args[1], values, where), max_size=2)
-    raise TypeError(f"{where}: what are values of {annotation}? Say so in wfcore.testing.values")
+    raise TypeError(
+        f"{where}: what are values of {annotation}? Say so in wfcore.testing.strategies.records"
+    )

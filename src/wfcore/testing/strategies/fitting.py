@@ -12,9 +12,9 @@ from wfcore.model.execution import Execution, ExecutionStatus, RefusedFile, Step
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.machine import EXECUTION, Fact
 from wfcore.testing.builders import NOW
+from wfcore.testing.strategies.records import values_of
 from wfcore.testing.strategies.runs import FACTS, items
 from wfcore.testing.strategies.values import instants, json_values, texts
-from wfcore.testing.values import values_of
 
 Facts = st.SearchStrategy[Fact]
 

@@ -10,7 +10,7 @@ from attrs import frozen
 from wfcore.errors import Unreadable
 from wfcore.model.access import Principal, Window
 from wfcore.model.execution import Usage
-from wfcore.model.page import PageCursor, PageRequest
+from wfcore.model.page import NEWEST, PageRequest
 from wfcore.model.workflow import AiStep, Definition, DefinitionSnapshot
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
@@ -21,7 +21,6 @@ from wfcore.usecases.services import Services
 
 LOOKED_AT, RESULTS_LOOKED_AT, _AT_ONCE = 500, 50_000, 20
 """Executions whose models are added up, as long as they have no more step results in sum."""
-_TOP = PageCursor(1 << 52, "")
 
 
 @frozen
@@ -100,7 +99,7 @@ async def _spent(view: View, where: ExecutionFilter) -> tuple[Sequence[_Spent], 
     there is an end to their step results too, of which each may have thousands.
     """
     found: list[_Spent] = []
-    after, results = _TOP, 0
+    after, results = NEWEST, 0
     while len(found) < LOOKED_AT and results < RESULTS_LOOKED_AT:
         runs = await view.executions.list(where, PageRequest(size=_AT_ONCE, after=after))
         for run in runs.rows:

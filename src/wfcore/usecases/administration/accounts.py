@@ -10,10 +10,11 @@ from wfcore.model.page import PageRequest
 from wfcore.rules.auth.access import person
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.time import MINUTE, DurationMs
-from wfcore.usecases.accounts import accounts, deleting, keys, sessions
+from wfcore.usecases.accounts import accounts, keys, sessions
 from wfcore.usecases.accounts.keys import IssuedKey
 from wfcore.usecases.administration import lookup
 from wfcore.usecases.administration.operator import Answer, Operator, checked_size, listed, shown
+from wfcore.usecases.upkeep import deleting_accounts as deleting
 from wfcore.wire.common import account_view
 from wfcore.wire.converter import plain
 from wfcore.wire.operating import key_view

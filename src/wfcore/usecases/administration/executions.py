@@ -24,6 +24,7 @@ from wfcore.usecases.executions.executions import rests
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.signing import signing_keys
+from wfcore.usecases.starter_names import starter_names
 from wfcore.wire.converter import plain
 from wfcore.wire.events import (
     ArtifactView,
@@ -97,7 +98,7 @@ async def list_executions(
     )
     page = PageRequest(1, checked_size(limit))
     found = await executions.list_executions(at.services, None, page, where)
-    names = await executions.starter_names(at.services, found.rows)
+    names = await starter_names(at.services, found.rows)
     return listed((execution_row(run, names) for run in found.rows), found.total)
 
 
@@ -180,7 +181,7 @@ async def cancel_execution(at: Operator, id: str) -> Answer:
 
 
 async def _status(at: Operator, run: Execution) -> Answer:
-    names = await executions.starter_names(at.services, [run])
+    names = await starter_names(at.services, [run])
     view = status_view(run, names, await executions.redriven_as(at.services, run))
     told = None
     if run.callback_url is not None:

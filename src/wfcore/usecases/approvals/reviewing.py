@@ -8,13 +8,12 @@ from attrs import evolve, frozen
 from wfcore.errors import Forbidden
 from wfcore.model.access import Caller, Principal
 from wfcore.model.approval import Approval, ApprovalHead, ApprovalStatus
-from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.model.page import NEWEST, Page, PageCursor, PageRequest
 from wfcore.model.workflow import Workflow
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import APPROVAL, Approve, Choice, Reject
 from wfcore.rules.auth.access import is_approver, sees_execution
 from wfcore.usecases.approvals.approvals import list_approvals, read_approval, require_may
-from wfcore.usecases.executions.browsing import TOP
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import approval_for
@@ -57,7 +56,7 @@ async def read_inbox(
     With *text* those that say it, of the next `SEARCHED`; `next` is where the search goes on.
     """
     where = evolve(_SHOWN[tab], workflow_id=workflow_id)
-    page = evolve(page, after=page.after or (_FIRST if where.soonest else TOP))
+    page = evolve(page, after=page.after or (_FIRST if where.soonest else NEWEST))
     if text:
         found = await _search(services, who, page, where, text.lower())
     else:

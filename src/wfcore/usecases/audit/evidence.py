@@ -30,8 +30,8 @@ from wfcore.rules.auth.api_key import without_keys
 from wfcore.rules.masking import NO_SECRETS, mask_text, secret_values
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin, note
-from wfcore.usecases.executions.executions import starter_names
 from wfcore.usecases.services import Services
+from wfcore.usecases.starter_names import starter_names
 from wfcore.usecases.unit_of_work import definition_of, retried
 from wfcore.wire.approvals import approval_detail
 from wfcore.wire.converter import plain

@@ -10,7 +10,7 @@ from attrs import frozen
 from wfcore.errors import NotFound, Unreadable
 from wfcore.model.access import Permission, Principal, Share
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
-from wfcore.model.page import PageCursor, PageRequest
+from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
@@ -20,18 +20,16 @@ from wfcore.usecases.executions.callbacks import callback_of
 from wfcore.usecases.executions.executions import (
     EVERY_EXECUTION,
     redriven_as,
-    starter_names,
     visible,
 )
 from wfcore.usecases.executions.explaining import Explanation, explain_execution
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
+from wfcore.usecases.starter_names import starter_names
 from wfcore.usecases.unit_of_work import execution_for
 
 MOST_COUNTED = 1_000
 """Up to so many executions of a status are counted. PG-6."""
-TOP = PageCursor(1 << 52, "")
-"""Before every row of a list by age: its first page by position, which counts nothing."""
 SHORTEST_END = 4
 """Characters of an id's end that are looked for."""
 _WORKFLOWS = PageRequest(1, 200)

@@ -1,12 +1,12 @@
 """Reading and cancelling executions. Spec: executions."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from attrs import evolve
 
 from wfcore.errors import AlreadyFinished, IllegalMove, NoResultYet, NotFound
-from wfcore.model.access import Account, ApiKey, Principal
+from wfcore.model.access import Principal
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
@@ -66,18 +66,6 @@ async def read_execution(
         async with services.store.view() as view:
             return await execution_for(view, who, execution_id, whole=outputs)
     return run
-
-
-async def starter_names(services: Services, runs: Iterable[Execution]) -> Mapping[str, str]:
-    """
-    The emails of the accounts, and the names of the keys, that started *runs*, by id: two queries,
-    however many rows there are.
-    """
-    chosen = list(runs)
-    async with services.store.view() as view:
-        accounts = await view.some(Account, {run.owner_id for run in chosen})
-        keys = await view.some(ApiKey, {run.key_id for run in chosen if run.key_id})
-    return {one.id: one.email for one in accounts} | {one.id: one.name for one in keys}
 
 
 async def redriven_as(services: Services, run: Execution) -> str | None:

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from attrs import evolve, frozen
 
 from wfcore.effects import Effect, Outcome
-from wfcore.errors import Conflict, InvalidInput, KeyReused, NotFound
-from wfcore.model.access import Principal
+from wfcore.errors import Conflict, Forbidden, InvalidInput, KeyReused, NotFound
+from wfcore.model.access import Permission, Principal
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, Replay, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.trace import span_of
 from wfcore.model.webhook import ACCEPTED, Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import Concurrency, Definition, OnLimit, Workflow
-from wfcore.ports.store import Unit
+from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.people import People
 from wfcore.rules.callback import FIELD, check_url
 from wfcore.rules.execution.concurrency import in_group, require_room
@@ -22,11 +22,12 @@ from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.proceed import NewId
 from wfcore.rules.execution.redrive import kept_results
 from wfcore.rules.execution.start import NOTHING, Start, accept, begun_alone, id_for
+from wfcore.rules.gate import ABOUT, GATES, require_asker
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.rules.variables import map_payload
 from wfcore.rules.webhooks.webhook import require_triggerable, utc_date
 from wfcore.time import EpochMs
-from wfcore.usecases.approvals.acquainting import acquainted
+from wfcore.usecases.approvals.acquainting import acquainted, require_own_choice
 from wfcore.usecases.approvals.opening import opened
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_outcome
@@ -38,7 +39,7 @@ from wfcore.usecases.unit_of_work import (
     notify,
     retried,
     stage,
-    startable_for,
+    workflow_for,
 )
 
 
@@ -87,7 +88,7 @@ async def start_execution(
     caller = who.key.id if who.key else who.account.id
     now = services.store.now()
     async with services.store.unit() as unit:
-        workflow = await startable_for(services, unit, who, workflow_id)
+        workflow = await _startable(services, unit, who, workflow_id)
         asked = await answered(unit, f"start:{caller}:{workflow_id}", idempotency)
         first = asked.answer(now) if asked else None
         if first is not None:
@@ -210,7 +211,7 @@ async def redrive(
     now = services.store.now()
     async with services.store.unit() as unit:
         old = await execution_for(unit, who, execution_id, whole=True)
-        workflow = await startable_for(services, unit, who, old.workflow_id, old.revision)
+        workflow = await _startable(services, unit, who, old.workflow_id, old.revision)
         definition = await definition_of(unit, old.workflow_id, old.revision)
         before = await unit.executions.redriven_as(old.id)
         if once and before is not None:
@@ -405,3 +406,26 @@ async def _claim_room(unit: Unit, run: Execution, limit: Concurrency) -> None:
     assert run.concurrency_group is not None
     require_room(run, limit, await unit.groups.unfinished(run.concurrency_group))
     unit.require_room(run.concurrency_group, limit.limit)
+
+
+async def _startable(
+    services: Services,
+    view: View | Unit,
+    who: Principal,
+    workflow_id: str,
+    revision: int | None = None,
+) -> Workflow:
+    """
+    The workflow, for whoever may start it; to start that of gates is to open one, whatever the way.
+    GT-3, GT-5. *revision*: None, or an older one. Raises `NotFound`, `Forbidden`.
+    """
+    workflow = await workflow_for(view, who, workflow_id, Permission.EXECUTE)
+    if workflow.name == GATES:
+        definition = await definition_of(view, workflow.id, revision or workflow.revision)
+        if definition.description == ABOUT:
+            require_asker(who)
+            try:
+                await require_own_choice(services, view, who, definition)
+            except InvalidInput as refused:
+                raise Forbidden(str(refused)) from None
+    return workflow

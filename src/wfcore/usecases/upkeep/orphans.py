@@ -14,7 +14,7 @@ from attrs import define, field
 
 from wfcore.errors import Conflict, NotFound, Unreadable
 from wfcore.model.execution import Artifact
-from wfcore.model.page import PageCursor, PageRequest
+from wfcore.model.page import OLDEST, PageRequest
 from wfcore.ports.files import FoundFile
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
@@ -31,7 +31,6 @@ MOST = 1_000
 REMEMBERED = 200_000
 """Keys of files that are kept in memory; for a record with another key its file is asked for."""
 _BATCH = 200
-_FIRST = PageCursor(0, "")
 
 
 @define
@@ -140,7 +139,7 @@ async def _is_known(view: View, id: str) -> bool:
 
 
 async def _without_file(services: Services, seen: Collection[str], found: Compared) -> None:
-    page: PageRequest | None = PageRequest(size=_BATCH, after=_FIRST)
+    page: PageRequest | None = PageRequest(size=_BATCH, after=OLDEST)
     while page is not None:
         async with services.store.view() as view:
             runs = await view.executions.list(ExecutionFilter(oldest_first=True), page)

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from wfcore.errors import InvalidInput, NotFound, Problem, Unreadable
 from wfcore.model.access import Account, Permission, Principal, Share
-from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.model.page import NEWEST, Page, PageRequest
 from wfcore.model.trigger import (
     Chain,
     Pause,
@@ -155,7 +155,7 @@ async def triggers_seen(services: Services, who: Principal) -> Sequence[tuple[Sh
     The triggers of *who* (an operator: of all), newest first, each with its workflow's name; at
     most `MOST_TRIGGERS`.
     """
-    page = PageRequest(size=MOST_TRIGGERS, after=PageCursor(1 << 52, ""))
+    page = PageRequest(size=MOST_TRIGGERS, after=NEWEST)
     async with services.store.view() as view:
         lists = view.triggers
         found = await (lists.list(page) if who.operator else lists.of_owner(who.account.id, page))

@@ -15,7 +15,7 @@ from wfcore.errors import AlreadyFinished, Conflict, InvalidInput, NotFound
 from wfcore.model.access import Account, AccountStatus, ApiKey, Session, Share
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.notice import Notice
-from wfcore.model.page import PageCursor, PageRequest
+from wfcore.model.page import OLDEST, PageRequest
 from wfcore.model.workflow import Workflow
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
@@ -32,8 +32,6 @@ from wfcore.usecases.workflows.workflows import delete_workflow
 _BATCH = 50
 MOST_COUNTED = 100_000
 _GOING = tuple(one for one in ExecutionStatus if one not in EXECUTION.final)
-_FIRST = PageCursor(0, "")
-"""Before everything: with a cursor a page counts nothing."""
 MAIL = "mail"
 MOST_NOTICES = 1_000
 """Of one address; what is left is dropped when it would be sent, or by retention."""
@@ -155,7 +153,7 @@ async def _purge_executions(services: Services, account_id: str) -> None:
     ended = ExecutionFilter(account_id, statuses=tuple(EXECUTION.final), oldest_first=True)
     while True:
         async with services.store.view() as view:
-            found = await view.executions.list(ended, PageRequest(size=_BATCH, after=_FIRST))
+            found = await view.executions.list(ended, PageRequest(size=_BATCH, after=OLDEST))
         ids = [run.id for run in found.rows]
         if not ids:
             return
