@@ -31,7 +31,7 @@ from wfserver.settings import settings_from
 
 EXECUTIONS, APPROVALS = 1_000_000, 10_000
 LARGE, ROWS = 200, 1_000
-"""Further approvals, each of so many rows: lists must not read these. Decision 195."""
+"""Further approvals, each of so many rows: lists must not read these."""
 FAILED_OF = 50
 """One of so many executions has failed."""
 TIMES = 15

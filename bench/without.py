@@ -4,7 +4,7 @@ those with it.
 
 Two servers (for a transition two processes) run side by side, one of them with a part replaced by
 its plain form; they get the same load in turns, and the ratio of the turn in the middle counts, so
-that a busy moment meets both. Decision 130 says what follows from the figures.
+that a busy moment meets both. `docs/performance.md` says what follows from the figures.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 Authentication: one function for each `Auth`, and where a request carries its credentials.
 
 The functions differ in what they check first, never in the rules, which are the core's. Spec:
-authentication, ways to carry the key; contract §6, §7. AU-8 to AU-10.
+authentication, ways to carry the key. AU-8 to AU-10.
 """
 
 import re

@@ -88,7 +88,7 @@ def _refuse_length(given: str | None, limit: int) -> None:
 
 
 MAX_DEPTH = 64
-"""Arrays and objects inside each other. Contract §6."""
+"""Arrays and objects inside each other."""
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")

@@ -23,7 +23,7 @@ Login: TypeAlias = Callable[[Scope], Awaitable[Visitor | None]]
 
 
 class Stage(Enum):
-    """What an application still does. Decision 58."""
+    """What an application still does."""
 
     SERVING = "serving"
     """Everything."""

@@ -26,7 +26,7 @@ closes the connection, so that the client sees that something is missing.
 
 Pure ASGI without middleware, JSON without a `Response` object, answers that our own transport takes
 whole: the usual forms would cost every request more than most take here (`python -m bench`).
-Decisions 10, 13, 14, 71 and 84.
+Decisions 10, 14 and 71.
 """
 
 import asyncio

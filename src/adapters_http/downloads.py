@@ -2,7 +2,7 @@
 Sending the content of an artifact, whole or one range of it, as something that cannot do harm.
 
 What a step left is a stranger's file: it goes out with a sandbox, is never sniffed, and is an
-attachment unless it can be previewed. Spec: artifacts; contract §6; RFC 9110 §14.
+attachment unless it can be previewed. Spec: artifacts; RFC 9110 §14.
 """
 
 import re
@@ -26,7 +26,7 @@ SHOWN = 8 << 20
 _ONE_RANGE = re.compile(r"bytes[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.I)
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?[\w-]+=[\w.-]+)?", re.ASCII)
 OUTPUT_MEDIA = "application/vnd.wfcore.output+json"
-"""An output as a file: any JSON, so not the `application/json` of our shapes. Decision 110."""
+"""An output as a file: any JSON, so not the `application/json` of our shapes."""
 
 _UNKNOWN = "application/octet-stream"
 

@@ -3,7 +3,13 @@ The OpenAPI 3.1 document, made from the table of routes and the shapes of the wi
 
 It is written for people who generate a client from it: operations are grouped by subject, errors
 are shared components, every body has an example (`openapi_examples`), and what is not JSON says
-what it is instead. Decision 110 lists what generators stumble over.
+what it is instead.
+
+Generators name their package by the title, so that is not `wfcore`. Inline enums become `Status1`
+and `Status2`: each is a component. A nullable primitive is a list of types, and a free object says
+`additionalProperties: true`: otherwise Go and Java write empty classes. Of a `webhooks` object
+openapi-generator writes code that does not compile: callbacks stand with the operation that names
+their address, and `?webhooks=true` gives the other form.
 """
 
 import inspect
@@ -129,7 +135,7 @@ def document(
 ) -> Schema:
     """
     The document. *webhooks*: what the server sends stands under `webhooks`, and not with the
-    operation that asks for it, for tools that know only the one or the other. Decision 134.
+    operation that asks for it, for tools that know only the one or the other.
     """
     schemas = Schemas()
     errors = _shared_errors(schemas)

@@ -139,7 +139,7 @@ def error_page(status: int, message: str) -> Page:
 
 
 def PAGE_HEADERS(nonce: str) -> dict[str, str]:
-    """The headers of a page. Reliability 22: nothing is loaded, framed, stored or passed on."""
+    """The headers of a page: nothing is loaded, framed, stored or passed on."""
     policy = (
         "default-src 'none'",
         f"style-src 'nonce-{nonce}'",

@@ -1,8 +1,4 @@
-"""
-One request: what it asks for, checked, and what authentication and handlers add to it.
-
-Contract §6, §9.
-"""
+"""One request: what it asks for, checked, and what authentication and handlers add to it."""
 
 import asyncio
 import logging

@@ -333,7 +333,7 @@ ROUTES: tuple[Route, ...] = (
           query=(PAGE, SIZE, AFTER), returns=WorkflowSummaryPage),
     Route("GET", "/api/workflows/{id}/versions/{number}", Auth.SESSION, operating.read_version,
           "Read the text of a version", Scope.WORKFLOW_READ, returns=VersionView, refuses=(404,)),
-    # Changing what runs is more than running it: no scope, so visitors need all. Decision 205.
+    # Changing what runs is more than running it: no scope, so visitors need all. AU-11.
     Route("PUT", "/api/workflows/{id}/definition", Auth.SESSION, operating.change_definition,
           "Change a workflow", body=requests.DefinitionBody, body_limit=4 * SOURCE_BYTES,
           returns=VersionView, refuses=(404, 409)),

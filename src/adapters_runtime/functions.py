@@ -22,7 +22,7 @@ more. One that never returns keeps its thread, and its process, until that is ki
 INTERRUPTED then.
 
 A function has this process's memory, files and rights: nothing here contains it. Run what strangers
-write with `CodeStepRunner` instead. Decision 106.
+write with `CodeStepRunner` instead.
 """
 
 import asyncio

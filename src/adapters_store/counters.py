@@ -5,9 +5,9 @@ Not in the store's file: they change with every request, and losing the last mom
 power cut harms nobody, while the store's commits must survive it.
 
 The event loop never waits for the file's lock: if another process holds it, a thread waits, and
-requests that arrive meanwhile are counted together afterwards (decision 66). While the file cannot
-be written (disk full, read-only, locked for long), this process counts in memory on top of the
-file's counts, and writes the sum to the file as soon as it can.
+requests that arrive meanwhile are counted together afterwards. While the file cannot be written
+(disk full, read-only, locked for long), this process counts in memory on top of the file's counts,
+and writes the sum to the file as soon as it can.
 """
 
 import asyncio

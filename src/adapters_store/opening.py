@@ -8,7 +8,8 @@ name is the scheme of its URLs:
     myscheme = "my_package:open"
 
 It is called as `await open(url, data_dir, sealer, now)` and gives a `Store`, which is used with
-counters and files in *data_dir*, or an `Opened` with its own. Decision 107.
+counters and files in *data_dir*, or an `Opened` with its own. Entry points instead of dotted names
+in a setting: any text in the environment would name code to run.
 """
 
 from collections.abc import Awaitable, Callable

@@ -3,7 +3,7 @@ The public names in one place: `from wfcore import Execution, advance, Services`
 
 What stands here keeps its name and meaning as the compatibility policy says; the rest is inside
 and may move. Type checkers read this file, and so does the package when it runs: a name is loaded
-when it is asked for, out of the module that is named here. Decisions 52 and 105.
+when it is asked for, out of the module that is named here. Decision 52.
 """
 
 from adapters_runtime.engine.dispatching import dispatching as dispatching

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 CHECKED = ("wfcore.usecases.", "wfserver.embedding.")
-"""Where the functions are whose arguments are looked at. Decision 181."""
+"""Where the functions are whose arguments are looked at."""
 
 
 def exports(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:

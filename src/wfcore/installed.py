@@ -1,5 +1,5 @@
 """
-Where this program was installed from, for what says how to add an extra. Decision 258.
+Where this program was installed from, for what says how to add an extra.
 
 The name of the project is not registered with any index: a cure that named it alone would install
 whatever somebody else registered under that name.

@@ -3,7 +3,7 @@ What both clients share: their methods, made from `calls`, the request that a ca
 it is sent again.
 
 A call's parameters, types and description are written once, in `calls`; a client only says how it
-sends one. Decisions 98 and 111.
+sends one. Decision 111.
 """
 
 import inspect

@@ -1,7 +1,7 @@
 """
 The notifiers that send notices over the channels of the settings.
 
-A scheme that is not ours is looked for among installed packages. Decisions 107, 138.
+A scheme that is not ours is looked for among installed packages. Decision 138.
 """
 
 from collections.abc import Iterable, Mapping

@@ -15,7 +15,7 @@ def test_none() -> None:
 
 
 def test_the_two_that_everybody_knows() -> None:
-    """Their own variables are enough; a base URL alone is enough, too. Contract §10."""
+    """Their own variables are enough; a base URL alone is enough, too."""
     found = providers_from({"OPENAI_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://gate/ant/"})
     openai, anthropic = found["openai"], found["anthropic"]
     assert (openai.kind, openai.base_url) == (ProviderKind.OPENAI, "https://api.openai.com/v1")

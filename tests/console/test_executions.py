@@ -336,7 +336,7 @@ def test_a_redrive_says_what_it_keeps_and_is_made_once(site: Site):
 
 
 def test_a_get_changes_nothing(site: Site):
-    """Every page, opened again and again: no new entry in the audit log, no event. §3."""
+    """Every page, opened again and again: no new entry in the audit log, no event."""
     runs, reader = Runs(site), Reader(site)
     id = runs.play(runs.start(), FAILED)
     before = site.do(site.world.get(f"/api/v1/executions/{id}")).json()

@@ -1,4 +1,4 @@
-"""Pages in the reader's language: chosen, else the browser's, else English. Decision 168."""
+"""Pages in the reader's language: chosen, else the browser's, else English."""
 
 import ast
 import re

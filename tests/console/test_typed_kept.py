@@ -1,4 +1,4 @@
-"""Nothing typed is lost: answers, comments of forms, and who is shown them. Decisions 127, 202."""
+"""Nothing typed is lost: answers, comments of forms, and who is shown them."""
 
 import re
 from typing import Any

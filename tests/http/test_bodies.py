@@ -131,7 +131,7 @@ async def test_credentials_go_before_a_v1_body(world: World):
 
 
 async def test_size_goes_before_an_approval_responses_credentials(world: World):
-    """POST approval looks at size, then credentials, then the body. Contract §6."""
+    """POST approval looks at size, then credentials, then the body."""
     url = "/api/webhook-trigger/approval"
     assert (await world.http.post(url, content=b"x" * (APPROVAL_BODY + 1))).status_code == 413
     assert (await world.http.post(url, content=b"nope")).status_code == 401

@@ -1,4 +1,4 @@
-"""Keys, usage, triggers, audit and summaries for programs with a session. Decision 164."""
+"""Keys, usage, triggers, audit and summaries for programs with a session."""
 
 from typing import Any
 

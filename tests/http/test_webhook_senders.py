@@ -1,4 +1,4 @@
-"""Webhooks that other services call: their own libraries sign, and are given what we sign. §11."""
+"""Webhooks that other services call: their own libraries sign, and are given what we sign."""
 
 import asyncio
 import json

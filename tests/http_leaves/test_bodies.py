@@ -1,4 +1,4 @@
-"""Request bodies are counted, bounded in time, and never believed. Contract §6."""
+"""Request bodies are counted, bounded in time, and never believed."""
 
 import asyncio
 from collections.abc import Iterable

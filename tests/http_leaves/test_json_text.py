@@ -1,4 +1,4 @@
-"""Strict JSON: what is read, what is refused, and that nothing else can happen. Contract §6."""
+"""Strict JSON: what is read, what is refused, and that nothing else can happen."""
 
 import json
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Who sees what and may do what, over every case there is. Contract §1."""
+"""Who sees what and may do what, over every case there is."""
 
 from itertools import product
 

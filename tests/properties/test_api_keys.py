@@ -1,4 +1,4 @@
-"""API keys: their form, and every reason for which one is not good now. Contract §7."""
+"""API keys: their form, and every reason for which one is not good now."""
 
 from hashlib import sha256
 from itertools import zip_longest

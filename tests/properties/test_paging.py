@@ -1,4 +1,4 @@
-"""Pages and cursors from text. Contract §6, §11."""
+"""Pages and cursors from text."""
 
 import json
 from base64 import urlsafe_b64encode

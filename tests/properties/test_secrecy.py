@@ -1,4 +1,4 @@
-"""Masking: no secret survives in what is shown. Contract §4."""
+"""Masking: no secret survives in what is shown."""
 
 import json
 import re

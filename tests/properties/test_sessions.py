@@ -1,4 +1,4 @@
-"""Console sessions and locked logins. Contract §6."""
+"""Console sessions and locked logins."""
 
 import pytest
 from attrs import evolve

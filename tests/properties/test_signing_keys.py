@@ -1,4 +1,4 @@
-"""Which keys sign and verify links, and how their set changes. Decision 224."""
+"""Which keys sign and verify links, and how their set changes."""
 
 import pytest
 from hypothesis import assume, given

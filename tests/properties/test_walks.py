@@ -1,4 +1,4 @@
-"""Whatever the world does to an execution, these promises hold on the whole way. Contract §2."""
+"""Whatever the world does to an execution, these promises hold on the whole way."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""The senders' schemes: what they publish, what a signature covers, two secrets at once. §11."""
+"""The senders' schemes: what they publish, what a signature covers, two secrets at once."""
 
 from base64 import b64encode
 from collections.abc import Mapping

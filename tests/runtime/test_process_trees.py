@@ -1,4 +1,4 @@
-"""Whatever a step does to live on, nothing of it does. Reliability 8."""
+"""Whatever a step does to live on, nothing of it does."""
 
 import asyncio
 import os

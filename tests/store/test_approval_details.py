@@ -1,4 +1,4 @@
-"""What an approval holds beside its head lies apart: lists do not touch it. Decision 195."""
+"""What an approval holds beside its head lies apart: lists do not touch it."""
 
 import sqlite3
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Our password is never told to a server that has not proved who it is. ST-8, decision 255."""
+"""Our password is never told to a server that has not proved who it is. ST-8."""
 
 import asyncio
 import shutil

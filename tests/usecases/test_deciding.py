@@ -240,7 +240,7 @@ async def test_an_edit_share_makes_an_approver(world: World) -> None:
 
 
 async def test_a_secret_never_reaches_a_reviewer(world: World) -> None:
-    """The value of a secret variable is masked in the message that people read. Contract §4."""
+    """The value of a secret variable is masked in the message that people read."""
     ann = await world.account()
     token = Variable("token", secret=True, has_default=True, default="hunter2hunter2")
     step = ApprovalStep("review", "{{ variables.token }}")

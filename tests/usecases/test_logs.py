@@ -154,7 +154,7 @@ async def test_what_was_refused_is_told_of_the_last_attempt_only(world: World) -
 
 
 async def test_a_secret_never_reaches_an_error(world: World) -> None:
-    """The value of a secret variable is masked in a step's error. Contract §4."""
+    """The value of a secret variable is masked in a step's error."""
     ann = await world.account()
     token = Variable("token", secret=True, has_default=True, default="hunter2hunter2")
     definition = Definition("s", (code("one"),), (), {"token": token})

@@ -341,7 +341,7 @@ async def test_a_start_is_told_to_workers_and_to_who_follows_it(world: World) ->
 
 
 async def test_one_artifact_too_many_fails_the_step_and_is_named(world: World) -> None:
-    """An execution has at most 200 artifacts; these are kept. Contract §6, CS-10."""
+    """An execution has at most 200 artifacts; these are kept. CS-10."""
     ann = await world.account()
     run_id = await world.start(ann, await world.workflow(ann, code("one")))
     lease, _ = await world.take()

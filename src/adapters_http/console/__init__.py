@@ -1,1 +1,1 @@
-"""Pages for people: an inbox, approvals with their rows, ways in and out. Decisions 125 to 127."""
+"""Pages for people: an inbox, approvals with their rows, ways in and out. Decision 125."""

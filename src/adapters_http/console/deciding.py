@@ -1,5 +1,5 @@
 """
-Several approvals decided at once, after a look at all of them. AP-39, decision 166.
+Several approvals decided at once, after a look at all of them. AP-39.
 
 The preview says for each what is asked, what adds up, and what is in the way; the form carries the
 hash of the rows that it showed. What came between is told for each, and decides nothing else.

@@ -3,7 +3,8 @@ Hints for pages with a list: a stream that tells that something in it has change
 PG-7.
 
 What a page shows and what its stream looks at are the same rows with their versions, so that any
-change of a shown row is told, whichever process made it, and on both databases. Decision 250.
+change of a shown row is told, whichever process made it, and on both databases. A counter for each
+account would be a row that every transition writes.
 """
 
 from asyncio import get_running_loop

@@ -2,7 +2,7 @@
 Pages for whoever operates: an owner sees what is the account's own, an operator everything.
 
 What only operators have is not there for others (AC-7). Each page shows what the API answers, by
-the same use cases; a secret that was just made is in one response and nowhere else. Decision 164.
+the same use cases; a secret that was just made is in one response and nowhere else.
 """
 
 from collections.abc import Mapping, Sequence

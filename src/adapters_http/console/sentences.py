@@ -3,7 +3,7 @@ Explanations as sentences of a page: no ids, but links; no instants in UTC, but 
 
 The sentences are the core's, which every channel shows, in the reader's language: a phrase knows
 its template and its facts. The id of an approval or an execution is a link, an instant a time of
-the reader's zone. Errors are shown as they are on record. Decision 191.
+the reader's zone. Errors are shown as they are on record.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -2,7 +2,7 @@
 A form that starts a workflow: a field for each declared variable.
 
 The form carries an idempotency key that was made with it, so a second click, a repeated request and
-a reload of the answer lead to the one execution that the first has started. IK-1, decision 163.
+a reload of the answer lead to the one execution that the first has started. IK-1.
 """
 
 from collections.abc import Mapping, Sequence

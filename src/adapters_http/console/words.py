@@ -1,6 +1,6 @@
 """
 What pages say, in the reader's language: every text goes through `_`, or `N_` where a module holds
-it. The language is that of the request, whose task a context variable belongs to. Decision 168.
+it. The language is that of the request, whose task a context variable belongs to.
 """
 
 import re

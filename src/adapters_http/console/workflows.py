@@ -1,7 +1,7 @@
 """
 Workflows: what each does lately, and one with its picture, what starts it, and its versions.
 
-The list reads no definition, so that it costs the same however large they are. Decision 162.
+The list reads no definition, so that it costs the same however large they are.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Artifacts: metadata by API, content by link. Spec: artifacts; contract §6. AR-1, AR-2."""
+"""Artifacts: metadata by API, content by link. Spec: artifacts. AR-1, AR-2."""
 
 from functools import partial
 
@@ -49,7 +49,7 @@ def _url(request: Request, keys: Keyring, execution_id: str, artifact_id: str) -
 async def download(request: Request) -> Response:
     """
     The content, by a signed link or by the credentials that `auth` has checked. A link may lead to
-    the bucket, but not for whoever sends a key: many clients would pass it on. Decision 220.
+    the bucket, but not for whoever sends a key: many clients would pass it on.
     """
     artifact = await _wanted(request)
     sends_key = request.header(b"authorization") or request.header(b"x-api-key")

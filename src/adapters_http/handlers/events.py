@@ -1,4 +1,4 @@
-"""An execution's event log as server-sent events. Contract §9."""
+"""An execution's event log as server-sent events."""
 
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator

@@ -1,8 +1,8 @@
 """
 The one-click approval link: a page that asks, a page that says what was decided.
 
-Spec: one-click link rules; contract §6 and §10. Only a person's click with `confirm=1` decides;
-every other way of opening the link just looks. LK-1, LK-2, LK-3.
+Spec: one-click link rules. Only a person's click with `confirm=1` decides; every other way of
+opening the link just looks. LK-1, LK-2, LK-3.
 """
 
 from attrs import evolve

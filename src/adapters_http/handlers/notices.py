@@ -1,4 +1,4 @@
-"""Notices, for operators: listed, tried again, tested. Contract §11; NT-7."""
+"""Notices, for operators: listed, tried again, tested. NT-7."""
 
 from adapters_http.request import Request, members, page
 from wfcore.model.notice import NoticeStatus

@@ -1,6 +1,6 @@
 """
-What the pages of operating show and do, for programs with a session (decision 164); and the
-operations of the command line from elsewhere (decision 187).
+What the pages of operating show and do, for programs with a session; and the operations of the
+command line from elsewhere (decision 187).
 """
 
 import asyncio

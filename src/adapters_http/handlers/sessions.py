@@ -1,4 +1,4 @@
-"""Signing in and out at the console. Contract §6."""
+"""Signing in and out at the console."""
 
 from adapters_http.auth import session_cookie, session_token
 from adapters_http.request import Request

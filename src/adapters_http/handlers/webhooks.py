@@ -1,4 +1,4 @@
-"""Webhooks: starting an execution by one, and managing them from the console. Contract §6, §11."""
+"""Webhooks: starting an execution by one, and managing them from the console."""
 
 from starlette.responses import JSONResponse, Response
 

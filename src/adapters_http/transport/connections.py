@@ -12,7 +12,7 @@ answer is always allowed, however large it is. Decision 71.
 
 llhttp, the parser, refuses what breaks the grammar: folded fields, bare line feeds, two lengths, a
 length beside chunks. It lets pass what only a server can judge; that is judged here, so that this
-server and a proxy in front of it never take one request for two different ones. Decision 84.
+server and a proxy in front of it never take one request for two different ones.
 """
 
 import asyncio

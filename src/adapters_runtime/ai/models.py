@@ -131,7 +131,7 @@ def _hosts(addresses: Sequence[str]) -> Sequence[str]:
 
 
 def _meaning(failure: ExchangeFailed) -> ModelFailed:
-    """What was certainly not sent is retried; what may have arrived is lost. Decision 31."""
+    """What was certainly not sent is retried; what may have arrived is lost."""
     match failure:
         case HostShort():
             return NotAsked(str(failure))

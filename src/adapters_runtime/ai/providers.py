@@ -1,5 +1,5 @@
 """
-Providers of models, configured by the operator in the environment. AI-6, AI-8, contract §10.
+Providers of models, configured by the operator in the environment. AI-6, AI-8.
 
 `openai` and `anthropic` use the variables of their own tools, any other provider
 `WFCORE_AI_<NAME>_BASE_URL`, `_API_KEY` and `_KIND`; definitions write its name in lower case.

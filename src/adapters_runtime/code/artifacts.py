@@ -1,5 +1,5 @@
 """
-Collecting the files that a step left in its artifacts folder. Contract §5, reliability 14.
+Collecting the files that a step left in its artifacts folder.
 
 Called when everything the step started is dead. The tree is still what hostile code made of it:
 every folder and file is opened relative to its parent without following links, and only regular

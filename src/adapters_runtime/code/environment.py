@@ -1,5 +1,5 @@
 """
-The environment of a code step: its program, its variables, the files it finds. Contract §5.
+The environment of a code step: its program, its variables, the files it finds.
 
 `WF_VAR_*`, `WF_SECRET_*`, `WF_CONTEXT`, `WF_OUTPUT`, `WF_ARTIFACTS`, `WF_EXECUTION_ID`,
 `WF_STEP_NAME`, `WF_ATTEMPT`; of the server's environment only PATH, LANG and TZ; HOME and TMPDIR of

@@ -1,5 +1,5 @@
 """
-What the end of a step means: its output, or the error in words. Contract §5.
+What the end of a step means: its output, or the error in words.
 
 The JSON that the step wrote to `WF_OUTPUT`; otherwise stdout, parsed if all of it is one JSON
 value; otherwise stdout as text without the last newline. JSON is strict: no NaN, at most 64 levels.

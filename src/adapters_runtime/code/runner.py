@@ -1,5 +1,5 @@
 """
-Runs code steps: a private folder, a process tree, and the result. Contract §5.
+Runs code steps: a private folder, a process tree, and the result.
 
 Each attempt has its own folder and its own process tree. When `run` returns or raises, the tree is
 dead and the folder is gone.

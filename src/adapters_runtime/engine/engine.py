@@ -139,7 +139,7 @@ class Engine:
     def check(self) -> None:
         """
         Raises `NotReady` while a loop is down, or leaves what is due, or the machine lacks what it
-        takes to start a step. Decisions 58 and 70.
+        takes to start a step.
         """
         found = [self._worker.trouble(self._stalled_s)]
         # All but retention: without it the disk fills up some day, but callers are served.

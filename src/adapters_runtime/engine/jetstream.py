@@ -7,7 +7,7 @@ execution: a newer one replaces it. A consumer for each pool hands out each mess
 it was not acknowledged in time, and no more at once than its limit (`max_ack_pending`) allows.
 
 The stream is made by whoever connects first. A server that was emptied, or lost, costs the messages
-that it held: those executions are found by workers who look. Decisions 222 and 223.
+that it held: those executions are found by workers who look. Decision 222.
 """
 
 import asyncio

@@ -5,7 +5,7 @@ an observer counts, and what spans are made of.
 An execution ends in many places: a worker finishes it, somebody cancels or rejects, a sweep gives
 it up, a parent takes it along. All of them are units of work, so the line is written where a unit
 commits: once, by the process that did it, and never for a unit that lost its race. If the answer to
-a commit is lost, so is the line; the record says the same. Decision 180.
+a commit is lost, so is the line; the record says the same.
 
 Lines hold ids, names, reasons, durations and counts. An error is the recorded one, in which secrets
 are masked, and is cut. Levels: a warning is for whoever answers for the workflow (a failure), info
@@ -13,8 +13,8 @@ is the course of things.
 
 The first write that the store refuses (a full disk, say) is a line, too, and so is its recovery.
 
-An observer gets the same facts, and the time that each commit took. Decision 197. Whoever makes
-spans gets the executions that are traced, as they were and as they are. Decision 208.
+An observer gets the same facts, and the time that each commit took. Whoever makes spans gets the
+executions that are traced, as they were and as they are. Decision 208.
 """
 
 import logging

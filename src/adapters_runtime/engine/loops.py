@@ -2,7 +2,7 @@
 The loops of a server: each goes on whatever happens, and it is known which one does not.
 
 A loop is rounds. A round that raises is logged and tried again after a while; nothing but `stop`,
-or a cancellation that is meant for the loop itself, ends it. Decision 58.
+or a cancellation that is meant for the loop itself, ends it.
 """
 
 import asyncio

@@ -31,7 +31,10 @@ is too low), so `_take` cancels what runs under it before the new lease begins a
 **Stopping.** `stop` sets the loop's flag and waits until the current round is over, so no claim is
 left half done. Then running steps may finish for as long as the drain allows; an execution between
 two steps is handed back; a step that had to be killed is INTERRUPTED by the sweep of whoever is
-alive. Decisions 41, 58 and 70.
+alive.
+
+The simulator (`wfcore.testing.simulator`) has no event loop, and so a small worker of its own,
+alike function by function. Whoever changes one of the two checks the other.
 """
 
 import asyncio

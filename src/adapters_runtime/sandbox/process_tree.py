@@ -1,5 +1,5 @@
 """
-Process trees: ending them exactly, and measuring the memory that they use. Reliability 8.
+Process trees: ending them exactly, and measuring the memory that they use.
 
 A killed process group is not a killed tree: what called `setsid` survives. Whoever calls these
 functions is a subreaper, so every orphan among its descendants becomes its

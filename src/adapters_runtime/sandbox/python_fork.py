@@ -1,6 +1,6 @@
 """
 The fork server: a Python step runs in a process forked from the spawner, whose interpreter is the
-one that steps run on. Decision 55.
+one that steps run on.
 
 What the step must find: the modules, paths, environment, streams and signals of a fresh
 `python -I main.py`. How it ends is the interpreter's business (`Py_Exit`): it waits for threads,
@@ -10,6 +10,9 @@ every page that they share with the spawner. When all modules are gone, the proc
 follow, freeing types and strings one by one, runs nothing of the step and takes a third of its
 time. And the process list is told what runs here: the environment that the kernel shows is the
 spawner's, so nothing else names the execution to an operator.
+
+Each process runs one step. An interpreter that served several would hand on their modules and
+memory, and a Python step could read what the one before it held.
 """
 
 import atexit

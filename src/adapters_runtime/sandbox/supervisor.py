@@ -5,7 +5,6 @@ A step may fork, daemonise and call `setsid`; killing its process group would mi
 every step has a supervisor, which starts it as its own child and is the *subreaper* of all below
 it, or has an init of a namespace start it (`sandbox.init`): whatever loses its parent becomes a
 child of that process, and the step is over exactly when `waitpid` has no children left to report.
-Decision 5.
 
 **Ready before there is a job.** `supervise` builds the sandbox (`isolation.levels`), has the
 process forked that will become the step, and only then waits for a job. Both are the expensive part
@@ -31,7 +30,7 @@ the step's mount namespace.
 
 **Why a failure is "unready".** `unready` says that nothing of the step's program has run: the
 sandbox, the folder or the fork failed. The engine then puts the same attempt back instead of
-failing it (decision 70). Once `launch.go` has released the process this may no longer be said.
+failing it. Once `launch.go` has released the process this may no longer be said.
 
 Standard library only: this runs in a process forked from the spawner, which must stay small and
 must not import anything of the server.

@@ -3,7 +3,7 @@ The audit log: one chain for all machines, linked in the transaction that stores
 
 The chain's head is the one row that audited commits of all machines wait for: who adds an entry
 locks it as the last thing before COMMIT. Executions that are started, worked on and ended are not
-audited, so what is hot never waits for it. Decision 155.
+audited, so what is hot never waits for it. Decision 90.
 """
 
 import json

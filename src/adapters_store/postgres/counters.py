@@ -4,7 +4,7 @@ Quota counters of all machines: exact, and without a transaction for every reque
 Requests that arrive while others are being counted are counted together: one statement for however
 many there are, of whatever keys. So one hot key costs its row a few hundred transactions a second
 whatever is asked, and every process knows the true count: nothing is leased that would have to be
-given back or is lost with a process. Decision 157.
+given back or is lost with a process.
 """
 
 import asyncio

@@ -3,7 +3,7 @@ The store for several machines: PostgreSQL, which alone knows what is true and w
 
 Each process has a few connections. What SQLite's single writer gives for free (room in a group,
 one chain, one claim at a time) is an advisory lock, a row lock or `SKIP LOCKED` here, and no row is
-written by every commit. Decisions 154-159.
+written by every commit. Decisions 154, 156 and 158.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -208,7 +208,7 @@ class PostgresStore:
         return 0
 
     async def pack(self, limit: int) -> int:
-        """What SQLite has packed is read, and nothing else is packed: see decision 232."""
+        """Packs nothing: deleted rows would stay until vacuum. What SQLite packed is read."""
         return 0
 
     async def release(self, limit: int) -> int:

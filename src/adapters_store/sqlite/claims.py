@@ -22,10 +22,10 @@ back after its lease is too late to write, whatever it believes. So a lease may 
 harm to correctness, and a clock that jumps can delay work but not duplicate it.
 
 What the cache knows of an execution that is taken is not read again: a claim changes four fields of
-it, and tells the cache of them as a unit of work does. Decision 234.
+it, and tells the cache of them as a unit of work does.
 
 An execution whose row cannot be decoded is set aside instead of failing the claim: one unreadable
-row must not stop the queue (decision 59).
+row must not stop the queue.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 

@@ -33,7 +33,7 @@ STATEMENTS = 256
 BUSY_S = 4.5
 """How long threads wait for a lock: whoever waits for them is told within 5 s."""
 NEVER_WAIT = "PRAGMA busy_timeout = 0"
-"""The event loop waits for nobody's lock: everybody else would wait with it (decision 66)."""
+"""The event loop waits for nobody's lock: everybody else would wait with it."""
 COUNTERS_BUSY_S = 1.0
 """How long a thread waits before counts are kept in memory for a while."""
 

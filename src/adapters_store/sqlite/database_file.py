@@ -3,8 +3,7 @@ The database as a file among files: is it complete, and still the one that was o
 
 SQLite trusts its path. If the file is missing it creates an empty one; if the log (`-wal`) is
 missing it continues with what had been checkpointed; and if either is unlinked or replaced while
-open, it goes on writing to a file that nobody will ever read. Three checks detect this (decision
-68):
+open, it goes on writing to a file that nobody will ever read. Three checks detect this:
 
 - a database that is missing, empty or blank beside other data is refused, and nothing is touched;
 

@@ -1,8 +1,7 @@
 """
 Reading events of executions, and output lines, which have the form of events.
 
-Events that were packed come from the cell of their execution, those after them are rows. Decision
-232.
+Events that were packed come from the cell of their execution, those after them are rows.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 

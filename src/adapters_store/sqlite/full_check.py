@@ -2,7 +2,7 @@
 The full check: every page, every row that references another, every record, every artifact.
 
 Nothing is written and nobody waits for it. Records are read in batches, so that a running server
-can checkpoint in between; only the pages are checked in one go (decision 65).
+can checkpoint in between; only the pages are checked in one go.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 

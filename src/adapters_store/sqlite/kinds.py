@@ -275,8 +275,8 @@ class Kind(Generic[R]):
 class ApprovalKind(Kind[Approval]):
     """
     Approvals: the body is that of the head, so that lists read no rows, and what the head is
-    without is a row of `approval_details`. Decision 195. An approval that was stored before there
-    were details has a body of all of it until its next change.
+    without is a row of `approval_details`. An approval that was stored before there were details
+    has a body of all of it until its next change.
     """
 
     whole = """body || coalesce('\n' ||

@@ -2,7 +2,7 @@
 Whose file it is, and whether its schema is ours: checked before anything is written.
 
 Only the header and the schema are read, so that a start costs the same however much is stored;
-`wfcore check` reads everything (decision 65).
+`wfcore check` reads everything.
 
 Migrations are numbered SQL files beside this module; each runs in a transaction of its own together
 with its number (`user_version`), and with what SQL cannot express.

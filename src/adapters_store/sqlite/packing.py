@@ -1,5 +1,5 @@
 """
-Ended executions, packed: head, results, variables and events of each in one cell. Decision 232.
+Ended executions, packed: head, results, variables and events of each in one cell.
 
 What has ended is hardly ever written again, and most of what its rows take up is said over and
 over: names of fields, kinds of events, instants, keys and seals of cells. So `pack` replaces body,
@@ -18,6 +18,9 @@ count. Events are those of the cell, followed by rows.
 **Who packs** walks along the ends of executions behind a mark, a minute behind now. Where an
 execution cannot be read, or takes up much, it stays as it is. Each is packed within one
 transaction of the writer, from what is stored then: nobody can write in between.
+
+One cell for several executions would halve the size again, but each deletion would rewrite the
+others, and a page of a list would open fifty times as much.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 

@@ -14,7 +14,7 @@ can be handed out to everyone. A record counts as current in one of three ways:
 
 - nobody has committed since it was last found current (`Known.seen`, see `state`);
 - every commit since then was our own, and `committed` took the records that it put or claimed into
-  the cache, before the waiting units were told that they are durable (decisions 57 and 234);
+  the cache, before the waiting units were told that they are durable (decision 2);
 - its version, or for narrow records its whole row, is read again and is the same.
 
 A commit of another process, or one of ours that did more than that, breaks the second way: then

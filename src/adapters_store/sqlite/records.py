@@ -144,7 +144,6 @@ def activity_of(ids: Collection[str], me: str | None, since: EpochMs) -> Query:
     Rows `(workflow, what, text, status, number)`: one for each workflow, for its last execution,
     for each hour and kind of end, for its open approvals, for its next timer, and for its
     costs. All of it is found in indexes. Each count is a span of one: grouping a day would sort it.
-    Decisions 162, 196.
     """
     own = "1 = 1" if me is None else "(w.owner_id = ? OR {0}.owner_id = ?)"
     who = () if me is None else (me, me)

@@ -1,5 +1,5 @@
 """
-Exact totals of executions that read hardly any of them. Decision 229.
+Exact totals of executions that read hardly any of them.
 
 What has ended never changes again. So ended executions that were accepted before a mark are counted
 once, into tallies by owner, workflow, status and source, for each hour, each day, and all time. The
@@ -15,6 +15,9 @@ more than it counts. Retention moves the mark on (`tally`); it stays some time b
 executions have ended when it passes them. Those that end later, and those that are deleted, are
 noted by triggers (migration 28), in the transaction that ends or deletes them, until `tally` adds
 the notes.
+
+Triggers that change tallies at once were measured: SQLite then records how to undo every statement
+on executions, 15 % of a start. PostgreSQL counts rows: there, ends and the mark would need a lock.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 

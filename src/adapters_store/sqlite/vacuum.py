@@ -2,7 +2,7 @@
 Returning room: a database file does not shrink by itself when rows are deleted.
 
 New files keep a list of unused pages, so that these can be cut off in batches beside the load.
-Older ones do not; they are rewritten once, which makes writers wait (decision 67).
+Older ones do not; they are rewritten once, which makes writers wait.
 """
 
 from contextlib import closing

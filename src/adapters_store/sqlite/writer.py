@@ -14,7 +14,7 @@ therefore run twice, and must not do anything but use its cursor.
 
 **Waiting for company.** A thread that starts with the first job fights with the event loop for the
 interpreter's lock and flushes more often. `Batcher` holds jobs back until a few turns of the event
-loop have brought nothing more; a lone request does not notice. Decision 57.
+loop have brought nothing more; a lone request does not notice. Decision 2.
 
 **Commits are numbered.** Every commit that changed something increments one row (`BEAT`), in the
 same transaction. The read cache compares that number with its own, and `Committed` is called, in
@@ -28,7 +28,6 @@ expected must reach its waiter and leave the thread alive, or every later write 
 
 **Locks are never waited for in the event loop.** Another process may hold the write lock; then this
 thread waits, for `BUSY_S` once and only briefly after that, so that requests get their 503 soon.
-Decision 66.
 """
 
 import asyncio

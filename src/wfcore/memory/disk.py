@@ -30,7 +30,7 @@ class Medium(Protocol):
     """
     What a `MemoryStore` reads and writes. A medium of one's own makes it another store: a file, a
     key-value database. It is asked only inside of the store's gate, which is the place to open a
-    transaction. Decision 133.
+    transaction.
     """
 
     @property

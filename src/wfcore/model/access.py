@@ -1,4 +1,4 @@
-"""Accounts, shares, API keys, console sessions, windows of quotas. Contract §1 and §7."""
+"""Accounts, shares, API keys, console sessions, windows of quotas."""
 
 from enum import StrEnum
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""Manual approvals: groups of rows, decisions, history. Contract §3."""
+"""Manual approvals: groups of rows, decisions, history."""
 
 from collections.abc import Mapping
 from enum import StrEnum

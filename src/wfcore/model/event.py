@@ -1,4 +1,4 @@
-"""The numbered event log of an execution, and the audit log. Contract §7 and §9."""
+"""The numbered event log of an execution, and the audit log."""
 
 from enum import StrEnum
 

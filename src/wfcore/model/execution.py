@@ -1,8 +1,4 @@
-"""
-Executions: how they stand, the results and files of their steps, and what is owed to callers.
-
-Contract §2, §6, §9.
-"""
+"""Executions: how they stand, the results and files of their steps, and what is owed to callers."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum

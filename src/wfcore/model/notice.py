@@ -1,4 +1,4 @@
-"""Notices: what people are told without asking, each a due row. Contract §11."""
+"""Notices: what people are told without asking, each a due row."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""What a `manual_approval` step asks of whom: a part of a definition. Contract §4 and §11."""
+"""What a `manual_approval` step asks of whom: a part of a definition."""
 
 from enum import StrEnum
 

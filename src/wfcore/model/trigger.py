@@ -1,4 +1,4 @@
-"""What starts a workflow by itself: schedules and chains, and their timers. Contract §4."""
+"""What starts a workflow by itself: schedules and chains, and their timers."""
 
 from enum import StrEnum
 from typing import TypeAlias

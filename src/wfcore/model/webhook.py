@@ -1,4 +1,4 @@
-"""Webhooks, their statistics, and their last deliveries. Contract §6, §11."""
+"""Webhooks, their statistics, and their last deliveries."""
 
 from collections.abc import Mapping
 from enum import StrEnum

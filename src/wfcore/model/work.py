@@ -1,5 +1,5 @@
 """
-The steps that a worker runs, and what limits a workflow. Contract §4.
+The steps that a worker runs, and what limits a workflow.
 
 Code in seven languages and questions to models; attempts, budget, executions at once.
 """

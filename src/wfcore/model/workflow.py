@@ -1,5 +1,5 @@
 """
-Workflows and their definitions as a tree of steps. Contract §4.
+Workflows and their definitions as a tree of steps.
 
 The tree has one node type per kind of step. A new kind is a new class here, a row in
 `rules.definition.steps` and a case where it begins; a kind that holds steps has a case in
@@ -251,7 +251,7 @@ class Definition:
         `apply_workflow` checks what depends on the service: templates, calendar. Raises
         `InvalidDefinition` with every mistake and its path.
         """
-        from wfcore.rules.definition.written import read_document  # outward, once: decision 105
+        from wfcore.rules.definition.written import read_document  # outward, once
 
         return read_document(document)
 

@@ -1,4 +1,4 @@
-"""Sending callbacks: what a client is given and what it answers. Contract §9."""
+"""Sending callbacks: what a client is given and what it answers."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Asking an identity provider who somebody is. Contract §6; SE-9."""
+"""Asking an identity provider who somebody is. SE-9."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Sending notices: what a notifier is given, and how it says that it could not. Contract §11."""
+"""Sending notices: what a notifier is given, and how it says that it could not."""
 
 from typing import Protocol
 

@@ -1,6 +1,5 @@
 """
-Running steps: what a step runner receives and returns, and the packages that steps import. Contract
-§4 and §5.
+Running steps: what a step runner receives and returns, and the packages that steps import.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping

@@ -1,5 +1,5 @@
 """
-Callbacks: where they may be sent, how they are signed, when they are retried. Contract §9.
+Callbacks: where they may be sent, how they are signed, when they are retried.
 
 The signature follows the Standard Webhooks scheme.
 """

@@ -1,5 +1,5 @@
 """
-Masking: values of secret variables never appear in anything that is shown. Contract §4, §11.
+Masking: values of secret variables never appear in anything that is shown.
 
 A secret is found literally and in the forms that programs print: escaped for JSON, for a URL or for
 a shell, and in base64. The base64 form of a text depends on which of three offsets it begins at,

@@ -1,8 +1,7 @@
 """
-Named secrets: values of an account, given only to the steps that list their names. Decision 87.
-
-Contract §11. A step finds each as `WF_SECRET_<NAME>`; templates cannot read them. The output of the
-step is masked before it is stored, so that no other step and no reader gets the value that way.
+Named secrets: values of an account, given only to the steps that list their names. SC-5 to SC-8. A
+step finds each as `WF_SECRET_<NAME>`; templates cannot read them. The output of the step is masked
+before it is stored, so that no other step and no reader gets the value that way.
 """
 
 import re

@@ -1,6 +1,6 @@
 """
-Page, size and cursor from text. Contract §6: `page` counts from 1, `size` is limited to the
-maximum; §11: `after` continues behind a row.
+Page, size and cursor from text: `page` counts from 1, `size` is limited to the maximum, `after`
+continues behind a row. PG-1, PG-5.
 """
 
 import json

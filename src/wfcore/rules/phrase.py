@@ -3,7 +3,6 @@ Sentences that remember what they are made of, so that others can say them in an
 
 A phrase is its English text wherever a text is wanted. A page translates the template, which
 `make messages` collects, and shows the facts in its own way: a link, a time of the reader's zone.
-Decision 191.
 """
 
 from collections.abc import Mapping

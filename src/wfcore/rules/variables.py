@@ -1,7 +1,7 @@
 """
 Variables: from payloads and inputs into executions, and from executions into code steps.
 
-Spec: variable mapping rules; contract §5, §6, §10.
+Spec: variable mapping rules.
 """
 
 import json

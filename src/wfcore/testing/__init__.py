@@ -4,7 +4,8 @@ For tests, ours and yours: what this project's own tests are built from.
 The names listed in `__init__.pyi` are public: `from wfcore.testing import values_of`. Each is
 loaded when it is first used: contracts, strategies and walks need pytest and hypothesis
 (`wfcore[testing]`); builders, fakes, vectors and the simulator need nothing. Production code never
-imports any of it.
+imports any of it. It is no distribution of its own, so that it always has the version whose
+promises it tests.
 """
 
 import sys

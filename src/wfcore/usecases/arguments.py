@@ -3,7 +3,7 @@ What a program hands to a use case, or to what makes services ready for it, look
 comes in: `from wfcore import …`.
 
 A type checker says the same earlier, but not everybody runs one, and what comes from somebody
-else's data no checker sees. The adapters check what they pass on themselves. Decision 181.
+else's data no checker sees. The adapters check what they pass on themselves.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""Artifacts: metadata, and the content by link or by key. Spec: artifacts; contract §6."""
+"""Artifacts: metadata, and the content by link or by key. Spec: artifacts."""
 
 from collections.abc import Sequence
 

@@ -8,7 +8,7 @@ and gets an `Outcome`: the next record, its events, and effects.
 `stage` puts the record, its events and every IN UNIT effect into the unit. One outcome may lead to
 others (an end cancels children and tells the parent), so staging is recursive; all of it is one
 commit. `notify` passes the HINT effects on after that commit. They may be lost: whatever they
-announce is also a due row in the store. Decision 1.
+announce is also a due row in the store.
 
 `retried` repeats the whole use case if the commit finds that somebody else was faster (`Stale`).
 Nothing may therefore happen in a use case before its commit that cannot happen twice.

@@ -1,4 +1,4 @@
-"""Approvals, their rows and their history, on the wire. Contract §6."""
+"""Approvals, their rows and their history, on the wire."""
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum

@@ -1,5 +1,5 @@
 """
-What lists, sessions and errors look like on the wire. Contract §1, §3.
+What lists, sessions and errors look like on the wire.
 
 Each response shape is an attrs class, grouped by subject, in the same file as the functions that
 build it from records; these are pure, and they mask secrets. Names are snake case here and camel

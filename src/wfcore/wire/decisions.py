@@ -1,4 +1,4 @@
-"""Decisions on approvals, and what came of them, on the wire. Contract §6."""
+"""Decisions on approvals, and what came of them, on the wire."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Executions and the results of their steps on the wire; secrets are masked. Contract §2."""
+"""Executions and the results of their steps on the wire; secrets are masked."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -2,7 +2,8 @@
 The languages in which people are spoken to: one catalogue for notices and pages.
 
 The words in code and templates are English; `wfcore/locale` has their translations (gettext, domain
-`wfcore`). `make messages` collects the words and compiles what was translated. Decision 139.
+`wfcore`). `make messages` collects the words and compiles what was translated; Babel is needed by
+developers alone, since the compiled catalogue is in the repository.
 """
 
 from functools import lru_cache

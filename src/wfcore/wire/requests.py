@@ -1,6 +1,6 @@
 """
 The shapes of request bodies. Unknown fields are refused: a typo in `editedItems` must not release
-the rows unedited. Contract preamble and §6.
+the rows unedited.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How the wire shows webhooks, their deliveries and counts, and callbacks. Contract §6, §9, §11."""
+"""How the wire shows webhooks, their deliveries and counts, and callbacks."""
 
 from collections.abc import Mapping, Sequence
 

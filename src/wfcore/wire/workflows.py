@@ -1,4 +1,4 @@
-"""Workflows, definitions and their triggers on the wire. Contract §4, §8."""
+"""Workflows, definitions and their triggers on the wire."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeAlias

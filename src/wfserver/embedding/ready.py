@@ -3,7 +3,7 @@ Services with all their parts, for programs that embed the core: in memory, or i
 
 `wfcore.in_memory`, `wfcore.on_sqlite` and `wfcore.on_postgres` are these. They stand here because
 only this package may put core and adapters together; the core names them in its stub and imports
-none of them. Nothing beyond the base installation is imported before it is needed. Decision 105.
+none of them. Nothing beyond the base installation is imported before it is needed.
 """
 
 import os

@@ -77,7 +77,7 @@ def runner_of(system: System, port: int | None = None) -> StepRunner:
     What runs code steps: what the system was opened with, what the setting names, or `new_runner`.
 
     An entry point of the group `wfcore.runners` is called with the services, and gives a
-    `StepRunner`. Decision 107. Raises `InvalidInput` for a name that no installed package offers.
+    `StepRunner`. Raises `InvalidInput` for a name that no installed package offers.
     """
     if system.runner is not None:
         return system.runner
@@ -112,7 +112,7 @@ async def able_to(settings: Settings, runner: StepRunner) -> tuple[frozenset[str
     """
     The capabilities of what this server takes, and those that are installed here. Where others
     share the store they get what needs a language that is missing here; on its own, such a step
-    fails at once and says what to install. Decision 173.
+    fails at once and says what to install.
     """
     states = await asyncio.to_thread(runner.languages)
     lacking = [language for language, state in states.items() if not state.available]

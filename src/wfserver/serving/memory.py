@@ -4,10 +4,10 @@ The memory of a server: garbage of its start, and what is given back once a load
 **While it starts**, every object is looked at once, soon after it was made. What a start loads
 stays for good: looking through all of it again and again, as it grows, would take a sixth of the
 start. Not looking at all would leave garbage among what stays, above all the classes that
-decorators have replaced, and its memory would never be used for what is loaded next. Decision 56.
+decorators have replaced, and its memory would never be used for what is loaded next.
 
 **After a load** a server would keep what made it fast: decoded records, encoded answers, pages of
-the database. Once it has had next to nothing to do for a while, it lets go of them. Decision 233.
+the database. Once it has had next to nothing to do for a while, it lets go of them.
 """
 
 import asyncio

@@ -4,7 +4,7 @@ The numbers of a server: what its process counts, and how the store stands.
 Counted is what this process did: what its units of work committed (each by the one process whose
 commit it was, so counts of several servers add up), its AI calls, its refusals of quota, the lag of
 its event loop. Gauges about the store are read when somebody looks, from indexes and at most once
-in `FRESH_S`; every server on one store shows the same ones. Decision 197.
+in `FRESH_S`; every server on one store shows the same ones.
 
 Labels are bounded: by enumerations, by the codes of HTTP, and models by the first `MOST_MODELS`.
 """

@@ -7,7 +7,7 @@ answers, which takes longer. No step begins before that is found: `CodeStepRunne
 The first signal asks the server to stop, a second one ends the process there and then. From the
 first one on a watchdog that needs neither the event loop nor the interpreter's lock counts down:
 should a task, a thread or a close hang, it shows on stderr where every thread was, and ends the
-process with status 1. Decision 58.
+process with status 1.
 """
 
 import asyncio

@@ -13,7 +13,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 }
 
 // What was typed into a long form outlasts a reload, and an answer that is not its own: signed out, or not now. It is
-// for the same person only; secrets are typed again, and which rows were seen is the page's to say. Decision 202.
+// for the same person only; secrets are typed again, and which rows were seen is the page's to say.
 const form = document.querySelector("form[data-keep]");
 if (form) {
   const KEPT = `wfcore:form:${form.dataset.keep}:${location.pathname}${location.search}`;

@@ -4,7 +4,7 @@ Package environments on this machine: a folder for each set of packages. PK-3 to
 The key of an environment is a digest of its lock, the interpreter's version and the platform: after
 an upgrade of the interpreter the packages are installed again, when the workflow is applied or one
 of its steps is to run. Definitions applied before there were locks keep the environment that was
-made for them then, and get a lock when they are applied again. Decisions 81 and 203.
+made for them then, and get a lock when they are applied again. Decision 49.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
 """
-Where installers run: the sandbox of code steps, with the network. PK-11; decision 80.
+Where installers run: the sandbox of code steps, with the network. PK-11; decision 49.
 
 An installer is a step like any other: at the same level of isolation, with one writable folder that
 is removed afterwards. It sees its own program and the operator's settings for it, but neither data

@@ -3,7 +3,7 @@ Control groups: limits on a whole step, enforced by the kernel. Standard library
 
 They count whatever a step makes the kernel hold: pages that are no longer mapped, page tables,
 pipes. A step's group is created below the group of the server, so the server's limits apply to its
-steps too. Decision 83.
+steps too.
 
 Version 2 has one more rule: a group that shares controllers with its children has no processes of
 its own. So the server moves into a child, `SERVER`, if its group is its own to arrange: systemd

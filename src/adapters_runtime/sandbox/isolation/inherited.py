@@ -4,7 +4,7 @@ All that a process hands down to its children, as one snapshot that is compared 
 A step must not change what the steps after it are forked from. So nothing is looked for by name:
 the snapshot is every file in /proc/self, and what only system calls tell, without what varies by
 itself (`_VARYING`) and what no child inherits (`_OWN`). A kernel that adds a limit adds it here,
-too. CS-12, decision 253. Standard library only.
+too. CS-12. Standard library only.
 """
 
 import ctypes

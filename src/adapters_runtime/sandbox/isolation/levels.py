@@ -19,8 +19,7 @@ needs them, and the system call filter refuses mounts and namespaces, so these a
 `Process` limits and counts, and isolates nothing. `Landlocked` adds rules for files and the filter;
 `OtherUser` does the same under a user id of its own. `Namespaced` gives a step a world of its own,
 with Landlock and the filter on top. Which level a server uses is tried out, not believed:
-`isolation_level` runs a probe step and takes the strongest level whose probe really is confined
-(decisions 35, 82, 83).
+`isolation_level` runs a probe step and takes the strongest level whose probe really is confined.
 
 Standard library only: this runs between `fork` and `exec`.
 """
@@ -215,7 +214,7 @@ class Namespaced(Process):
     leave in them is made anew: its files, its shared memory and queues, its user namespace. Whoever
     used the network leaves counters, labels and ports that wait, so after such a step (`_traffic`)
     none follows; nor after one that changed anything that the init hands down to its children
-    (`Inherited`). Decisions 230 and 253.
+    (`Inherited`). Decision 230.
     """
 
     has_own_files = True

@@ -3,6 +3,10 @@ The system call filter of a step: it refuses what no ordinary program needs.
 
 It is the last line of defence: everything that it refuses is prevented by other means as well, but
 a kernel bug behind one of these calls cannot be reached. Standard library only.
+
+Calls are refused by their effect, "changes an inode other than by writing to it", and not by a list
+of names: a test makes each such call by its number, with and without the filter. A call whose
+arguments the filter cannot see (`openat2`) does not exist for a step.
 """
 
 import ctypes

@@ -12,10 +12,10 @@ with the row whether or not the client sent it, and a changed one is refused. To
 the right row, that row must be known. With a row key it is. Without one the hidden fields
 themselves say which row is meant; a client that leaves them out must send as many rows as
 there were, in their order. Where that would be a guess, the answer is 400: hidden fields on the
-wrong row pay the wrong account. AP-22 to AP-24, decision 73.
+wrong row pay the wrong account. AP-22 to AP-24.
 
 Answers belong to what is approved, as rows do. Whoever approves after somebody else agrees to the
-answers as they stand, or gives others; these begin the count anew. AP-30, decision 149.
+answers as they stand, or gives others; these begin the count anew. AP-30.
 """
 
 import json

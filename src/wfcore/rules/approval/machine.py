@@ -1,12 +1,12 @@
 """
-The approval machine, and decisions: one compare-and-set, whoever decides. Contract §3.
+The approval machine, and decisions: one compare-and-set, whoever decides.
 
 An approval past its `expires_at` counts as rejected whether or not a timer has run; use cases
 expire such approvals before they read them.
 
 Approvers agree to the rows as they stand. So whoever changes the rows begins the count anew, and
 what is released in the end is what everybody who counts has agreed to. Stages are asked one after
-another; one person is one voice over all of them. AP-15 to AP-19, AP-33, PL-3, decision 151.
+another; one person is one voice over all of them. AP-15 to AP-19, AP-33, PL-3; decision 151.
 """
 
 from collections import Counter

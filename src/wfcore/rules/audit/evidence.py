@@ -5,7 +5,7 @@ service.
 `audit.links` are the entries of the audit chain from the first to the last that concerns the
 execution: its own entries in full, with the records stored with them; of all others only the hash,
 so that nothing about other executions is disclosed. A document has exactly one text, and `hash`
-covers all the rest of it, so that the change of a single byte is detected. AL-6, AL-7, decision 91.
+covers all the rest of it, so that the change of a single byte is detected. AL-6, AL-7.
 """
 
 import json

@@ -1,8 +1,6 @@
 """
-Who sees what and who may do what: each question has one answer, used by every channel.
-
-Contract §1. What callers cannot see does not exist for them (404); what they see but may not do is
-forbidden (403).
+Who sees what and who may do what: each question has one answer, used by every channel. What callers
+cannot see does not exist for them (404); what they see but may not do is forbidden (403).
 """
 
 from collections.abc import Collection

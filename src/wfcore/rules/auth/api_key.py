@@ -1,5 +1,5 @@
 """
-API keys: their format, where a request carries one, and whether it is valid now. Contract §7.
+API keys: their format, where a request carries one, and whether it is valid now.
 
 `wfk_<id>_<secret>`, where id and secret are base62. The id is made as all ids are; those of before
 have 16 random characters. The secret consists of 36 random characters (214 bits) and a checksum of

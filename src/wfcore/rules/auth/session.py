@@ -1,4 +1,4 @@
-"""Console sessions: how long they last, and when a login is locked. Contract §6."""
+"""Console sessions: how long they last, and when a login is locked."""
 
 from collections import Counter
 from enum import StrEnum

@@ -1,6 +1,6 @@
 """
 HMAC signatures: webhook triggers, download links, personal approval links. Spec: legacy signature
-mode; contract §11.
+mode.
 """
 
 import hmac

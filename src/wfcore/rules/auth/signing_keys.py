@@ -1,9 +1,12 @@
 """
-The keys that sign links: which one signs, which ones verify, and how a set changes. Decision 224.
+The keys that sign links: which one signs, which ones verify, and how a set changes.
 
 Keys come from two places: those *given* to each server (a file or a setting), and those *kept* in
 the store, which all servers read. A signature is `<id>.<what the key made>`; the id is a digest of
 the key, so no key needs a name. One without an id is from before there were ids.
+
+Nobody remembers the set: it is read in the unit that signs or verifies, so that a retired key is
+refused by every server from the next request on.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The fields of AI steps, and of budgets. AI-9, BU-1, contract §4."""
+"""The fields of AI steps, and of budgets. AI-9, BU-1."""
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation

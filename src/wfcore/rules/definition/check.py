@@ -1,8 +1,6 @@
 """
 Checking a definition: from a raw document (YAML or JSON) to the model, or all of its mistakes at
-once.
-
-Contract §4 and §10. Pure: the caller provides the function that parses templates.
+once. Pure: the caller provides the function that parses templates.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Durations as people write them. Contract §10."""
+"""Durations as people write them."""
 
 import re
 from decimal import Decimal

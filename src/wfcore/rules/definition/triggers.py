@@ -1,4 +1,4 @@
-"""What a definition says about its starts: `triggers` and `concurrency`. Contract §4, §10."""
+"""What a definition says about its starts: `triggers` and `concurrency`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial

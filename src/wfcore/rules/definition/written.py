@@ -4,7 +4,7 @@ Definitions that a program builds, as documents and back. DF-12.
 A program may build a `Definition` from records, a mapping or JSON. Whatever it was made of, the
 same checker reads it: records are first written out as the document that a person would have
 written, by the very tables that read such a document. So there is one set of rules, and one set
-of words. Decision 105.
+of words.
 """
 
 import json

@@ -5,7 +5,7 @@ Steps that start no process cost nothing but what the service itself spends on t
 outside slows them down: a loop of `data` steps would be decided from its first round to its last in
 one unit of work, while everybody else waits, and a loop around one large value would hold the value
 a thousand times. So there are three bounds: on the number of step results, on the sum of what they
-hold, and on what a worker decides before it gives the execution back. Decision 185.
+hold, and on what a worker decides before it gives the execution back.
 
 The sum is kept with the execution and grows with each fact (`fold_steps.size_after`): adding up
 ten thousand results again for each of them would cost more than the steps.

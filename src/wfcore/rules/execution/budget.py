@@ -1,5 +1,5 @@
 """
-What AI calls used, and whether a budget allows the next one. AI-7, BU-1 to BU-3, contract §2.
+What AI calls used, and whether a budget allows the next one. AI-7, BU-1 to BU-3.
 
 Costs are decimal numbers as text, and their sums are exact: no digit is ever rounded away. An
 unknown cost makes every sum that it is part of unknown.

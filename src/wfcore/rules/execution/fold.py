@@ -1,5 +1,5 @@
 """
-How a fact changes an execution: the fold over both machines. Contract §2.
+How a fact changes an execution: the fold over both machines.
 
 `advance` is the only way in which an execution changes. It is a pure function in three steps: ask
 the table whether the fact is possible and where it leads, let the fold of that fact say what else

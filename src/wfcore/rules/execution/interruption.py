@@ -5,7 +5,8 @@ A step that was in flight may have done half of its work, and nobody knows which
 may begin it again only if nobody outside can decide to: for executions started by hand, by a
 schedule or by a chain. The promise covers all the work, so a child follows the trigger of the
 *root* of its family rather than that of its parent. Whatever the root allows, an author may forbid
-it for a step with `onInterrupt: fail`. Decision 63.
+it for a step with `onInterrupt: fail`. The trigger of the root is passed down instead of looked up:
+retention may have removed a parent, and the rule reads one record only.
 """
 
 from collections.abc import Sequence

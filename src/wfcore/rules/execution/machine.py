@@ -1,6 +1,6 @@
 """
 The execution machine: what can happen to an execution and its steps, and what that means for the
-execution. Contract §2.
+execution.
 
 Facts are the only way in which an execution changes. A worker claims it, a step ends, somebody
 cancels: each is one small record in the past tense, and `rules.execution.fold.advance` folds it
@@ -32,7 +32,7 @@ An execution that ends before its steps have takes them with it: such facts shar
 A definition may have `onFailure` steps. Then `Failing` comes in the place of `Failed`: all that was
 open ends, but the execution stays RUNNING, and the planner goes through these steps instead. The
 verdict is on record before the first of them begins, and `FailureHandled` carries it out. What they
-do cannot change it; people still can, by cancelling. Decision 178.
+do cannot change it; people still can, by cancelling.
 """
 
 from typing import TypeAlias

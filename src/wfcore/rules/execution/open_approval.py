@@ -1,4 +1,4 @@
-"""Opening an approval: what a `manual_approval` step asks, with its rows. AP-1, contract §3."""
+"""Opening an approval: what a `manual_approval` step asks, with its rows. AP-1."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,10 +1,10 @@
 """
-The planner: what comes next in a definition, given what is known. Contract §2 and §4.
+The planner: what comes next in a definition, given what is known.
 
 There is no stored position in a workflow, no program counter that a crash could lose and a
 migration would have to convert. The position is computed: the definition says which steps there are
 and in which order, the step results say what has become of each, and one walk over the tree of
-steps finds everything that is possible now. Decision 20.
+steps finds everything that is possible now.
 
 The walk goes through a sequence until its first open step, through branches and rounds beside one
 another. It passes what has ended and does not look behind what has not. So a step begins only after
@@ -374,8 +374,7 @@ def last_output(steps: tuple[Step, ...], prefix: str, results: Mapping[str, Step
 
 def output_of(definition: Definition, run: Execution, render: Render) -> Json:
     """
-    The execution's output: what the definition says, otherwise the output of the last completed
-    step. Contract §2.
+    The execution's output: what the definition says, otherwise that of the last completed step.
 
     Raises `TemplateFailed`.
     """

@@ -1,6 +1,5 @@
 """
-Redrive: a new execution that begins where an earlier one stopped. Which results it keeps. EX-17,
-contract §2.
+Redrive: a new execution that begins where an earlier one stopped. Which results it keeps. EX-17.
 """
 
 from collections.abc import Iterator, Mapping

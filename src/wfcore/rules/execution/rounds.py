@@ -1,5 +1,5 @@
 """
-Going back: which results are put aside when people ask for changes. AP-31, decision 150.
+Going back: which results are put aside when people ask for changes. AP-31.
 
 An approval goes back to a step before it in its own list of steps. Everything from that step up to
 the approval has ended, since a list goes on step by step; so nothing that runs is touched, and what

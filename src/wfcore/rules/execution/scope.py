@@ -1,5 +1,5 @@
 """
-Which names are visible to templates and code at a point in a definition. Contract §4, §5, §10.
+Which names are visible to templates and code at a point in a definition.
 
 A step sees the results of its own frame and of the frames around it: a round of a loop is a frame
 inside the frame of the loop. The key of a step tells which frame it is in.
@@ -80,8 +80,8 @@ def keys_seen(run: Execution, prefix: str, names: Collection[str]) -> tuple[str,
 
 def seen(result: StepResult) -> JsonObject:
     """
-    A step's result as templates and the context file show it. Contract §5. An output that was not
-    read is missed only by who asks for it. ST-7.
+    A step's result as templates and the context file show it. An output that was not read is missed
+    only by who asks for it. ST-7.
     """
     if "output" in left_out(result):
         return _SeenUnread(result)

@@ -97,7 +97,7 @@ def label_word(label: str) -> str:
 def capabilities_of(definition: Definition) -> tuple[str, ...]:
     """
     What a worker must be able to do to run every step, as words in alphabetical order: languages,
-    labels, and `NETWORK`. See `Store.claim`; decisions 100 and 173.
+    labels, and `NETWORK`. See `Store.claim`; decision 100.
     """
     steps = [step for step in definition.walk() if isinstance(step, CodeStep | AiStep)]
     code = [step for step in steps if isinstance(step, CodeStep)]

@@ -1,5 +1,5 @@
 """
-The step machine: what can happen to one step, given what is known of it. Contract §2.
+The step machine: what can happen to one step, given what is known of it.
 
 What is stored of a step is its `StepResult`. Its `status` has eight values, which is what people
 want to see; for what may happen next that is too coarse. A RUNNING step may have a process, or hold
@@ -30,7 +30,7 @@ was stopped in time. EX-13.
 A final state is final for one round. If people ask for changes, steps that have ended run again by
 design: their results are put aside, as they are, and the steps begin like any others. So the table
 has no row out of a final state, and each round is a walk of its own; only attempts are counted on,
-which keeps every start of a process apart from all others. AP-31, decision 150.
+which keeps every start of a process apart from all others. AP-31.
 
 The rows are what is possible, not what is usual: nothing today records the usage of a delay. To
 narrow the table is a decision about old records and late workers, not a cleanup. Decision 96.

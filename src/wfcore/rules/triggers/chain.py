@@ -1,5 +1,5 @@
 """
-Chains: a workflow that starts some time after each completion of another one. Contract §4.
+Chains: a workflow that starts some time after each completion of another one.
 
 A chain waits for a key, made from a workflow's id or from an owner and a workflow name. By name, a
 workflow that was deleted and applied again is still the one that the chain waits for.

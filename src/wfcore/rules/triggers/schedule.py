@@ -1,5 +1,5 @@
 """
-When a schedule fires: local times, daylight saving, missed instants. Contract §4.
+When a schedule fires: local times, daylight saving, missed instants.
 
 A cron expression names local times, which a function of the caller computes. This module turns them
 into instants and decides which of them still count.

@@ -1,5 +1,5 @@
 """
-Schemes of webhook signatures: each sender's own headers, one rule to verify them. Decision 88.
+Schemes of webhook signatures: each sender's own headers, one rule to verify them.
 
 A scheme says which bytes are signed, how the signature is written, and where in the headers
 timestamp and signatures stand. Everything else is shared: the tolerance, the comparison in

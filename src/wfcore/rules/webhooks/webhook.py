@@ -1,6 +1,6 @@
 """
 Webhooks: their state machine, who may trigger one, how one changes, how many an account may have,
-and how answers are counted. Contract §6.
+and how answers are counted.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
 """
-The contracts of a step runner, as test classes to inherit from. Contract §5.
+The contracts of a step runner, as test classes to inherit from.
 
 `CallContract` is of any runner, whatever it runs: how it is called and what it gives back.
 

@@ -1,4 +1,4 @@
-"""Accounts and their named secrets, as the operator manages them. Contract §1, §8, §11; SC-5."""
+"""Accounts and their named secrets, as the operator manages them. SC-5."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress

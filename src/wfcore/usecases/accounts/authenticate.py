@@ -1,5 +1,5 @@
 """
-Letting a request in: credentials, account status, scope, rate, in this order. Contract §7.
+Letting a request in: credentials, account status, scope, rate, in this order.
 
 Refusals are noted in the audit log with their reason; the caller learns only that.
 """

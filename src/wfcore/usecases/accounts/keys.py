@@ -1,4 +1,4 @@
-"""API keys, as the operator manages them. Contract §7. A key's text is returned once."""
+"""API keys, as the operator manages them. A key's text is returned once."""
 
 from collections.abc import Collection, Sequence
 

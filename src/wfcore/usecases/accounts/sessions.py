@@ -1,4 +1,4 @@
-"""Console sessions: signing in, staying in, signing out. Contract §6."""
+"""Console sessions: signing in, staying in, signing out."""
 
 from collections.abc import Sequence
 from hashlib import sha256

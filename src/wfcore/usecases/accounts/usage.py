@@ -1,4 +1,4 @@
-"""What keys have used of their quotas, and what models have cost. RL-1, AI-7, decision 164."""
+"""What keys have used of their quotas, and what models have cost. RL-1, AI-7."""
 
 from collections import defaultdict
 from collections.abc import Sequence

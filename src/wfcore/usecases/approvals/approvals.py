@@ -1,4 +1,4 @@
-"""Listing, reading and deciding approvals. Spec: approvals; contract §3."""
+"""Listing, reading and deciding approvals. Spec: approvals."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Several approvals decided with one request, each by itself. AP-39, decision 166."""
+"""Several approvals decided with one request, each in a unit of its own. AP-39."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The audit log: who asked for what, from where, and why it was refused. Contract §7."""
+"""The audit log: who asked for what, from where, and why it was refused."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,5 +1,5 @@
 """
-Checking the audit log, and writing evidence of one execution. AL-2 to AL-7; decisions 90, 91.
+Checking the audit log, and writing evidence of one execution. AL-2 to AL-7; decision 90.
 
 A log is checked beside a running server: entries that are added meanwhile are left for the next
 time, and where retention has taken what was about to be read, the check begins anew.

@@ -70,8 +70,7 @@ async def read_execution(
 
 async def redriven_as(services: Services, run: Execution) -> str | None:
     """
-    The last execution that redrives *run*. Looked up when needed, because what has ended never
-    changes. Decision 93.
+    The last execution that redrives *run*. Looked up when needed: an ended record never changes.
     """
     if run.status not in FROM:
         return None

@@ -61,7 +61,7 @@ class LastStored:
 class Lease:
     """
     A worker's hold on one execution. Writes with an old fence are refused. `last`: where the next
-    unit of work goes on from without a read; its commit compares versions. Decision 214.
+    unit of work goes on from without a read; its commit compares versions.
     """
 
     worker: str

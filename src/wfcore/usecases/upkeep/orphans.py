@@ -1,5 +1,5 @@
 """
-Files and records of artifacts, compared both ways. Decision 219.
+Files and records of artifacts, compared both ways.
 
 A file is stored before its record and deleted before it, so what a lost worker uploaded has no
 record, and retention deletes it with its execution. A file whose execution is not in the store is

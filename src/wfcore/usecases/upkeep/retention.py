@@ -1,11 +1,11 @@
 """
-What is over its time goes: piece by piece, oldest first, until nothing is left. Contract §7, PK-6.
+What is over its time goes: piece by piece, oldest first, until nothing is left. PK-6.
 
 One call of `retain` is one piece, small enough for starts to be answered beside it; who calls it
 rests in between and may stop after any. Files go before the rows that name them, so that a crash
 leaves rows without files, which the next piece finds again, never files that nobody knows.
 
-Each duty and each execution has its own try: what fails is reported and left out. Decision 95.
+Each duty and each execution has its own try: what fails is reported and left out.
 """
 
 from collections.abc import Awaitable, Sequence

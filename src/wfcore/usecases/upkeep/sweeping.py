@@ -1,5 +1,5 @@
 """
-What falls due without anybody asking: a loop, not a start-up action. Contract §2, §7.
+What falls due without anybody asking: a loop, not a start-up action.
 
 Each duty is a row in the store; losing a sweep costs a delay, never work.
 """

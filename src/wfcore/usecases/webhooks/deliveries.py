@@ -1,4 +1,4 @@
-"""The last deliveries of a webhook: noted, listed, replayed, tried. Contract §11, decision 89."""
+"""The last deliveries of a webhook: noted, listed, replayed, tried."""
 
 import json
 

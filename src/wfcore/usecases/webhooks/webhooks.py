@@ -1,4 +1,4 @@
-"""Managing webhooks: creation, change, deletion, statistics. Spec: webhook management; §11."""
+"""Managing webhooks: creation, change, deletion, statistics. Spec: webhook management."""
 
 from attrs import evolve, field, frozen
 

@@ -3,7 +3,8 @@ Backfill: a schedule is started for instants of a past period, each at most once
 
 The id of an execution that a schedule starts follows from trigger and instant, here as in
 `firing`. So a second execution for an instant, whoever asks for it and at whichever moment, would
-be a second record with the same id, which no store accepts. Decision 198.
+be a second record with the same id, which no store accepts. Idempotency records would not do: they
+live for 24 hours.
 """
 
 from collections.abc import Sequence

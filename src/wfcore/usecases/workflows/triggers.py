@@ -1,4 +1,4 @@
-"""Triggers of workflows: arranged when a definition is applied, and shown. Contract §4, §8."""
+"""Triggers of workflows: arranged when a definition is applied, and shown."""
 
 from collections.abc import Sequence
 from contextlib import suppress

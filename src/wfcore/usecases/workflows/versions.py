@@ -1,4 +1,4 @@
-"""Versions of a workflow: what one would change, which there are, and going back. Decision 188."""
+"""Versions of a workflow: what one would change, which there are, and going back."""
 
 from collections.abc import Sequence
 from enum import StrEnum

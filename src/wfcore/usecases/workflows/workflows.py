@@ -1,4 +1,4 @@
-"""Workflows: reading by API; applying, sharing and deleting by their authors. Contract §1, §8."""
+"""Workflows: reading by API; applying, sharing and deleting by their authors."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
