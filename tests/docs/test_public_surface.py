@@ -5,7 +5,7 @@ import pytest
 import wfcore
 from wfdocs import surface
 
-CURE = "if the change is meant: make surface, look at the difference, and tell it in CHANGELOG.md"
+CURE = "if the change is meant: make surface, and look at the difference"
 PACKAGES = sorted(path.name for path in surface.SRC.iterdir() if (path / "__init__.py").exists())
 
 
