@@ -275,7 +275,7 @@ def payloads_rows(report: Report, folder: Path) -> None:
             row = f"{name}: start with them, to a delay / their bytes"
             report.at_most(row, f"{start:,.0f} ms", f"{raw:,.0f} ms of CPU", start / raw, 3)
             report.most(f"{name}: memory for looks, beyond idle", found["looks MB"], "MB", 150)
-            report.plain(f"{name}: memory for the start", f"{found['start MB']:.0f} MB")
+            report.most(f"{name}: memory for the start, beyond idle", found["start MB"], "MB", 150)
 
 
 def main() -> int:

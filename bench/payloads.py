@@ -32,6 +32,7 @@ from wfcore.time import DurationMs
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.administration.lookup import owner_of
 from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.services import Services
 from wfcore.usecases.workflows import workflows
 from wfserver.compose import System, open_system
 from wfserver.serving.memory import settle_memory
@@ -101,7 +102,7 @@ async def _one(system: System, who: Principal, kind: str) -> tuple[str, str]:
 
 async def _measured(where: list[str], seeded: dict[str, Any]) -> dict[str, Any]:
     async with _opened(where) as system:
-        looker = _Looker(system, seeded["key"])
+        looker = Looker(system.services, seeded["key"])
         await looker.ask("GET", "/api/v1/executions")
         settle_memory()
         idle = _memory_mb()
@@ -121,11 +122,11 @@ async def _measured(where: list[str], seeded: dict[str, Any]) -> dict[str, Any]:
         return found
 
 
-class _Looker:
+class Looker:
     """Requests to the application itself."""
 
-    def __init__(self, system: System, key: str) -> None:
-        self._app, self._key = create_app(system.services), key
+    def __init__(self, services: Services, key: str) -> None:
+        self._app, self._key = create_app(services), key
 
     async def cost(self, count: int, method: str, path: str) -> float:
         """CPU of one request in ms, the middle of *count*."""

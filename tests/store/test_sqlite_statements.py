@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_store.sqlite import claims, execution_rows, kinds, records, runs
+from adapters_store.sqlite import claims, execution_rows, kinds, records, runs, step_rows
 from adapters_store.sqlite.connection import Connection, connect
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.runs import approval_page, counts_by_status, execution_page
@@ -153,7 +153,7 @@ def test_a_transition_writes_the_head_and_the_changed_step_only() -> None:
     base = run_with_steps(worker="w1", due_at=None, status=ExecutionStatus.RUNNING)
     changed = {**base.step_results, "b": make.step_result(output="z")}
     writes, _ = execution_rows.writes(evolve(base, step_results=changed), known(base), None)
-    assert [sql for sql, _, _ in writes] == [execution_rows.STAY, execution_rows.PUT_STEP]
+    assert [sql for sql, _, _ in writes] == [execution_rows.STAY, step_rows.PUT_STEP]
     assert writes[1][1][1] == 1
 
 
@@ -162,9 +162,9 @@ def test_a_transition_from_an_unknown_state_writes_everything() -> None:
     writes, _ = execution_rows.writes(run_with_steps(variables={"n": 1}), None, None)
     assert [sql for sql, _, _ in writes] == [
         execution_rows.MOVE,
-        execution_rows.DROP_STEPS,
-        execution_rows.PUT_STEP,
-        execution_rows.PUT_STEP,
+        step_rows.DROP_STEPS,
+        step_rows.PUT_STEP,
+        step_rows.PUT_STEP,
         execution_rows.PUT_VARIABLES,
     ]
 

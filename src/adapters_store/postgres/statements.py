@@ -14,6 +14,7 @@ several statements in a transaction.
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
+import asyncio
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from adapters_store.postgres.connection import Connection, numbered, rows_of
-from adapters_store.sqlite.statements import SHAPES, Shape, Values, Write
+from adapters_store.sqlite.statements import SHAPES, Later, Shape, Values, Write, has_later
 from wfcore.errors import Stale
 
 TYPES = """SELECT c.relname::text, a.attname::text,
@@ -213,7 +214,9 @@ async def perform(connection: Connection, statements: Statements, unit: UnitWrit
         rows, seen = {}, {record}
         if sql in SHAPES:
             rows[statements.text(sql)] = [values]
-        elif not await connection.fetch(numbered(sql), *values) and stale is not None:
+            continue
+        given = await _made(connection, values)
+        if not await connection.fetch(numbered(sql), *given) and stale is not None:
             raise Stale(*stale)
     await write_rows(connection, statements, rows)
 
@@ -221,8 +224,29 @@ async def perform(connection: Connection, statements: Statements, unit: UnitWrit
 async def write_rows(connection: Connection, statements: Statements, rows: Rows) -> None:
     """Write *rows* with one statement. Raises `DriverError`."""
     if rows:
-        texts, arrays = arrays_of(rows)
+        made = {text: [await _made(connection, one) for one in some] for text, some in rows.items()}
+        texts, arrays = arrays_of(made)
         await connection.fetch(statements.joined(texts), *arrays)
+
+
+async def _made(connection: Connection, values: Values) -> Values:
+    """*values* with those in them that were still to be made, by a thread. Raises `Stale`."""
+    if not has_later(values):
+        return values
+    return tuple([await _found(connection, one) for one in values])
+
+
+async def _found(connection: Connection, value: Any) -> Any:
+    if type(value) is not Later:
+        return value
+    found: Sequence[Any] = ()
+    if value.source is not None:
+        sql, key = value.source
+        rows = await rows_of(connection, numbered(sql), *key)
+        if not rows:
+            raise Stale(*value.stale)
+        found = rows[0]
+    return await asyncio.to_thread(value.make, *found)
 
 
 def together(statements: Statements, units: Iterable[UnitWrites]) -> Rows:

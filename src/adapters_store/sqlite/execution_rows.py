@@ -7,33 +7,41 @@ are found by comparing with the record that was loaded at the same version.
 
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from operator import attrgetter, eq
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import Any, TypeAlias
 
-from attrs import define, field
-
 from adapters_store.sqlite.kinds import (
-    EMPTY,
     SEALED,
     Cells,
     Fetch,
     Row,
     cost_of,
     sealed,
+    sealed_later,
     text_of,
     value_of,
 )
 from adapters_store.sqlite.packing import LAST_OF_CELL, number_bytes, unpacked
 from adapters_store.sqlite.read_cache import ENTRY_BYTES
 from adapters_store.sqlite.statements import Known, Write, insert, update
+from adapters_store.sqlite.step_rows import (
+    LARGE,
+    SAYS_SO,
+    STEP_APART,
+    VersionOf,
+    body_of,
+    divided,
+    is_aside,
+    step_writes,
+    unread,
+)
 from adapters_store.sqlite.unit_of_work import UnitOfWork
-from wfcore.errors import NotRead
 from wfcore.model.event import Event
 from wfcore.model.execution import (
     Execution,
     ExecutionStatus,
-    StepResult,
     Unread,
     evolve,
     leaving_out,
@@ -52,17 +60,13 @@ _cell = (
 _cells = (
     f"s.body || ',' || {_cell.format('output')} || ',' || coalesce({_cell.format('items')}, '[]')"
 )
-_LARGE = 1_024
-"""Characters of JSON from which on a value is left out of heads."""
-_LARGE_CELL = 2 * _LARGE
+_LARGE_CELL = 2 * LARGE
 """The same of a cell as it is stored, of which no body says so: an older release wrote it."""
-_SAYS_SO = '{"apart"'
-"""How the body begins of a row with large values; it names them first, with their sizes."""
 
 
 def _head_cell(column: str) -> str:
     """A number stands for a large cell, of which nothing is read where the body speaks of it."""
-    return f"""CASE WHEN substr(s.body, 1, {len(_SAYS_SO)}) = '{_SAYS_SO}' THEN '0'
+    return f"""CASE WHEN substr(s.body, 1, {len(SAYS_SO)}) = '{SAYS_SO}' THEN '0'
         WHEN length(s.{column}) > {_LARGE_CELL} THEN '' || length(s.{column})
         ELSE {_cell.format(column)} END"""
 
@@ -72,7 +76,7 @@ _head_cells = (
 )
 _NOT_READ = "!"
 """No cell begins so."""
-_head_output = f"""CASE WHEN substr(r.body, 1, {len(_SAYS_SO)}) = '{_SAYS_SO}' THEN '{_NOT_READ}0'
+_head_output = f"""CASE WHEN substr(r.body, 1, {len(SAYS_SO)}) = '{SAYS_SO}' THEN '{_NOT_READ}0'
     WHEN length(r.output) > {_LARGE_CELL} THEN '{_NOT_READ}' || length(r.output)
     ELSE r.output END"""
 _variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
@@ -125,13 +129,6 @@ PUT_VARIABLES = insert(
     ("execution_id", "body"),
     " ON CONFLICT (execution_id) DO UPDATE SET body = excluded.body",
 )
-PUT_STEP = insert(
-    "step_results",
-    ("execution_id", "position", "body", "output", "items"),
-    """ ON CONFLICT (execution_id, position) DO UPDATE
-    SET body = excluded.body, output = excluded.output, items = excluded.items""",
-)
-CUT_STEPS = "DELETE FROM step_results WHERE execution_id = ? AND position >= ?"
 GROUP_OPEN = "lane = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ?1 AND (
     EXISTS (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?2")} AND queued = 1)
@@ -149,15 +146,17 @@ ADD_EVENT = {
 _IS_NEW = f"""SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM executions
     WHERE id = ? AND packed IS NOT NULL AND {LAST_OF_CELL.format("packed")} >= ?)"""
 """Whether an event may have this number, as far as packed ones are concerned."""
-DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
 DROP_VARIABLES = "DELETE FROM execution_variables WHERE execution_id = ?"
 
 _ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 _APART = (*_IN_COLUMNS, "variables", "step_results", "put_aside", *SEALED["executions"].columns)
 write_head = writer_of(Execution, _APART)
-_STEP_APART = SEALED["step_results"].columns
-_write_step = writer_of(StepResult, _STEP_APART)
 _read_execution = reader_of(Execution)
+
+
+def _text_size(cell: int, cells: Cells) -> int:
+    """The characters of a text whose cell has that length, or a few more: sealed is base64."""
+    return cell if cells.sealer is None else cell * 3 // 4
 
 
 def decode(row: Row, cells: Cells) -> Execution:
@@ -183,7 +182,7 @@ def _in_rows(row: Row, cells: Cells) -> Found:
     data["callback_url"] = None if url is None else value_of(cells.opened(url, "callback_url"))
     apart = data.pop("apart", {})
     if output is not None and output.startswith(_NOT_READ):
-        size = apart.get("output") or int(output[1:])
+        size = apart.get("output") or _text_size(int(output[1:]), cells)
         data["output"] = Unread(row[-1], None, 0, size)
     else:
         data["output"] = None if output is None else value_of(cells.opened(output, "output"))
@@ -202,7 +201,7 @@ def _in_cell(row: Row, cells: Cells, *, listed: bool = False) -> Found:
     data["output"] = output
     data.pop("apart", None)
     for step, shown in zip(steps, apart, strict=False):
-        step.update(zip(_STEP_APART, shown, strict=True))
+        step.update(zip(STEP_APART, shown, strict=True))
     for step in steps:
         step.pop("apart", None)
     return data, {step.pop("name"): step for step in steps}
@@ -211,18 +210,18 @@ def _in_cell(row: Row, cells: Cells, *, listed: bool = False) -> Found:
 def _read(row: Row, data: dict[str, Any], found: dict[str, Any]) -> Execution:
     data.update(zip(_IN_COLUMNS, (*row[:_BODY], row[-1]), strict=True))
     data["step_results"] = found
-    if any(map(_is_aside, found)):
-        data["step_results"] = {name: one for name, one in found.items() if not _is_aside(name)}
-        data["put_aside"] = {name: one for name, one in found.items() if _is_aside(name)}
+    if any(map(is_aside, found)):
+        data["step_results"] = {name: one for name, one in found.items() if not is_aside(name)}
+        data["put_aside"] = {name: one for name, one in found.items() if is_aside(name)}
     output = _taken_out(data, ("output",))
-    unread = {name: _taken_out(body, _STEP_APART) for name, body in found.items()}
+    missing = {name: _taken_out(body, STEP_APART) for name, body in found.items()}
     run = leaving_out(_read_execution(data), **output)
-    if not any(unread.values()):
+    if not any(missing.values()):
         return run
     return evolve(
         run,
-        step_results={n: leaving_out(one, **unread[n]) for n, one in run.step_results.items()},
-        put_aside={n: leaving_out(one, **unread[n]) for n, one in run.put_aside.items()},
+        step_results={n: leaving_out(one, **missing[n]) for n, one in run.step_results.items()},
+        put_aside={n: leaving_out(one, **missing[n]) for n, one in run.put_aside.items()},
     )
 
 
@@ -235,27 +234,17 @@ def _results(id: str, steps: str, cells: Cells) -> Iterator[tuple[str, Any]]:
     """Names and results in the order of their positions."""
     for position, body, *found in sorted(value_of(f"[{steps}]"), key=lambda step: step[0]):
         name, apart = body.pop("name"), body.pop("apart", {})
-        for column, cell in zip(_STEP_APART, found, strict=False):
+        for column, cell in zip(STEP_APART, found, strict=False):
             if isinstance(cell, str):
                 body[column] = value_of(cells.opened(cell, column, "step_results", position))
             elif isinstance(cell, int):
-                if size := apart.get(column) or cell:
+                if size := apart.get(column) or _text_size(cell, cells):
                     body[column] = Unread(id, name, position, size)
             elif cell:
                 if cell[0] is not None and cell[0] != {}:
                     cells.require_no_key()
                 body[column] = cell[0]
         yield name, body
-
-
-def _is_aside(name: str) -> bool:
-    """Whether the row is of an earlier round; the keys of steps have no slash."""
-    return "/" in name
-
-
-def _all_results(run: Execution) -> Mapping[str, StepResult]:
-    """What has a row: the results of earlier rounds first, which do not change."""
-    return {**run.put_aside, **run.step_results} if run.put_aside else run.step_results
 
 
 FETCH = Fetch(
@@ -269,7 +258,7 @@ def put(unit: UnitOfWork, record: Execution) -> None:
     has to be written of which not everything was read.
     """
     base = known_of(unit, record)
-    found, kept = writes(record, base, unit.sealer)
+    found, kept = writes(record, base, unit.sealer, partial(_version_of, unit))
     unit.write("executions", *found)
     if len(found) > 1:
         unit.changed.add("step_results")
@@ -287,19 +276,32 @@ def known_of(unit: UnitOfWork, record: Execution) -> Known | None:
     return None
 
 
-def writes(run: Execution, base: Known | None, sealer: Sealer | None) -> tuple[list[Write], Known]:
+def _version_of(unit: UnitOfWork, id: str) -> int | None:
+    """The version of another execution that the unit has read or put."""
+    _, draft = unit.pending.get(("executions", (id,)), (None, None))
+    known = draft or unit.read.get(id)
+    return None if known is None else known.version
+
+
+def writes(
+    run: Execution,
+    base: Known | None,
+    sealer: Sealer | None,
+    version_of: VersionOf = lambda _: None,
+) -> tuple[list[Write], Known]:
     """
     The writes that store *run* over *base* (what is stored at its version; None: unknown), and what
     is known of it then. Of what has ended all rows are written: they may have been packed since.
+    *version_of*: of other executions whose values it takes along without having read them.
     """
     has_ended = base is not None and base.record.status in _ENDED
     base = None if has_ended else base
     old = None if base is None else base.record
     output = None if run.output is None else text_of(run.output)
-    apart = {"output": len(output)} if output is not None and len(output) > _LARGE else {}
-    body = _body(apart, write_head(run))
-    steps = _step_writes(run, base, sealer, keeps=run.version > 0 and not has_ended)
-    found = [_head(run, old, body, output, sealer), *steps.writes]
+    apart = {"output": len(output)} if output is not None and len(output) > LARGE else {}
+    body = body_of(apart, write_head(run))
+    steps = step_writes(run, base, sealer, version_of, keeps=run.version > 0 and not has_ended)
+    found = [_head(run, old, body, output, sealer), *steps.in_order]
     grown = 0
     if _has_new_variables(run, old):
         variables = text_of(run.variables)
@@ -313,34 +315,15 @@ def writes(run: Execution, base: Known | None, sealer: Sealer | None) -> tuple[l
     head = cost_of(body)
     rest, bare_rest = (base.rest, base.bare_rest) if base else (ENTRY_BYTES, ENTRY_BYTES)
     version = run.version + 1
-    stored = evolve(run, version=version, **_divided(run, steps.results))
+    stored = evolve(run, version=version, **divided(run, steps.results))
     size = head + cost_of(output or "") + rest + steps.grown + grown
     known = Known(version, stored, size, head=head + cost_of(output or ""))
     if apart or any(map(left_out, steps.bare.values())):
-        bare = evolve(run, version=version, **_divided(run, steps.bare))
-        known.bare = leaving_out(bare, **_unread(run.id, None, 0, apart))
+        bare = evolve(run, version=version, **divided(run, steps.bare))
+        known.bare = leaving_out(bare, **unread(run.id, None, 0, apart))
         known.bare_head = head + (0 if apart else cost_of(output or ""))
         known.bare_size = known.bare_head + bare_rest + steps.bare_grown + grown
     return found, known
-
-
-def _body(apart: Mapping[str, int], body: Mapping[str, Any]) -> str:
-    """The body of a row, which begins with the sizes of its large values if it has any."""
-    return text_of({"apart": apart, **body} if apart else body)
-
-
-def _unread(id: str, name: str | None, position: int, apart: Mapping[str, int]) -> Any:
-    return {column: Unread(id, name, position, size) for column, size in apart.items()}
-
-
-def _divided(run: Execution, results: Mapping[str, StepResult]) -> Any:
-    """The two fields of an execution that hold *results*."""
-    if not run.put_aside:
-        return {"step_results": results}
-    return {
-        "step_results": {name: one for name, one in results.items() if not _is_aside(name)},
-        "put_aside": {name: one for name, one in results.items() if _is_aside(name)},
-    }
 
 
 def _has_new_variables(run: Execution, base: Execution | None) -> bool:
@@ -356,7 +339,7 @@ def _head(
     url = None if run.callback_url is None else text_of(run.callback_url)
     apart = zip(SEALED["executions"].columns, (url, output), strict=True)
     cells = (
-        None if text is None else sealed(sealer, text, "executions", column, run.id)
+        None if text is None else sealed_later(sealer, text, "executions", column, run.id)
         for column, text in apart
     )
     last = (run.fence, run.version + 1, body, *cells, run.id)
@@ -385,144 +368,6 @@ def _group_writes(run: Execution) -> Iterator[Write]:
 
 _place = attrgetter(*_PLACE, "secrets")
 """Every column that an index or a filter looks at."""
-
-
-@define
-class _Steps:
-    """
-    The writes of the step results of *run*, the results as they are then, and by how many bytes
-    they grow. `bare`: without large values. *keeps*: rows may keep large values that they have.
-    """
-
-    run: Execution
-    sealer: Sealer | None
-    keeps: bool = True
-    writes: list[Write] = field(factory=list)
-    results: dict[str, StepResult] = field(factory=dict)
-    bare: dict[str, StepResult] = field(factory=dict)
-    grown: int = 0
-    bare_grown: int = 0
-
-    def forget(self, name: str, old: StepResult, bare: StepResult, kept: Collection[str]) -> None:
-        """A row is no longer what it was, except for the values that it has *kept*."""
-        apart = {column: one.size for column, one in left_out(bare).items()}
-        self.grown -= _cost(name, old, apart, kept)
-        self.bare_grown -= _cost(name, bare, apart, kept)
-
-    def leave(self, name: str, old: StepResult, bare: StepResult) -> None:
-        """A row that does not change."""
-        self.results[name], self.bare[name] = old, bare
-
-    def write(
-        self, name: str, result: StepResult, old: StepResult | None, bare: StepResult | None
-    ) -> None:
-        """The row of the next position, over what is known of it."""
-        place, run = len(self.results), self.run
-        kept = _kept(result, old, bare) if self.keeps else {}
-        for one in left_out(result).values():
-            if one not in kept.values() or (one.execution_id, one.place) != (run.id, place):
-                raise NotRead(one.execution_id, one.key)
-        texts = {
-            column: text_of(getattr(result, column)) for column in _STEP_APART if column not in kept
-        }
-        apart = {column: one.size for column, one in kept.items()} | _sizes(texts, bool(kept))
-        body = _body(apart, {"name": name, **_write_step(result)})
-        cells = {
-            column: sealed(self.sealer, text, "step_results", column, run.id, place)
-            for column, text in texts.items()
-        }
-        self.writes.append(_put_step(run.id, place, body, cells))
-        self.results[name] = _with_values(result, old, kept)
-        self.bare[name] = leaving_out(result, **_unread(run.id, name, place, apart))
-        if old is not None and bare is not None:
-            self.forget(name, old, bare, kept)
-        self.grown += cost_of(body) + sum(map(cost_of, texts.values()))
-        here = (text for column, text in texts.items() if column not in apart)
-        self.bare_grown += cost_of(body) + sum(map(cost_of, here))
-
-
-def _step_writes(
-    run: Execution, base: Known | None, sealer: Sealer | None, *, keeps: bool
-) -> _Steps:
-    """
-    Write the changed step results; all of them if their order does not continue, or if nothing is
-    known of what is stored. If rows *keep* what they have, what was not read stays as it is.
-    """
-    before = {} if base is None else _all_results(base.record)
-    small = {} if base is None else _all_results(base.least)
-    after, found = _all_results(run), _Steps(run, sealer, keeps)
-    if keeps and base is None and any(map(left_out, after.values())):
-        found.writes.append((CUT_STEPS, (run.id, len(after)), None))
-    elif run.version and (base is None or not _goes_on(before, after)):
-        found.writes.append((DROP_STEPS, (run.id,), None))
-        found.keeps = False
-        for name, old in before.items():
-            found.forget(name, old, small[name], ())
-        before, small = {}, {}
-    for name, result in after.items():
-        known, bare = before.get(name), small.get(name)
-        if known is not None and bare is not None and (result is known or result is bare):
-            found.leave(name, known, bare)
-        else:
-            found.write(name, result, known, bare)
-    return found
-
-
-def _kept(result: StepResult, old: StepResult | None, bare: StepResult | None) -> dict[str, Unread]:
-    """The large values that are in the row already: those not read, and the same as before."""
-    same = {} if old is None or bare is None else left_out(bare)
-    return {**left_out(result)} | {
-        column: one for column, one in same.items() if _value(result, column) is _value(old, column)
-    }
-
-
-def _value(result: StepResult | None, column: str) -> Any:
-    """A value of a result, or what stands for it."""
-    return result.__dict__[column]
-
-
-def _with_values(
-    result: StepResult, old: StepResult | None, kept: Mapping[str, Unread]
-) -> StepResult:
-    """*result* with what was not read of it, as far as it is known from before."""
-    if old is None:
-        return result
-    known = {
-        column: _value(old, column)
-        for column in left_out(result)
-        if column in kept and column not in left_out(old)
-    }
-    return evolve(result, **known) if known else result
-
-
-def _sizes(texts: Mapping[str, str], beside: bool) -> dict[str, int]:
-    """Of a row with a large value, here or *beside* these, the sizes of all that are not null."""
-    if not beside and all(len(text) <= _LARGE for text in texts.values()):
-        return {}
-    return {column: len(text) for column, text in texts.items() if text not in EMPTY}
-
-
-def _put_step(id: str, place: int, body: str, cells: Mapping[str, str]) -> Write:
-    """Writes body and *cells* of a row; its other cells stay as they are."""
-    if len(cells) == len(_STEP_APART):
-        return PUT_STEP, (id, place, body, *(cells[column] for column in _STEP_APART)), None
-    changed = "".join(f", {column} = ?" for column in cells)
-    sql = f"""UPDATE step_results SET body = ?{changed}
-        WHERE execution_id = ? AND position = ? RETURNING 1"""
-    return sql, (body, *cells.values(), id, place), ("executions", id)
-
-
-def _cost(name: str, result: StepResult, apart: Mapping[str, int], without: Collection[str]) -> int:
-    """The approximate bytes of a row and of what was read of it, *without* some values."""
-    left = {*left_out(result), *without}
-    values = (getattr(result, column) for column in _STEP_APART if column not in left)
-    texts = (_body(apart, {"name": name, **_write_step(result)}), *map(text_of, values))
-    return sum(map(cost_of, texts))
-
-
-def _goes_on(known: Mapping[str, StepResult], results: Mapping[str, StepResult]) -> bool:
-    """Whether *results* begins with the names of *known*."""
-    return len(known) <= len(results) and all(map(eq, known, results))
 
 
 def add_event(unit: UnitOfWork, event: Event) -> None:

@@ -13,13 +13,14 @@ their own: ids, states, instants, names.
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import orjson
 from attrs import define, evolve, frozen
 
 from adapters_store.sqlite.connection import Cursor
-from adapters_store.sqlite.statements import Values, Write, insert, update
+from adapters_store.sqlite.statements import Later, Values, Write, insert, update
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval, ApprovalHead
 from wfcore.model.event import AuditChain, ChainPoint
@@ -132,6 +133,19 @@ def sealed(sealer: Sealer | None, text: str, table: str, column: str, *key: Any)
     if sealer is None or table not in SEALED or text in EMPTY:
         return text
     return MARK + sealer.seal(text, place_of(table, column, key))
+
+
+SEALED_LATER = 64 << 10
+"""From so many characters on a cell is sealed by the writer, not in the event loop."""
+
+
+def sealed_later(
+    sealer: Sealer | None, text: str, table: str, column: str, *key: Any
+) -> str | Later:
+    """The same, for a cell that may be large."""
+    if sealer is None or len(text) < SEALED_LATER:
+        return sealed(sealer, text, table, column, *key)
+    return Later(partial(sealed, sealer, text, table, column, *key))
 
 
 @define(eq=False)

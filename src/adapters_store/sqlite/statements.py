@@ -26,6 +26,19 @@ A statement, its values, and the kind and id that are stale unless it wrote one 
 `SELECT`, found one.
 """
 
+
+@frozen(eq=False)
+class Later:
+    """
+    A value that is made where it is written, aside of the event loop: of the row that *source*
+    finds if there is one; without it the kind and id are *stale*.
+    """
+
+    make: Callable[..., str]
+    source: tuple[str, Values] | None = None
+    stale: tuple[str, str] = ("", "")
+
+
 Fill = Callable[[Cursor, Sequence[Values]], Sequence[Values]]
 """Makes of collected values those that are written: for what only the transaction knows."""
 
@@ -237,7 +250,26 @@ def _perform_alike(cursor: Cursor, alike: dict[str, list[Write]]) -> None:
 
 def _filled(cursor: Cursor, sql: str, rows: Sequence[Values]) -> Sequence[Values]:
     known = _ROWS.get(sql)
-    return rows if known is None or known.fill is None else known.fill(cursor, rows)
+    if known is not None and known.fill is not None:
+        return known.fill(cursor, rows)
+    return [_made(cursor, values) if has_later(values) else values for values in rows]
+
+
+def has_later(values: Values) -> bool:
+    """Whether one of *values* is still to be made."""
+    return any(type(one) is Later for one in values)
+
+
+def _made(cursor: Cursor, values: Values) -> Values:
+    """*values* with those in them that were still to be made. Raises `Stale`."""
+    return tuple(_found(cursor, one) if type(one) is Later else one for one in values)
+
+
+def _found(cursor: Cursor, later: Later) -> str:
+    found = cursor.execute(*later.source).fetchone() if later.source else ()
+    if found is None:
+        raise Stale(*later.stale)
+    return later.make(*found)
 
 
 LONGEST_S = 0.01

@@ -76,9 +76,10 @@ async def head_of(view: View, id: str) -> Execution | None:
     """
     The execution, for whoever needs little of it. A store may offer `head(id)` on its views and
     units, which leaves out outputs and items of more than a few kilobytes (`leaving_out`), so that
-    what it costs does not depend on them, and `filled` beside it. What it returns may be `put`: a
-    value that was not read stays as it is stored, or `put` raises `NotRead`. Of any other store it
-    is `View.get`. ST-7.
+    what it costs does not depend on them, and `filled` beside it. What it returns may be `put`, and
+    its results may be given to a new execution of the same unit: a value that was not read stays
+    as it is stored, or is copied, or `put` raises `NotRead`. Of any other store it is `View.get`.
+    ST-7.
     """
     head: Any = getattr(view, "head", None)
     found: Execution | None = await (view.get(Execution, id) if head is None else head(id))

@@ -24,6 +24,7 @@ from wfcore.model.execution import (
     StepStatus,
     Usage,
     evolve,
+    left_out,
 )
 from wfcore.model.json import Json, JsonObject
 from wfcore.rules.execution import machine as facts
@@ -121,7 +122,11 @@ def size_of(*values: Json) -> int:
 
 def held_by(result: StepResult | None) -> int:
     """What a step result holds: its output, and a loop's items until it has ended. FL-14."""
-    return 0 if result is None else size_of(result.output, result.items)
+    if result is None:
+        return 0
+    unread = left_out(result)
+    read = (getattr(result, name) for name in ("output", "items") if name not in unread)
+    return size_of(*read) + sum(one.size for one in unread.values())
 
 
 def size_after(run: Execution, before: StepResult | None, after: StepResult) -> int:

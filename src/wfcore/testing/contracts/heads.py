@@ -183,6 +183,54 @@ class HeadContract:
             await unit.commit()
         assert results_of(await stored(store, "exec_2")) == results_of(with_results())
 
+    async def test_results_that_another_execution_takes_along(self, store: Store) -> None:
+        """What a head gives to a new execution, in other places too, is what the old one holds."""
+        await keep(store, with_results())
+        await keep(store, another_one(put_aside(await stored(store))))
+        async with store.unit() as unit:
+            unit.put(evolve(another_one(put_aside(await head(unit))), id="exec_3"))
+            unit.put(evolve(await head(unit), error="in the same unit"))
+            await unit.commit()
+        for id in ("exec_2", "exec_3"):
+            found = await stored(store, id)
+            assert results_of(found) == results_of(put_aside(with_results()))
+            assert [*found.step_results] == [*put_aside(with_results()).step_results]
+        assert results_of(await stored(store)) == results_of(with_results())
+        async with store.view() as view:
+            run = await filled(view, await head(view, "exec_3"), {"rows", "loop"})
+            assert run.step_results["loop"].items == ROWS
+
+    async def test_results_of_an_execution_that_changes_meanwhile(
+        self, store: Store, another: Store
+    ) -> None:
+        """A new execution gets what was read of the old one, or its unit is stale."""
+        await keep(store, with_results())
+        async with store.unit() as unit:
+            unit.put(another_one(await head(unit)))
+            results = {**with_results().step_results, "rows": make.step_result(output=TEXT)}
+            await keep(another, evolve(await stored(another), step_results=results))
+            try:
+                await unit.commit()
+            except Stale:
+                return
+        assert results_of(await stored(store, "exec_2")) == results_of(with_results())
+
+    async def test_results_of_an_execution_that_is_gone_meanwhile(
+        self, store: Store, another: Store
+    ) -> None:
+        """The same where retention deletes the old one."""
+        await keep(store, with_results(status=ExecutionStatus.FAILED, completed_at=make.NOW))
+        async with store.unit() as unit:
+            unit.put(another_one(await head(unit)))
+            async with another.unit() as purging:
+                purging.purge("exec_1")
+                await purging.commit()
+            try:
+                await unit.commit()
+            except Stale:
+                return
+        assert results_of(await stored(store, "exec_2")) == results_of(with_results())
+
     async def test_a_head_that_has_changed(self, store: Store, another: Store) -> None:
         """What was left out is not read from an execution that has changed meanwhile."""
         await keep(store, with_results())
@@ -207,6 +255,12 @@ class HeadContract:
             with pytest.raises(Stale):
                 await two.commit()
         assert "by 1" not in (await stored(another)).step_results
+
+
+def another_one(run: Execution) -> Execution:
+    """A new execution with the results of *run*."""
+    found = make.execution("exec_2", step_results=run.step_results)
+    return evolve(found, put_aside=run.put_aside)
 
 
 def put_aside(run: Execution) -> Execution:

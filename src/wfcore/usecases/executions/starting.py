@@ -210,7 +210,7 @@ async def redrive(
     """
     now = services.store.now()
     async with services.store.unit() as unit:
-        old = await execution_for(unit, who, execution_id, whole=True)
+        old = await execution_for(unit, who, execution_id)
         workflow = await _startable(services, unit, who, old.workflow_id, old.revision)
         definition = await definition_of(unit, old.workflow_id, old.revision)
         before = await unit.executions.redriven_as(old.id)
