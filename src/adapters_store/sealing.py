@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from wfcore.ports.system import Sealer
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
@@ -55,6 +57,24 @@ def id_of(key: str) -> str:
 
 def _bytes(key: str) -> bytes:
     return urlsafe_b64decode(key.removeprefix(_PREFIX) + "=")
+
+
+@runtime_checkable
+class Sealed(Protocol):
+    """A store whose cells are sealed, and can be sealed anew."""
+
+    async def sealed(self) -> Mapping[str | None, int]:
+        """How many cells there are, by the id of the key (None: in clear)."""
+
+    async def reseal(self, sealer: Sealer, *, clear: bool = False) -> int:
+        """
+        Seal with the first key of *sealer* what is sealed with another key, in batches, until a
+        pass over everything finds nothing; returns the number of cells. *clear*: what is in clear,
+        too.
+        """
+
+    async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
+        """Those of *ids* that nothing is sealed with; a start no longer requires them."""
 
 
 class AeadSealer:

@@ -75,6 +75,12 @@ def fill(data: Path, first: int, last: int) -> None:
     asyncio.run(filled())
 
 
+async def kept(data: Path, *records: Any) -> None:
+    store = await SqliteStore.open(data / "wfcore.db", sealer=sealer_of(Settings(data)))
+    await keep(store, *records)
+    await store.close()
+
+
 def damage(path: Path) -> None:
     """Overwrite the pages that hold rows of steps, events, indexes ..., not those read at start."""
     with closing(sqlite3.connect(path)) as database:
@@ -108,6 +114,7 @@ def test_a_command_costs_the_same_with_much_stored(
 def test_a_sound_store_passes(wfcore: Call, applied: str, data: Path) -> None:
     """Nothing is found where everything is in order; progress goes to stderr."""
     fill(data, 0, 3)
+    asyncio.run(kept(data, make.notice(execution_id=None)))  # of no execution, like a test notice
     said = wfcore("check", "--json")
     assert (said.status, said.json) == (0, {"ok": True, "findings": []})
     assert "records of executions" in said.err
@@ -170,12 +177,7 @@ def test_records_that_cannot_be_read_are_named(
 def test_artifacts_and_files_are_compared(wfcore: Call, data: Path) -> None:
     """A record without its file is damage; an old folder of no execution only takes up room."""
 
-    async def stored() -> None:
-        store = await SqliteStore.open(data / "wfcore.db", sealer=sealer_of(Settings(data)))
-        await keep(store, make.execution(), make.artifact())
-        await store.close()
-
-    asyncio.run(stored())
+    asyncio.run(kept(data, make.execution(), make.artifact()))
     orphan = data / "artifacts" / "exec_gone"
     orphan.mkdir(parents=True)
     fresh = data / "artifacts" / "exec_new"

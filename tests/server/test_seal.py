@@ -1,18 +1,25 @@
 """The keys that seal what is stored: where they are, how they change, and what is said without."""
 
+import asyncio
 import json
 import os
 import tarfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from adapters_store.postgres.store import PostgresStore
 from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
-from wfserver.seal_keys import add_key
-from wfserver.settings import take_environment
+from postgres_server import Cluster
+from wfcore.model.node import Node
+from wfcore.testing.contracts.keeping import keep
+from wfcore.time import EpochMs
+from wfserver.seal_keys import add_key, sealer_of
+from wfserver.settings import Settings, take_environment
 
-from .conftest import Call, Running, document, end, program, start
+from .conftest import Call, Running, Said, document, end, program, start
 
 SECRET = "whsec-c4nary-51b0"
 
@@ -251,6 +258,75 @@ def test_what_is_in_clear_is_sealed_on_request_alone(wfcore: Call, hook: str, da
     assert wfcore("compact").status == 0
     assert b"c4nary" not in files(data)
     assert "wh_old" in wfcore("webhook", "list").out
+
+
+@pytest.fixture
+def there(server: Cluster, call: Call, data: Path) -> Iterator[tuple[str, Call]]:
+    """The URL of a PostgreSQL database with an account and a webhook, and calls on it."""
+    server.execute("CREATE DATABASE sealed")
+    url = server.url("sealed")
+
+    def there(*arguments: str, stdin: str = "") -> Said:
+        return call("--data", str(data), "--store", url, *arguments, stdin=stdin)
+
+    ann = "ann@example.org"
+    assert there("account", "create", ann, "--plan", "PRO").status == 0
+    flow = "name: F\nsteps: [{name: a, kind: code, language: bash, source: ':'}]"
+    made = there("workflow", "apply", "-", "--owner", ann, "--json", stdin=flow).json["id"]
+    hook = ("webhook", "create", "--workflow", made, "--name", "in", "--secret-stdin", "--json")
+    assert there(*hook, stdin=f"{SECRET}\n").status == 0
+    yield url, there
+    server.execute("DROP DATABASE sealed WITH (FORCE)")
+
+
+def test_the_same_commands_for_postgresql(
+    server: Cluster, there: tuple[str, Call], data: Path
+) -> None:
+    """Status, rotation, check and prune work as for a file; what is in clear is named and left."""
+    _, wfcore = there
+    old = (data / "seal.key").read_text().strip()
+    assert list(wfcore("seal", "status", "--json").json["sealed"]) == [id_of(old)]
+    assert wfcore("check", "--json").json == {"ok": True, "findings": []}
+    rotated = wfcore("seal", "rotate", "--json").json
+    status = wfcore("seal", "status", "--json").json
+    assert status["sealed"] == {rotated["key"]: rotated["sealed"], id_of(old): 0}
+    os.utime(data / "seal.key", (1, 1))
+    assert wfcore("seal", "prune", "--json").json["removed"] == [id_of(old)]
+    assert len(keys_in((data / "seal.key").read_text())) == 1
+    server.execute('UPDATE webhooks SET body = \'{"secret_key": "x"}\'', "sealed")
+    checked = wfcore("check")
+    assert checked.status == 1
+    assert "cannot be read: it is in clear" in checked.out
+    assert wfcore("seal", "rotate").status == 0
+    assert wfcore("seal", "status", "--json").json["clear"] == 1
+    assert wfcore("seal", "rotate", "--accept-clear").status == 0
+    assert wfcore("seal", "status", "--json").json["clear"] == 0
+
+
+def test_a_new_key_waits_until_every_machine_has_it(there: tuple[str, Call], data: Path) -> None:
+    """
+    Beside a server on another machine no key is made, which that could not read; one that was put
+    first in every file is used with --no-new-key.
+    """
+    url, wfcore = there
+
+    async def announced() -> None:
+        sealer = sealer_of(Settings(data, store=url))
+        store = await PostgresStore.open(url, sealer=sealer)
+        node = Node("w", "other.example", 2, EpochMs(0), seen_until=EpochMs(store.now() + 60_000))
+        await keep(store, node)
+        await store.close()
+
+    asyncio.run(announced())
+    file = data / "seal.key"
+    before = file.read_text()
+    said = wfcore("seal", "rotate")
+    assert (said.status, "other.example" in said.err, "--no-new-key" in said.err) == (1, True, True)
+    assert file.read_text() == before
+    fresh = new_key()
+    file.write_text(f"{fresh}\n{before}")
+    assert wfcore("seal", "rotate", "--no-new-key", "--json").json["key"] == id_of(fresh)
+    assert wfcore("seal", "status", "--json").json["sealed"][id_of(before.strip())] == 0
 
 
 def test_named_secrets_at_the_command_line(wfcore: Call, data: Path) -> None:

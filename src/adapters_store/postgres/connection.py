@@ -39,6 +39,8 @@ LOST_RACES = (*CLASHES, asyncpg.UniqueViolationError, asyncpg.CardinalityViolati
 CONNECT_S = 4.5
 """How long a connection is waited for: whoever waits is told within 5 s."""
 STATEMENT_S = 30.0
+WHOLE_S = 3_600.0
+"""For a statement that reads a whole table, for an operator who waits."""
 CONNECTIONS = 10
 IDLE_S = 300.0
 APPLICATION = "wfcore"

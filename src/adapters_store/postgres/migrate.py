@@ -9,9 +9,7 @@ from pathlib import Path
 
 from adapters_store.postgres.connection import Connection, Pool, lent
 from adapters_store.schema import Schema, require
-from adapters_store.sqlite.sealing_keys import lacking
 from wfcore.errors import StoreRefused
-from wfcore.ports.system import Sealer
 
 LOCK = 0x77666372
 """`wfcr`: the advisory lock of whoever migrates, as SQLite's files are marked."""
@@ -70,22 +68,3 @@ async def _schema(connection: Connection, location: str) -> int:
             f"{newest}; install the release that made it"
         )
     return schema
-
-
-KEYS = "SELECT id FROM seal_keys ORDER BY number DESC"
-NOTE = "INSERT INTO seal_keys (id) VALUES ($1) ON CONFLICT (id) DO NOTHING"
-
-
-async def require_keys(connection: Connection, location: str, sealer: Sealer | None) -> None:
-    """
-    Let *sealer* seal from now on; its key is recorded. Raises `StoreRefused` if it lacks a key that
-    something may be sealed with.
-    """
-    known = [row[0] for row in await connection.fetch(KEYS)]
-    have = () if sealer is None else sealer.keys
-    missing = [id for id in known if id not in have]
-    if missing:
-        raise StoreRefused(lacking(location, missing, sealer))
-    if sealer is not None:
-        sealer.make()
-        await connection.execute(NOTE, sealer.keys[0])

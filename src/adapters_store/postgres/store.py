@@ -6,14 +6,14 @@ one chain, one claim at a time) is an advisory lock, a row lock or `SKIP LOCKED`
 written by every commit. Decisions 154, 156 and 158.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from adapters_store.defaults import CACHE_BYTES
-from adapters_store.postgres import audit, claims
+from adapters_store.postgres import audit, claims, sealing_keys
 from adapters_store.postgres.clock import CLOCKS, FIRST, NOW, DatabaseClock
 from adapters_store.postgres.committer import Committer
 from adapters_store.postgres.connection import (
@@ -24,15 +24,19 @@ from adapters_store.postgres.connection import (
     open_pool,
     rows_of,
 )
-from adapters_store.postgres.migrate import prepare, require_keys
+from adapters_store.postgres.full_check import check
+from adapters_store.postgres.migrate import prepare
 from adapters_store.postgres.moving import require_here
 from adapters_store.postgres.queries import FETCHES
 from adapters_store.postgres.reads import PostgresReads
+from adapters_store.postgres.sealing_keys import NOTE, require_keys
 from adapters_store.postgres.statements import Statements
 from adapters_store.postgres.unit_of_work import PostgresUnit, PostgresUnitOfWork
 from adapters_store.schema import Schema
 from adapters_store.sqlite.claims import OLD
+from adapters_store.sqlite.full_check import Told
 from adapters_store.sqlite.read_cache import Cache
+from adapters_store.sqlite.sealing_keys import Resealing
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots, Trimmed
@@ -214,6 +218,27 @@ class PostgresStore:
     async def release(self, limit: int) -> int:
         """The server's own vacuum does that."""
         return 0
+
+    async def reseal(self, sealer: Sealer, *, clear: bool = False) -> int:
+        """As for SQLite; each batch is a transaction, and locks only what it changes."""
+        work = Resealing(sealer, clear)
+        async with lent(self.pool) as connection:
+            await connection.execute(NOTE, sealer.keys[0])
+        return await work.run(partial(sealing_keys.batch, self.pool, work))
+
+    async def sealed(self) -> Mapping[str | None, int]:
+        """How many cells there are, by the id of the key (None: in clear)."""
+        async with lent(self.pool) as connection:
+            return await sealing_keys.counts(connection)
+
+    async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
+        """Those of *ids* that nothing is sealed with; a start no longer requires them."""
+        async with lent(self.pool) as connection:
+            return await sealing_keys.forget_unused(connection, ids)
+
+    def check(self) -> AsyncIterator[Told]:
+        """Read everything; what is found as it is found."""
+        return check(self.pool, self.sealer)
 
     async def close(self) -> None:
         """Finish what was submitted, then close every connection. Safe to call twice."""

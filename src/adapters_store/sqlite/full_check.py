@@ -214,36 +214,58 @@ def _integrity(connection: Connection, where: str) -> Iterator[Told]:
 
 
 def _foreign_rows(connection: Connection) -> Iterator[Told]:
-    for table, column, owner in BELONGS:
-        yield Stage(f"{table} of {owner}")
-        sql = f"""SELECT DISTINCT {column} FROM {table} t WHERE NOT EXISTS
-            (SELECT 1 FROM {owner} o WHERE o.id = t.{column}) LIMIT {MOST}"""
+    for belonging in BELONGS:
+        stage, sql = foreign(*belonging)
+        yield stage
         for (id,) in connection.execute(sql).fetchall():
-            yield Finding(table, f"{column} {id} is not in {owner}")
+            yield homeless(*belonging, id)
+
+
+def foreign(table: str, column: str, owner: str) -> tuple[Stage, str]:
+    """The stage, and the statement for the ids that rows of *table* name and *owner* lacks."""
+    sql = f"""SELECT DISTINCT {column} FROM {table} t WHERE {column} IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.id = t.{column}) LIMIT {MOST}"""
+    return Stage(f"{table} of {owner}"), sql
+
+
+def homeless(table: str, column: str, owner: str, id: object) -> Finding:
+    """One of these."""
+    return Finding(table, f"{column} {id} is not in {owner}")
 
 
 def _records(connection: Connection, sealer: Sealer | None) -> Iterator[Told]:
     for table in TABLES:
         yield Stage(f"records of {table.name}")
         for row in _rows(connection, table):
-            parts = len(table.key)
-            try:
-                table.decode(row[parts:], Cells(sealer, table.name, tuple(row[:parts])))
-            except Exception as error:  # whatever a broken record raises, it is the finding
-                key = "/".join(map(str, row[:parts]))
-                why = str(error) if isinstance(error, InClear) else type(error).__name__
-                yield Finding(table.name, f"{key} cannot be read: {why}")
+            yield from broken(table, row, sealer)
+
+
+def broken(table: Table, row: Row, sealer: Sealer | None) -> Iterator[Finding]:
+    """The finding of a record that cannot be read; *row*: its key, then what `decode` takes."""
+    parts = len(table.key)
+    try:
+        table.decode(row[parts:], Cells(sealer, table.name, tuple(row[:parts])))
+    except Exception as error:  # whatever a broken record raises, it is the finding
+        key = "/".join(map(str, row[:parts]))
+        why = str(error) if isinstance(error, InClear) else type(error).__name__
+        yield Finding(table.name, f"{key} cannot be read: {why}")
+
+
+def batch(table: Table, last: Row | None) -> tuple[str, Row]:
+    """The statement and values for the next rows of *table*, behind the row *last*."""
+    if last is None:
+        return table.sql.format("true"), (BATCH,)
+    key = ", ".join(table.key)
+    after = f"({key}) > ({', '.join('?' * len(table.key))})"
+    return table.sql.format(after), (*last[: len(table.key)], BATCH)
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[Row]:
     """All rows, in batches: between them the log can be checkpointed."""
-    key = ", ".join(table.key)
-    after = f"({key}) > ({', '.join('?' * len(table.key))})"
-    found = connection.execute(table.sql.format("true"), (BATCH,)).fetchall()
+    found = connection.execute(*batch(table, None)).fetchall()
     while found:
         yield from found
-        last = found[-1][: len(table.key)]
-        found = connection.execute(table.sql.format(after), (*last, BATCH)).fetchall()
+        found = connection.execute(*batch(table, found[-1])).fetchall()
 
 
 def _artifacts(connection: Connection, root: Path) -> Iterator[Told]:

@@ -34,7 +34,6 @@ from adapters_store.sqlite.kinds import (
     ADD_AUDIT,
     KINDS,
     REPLAYS,
-    SEALED,
     TABLE_OF,
     Fetch,
     sealed,
@@ -373,16 +372,9 @@ class SqliteStore:
         """
         work = Resealing(sealer, clear)
         await self._writer.submit(partial(note_key, sealer=sealer))
-        before = -1
-        while before != work.count:
-            before = work.count
-            for table in SEALED:
-                after: Sequence[object] | None = None
-                while after := await self._writer.submit(
-                    partial(work.batch, table=table, after=after)
-                ):
-                    pass
-        return work.count
+        return await work.run(
+            lambda table, after: self._writer.submit(partial(work.batch, table=table, after=after))
+        )
 
     async def sealed(self) -> Mapping[str | None, int]:
         """How many cells there are, by the id of the key (None: in clear)."""

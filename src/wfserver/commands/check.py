@@ -1,13 +1,17 @@
 """`wfcore check`: everything that is stored is read, and what is not as it should be is named."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, cast
 
 import attrs
 import click
 
-from adapters_store import database_of
+from adapters_store import POSTGRES, database_of
+from adapters_store.schema import Schema
 from adapters_store.sqlite.full_check import Stage, Told, check, check_counters
+from wfserver.compose import System
 from wfserver.failures import FAILED, Failed
 from wfserver.seal_keys import sealer_of
 from wfserver.settings import Settings
@@ -20,20 +24,29 @@ from wfserver.terminal.output import clean, put_json, say
 @pass_session
 def check_command(session: Session) -> int:
     """
-    Read all of the database: pages, indexes, what belongs together, every record, artifacts.
+    Read all of the database: what belongs together, every record; of a file also pages, indexes and
+    artifacts.
 
     Writes nothing, and a server may run beside it. Exit status 1: something is damaged. Artifacts
-    in a bucket are compared by wfcore doctor --artifacts.
+    elsewhere are compared by wfcore doctor --artifacts, pages of PostgreSQL by its own pg_amcheck.
     """
     began = time.monotonic()
     found = []
-    for told in _told(session.settings()):
+
+    def take(told: Told) -> None:
         if isinstance(told, Stage):
             say(f"{time.monotonic() - began:7.1f} s  {told.name}", err=True)
-            continue
+            return
         found.append(told)
         if not session.json:
             say(f"{'note' if told.harmless else 'DAMAGE'}: {told.where}: {clean(told.what)}")
+
+    settings = session.settings()
+    if (settings.store or "").startswith(POSTGRES):
+        session.work_in(partial(_check_server, take=take), schema=Schema.AS_IS)
+    else:
+        for told in _told(settings):
+            take(told)
     ok = all(finding.harmless for finding in found)
     if session.json:
         put_json({"ok": ok, "findings": [attrs.asdict(finding) for finding in found]})
@@ -42,13 +55,15 @@ def check_command(session: Session) -> int:
     return 0 if ok else FAILED
 
 
+async def _check_server(system: System, take: Callable[[Told], None]) -> None:
+    async for told in cast("Any", system.services.store).check():  # its driver is of an extra
+        take(told)
+
+
 def _told(settings: Settings) -> Iterator[Told]:
     path = database_of(settings.store, settings.data)
     if path is None:
-        raise Failed(
-            "this store is no file, and wfcore has nothing that could be checked; a database "
-            "server has tools of its own (pg_amcheck)"
-        )
+        raise Failed("this store is neither a file nor PostgreSQL: nothing that could be checked")
     if not path.exists():
         raise Failed(f"there is no {path}; wfcore up makes it")
     yield from check(path, settings.artifacts_folder, sealer_of(settings))

@@ -1,9 +1,11 @@
 """`wfcore seal`: the keys that what is stored is sealed with. Decision 86."""
 
+import socket
+
 import click
 
-from adapters_store.sealing import id_of, new_key
-from adapters_store.sqlite.store import SqliteStore
+from adapters_store.sealing import Sealed, id_of, new_key
+from wfcore.usecases.nodes import NodeState, known_nodes
 from wfserver.compose import System
 from wfserver.failures import Failed
 from wfserver.seal_keys import add_key, file_of, read_keys, remove_keys, require_settled, sealer_of
@@ -53,8 +55,9 @@ def status(session: Session) -> None:
 
 @seal_command.command("rotate")
 @click.option("--accept-clear", is_flag=True, help="Seal what is in clear, too.")
+@click.option("--no-new-key", is_flag=True, help="Seal with the first key that is there.")
 @pass_session
-def rotate(session: Session, accept_clear: bool) -> None:
+def rotate(session: Session, accept_clear: bool, no_new_key: bool) -> None:
     """
     Seal everything with a new key, beside a running server.
 
@@ -63,11 +66,15 @@ def rotate(session: Session, accept_clear: bool) -> None:
 
     Keys in WFCORE_SEAL_KEY are yours: put the new one first there, restart, then call this. The key
     before stays readable until wfcore seal prune.
+
+    Servers on other machines have key files of their own: put the new key behind the others in each
+    file, then to the front in each, then call this with --no-new-key.
     """
 
     async def job(system: System) -> tuple[str, int]:
         store, settings = _store(system), system.settings
-        if settings.seal_key is None:
+        if settings.seal_key is None and not no_new_key:
+            await _require_alone(system)
             add_key(file_of(settings))
         sealer = sealer_of(settings)
         assert sealer is not None
@@ -78,7 +85,7 @@ def rotate(session: Session, accept_clear: bool) -> None:
         put_json({"key": id, "sealed": count})
     else:
         say(f"{count:,} values are sealed with the key {id}")
-        say("Keep the key file safe. wfcore compact takes what was in clear out of the file.")
+        say("Keep the keys safe. wfcore compact takes what was in clear out of a database file.")
 
 
 @seal_command.command("prune")
@@ -103,8 +110,20 @@ def prune(session: Session) -> None:
         say(f"removed: {', '.join(gone)}" if gone else "every key is in use")
 
 
-def _store(system: System) -> SqliteStore:
+def _store(system: System) -> Sealed:
     store = system.services.store
-    if not isinstance(store, SqliteStore):
-        raise Failed("this store keeps nothing that could be sealed anew: only one in a file does")
+    if not isinstance(store, Sealed):
+        raise Failed("this store keeps nothing that could be sealed anew")
     return store
+
+
+async def _require_alone(system: System) -> None:
+    """Raises `Failed` where servers of other machines could not read what a new key seals."""
+    here, found = socket.gethostname(), await known_nodes(system.services)
+    others = {node.host for node, state in found if state is not NodeState.GONE} - {here}
+    if others:
+        raise Failed(
+            f"servers on {', '.join(sorted(others))} could not read what a new key seals: put one "
+            "(wfcore seal key) behind the others in the key file of each machine, then to the "
+            "front in each, then use --no-new-key"
+        )
