@@ -1,9 +1,10 @@
 """
 The ports that no step takes: the server's own, and those of whomever the server calls. CS-20.
 
-Taken are all ports that a URL names in any setting or variable of the environment, wherever it
-leads: so a setting that is added later is in it, too. Whether somebody is there at the moment does
-not matter: who takes the port of a mail relay while that restarts is told its password.
+Taken are all ports that a URL names in any setting or variable of the environment, or in what
+configures pip and npm, wherever it leads: so a setting that is added later is in it, too. Whether
+somebody is there at the moment does not matter: who takes the port of a mail relay while that
+restarts is told its password.
 """
 
 import os
@@ -14,6 +15,7 @@ from itertools import chain
 
 import attrs
 
+from adapters_runtime.code.packages.settings import written
 from adapters_runtime.engine.dispatching import NATS_PORT
 from adapters_store import POSTGRES, servers_of
 from wfserver.settings import Settings
@@ -38,7 +40,8 @@ _COLLECTOR = (4317, 4318)
 def ports_of(settings: Settings, port: int | None = None) -> tuple[int, ...]:
     """Each once, in order; *port*: where the server listens, if it does."""
     found = {settings.port, *([port] if port else []), *_COLLECTOR}
-    found |= set(ports_named(chain(_texts(settings), os.environ.values())))
+    named = chain(_texts(settings), os.environ.values(), written(os.environ))
+    found |= set(ports_named(named))
     for url in filter(None, (settings.store, settings.direct)):
         if url.startswith(POSTGRES):
             with suppress(ValueError):  # it is refused when it is opened

@@ -91,6 +91,30 @@ def test_no_step_takes_a_port_that_a_setting_names(monkeypatch: pytest.MonkeyPat
     assert named - set(taken) == set()
 
 
+def test_no_step_takes_the_port_of_an_index_or_registry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes it while it restarts is told its password, and hands out packages. CS-20."""
+    texts = {
+        ".npmrc": "registry=http://u:p@127.0.0.1:4873/\n@own:registry=${OWN}/npm/\n",
+        ".config/pip/pip.conf": "[global]\nindex-url = http://u:p@127.0.0.1:3141/simple\n",
+        ".pip/pip.conf": "[install]\nextra-index-url =\n  http://127.0.0.1:3142/simple\n",
+        "own.conf": "[global]\nproxy = http://127.0.0.1:3143\n",
+        "own.npmrc": "https-proxy=http://127.0.0.1:3144\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("OWN", "http://127.0.0.1:4874")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "own.conf"))
+    monkeypatch.setenv("npm_config_globalconfig", str(tmp_path / "own.npmrc"))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:3145/simple")
+    taken = set(step_isolation(Settings(tmp_path / "data"), 8999).reserved)
+    assert {4873, 4874, 3141, 3142, 3143, 3144, 3145} - taken == set()
+
+
 @pytest.mark.parametrize("level", LADDER)
 def test_a_report_says_what_is_missing_and_what_to_do(level: str) -> None:
     """Every level says what it holds; all but the best what they lack, and how to get more."""

@@ -10,7 +10,9 @@ included.
 import ast
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -66,6 +68,25 @@ def for_pip(environment: Mapping[str, str], listed: str) -> Configuration:
             known[key] = value
     variables = {f"PIP_{key.upper().replace('-', '_')}": known[key] for key in known}
     return _bring({**variables, **_network(environment)}, {})
+
+
+def written(environment: Mapping[str, str]) -> Iterator[str]:
+    """
+    What configures pip and npm, in variables and in the files that each reads, as text: for whoever
+    must know which hosts they call before either is started.
+    """
+    home = environment.get("HOME", "")
+    known = environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    shared = (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
+    for path in (
+        *(os.path.join(folder, "pip", "pip.conf") for folder in (*shared, known)),
+        *("/etc/pip.conf", os.path.join(home, ".pip", "pip.conf")),
+        *(os.path.join(sys.prefix, "pip.conf"), environment.get("PIP_CONFIG_FILE", "")),
+    ):
+        with suppress(OSError, UnicodeDecodeError):
+            yield Path(path).read_text("utf-8")
+    npm = for_npm(environment)
+    yield from (*npm.variables.values(), npm.files.get("npmrc", b"").decode())
 
 
 def for_npm(environment: Mapping[str, str]) -> Configuration:
