@@ -1,20 +1,41 @@
 """
-`python -m escapes.page`: what each level holds, written into docs/isolation.md from the probes.
+`python -m escapes.page`: what each level holds, written into docs from the probes: all of it into
+isolation.md, what it lets through into security.md.
 """
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from escapes.probes import GROUPS, SHORT, Probe
+from escapes.probes import GROUPS, PROBES, SHORT, Probe
 
-PAGE = Path(__file__).parents[2] / "docs" / "isolation.md"
+DOCS = Path(__file__).parents[2] / "docs"
 MARKED = re.compile(r"(<!-- probes -->\n).*(<!-- end -->)", re.S)
+FEW = 12
+"""Where a level lets more through, isolation.md says what."""
 
 
-def written(text: str) -> str:
-    """*text* with the tables as the probes are today."""
-    return MARKED.sub(lambda found: f"{found[1]}{tables()}{found[2]}", text)
+def pages() -> dict[Path, str]:
+    """The pages as they are to be, with the tables as the probes are today."""
+    made = {DOCS / "isolation.md": tables(), DOCS / "security.md": summary()}
+    return {page: _filled(page.read_text(), text) for page, text in made.items()}
+
+
+def _filled(page: str, text: str) -> str:
+    return MARKED.sub(lambda found: f"{found[1]}{text}{found[2]}", page)
+
+
+def summary() -> str:
+    """One row for each level: how many attempts it holds, and which it does not."""
+    tried = [probe for probe in PROBES.values() if not probe.granted]
+    lines = ["| Level | Attempts held | Not held |", "|---|---|---|"]
+    for letter, level in SHORT.items():
+        missed = [one for one in tried if letter not in one.held]
+        said = [f"{one.says}{' ²' * (letter in one.counted)}" for one in missed]
+        said += [f"{one.says} ¹" for one in tried if letter == "l" and one.since > 1]
+        words = "; ".join(said) if len(said) <= FEW else "the others"
+        lines.append(f"| `{level}` | {len(tried) - len(missed)} of {len(tried)} | {words} |")
+    return "\n".join(lines) + "\n"
 
 
 def tables() -> str:
@@ -43,4 +64,5 @@ def _verdict(probe: Probe, letter: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text()))
+    for page, text in pages().items():
+        page.write_text(text)

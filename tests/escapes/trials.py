@@ -50,6 +50,7 @@ NOTICED = (
     "drop_shared_memory",
     "drop_shared_zeros",
     "fill_page_tables",
+    "fill_sockets",
 )
 """What ends the step, with an error that says so."""
 LEFT = ("leave_orphan", *TIMED)

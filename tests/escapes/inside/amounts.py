@@ -3,7 +3,9 @@
 import mmap
 import os
 import signal
+import socket
 import time
+from contextlib import suppress
 
 # How much
 
@@ -108,6 +110,22 @@ def fill_page_tables(t):
     kept = mmap.mmap(-1, pages * step, flags=flags, prot=mmap.PROT_READ)
     for at in range(pages):
         kept[at * step + mmap.PAGESIZE]
+    time.sleep(3)
+    return True
+
+
+def fill_sockets(t):
+    """As much as the kernel takes in each end of a pair, which nobody reads."""
+    kept = []
+    filled = 0
+    while filled < t["memory"] * 2:
+        kept.append(socket.socketpair())
+        for end in kept[-1]:
+            end.setblocking(False)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+            with suppress(BlockingIOError):
+                while True:
+                    filled += end.send(bytes(32_768))
     time.sleep(3)
     return True
 

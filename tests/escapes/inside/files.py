@@ -66,6 +66,33 @@ def watch_outside(t):
         os.close(watch)
 
 
+def watch_shared(t):
+    watch = called_number(libc.inotify_init1, os.O_CLOEXEC)
+    try:
+        return called(libc.inotify_add_watch, watch, t["shared"].encode(), 0x20)
+    finally:
+        os.close(watch)
+
+
+def watch_shared_for_all(t):
+    by_handle = 0x200
+    watch = called_number(libc.fanotify_init, by_handle, os.O_RDONLY)
+    try:
+        opens = ctypes.c_uint64(0x20)
+        return called(libc.fanotify_mark, watch, 1, opens, -100, t["shared"].encode())
+    finally:
+        os.close(watch)
+
+
+def lock_shared(t):
+    fd = os.open(t["shared"], os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    finally:
+        os.close(fd)
+
+
 def list_home(t):
     return t["in_home"] and set(t["in_home"]) <= set(os.listdir(t["home"]))
 

@@ -174,6 +174,60 @@ def listen_as_relay(t):
     return listened("127.0.0.1", t["relay_port"])
 
 
+def listen_by_other_name(t):
+    return listened("127.0.0.77", t["relay_port"])
+
+
+def listen_as_mapped(t):
+    with socket.socket(socket.AF_INET6) as tried:
+        tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        tried.bind(("::ffff:127.0.0.1", t["relay_port"]))
+        tried.listen()
+    return True
+
+
+def listen_while_it_looks(t):
+    """The port is changed all the time by another thread, from an allowed one and back."""
+    family = struct.pack("=H", socket.AF_INET)
+    address = bytearray(family + bytes((0, 0, 127, 0, 0, 1)) + bytes(8))
+    place = (ctypes.c_char * 16).from_buffer(address)
+    ports = [struct.pack(">H", t[name]) for name in ("free_port", "relay_port")]
+    going = True
+
+    def change():
+        while going:
+            for port in ports:
+                address[2:4] = port
+
+    sys.setswitchinterval(0.0001)
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            with socket.socket() as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                bound = libc.bind(tried.fileno(), place, 16) == 0
+                if bound and tried.getsockname()[1] == t["relay_port"]:
+                    return True
+    finally:
+        going = False
+        thread.join()
+    return False
+
+
+def take_datagrams_as_relay(t):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
+        tried.bind(("127.0.0.1", t["relay_port"]))
+    return True
+
+
+def take_datagrams_by_ipv6(t):
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as tried:
+        tried.bind(("::1", t["server_port"]))
+    return True
+
+
 def share_a_port(t):
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

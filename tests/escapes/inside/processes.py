@@ -121,6 +121,58 @@ def doom_victim(t):
     return opened(proc(t["victim"], "oom_score_adj"), os.O_WRONLY)
 
 
+def doom_parent(t):
+    return opened(proc(os.getppid(), "oom_score_adj"), os.O_WRONLY)
+
+
+def delay_parent(t):
+    with open(proc(os.getppid(), "timerslack_ns"), "w") as file:
+        file.write("50000")
+    return True
+
+
+def dump_parent(t):
+    return opened(proc(os.getppid(), "coredump_filter"), os.O_WRONLY)
+
+
+def queue_parent(t):
+    """Its disk requests."""
+    before = syscall(252, 31, 1, os.getppid())
+    syscall(251, 30, 1, os.getppid(), before or 0x4004)
+    return True
+
+
+def reschedule_parent(t):
+    parent = os.getppid()
+    os.sched_setscheduler(parent, os.sched_getscheduler(parent), os.sched_getparam(parent))
+    return True
+
+
+def slow_user(t):
+    os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_USER, 0))
+    return True
+
+
+def advise_victim(t):
+    """That its memory may be taken from it."""
+    fd = os.pidfd_open(t["victim"])
+    try:
+        page = 4096
+        place = (ctypes.c_void_p * 2)(t["address"] // page * page, page)
+        return syscall(440, 440, fd, place, 1, 20, 0) == page
+    finally:
+        os.close(fd)
+
+
+def take_descriptor(t):
+    fd = os.pidfd_open(t["victim"])
+    try:
+        os.close(syscall(438, 438, fd, 0, 0))
+    finally:
+        os.close(fd)
+    return True
+
+
 # What the server left open or said
 
 
