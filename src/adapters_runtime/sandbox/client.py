@@ -72,8 +72,8 @@ class Order:
     `files` are written into `folder` before the start, by name, and `links` (name to target) beside
     them; the step starts in `cwd`. `profile`: what it may see and reach. `memory` limits the whole
     tree, `limits` each process. `timeout_s` counts from the start of the program. With a `look` the
-    process first reports what it sees of that (`probe.tell`). *inside*: the program is a Python file
-    for the interpreter that the spawner already runs, so none has to be started.
+    process first reports what it sees of that (`probe.tell`). *inside*: the program is a Python
+    file for the interpreter that the spawner already runs, so none has to be started.
     """
 
     argv: list[str] = field(repr=False)
