@@ -18,9 +18,9 @@ from yaml.events import (
 
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, fits
-from wfcore.rules.definition.values import below, parent
 from wfcore.rules.limits import JSON_DEPTH, SOURCE_BYTES
 from wfcore.rules.numbers import Rounded, decimal_of
+from wfcore.rules.paths import below, parent
 
 Lines = Mapping[str, int]
 """Line numbers (from 1) by path, in the notation of `Problem.path`."""

@@ -19,8 +19,8 @@ from wfcore.model.workflow import AiStep, ChildStep, CodeStep, Definition, Langu
 from wfcore.rules.definition.check import check_definition, language_problems
 from wfcore.rules.definition.fields import workflow_name
 from wfcore.rules.definition.packages import needs_of, replaced
-from wfcore.rules.definition.values import below
 from wfcore.rules.limits import SOURCE_BYTES
+from wfcore.rules.paths import below
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -14,7 +14,7 @@ from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.workflow import Definition
-from wfcore.rules.definition.values import below
+from wfcore.rules.paths import below
 from wfcore.rules.visible import visible
 from wfcore.testing.scenarios.document import (
     Scenario,

@@ -14,7 +14,7 @@ from adapters_runtime.ai.prices import Price, PriceList, read_prices
 from adapters_runtime.ai.providers import providers_from
 from wfcore.errors import InvalidInput
 from wfcore.ports.models import Answer
-from wfcore.rules.execution.budget import as_text
+from wfcore.rules.numbers import cost_text
 
 PROVIDERS = providers_from(
     {
@@ -38,8 +38,8 @@ def test_own_prices_are_exact(
     cost = Price(into, out, cached).of(Answer("", asked, said, cached_tokens=known))
     reduced = into if cached is None else cached
     exact = Fraction(into) * (asked - known) + Fraction(reduced) * known + Fraction(out) * said
-    assert Fraction(as_text(cost)) == exact / 1_000_000
-    assert "E" not in as_text(cost)
+    assert Fraction(cost_text(cost)) == exact / 1_000_000
+    assert "E" not in cost_text(cost)
 
 
 @given(counts, counts)
@@ -47,7 +47,7 @@ async def test_listed_prices_are_exact(asked: int, said: int) -> None:
     """A listed model costs its list price, to the last digit. AI-7."""
     cost = await LISTED.cost("openai:gpt-4o-mini", Answer("", asked, said))
     assert cost is not None
-    assert Fraction(as_text(cost)) == Fraction(15 * asked + 60 * said, 100 * 1_000_000)
+    assert Fraction(cost_text(cost)) == Fraction(15 * asked + 60 * said, 100 * 1_000_000)
 
 
 @pytest.mark.parametrize("model", ["openai:gpt-5-mini", "anthropic:claude-sonnet-4-5"])

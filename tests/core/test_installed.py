@@ -12,17 +12,6 @@ from wfcore.errors import MissingExtra
 HERE = Path(__file__).parents[2]
 
 
-class Noted:
-    """A distribution of which pip noted *where* it came from."""
-
-    def __init__(self, where: str | None) -> None:
-        self.where = where
-
-    def read_text(self, name: str) -> str | None:
-        assert name == "direct_url.json"
-        return None if self.where is None else json.dumps({"url": self.where})
-
-
 @pytest.mark.parametrize(
     ("where", "said"),
     [
@@ -33,10 +22,14 @@ class Noted:
     ],
 )
 def test_a_cure_names_where_the_program_came_from(
-    monkeypatch: pytest.MonkeyPatch, where: str | None, said: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str | None, said: str
 ) -> None:
     """The folder or wheel if it is there, otherwise a word for it: the bare name is nobody's."""
-    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Noted(where))
+    if where is not None:
+        noted = tmp_path / "wfcore-1.dist-info" / "direct_url.json"
+        noted.parent.mkdir()
+        noted.write_text(json.dumps({"url": where}))
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
     installed._source.cache_clear()
     assert installed.install("server") == f"pip install {said}"
     installed._source.cache_clear()

@@ -23,8 +23,6 @@ from wfcore.rules.audit.chain import (
     Fault,
     anchor_fault,
     anchor_text,
-    canonical,
-    digest,
     end_fault,
     entry_text,
     extended,
@@ -32,6 +30,7 @@ from wfcore.rules.audit.chain import (
     read_anchor,
     read_entry,
 )
+from wfcore.rules.canonical import canonical, digest
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.strategies.values import instants, payloads, texts

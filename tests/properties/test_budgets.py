@@ -24,7 +24,6 @@ from wfcore.rules.execution.budget import (
     Overrun,
     added,
     allowance,
-    as_text,
     ended_cost,
     in_usd,
     overrun,
@@ -33,6 +32,7 @@ from wfcore.rules.execution.budget import (
 )
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.proceed import proceed
+from wfcore.rules.numbers import cost_text
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW, step_result
 from wfcore.testing.strategies.ai import budgets, usages
@@ -95,8 +95,8 @@ def test_one_unknown_cost_makes_the_sum_unknown(used: list[Usage], unknown: Usag
 )
 def test_a_cost_is_written_in_plain_digits(cost: str, text: str) -> None:
     """No exponent, no zeros at the end, and a whole number without a point. AI-7."""
-    assert as_text(Decimal(cost)) == text
-    assert as_text(Decimal("100")) == "100"
+    assert cost_text(Decimal(cost)) == text
+    assert cost_text(Decimal("100")) == "100"
 
 
 @given(usages(priced=True), usages(priced=True))

@@ -14,7 +14,6 @@ from wfcore.rules.definition.values import (
     Field,
     Findings,
     any_object,
-    below,
     boolean,
     choice,
     described,
@@ -30,6 +29,7 @@ from wfcore.rules.definition.values import (
     whole_template,
 )
 from wfcore.rules.limits import JSON_DEPTH
+from wfcore.rules.paths import below
 from wfcore.testing.strategies.values import json_values
 from wfcore.time import DurationMs
 

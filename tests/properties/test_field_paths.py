@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfcore.rules.definition.values import below, parent
+from wfcore.rules.paths import below, parent
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]*", fullmatch=True)
 keys = st.integers(0, 99) | names | st.text(max_size=5) | st.sampled_from(("a.b", 'q"]', "\\", "é"))

@@ -17,7 +17,8 @@ from store.conftest import Start, write_database
 from wfcore.errors import Stale
 from wfcore.model.event import AuditChain, ChainPoint
 from wfcore.ports.store import Store
-from wfcore.rules.audit.chain import BEGINNING, digest, entry_text, read_entry
+from wfcore.rules.audit.chain import BEGINNING, entry_text, read_entry
+from wfcore.rules.canonical import digest
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.fakes import CountingIds, ManualClock

@@ -26,7 +26,7 @@ from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import DefinitionSnapshot
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.system import Sealer
-from wfcore.rules.audit.chain import canonical, digest
+from wfcore.rules.canonical import canonical, digest
 from wfcore.testing import SealerContract
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep

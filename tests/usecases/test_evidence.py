@@ -17,8 +17,9 @@ from wfcore.model.event import Anchor, AuditChain
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Variable
 from wfcore.rules.approval.machine import Approve
-from wfcore.rules.audit.chain import BEGINNING, canonical, digest, entry_text, extended
+from wfcore.rules.audit.chain import BEGINNING, entry_text, extended
 from wfcore.rules.audit.evidence import Unfit, anchor_misfit, links_of, read_evidence, sealed
+from wfcore.rules.canonical import canonical, digest
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import DAY, DurationMs, EpochMs

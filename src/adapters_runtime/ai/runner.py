@@ -29,7 +29,8 @@ from wfcore.ports.models import (
 )
 from wfcore.ports.runtime import AiJob, Job, Say, StepEnd, StepRunner
 from wfcore.rules.backoff import Backoff, draw, lengthened
-from wfcore.rules.execution.budget import NOTHING, added, as_text, overrun
+from wfcore.rules.execution.budget import NOTHING, added, overrun
+from wfcore.rules.numbers import cost_text
 
 MOST_AT_ONCE = 32
 BACKOFF = Backoff(first=0.5, longest=8.0, tries=4)
@@ -192,7 +193,7 @@ class _Talk:
         self.usage = added(before, used)
         cost = await self.runner.prices.cost(model, answer)
         if cost is not None:
-            used = evolve(used, cost_usd=as_text(cost))
+            used = evolve(used, cost_usd=cost_text(cost))
             self.usage = added(before, used)
         if self.job.log:
             price = f", {used.cost_usd} USD" if used.cost_usd is not None else ""

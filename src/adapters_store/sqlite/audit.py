@@ -30,7 +30,8 @@ from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
 from wfcore.ports.store import Trimmed
 from wfcore.ports.system import Sealer
-from wfcore.rules.audit.chain import BEGINNING, canonical, entry_text, read_entry
+from wfcore.rules.audit.chain import BEGINNING, entry_text, read_entry
+from wfcore.rules.canonical import canonical
 from wfcore.time import EpochMs
 from wfcore.wire.records import reader_of
 

@@ -155,3 +155,6 @@ DELIVERY_PAYLOAD = 64 * KIB
 """The largest body of a refused delivery that is kept to be replayed. WH-21."""
 REPLAY_WINDOW = DurationMs(24 * HOUR)
 """How long an `Idempotency-Key` gives the first answer again. IK-1."""
+
+MAX_DELAY_SECONDS = 365 * 86_400
+"""How long after the end that it waits for a DELAYED_COMPLETION trigger starts, at most."""

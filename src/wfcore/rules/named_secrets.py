@@ -12,9 +12,9 @@ from attrs import define, evolve
 from wfcore.errors import InvalidInput, NotFound, Problem, WfError
 from wfcore.model.access import Account, NamedSecret
 from wfcore.model.workflow import CodeStep, Definition
-from wfcore.rules.definition.values import below
 from wfcore.rules.limits import SECRET_BYTES, SECRETS_PER_ACCOUNT
 from wfcore.rules.masking import MASK
+from wfcore.rules.paths import below
 from wfcore.rules.variables import NO_NUL
 from wfcore.time import EpochMs
 

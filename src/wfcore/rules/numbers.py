@@ -20,7 +20,7 @@ from math import isfinite, isinf, isnan
 
 from wfcore.errors import InvalidInput, Problem
 from wfcore.model.json import MOST_BITS, Json, fits
-from wfcore.rules.definition.values import below
+from wfcore.rules.paths import below
 
 TOO_LONG = f"the number does not fit {MOST_BITS} bits; write it as text"
 TOO_LARGE = "the number is beyond those that JSON can hold; write it as text"
@@ -150,3 +150,9 @@ def check_numbers(field: str, value: Json) -> None:
     """Raises `InvalidInput` for the first number in *value* that would be another once stored."""
     for problem in number_problems(value, field):
         raise InvalidInput(problem.path, problem.message)
+
+
+def cost_text(cost: Decimal) -> str:
+    """A cost in the wire's form: plain digits, no exponent, no trailing zeros."""
+    text = f"{cost:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

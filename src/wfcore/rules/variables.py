@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Definition, Variable, VariableType
-from wfcore.rules.definition.values import below
 from wfcore.rules.limits import VARIABLE_ENV_BYTES
 from wfcore.rules.numbers import as_written, check_numbers
+from wfcore.rules.paths import below
 
 NO_NUL = "must not have NUL characters"
 NO_HALVES = "half a surrogate pair is no character"

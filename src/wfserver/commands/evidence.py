@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
-from wfcore.rules.audit.chain import digest, read_anchor
+from wfcore.rules.audit.chain import read_anchor
 from wfcore.rules.audit.evidence import Unfit, anchor_misfit, proved, read_evidence
+from wfcore.rules.canonical import digest
 from wfcore.usecases.administration import server
 from wfserver.commands.audit import anchor_texts, anchors
 from wfserver.failures import FAILED, Failed

@@ -29,7 +29,7 @@ from wfcore.errors import InvalidInput, ItemsChanged
 from wfcore.model.approval import Approval, Group, Rows
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.audit.chain import canonical, digest
+from wfcore.rules.canonical import canonical, digest
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.visible import is_blank
 

@@ -9,7 +9,6 @@ are in hexadecimal. So an entry can be checked with any JSON library, and whoeve
 entries between two others follows the chain by their hashes. Decision 90.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Container, Iterable, Mapping
@@ -26,6 +25,7 @@ from wfcore.model.event import (
     ChainPoint,
 )
 from wfcore.model.json import Json, JsonObject
+from wfcore.rules.canonical import canonical, digest
 from wfcore.time import DurationMs, EpochMs
 
 BEGINNING = ChainPoint(0, "0" * 64)
@@ -39,16 +39,6 @@ class Fault:
     number: int
     id: str | None
     why: str
-
-
-def canonical(value: Json) -> str:
-    """The canonical JSON text of *value*."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def digest(text: str) -> str:
-    """The SHA-256 of *text* in hexadecimal."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 _WIRE = {

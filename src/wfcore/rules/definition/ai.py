@@ -20,8 +20,8 @@ from wfcore.rules.definition.values import (
     template,
     text,
 )
-from wfcore.rules.execution.budget import as_text
 from wfcore.rules.limits import MAX_COST_USD, MAX_NAME, MAX_PROMPT_TOKENS
+from wfcore.rules.numbers import cost_text
 
 model: Check = text(
     most=MAX_NAME,
@@ -69,7 +69,7 @@ def amount(document: Json, path: str, findings: Findings) -> Any:
         return findings.add(path, f"must be over 0 and at most {MAX_COST_USD}")
     if value != round(value, _FINEST):
         return findings.add(path, f"has more than {_FINEST} decimal places")
-    return as_text(value)
+    return cost_text(value)
 
 
 BUDGET = {

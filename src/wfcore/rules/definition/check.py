@@ -30,7 +30,6 @@ from wfcore.rules.definition.triggers import (
 from wfcore.rules.definition.values import (
     Field,
     Findings,
-    below,
     by_kind,
     choice,
     object_schema,
@@ -38,6 +37,7 @@ from wfcore.rules.definition.values import (
     templates_within,
     text,
 )
+from wfcore.rules.paths import below
 
 SchemaProblems = Callable[[JsonObject], Sequence[str]]
 """What is wrong in a JSON Schema as such; its references are known to stay within it."""

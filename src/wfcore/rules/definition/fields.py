@@ -15,7 +15,6 @@ from wfcore.rules.definition.values import (
     Field,
     Findings,
     accepting,
-    below,
     boolean,
     choice,
     duration,
@@ -27,6 +26,7 @@ from wfcore.rules.definition.values import (
     text,
 )
 from wfcore.rules.limits import MAX_ATTEMPTS, MAX_BACKOFF, MAX_CHANNELS, MAX_NAME
+from wfcore.rules.paths import below
 from wfcore.rules.variables import NO_NUL, PRINTABLE, fits
 
 

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 from attrs import define, field
 
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.definition.values import below
 from wfcore.rules.limits import JSON_DEPTH, MAX_SCHEMA_PARTS
+from wfcore.rules.paths import below
 
 DIALECTS = frozenset(
     {

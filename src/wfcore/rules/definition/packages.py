@@ -24,8 +24,9 @@ from wfcore.model.workflow import (
     SwitchStep,
     lists_of,
 )
-from wfcore.rules.definition.values import Findings, accepting, any_of, below
+from wfcore.rules.definition.values import Findings, accepting, any_of
 from wfcore.rules.limits import MAX_PACKAGES, MAX_REQUIREMENT
+from wfcore.rules.paths import below
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _VERSION = (

@@ -29,7 +29,6 @@ from wfcore.rules.definition.values import (
     accepting,
     any_object,
     any_of,
-    below,
     boolean,
     choice,
     duration,
@@ -50,6 +49,7 @@ from wfcore.rules.limits import (
     MAX_STAGES,
 )
 from wfcore.rules.mailbox import FORMS, is_name, same_name, warning_of
+from wfcore.rules.paths import below
 
 
 @accepting({"type": ["string", "number", "boolean"]})

@@ -41,7 +41,6 @@ from wfcore.rules.definition.values import (
     Findings,
     accepting,
     any_of,
-    below,
     boolean,
     choice,
     duration,
@@ -62,6 +61,7 @@ from wfcore.rules.limits import (
     SECRETS_PER_ACCOUNT,
     SOURCE_BYTES,
 )
+from wfcore.rules.paths import below
 from wfcore.rules.variables import NO_NUL
 
 

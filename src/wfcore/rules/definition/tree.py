@@ -17,7 +17,6 @@ from wfcore.rules.definition.values import (
     accepting,
     any_object,
     any_of,
-    below,
     known_or,
     list_of,
     object_schema,
@@ -28,6 +27,7 @@ from wfcore.rules.definition.values import (
     whole_template,
 )
 from wfcore.rules.limits import MAX_BRANCHES, MAX_DEPTH, MAX_NAME, MAX_ROUNDS, MAX_STEPS
+from wfcore.rules.paths import below
 
 Fields = Mapping[str, Field]
 STEP: Schema = {"$ref": "#/definitions/step"}

@@ -15,7 +15,6 @@ from wfcore.rules.definition.values import (
     Field,
     Findings,
     accepting,
-    below,
     by_kind,
     choice,
     known_or,
@@ -26,8 +25,9 @@ from wfcore.rules.definition.values import (
     record,
     text,
 )
-from wfcore.rules.limits import MAX_RUNS, MAX_RUNS_AT_ONCE, MAX_TRIGGERS
-from wfcore.rules.triggers.chain import MAX_DELAY_SECONDS
+from wfcore.rules.limits import MAX_DELAY_SECONDS, MAX_RUNS, MAX_RUNS_AT_ONCE, MAX_TRIGGERS
+from wfcore.rules.paths import below
+from wfcore.rules.triggers.identity import identity
 
 ScheduleProblems = Callable[[str, str], Mapping[str, str]]
 """`Calendar.problems`: what is wrong with a cron expression and a zone, by field."""
@@ -155,13 +155,6 @@ def _report_twins(found: Sequence[TriggerSpec | None], path: str, findings: Find
         if spec is not None and seen.setdefault(identity(spec), at) != at:
             first = below(path, seen[identity(spec)])
             findings.add(below(path, at), f"repeats {first}")
-
-
-def identity(spec: TriggerSpec) -> tuple[str, ...]:
-    """What identifies a trigger across changes of its definition."""
-    if isinstance(spec, Schedule):
-        return spec.cron, spec.timezone
-    return (spec.workflow,)
 
 
 CONCURRENCY = {

@@ -6,7 +6,6 @@ value as the model needs it. What it returns after a mistake is never used. It a
 Schema of what it takes, from which the schema for editors is made. DF-10.
 """
 
-import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -20,6 +19,7 @@ from wfcore.errors import Problem
 from wfcore.model.json import Json, JsonObject
 from wfcore.rules.definition.duration import MAX_DURATION, WRITTEN, parse_duration
 from wfcore.rules.limits import JSON_DEPTH
+from wfcore.rules.paths import below
 
 _QUOTED = re.compile(r"""(["'])(?:\\.?|(?!\1)[^\\])*(?:\1|\Z)""", re.DOTALL)
 """Text within an expression, in which braces are text. One without an end goes to the end."""
@@ -346,21 +346,3 @@ def any_object(document: Json, path: str, findings: Findings) -> Any:
         return findings.wrong(path, "an object", document)
     row: JsonObject = document
     return templates_within(row, path, findings)
-
-
-_SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_LAST = re.compile(r'(?:\[[0-9]+\]|\["(?:[^"\\]|\\.)*"\]|\.?[A-Za-z_][A-Za-z0-9_-]*)\Z', re.DOTALL)
-
-
-def below(path: str, key: str | int) -> str:
-    """The path of *key* in the object or list at *path* (empty: the document)."""
-    if isinstance(key, int):
-        return f"{path}[{key}]"
-    if not _SIMPLE.fullmatch(key):
-        return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
-    return f"{path}.{key}" if path else key
-
-
-def parent(path: str) -> str:
-    """The path of the object or list that contains *path*; empty for a top-level field."""
-    return _LAST.sub("", path)

@@ -41,10 +41,11 @@ from wfcore.rules.definition.review import COLUMN, ESCALATE, GROUP, ON_REVISE, S
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import Reading, TemplateProblems
 from wfcore.rules.definition.triggers import CONCURRENCY, TRIGGER_KINDS, ScheduleProblems
-from wfcore.rules.definition.values import Field, Findings, below
+from wfcore.rules.definition.values import Field, Findings
 from wfcore.rules.limits import JSON_DEPTH, KIB, SOURCE_BYTES
 from wfcore.rules.masking import MASK
 from wfcore.rules.numbers import decimal_of, integer_of, number_problem
+from wfcore.rules.paths import below
 from wfcore.rules.variables import NO_HALVES, is_text
 
 

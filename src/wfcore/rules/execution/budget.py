@@ -20,6 +20,7 @@ from attrs import evolve, frozen
 from wfcore.model.execution import Execution, StepResult, Usage
 from wfcore.model.workflow import Budget
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.numbers import cost_text
 
 NOTHING = Usage()
 EXACT = Context(prec=1_000, traps=[Inexact])
@@ -27,12 +28,6 @@ EXACT = Context(prec=1_000, traps=[Inexact])
 PICO = 12
 """Digits behind the point of `ended_cost`: one USD is `10**PICO`."""
 UNPRICED, _MOST = -1, (1 << 63) - 1
-
-
-def as_text(cost: Decimal) -> str:
-    """A cost in the wire's form: plain digits, no exponent, no trailing zeros."""
-    text = f"{cost:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def added(one: Usage, other: Usage) -> Usage:
@@ -56,7 +51,7 @@ def without(whole: Usage, part: Usage) -> Usage:
 def _both(one: str | None, other: str | None, sign: int) -> str | None:
     if one is None or other is None:
         return None
-    return as_text(EXACT.fma(Decimal(other), sign, Decimal(one)))
+    return cost_text(EXACT.fma(Decimal(other), sign, Decimal(one)))
 
 
 def total(results: Iterable[StepResult]) -> Usage:
@@ -81,7 +76,7 @@ def ended_cost(run: Execution) -> int | None:
 
 def in_usd(cost: int) -> str:
     """A sum of `ended_cost` as decimal text."""
-    return as_text(Decimal(cost).scaleb(-PICO, EXACT))
+    return cost_text(Decimal(cost).scaleb(-PICO, EXACT))
 
 
 @frozen

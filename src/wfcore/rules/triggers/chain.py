@@ -13,7 +13,6 @@ from wfcore.time import SECOND, later
 
 MAX_DEPTH = 20
 """Links of a chain behind the execution that somebody started. CH-4."""
-MAX_DELAY_SECONDS = 365 * 86_400
 
 
 def key_of_id(workflow_id: str) -> str:

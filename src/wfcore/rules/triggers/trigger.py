@@ -25,9 +25,9 @@ from wfcore.model.trigger import (
     TriggerState,
 )
 from wfcore.model.workflow import Definition, Workflow
-from wfcore.rules.definition.triggers import identity
-from wfcore.rules.definition.values import below
+from wfcore.rules.paths import below
 from wfcore.rules.triggers.chain import MAX_DEPTH, exhausted
+from wfcore.rules.triggers.identity import identity
 from wfcore.time import EpochMs
 
 

@@ -10,13 +10,12 @@ from wfcore.model.event import AuditEntry, ChainedEntry, ChainPoint
 from wfcore.ports.store import Store
 from wfcore.rules.audit.chain import (
     BEGINNING,
-    canonical,
-    digest,
     end_fault,
     entry_text,
     first_fault,
     read_entry,
 )
+from wfcore.rules.canonical import canonical, digest
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.contracts.lists import at, ids

@@ -26,7 +26,6 @@ from wfcore.rules.definition.values import (
     Findings,
     accepting,
     any_of,
-    below,
     boolean,
     choice,
     duration,
@@ -40,6 +39,7 @@ from wfcore.rules.definition.values import (
 )
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import MAX_PROMPT_TOKENS
+from wfcore.rules.paths import below
 from wfcore.time import DurationMs, EpochMs
 
 DEFAULT_AT = EpochMs(1_767_225_600_000)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from wfcore.model.execution import Usage
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Budget, OnExceeded, OnInterrupt
-from wfcore.rules.execution.budget import as_text
+from wfcore.rules.numbers import cost_text
 
 MODELS = ("openai:gpt-5-mini", "anthropic:claude-sonnet-4-5", "local:llama3.1:8b")
 
@@ -18,7 +18,7 @@ MODELS = ("openai:gpt-5-mini", "anthropic:claude-sonnet-4-5", "local:llama3.1:8b
 def amounts(least: str = "0") -> st.SearchStrategy[str]:
     """Costs as decimal text, as they are stored."""
     found = st.decimals(Decimal(least), 1_000, allow_nan=False, places=9)
-    return found.map(as_text)
+    return found.map(cost_text)
 
 
 @cache

@@ -39,7 +39,7 @@ from wfcore.model.workflow import (
     SwitchStep,
 )
 from wfcore.rules.definition.flow import branches_of
-from wfcore.rules.definition.triggers import identity
+from wfcore.rules.triggers.identity import identity
 from wfcore.testing.strategies.ai import MODELS, budgets, interruptions, labels, schemas
 from wfcore.testing.strategies.values import texts, variables
 from wfcore.testing.strategies.written import written

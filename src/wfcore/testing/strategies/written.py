@@ -26,7 +26,7 @@ from wfcore.model.workflow import (
     SwitchStep,
     Variable,
 )
-from wfcore.rules.definition.values import below
+from wfcore.rules.paths import below
 
 
 def written(definition: Definition) -> dict[str, Any]:

@@ -24,10 +24,11 @@ from wfcore.model.json import JsonObject
 from wfcore.model.trace import Trace
 from wfcore.ports.store import Unit
 from wfcore.rules.approval.edited_items import files_of, items_hash, rows_of
-from wfcore.rules.audit.chain import TRIM, canonical, digest, start_record
+from wfcore.rules.audit.chain import TRIM, start_record
 from wfcore.rules.audit.evidence import act_of
 from wfcore.rules.audit.refusals import SHOWN
 from wfcore.rules.auth.api_key import without_keys
+from wfcore.rules.canonical import canonical, digest
 from wfcore.rules.masking import mask_text, secret_values
 from wfcore.time import EpochMs
 from wfcore.usecases.services import Services

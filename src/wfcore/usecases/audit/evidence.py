@@ -18,7 +18,6 @@ from wfcore.ports.store import View
 from wfcore.rules.audit.chain import (
     Fault,
     anchor_fault,
-    digest,
     end_fault,
     first_fault,
     read_entry,
@@ -27,6 +26,7 @@ from wfcore.rules.audit.chain import (
 )
 from wfcore.rules.audit.evidence import Unfit, links_of, read_evidence, sealed
 from wfcore.rules.auth.api_key import without_keys
+from wfcore.rules.canonical import digest
 from wfcore.rules.masking import NO_SECRETS, mask_text, secret_values
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin, note

@@ -22,7 +22,7 @@ from wfcore.model.trigger import (
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit, View
 from wfcore.rules.auth.access import permission_on
-from wfcore.rules.definition.values import below
+from wfcore.rules.paths import below
 from wfcore.rules.triggers.chain import key_of_id, key_of_name
 from wfcore.rules.triggers.schedule import Following, following, timer_at
 from wfcore.rules.triggers.trigger import Wanted, applied, resumed, standing
