@@ -17,6 +17,7 @@ from wfcore.model.execution import (
 )
 from wfcore.model.explanation import Line, Why
 from wfcore.model.review import Stage
+from wfcore.model.work import Listen
 from wfcore.model.workflow import OnInterrupt
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.explanation import Around, explain, is_due
@@ -107,6 +108,23 @@ def test_a_running_step_says_when_its_timeout_ends_it():
         run = builders.execution(status=S.RUNNING, worker="w", step_results={"a": result})
         line = explain(run, Around(definition), NOW)[0]
         assert (line.code, line.until, line.step_name) == (Why.STEP_RUNNING, until, "a")
+
+
+@pytest.mark.parametrize(
+    ("listen", "said"),
+    [
+        (None, []),
+        (Listen.LOOPBACK, ["Others on its machine may connect to step 'a'."]),
+        (Listen.ANY, ["Anybody on the network may connect to step 'a'."]),
+    ],
+)
+def test_a_running_step_says_who_may_connect_to_it(listen, said):
+    """XP-1, CS-20: beside what it says of its time."""
+    step = builders.code_step("a", network=True, listen=listen)
+    running = builders.step_result(StepStatus.RUNNING, completed_at=None)
+    run = builders.execution(status=S.RUNNING, worker="w", step_results={"a": running})
+    lines = list(explain(run, Around(builders.definition(step)), NOW))
+    assert [str(line.text) for line in lines if "connect" in line.text] == said
 
 
 def test_without_a_server_nothing_goes_on():

@@ -9,7 +9,8 @@ from attrs import frozen
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Awaits, Execution, StepResult, StepStatus
 from wfcore.model.explanation import Line, Why
-from wfcore.model.workflow import AiStep, CodeStep, Definition
+from wfcore.model.work import Listen
+from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
 from wfcore.rules.approval.machine import approvers_now
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.masking import mask_text, secret_values
@@ -42,6 +43,7 @@ def _running(run: Execution, name: str, result: StepResult, known: Known) -> Ite
     match result.awaits:
         case None:
             yield _working(name, result, known)
+            yield from _listening(name, known.definition)
         case Awaits.TIME:
             yield Line(Why.STEP_DELAYED, _delayed(name, result.until), result.until, name)
         case Awaits.CHILD:
@@ -120,6 +122,18 @@ def _working(name: str, result: StepResult, known: Known) -> Line:
     return Line(Why.STEP_RUNNING, text, until, step_name=name)
 
 
+def _listening(name: str, definition: Definition | None) -> Iterator[Line]:
+    """Who may connect to a step that is running. CS-20."""
+    match _step(definition, name):
+        case CodeStep(listen=Listen.LOOPBACK):
+            text = phrase("Others on its machine may connect to step '{step}'.", step=name)
+        case CodeStep(listen=Listen.ANY):
+            text = phrase("Anybody on the network may connect to step '{step}'.", step=name)
+        case _:
+            return
+    yield Line(Why.STEP_RUNNING, text, step_name=name)
+
+
 def _retrying(run: Execution, name: str, result: StepResult) -> Line:
     assert result.retry_at is not None
     if result.error is None:
@@ -195,10 +209,14 @@ def _so_far(approval: Approval) -> str:
 
 def _timed(definition: Definition | None, name: str) -> CodeStep | AiStep | None:
     """The step, if its timeout counts from its record: its packages may be installed first."""
-    try:
-        step = definition.step(name_of(name)) if definition else None
-    except KeyError:
-        return None
+    step = _step(definition, name)
     if isinstance(step, CodeStep) and step.needs is not None:
         return None
     return step if isinstance(step, CodeStep | AiStep) else None
+
+
+def _step(definition: Definition | None, name: str) -> Step | None:
+    try:
+        return definition.step(name_of(name)) if definition else None
+    except KeyError:
+        return None
