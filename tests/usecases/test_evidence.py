@@ -10,21 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from usecases.conftest import World, code, review
+from usecases.test_stages import board, delegate, mail
 from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.approval import DecisionSource
 from wfcore.model.event import Anchor, AuditChain
 from wfcore.model.json import JsonObject
-from wfcore.model.workflow import Variable
+from wfcore.model.workflow import Escalation, Variable
 from wfcore.rules.approval.machine import Approve
 from wfcore.rules.audit.chain import BEGINNING, entry_text, extended
 from wfcore.rules.audit.evidence import Unfit, anchor_misfit, links_of, read_evidence, sealed
 from wfcore.rules.canonical import canonical, digest
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
-from wfcore.time import DAY, DurationMs, EpochMs
+from wfcore.time import DAY, HOUR, DurationMs, EpochMs
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals.expiry import remind_due
 from wfcore.usecases.audit.auditing import UNKNOWN, read_audit
 from wfcore.usecases.audit.evidence import audit_anchor, check_audit, write_evidence
 from wfcore.usecases.executions.executions import cancel_execution
@@ -375,3 +377,40 @@ async def test_who_decided_is_what_the_entry_says(
     text = await written(world, await decided(world, ann))
     read_evidence(text)
     assert says in refusal(reseal(text, lambda document: change(document["approvals"][0])))
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "says"),
+    [
+        *(
+            (line, {name: "x"}, f"line {line + 1} in the history")
+            for line in (1, 2)
+            for name in ("by", "at", "action", "source", "comment")
+        ),
+        (1, None, "line 2 in the history"),
+        (2, None, "line 3 in the history"),
+    ],
+)
+async def test_who_let_others_decide_is_what_the_entry_says(
+    world: World, line: int, change: JsonObject | None, says: str
+) -> None:
+    """AL-6: a delegation and an escalation that are changed or left out are named; AP-36, AP-37."""
+    late = Escalation(DurationMs(HOUR), mail("dan"))
+    at = await board(world, approvers=mail("bob"), delegable=True, escalate=late)
+    await delegate(at, "bob", "cyd", hours=2)
+    world.clock.advance(HOUR)
+    assert await remind_due(world.services) == 1
+    await at.decide("cyd")
+    text = await written(world, at.run_id)
+    history = read_evidence(text)["approvals"][0]["history"]
+    acts = [one["action"] for one in history]
+    assert acts == ["created", "delegated", "escalated", "approved"]
+
+    def forge(document: Any) -> None:
+        lines = document["approvals"][0]["history"]
+        if change is None:
+            del lines[line]
+        else:
+            lines[line].update(change)
+
+    assert says in refusal(reseal(text, forge))

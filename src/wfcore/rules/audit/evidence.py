@@ -117,7 +117,7 @@ def _check_chain(document: Mapping[str, Any]) -> None:
         raise Unfit("an audit entry of another execution was changed, added or removed")
 
 
-ACTS = frozenset({"approved", "rejected", "revised", "expired"})
+ACTS = frozenset({"approved", "rejected", "revised", "expired", "delegated", "escalated"})
 """Of a history what an entry of the audit log tells of."""
 
 
@@ -130,8 +130,8 @@ def act_of(approval: Approval) -> JsonObject:
 
 def _check_acts(document: Mapping[str, Any]) -> None:
     """
-    Who decided, when, by which way and with which comment is what the audit entries say, in the
-    head of an approval and in its history. AL-6.
+    Who decided or let others decide, when, by which way and with which comment is what the audit
+    entries say, in the head of an approval and in its history. AL-6.
     """
     told: dict[str, dict[int, tuple[Any, ...]]] = {}
     ends: dict[str, tuple[str, int]] = {}
@@ -196,9 +196,12 @@ def _check_decisions(document: Mapping[str, Any]) -> None:
             )
 
 
-PROVED = "the entries follow each other; who decided what, when, why, on which rows, is theirs"
+PROVED = (
+    "the entries follow each other; who decided or delegated what, when, why, on which rows, is "
+    "theirs"
+)
 NO_ANCHOR = "not shown: that the entries are those of a log (--anchor)"
-NO_SHA256 = "not shown: definition, inputs, results and files (--sha256)"
+NO_SHA256 = "not shown: definition, inputs, results, files, who was asked and when (--sha256)"
 IN_LOG = "the entries are those of the anchor's log"
 AS_WRITTEN = "the file is the one with that SHA-256, to the last byte"
 

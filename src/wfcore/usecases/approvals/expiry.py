@@ -31,7 +31,7 @@ from wfcore.rules.approval.machine import (
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Rejected
 from wfcore.time import EpochMs
-from wfcore.usecases.audit.auditing import Origin, decided, note_decision
+from wfcore.usecases.audit.auditing import Origin, acted, decided, note, note_decision
 from wfcore.usecases.notices.telling import tell_asked, tell_decision, tell_reminders
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
@@ -149,7 +149,10 @@ async def _remind(services: Services, approval_id: str) -> int:
         reminded = evolve(approval, reminded=approval.reminded + len(due))
         if _is_late(approval, now):
             reminded = decide(reminded, Escalate(), BY_TIMEOUT, now).record
-            events.append((EventKind.APPROVAL_ESCALATED, _asked_too(approval)))
+            about = _asked_too(approval)
+            events.append((EventKind.APPROVAL_ESCALATED, about))
+            told = "approval.escalate", None, approval.id, BY_ITSELF, {**about, "comment": None}
+            note(services, unit, *told, execution_id=run.id, record=acted(reminded))
         if not events:
             return 0
         unit.put(reminded)

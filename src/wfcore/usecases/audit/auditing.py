@@ -127,6 +127,11 @@ def decided(verb: str, before: Approval, after: Approval) -> Decided:
     return Decided(verb, after, items_hash(after), record_of(record))
 
 
+def acted(after: Approval) -> Record:
+    """The record of what was done to an approval without deciding it: its line of the history."""
+    return record_of({"act": act_of(after), "status": after.status})
+
+
 def note_decision(
     services: Services,
     unit: Unit,
