@@ -146,8 +146,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_streams_look_often_enough() -> None:
     """A stream sees within five seconds that its credential is over. SE-12."""
-    pages = hints.LOOKS * hints.LOOK_MS / 1_000
-    assert STILL_S + max(pages, events.LOOK_MS / 1_000) <= 5
+    assert STILL_S + max(hints.LOOK_MS, events.LOOK_MS) / 1_000 <= 5
     assert STILL_MS < 5_000
 
 
@@ -192,6 +191,21 @@ async def test_a_live_page_ends_with_its_session(tmp_path: Path):
                 headers = await world.sign_in()
                 assert "event: end" not in await ended(world, path, headers, end)
                 assert (await world.http.get(path, headers=headers)).status_code in (303, 401)
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_live_list_that_is_dear_ends_with_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It looks seldom, and is over as soon as any other: between two looks, too. SE-12."""
+    monkeypatch.setattr("adapters_http.console.hints.IDLE", 1e9)
+    async with a_world(tmp_path, HttpConfig(console=True)) as world:
+
+        async def out() -> None:
+            await end_sessions(world.services, world.ann.id, UNKNOWN)
+
+        headers = await world.sign_in()
+        assert "changed" not in await ended(world, "/executions/live", headers, out)
 
 
 def noted(follow: Callable[..., Any], begins: asyncio.Event) -> Callable[..., Any]:

@@ -61,17 +61,18 @@ async def _hints(
         while not config.ending:
             began = loop.time()
             try:
-                await request.still()
                 now = mark_of(await look(), await waiting_for(request))
+                took = loop.time() - began
+                await request.still()
+                if mark not in (None, "", now):
+                    yield f"id: {now}\nevent: changed\ndata:\n\n".encode()
+                    said = loop.time()
+                mark = now
+                if loop.time() - said >= HEARTBEAT_S:
+                    yield b": still there\n\n"
+                    said = loop.time()
+                for _ in range(max(LOOKS, ceil(took * IDLE / REST_S))):
+                    await rest(LOOK_MS)
+                    await request.still()  # however long the list rests
             except WfError:
                 return  # the reader comes back and is told why
-            took = loop.time() - began
-            if mark not in (None, "", now):
-                yield f"id: {now}\nevent: changed\ndata:\n\n".encode()
-                said = loop.time()
-            mark = now
-            if loop.time() - said >= HEARTBEAT_S:
-                yield b": still there\n\n"
-                said = loop.time()
-            for _ in range(max(LOOKS, ceil(took * IDLE / REST_S))):
-                await rest(LOOK_MS)
