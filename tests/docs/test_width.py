@@ -13,7 +13,8 @@ WIDTH = 120
 def prose(page: Path) -> Iterator[str]:
     """The lines of *page*, but for tables, code, lists of links, and what `make tables` writes."""
     ends = ""
-    for line in page.read_text().splitlines():
+    text, _, _ = page.read_text().partition("<!-- what follows is written by")
+    for line in text.splitlines():
         opens = "```" if line.lstrip().startswith("```") else ""
         opens = "<!-- end" if line.startswith(("<!-- states", "<!-- fields")) else opens
         if ends:
