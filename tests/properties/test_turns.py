@@ -21,17 +21,28 @@ from properties.scripts import (
     seeing,
 )
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, TriggerSource
-from wfcore.model.workflow import Branch, Case, ChildStep, DataStep, ParallelStep, SwitchStep
+from wfcore.model.workflow import (
+    Branch,
+    Case,
+    ChildStep,
+    DataStep,
+    DelayStep,
+    ParallelStep,
+    Step,
+    SwitchStep,
+)
 from wfcore.rules.execution import bounds, plan
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
-from wfcore.rules.execution.fold_steps import held_by, size_of
+from wfcore.rules.execution.fold_steps import size_of
 from wfcore.rules.execution.proceed import proceed
 from wfcore.rules.execution.start import accept
 from wfcore.rules.limits import FACTS_AT_ONCE, OUTPUTS_AT_ONCE
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
+from wfcore.time import DurationMs
 
+TWO = (DataStep("d", "four"), DataStep("e", "four"))
 DATA = [DataStep(f"d{number}", number) for number in range(5)]
 ENDLESS = 10**9
 
@@ -122,12 +133,13 @@ def test_the_last_step_of_a_turn_costs_what_the_first_did(
 def test_what_results_hold_is_kept_in_sum() -> None:
     """FL-14: outputs of every kind, and the items of a loop for as long as it runs."""
     run = turn(of(), DataStep("d", "four"), each(DATA[2], items=[10, 20]), A)
-    held = {"d": "four", "each.0.d2": 2, "each.1.d2": 2, "each": [2, 2]}
+    held = {"d": "four", "each.0.d2": 2, "each.1.d2": 2}
     assert run.outputs_size == sum(size_of(one) for one in held.values())
+    before = run.outputs_size
     run = proceed(
         run, builders.definition(A, B), NOW, seeing, new_ids(), facts.StepDone("a", {"x": 1})
     ).record
-    assert run.outputs_size == sum(map(held_by, run.every_result))
+    assert run.outputs_size == before + size_of({"x": 1})
     begun = turn(of(), each(A, items=[10, 20]))
     assert begun.outputs_size == len("[10,20]")
 
@@ -156,10 +168,45 @@ def test_what_would_be_too_large_fails_the_execution() -> None:
 
 
 @pytest.mark.usefixtures("_small")
-def test_the_list_of_a_loop_counts_too() -> None:
-    """FL-14: it holds what its rounds hold once more."""
-    run = turn(of(), each(DataStep("d", "four"), items=[1, 2]))
-    assert run.error == f"Step 'each' failed: {SIZE.format(5 + 12 + 15)}"
+@pytest.mark.parametrize(
+    "around",
+    [
+        each(DataStep("d", "four"), items=[1, 2]),
+        both(*TWO),
+        SwitchStep("which", (Case("{{ true }}", TWO),)),
+    ],
+    ids=["loop", "parallel", "switch"],
+)
+def test_what_a_container_gives_counts_once(around: Step) -> None:
+    """FL-14: it repeats what its steps gave, and they have room for all of it."""
+    run = turn(of(), around, DataStep("last", "12"))
+    assert (run.error, run.outputs_size) == (None, 2 * len('"four"') + len('"12"'))
+    assert size_of(*(one.output for one in run.every_result)) > 20
+    definition = builders.definition(around, DataStep("last", "12"))
+    start = {"owner_id": "acc_1", "trigger_source": TriggerSource.OPEN_API}
+    kept = {**start, "step_results": run.step_results}
+    again = accept(builders.workflow(), definition, kept, "exec_2", NOW).record
+    assert again.outputs_size == run.outputs_size
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("step", [A, ASK, ChildStep("sub", "other")], ids=["code", "ask", "child"])
+def test_a_step_with_effects_begins_only_where_there_is_room(step: Step) -> None:
+    """FL-14: where nothing that it gives could be kept, it is not begun, and the error says so."""
+    full = DataStep("full", "x" * 18)
+    run = turn(of(), full, step)
+    why = "the outputs of the execution's steps have 20 characters in sum already"
+    assert run.error == f"Step '{step.name}' failed: {why}; they may have 20"
+    assert run.step_results[step.name].attempts == 0
+    less = turn(of(), DataStep("less", "x" * 17), step)
+    assert less.step_results[step.name].attempts == 1
+
+
+@pytest.mark.usefixtures("_small")
+def test_what_starts_nothing_begins_where_there_is_no_room() -> None:
+    """FL-14: a delay, and containers, give nothing of their own."""
+    run = turn(of(), DataStep("full", "x" * 18), DelayStep("rest", duration_ms=DurationMs(1_000)))
+    assert (run.error, run.step_results["rest"].status) == (None, StepStatus.RUNNING)
 
 
 @pytest.mark.usefixtures("_small")

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters_runtime.code.environment import CannotRun, command, passed_on, variables
-from adapters_runtime.code.outputs import MOST_LEVELS, UnusableOutput, output_of, parse
+from adapters_runtime.code.outputs import MOST_LEVELS, UnusableOutput, counted, output_of, parse
 from adapters_runtime.sandbox.client import Ended
+from wfcore.ports.runtime import StepEnd
+from wfcore.rules.execution.fold_steps import size_of
 from wfcore.testing.contracts.steps import job
 
 values = st.recursive(
@@ -56,6 +58,13 @@ def test_no_json(text: bytes) -> None:
     """What only looks like JSON is none."""
     with pytest.raises(ValueError):
         parse(text)
+
+
+@given(st.dictionaries(st.text(), st.lists(st.text() | st.integers(-(2**63), 2**63 - 1))))
+def test_a_size_is_what_the_rules_count(value: Any) -> None:
+    """A runner that has counted an output says what the rules would say. FL-14."""
+    assert counted(StepEnd(value)).size == size_of(value)
+    assert counted(StepEnd(error="failed")).size is None
 
 
 @pytest.mark.parametrize("number", ["40111222333444555666777", "9223372036854775808", "-1e400"])

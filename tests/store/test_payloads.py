@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from threading import get_ident
 
 import orjson
 import pytest
@@ -24,6 +25,8 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.json import Json
 from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, Language, LoopStep
 from wfcore.ports.runtime import StepEnd
+from wfcore.rules.execution import proceed
+from wfcore.rules.execution.fold_steps import size_of
 from wfcore.usecases.accounts.keys import create_key
 from wfcore.usecases.executions import executions, worker
 from wfcore.usecases.executions.starting import redrive
@@ -41,18 +44,21 @@ FLOW = Definition(
 
 
 class Opened:
-    """How often something large was opened, sealed or decoded."""
+    """How often something large was opened, sealed or decoded, and how often in the event loop."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.opened = self.sealed = self.decoded = 0
+        self.opened = self.sealed = self.decoded = self.in_loop = 0
+        loop = get_ident()
         opens, seals, decodes = AeadSealer.open, AeadSealer.seal, orjson.loads
 
         def open(sealer: AeadSealer, sealed: str, place: str) -> str:
             self.opened += len(sealed) > 20_000
+            self.in_loop += len(sealed) > 20_000 and get_ident() == loop
             return opens(sealer, sealed, place)
 
         def seal(sealer: AeadSealer, text: str, place: str) -> str:
             self.sealed += len(text) > 20_000
+            self.in_loop += len(text) > 20_000 and get_ident() == loop
             return seals(sealer, text, place)
 
         def decode(text: bytes | str) -> Json:
@@ -134,6 +140,25 @@ async def test_a_redrive_decodes_no_output_that_it_keeps(
     assert new.status is ExecutionStatus.AWAITING_APPROVAL
     assert {**old.step_results, "ask": None} == {**new.step_results, "ask": None}
     assert new.outputs_size == old.outputs_size
+
+
+async def test_a_large_output_is_sealed_aside_of_the_event_loop(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new output of some size is sealed by whoever writes it, and counted once. ST-7, FL-14."""
+    services, who, _ = scene
+    workflow = await apply_workflow(services, who.account.id, FLOW)
+    started = await start_execution(services, who, workflow.id, {})
+    (lease,) = await worker.claim(services, "test", 1, ids=[started.execution_id])
+    await worker.begin(services, lease)
+    count = Opened(monkeypatch)
+    large: Json = ["x" * 100_000]
+    end = StepEnd(output=large, size=size_of(large))
+    monkeypatch.setattr(proceed, "size_of", None)
+    await worker.complete_step(services, lease, "one", end)
+    assert (count.sealed, count.in_loop) == (1, 0)
+    assert (await whole(services, started.execution_id)).step_results["one"].output == large
+    assert (await whole(services, started.execution_id)).outputs_size == end.size + len("[1,2]")
 
 
 async def whole(services: Services, id: str) -> Execution:

@@ -10,6 +10,7 @@ import signal
 from typing import Any
 
 import orjson
+from attrs import evolve
 
 from adapters_runtime.sandbox import frames
 from adapters_runtime.sandbox.client import Ended
@@ -69,6 +70,11 @@ def output_of(ended: Ended) -> Json:
 
 _MARKS = codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 _PLAIN = "write JSON as UTF-8 without one"
+
+
+def counted(end: StepEnd) -> StepEnd:
+    """The same end with the size of its output."""
+    return end if end.output is None else evolve(end, size=len(orjson.dumps(end.output).decode()))
 
 
 def lines_of(ended: Ended) -> tuple[tuple[str, str], ...]:

@@ -337,7 +337,7 @@ class CodeStepRunner:
         if len(ended.stdout) + len(ended.output or b"") <= _LITTLE:
             end = self._judge(ended, timeout_s)
         else:
-            end = await self._in_thread(partial(self._judge, ended, timeout_s))
+            end = await self._in_thread(lambda: outputs.counted(self._judge(ended, timeout_s)))
         if ended.artifacts is None:
             return end
         try:

@@ -101,7 +101,9 @@ class StepEnd:
     count. `lasting`: waiting alone does not help, so the number of tries is limited. `alone`: what
     was lacking concerns this step and not the machine, which can start others. EX-27.
 
-    `lines`: its output by stream, if nobody wanted it while the step ran. EX-28.
+    `lines`: its output by stream, if nobody wanted it while the step ran. EX-28. `size`: the
+    characters of JSON of a large `output`, if the runner counted them aside of the event loop; else
+    None, and they are counted when the end is recorded.
     """
 
     output: Json = None
@@ -115,6 +117,7 @@ class StepEnd:
     lasting: bool = False
     alone: bool = False
     lines: tuple[tuple[str, str], ...] = field(default=(), eq=False)
+    size: int | None = field(default=None, eq=False)
 
 
 @frozen

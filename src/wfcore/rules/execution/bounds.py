@@ -11,11 +11,21 @@ The sum is kept with the execution and grows with each fact (`fold_steps.size_af
 ten thousand results again for each of them would cost more than the steps.
 """
 
+from collections.abc import Mapping
+
 from attrs import define
 
-from wfcore.model.execution import Execution
-from wfcore.model.json import Json
-from wfcore.rules.execution.fold_steps import size_of
+from wfcore.model.execution import Execution, StepResult
+from wfcore.model.workflow import (
+    ApprovalStep,
+    ChildStep,
+    Definition,
+    Step,
+    lists_of,
+    needs_worker,
+)
+from wfcore.rules.execution.fold_steps import held_by
+from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import MAX_OUTPUTS, MAX_STEP_RESULTS, MAX_STEPS, OUTPUTS_AT_ONCE
 
 
@@ -28,18 +38,45 @@ def too_many(run: Execution, key: str) -> str | None:
     return f"the execution has {MAX_STEP_RESULTS} step results; it may not have more"
 
 
-def too_large(run: Execution, output: Json = None) -> str | None:
+def too_large(run: Execution, more: int = 0) -> str | None:
     """
-    Why the execution may not hold *output*, too; None: it may. For its `onFailure` steps there is
-    as much room again, so that they can still tell of it. FL-14.
+    Why the execution may not hold outputs of *more* characters; None: it may. For its `onFailure`
+    steps there is as much room again, so that they can still tell of it. FL-14.
     """
-    size = run.outputs_size + size_of(output)
-    if size <= MAX_OUTPUTS * (2 if run.failing else 1):
+    size = run.outputs_size + more
+    if size <= _most(run):
         return None
     return (
         f"the outputs of the execution's steps have {size} characters in sum; "
         f"they may have {MAX_OUTPUTS}"
     )
+
+
+def no_room(run: Execution, step: Step) -> str | None:
+    """Why *step* does not begin: it has effects, and whatever it gave could not be kept. FL-14."""
+    acts = needs_worker(step) or isinstance(step, ApprovalStep | ChildStep)
+    if not acts or run.outputs_size < _most(run):
+        return None
+    return (
+        f"the outputs of the execution's steps have {run.outputs_size} characters in sum already; "
+        f"they may have {MAX_OUTPUTS}"
+    )
+
+
+def held(definition: Definition, results: Mapping[str, StepResult]) -> int:
+    """
+    What *results* hold in sum. The output of a container repeats what its steps gave, and does not
+    count again. FL-14.
+    """
+    containers = {step.name for step in definition.walk() if any(True for _ in lists_of(step))}
+    return sum(
+        held_by(one, 0 if name_of(key.rpartition("/")[2]) in containers else None)
+        for key, one in results.items()
+    )
+
+
+def _most(run: Execution) -> int:
+    return MAX_OUTPUTS * (2 if run.failing else 1)
 
 
 def last_to_end(run: Execution) -> str:

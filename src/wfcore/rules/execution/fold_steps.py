@@ -106,7 +106,7 @@ def fold_step(run: Execution, fact: facts.StepFact, now: EpochMs) -> Change:
     results = {**run.step_results, fact.step_name: result}
     wakes = isinstance(fact, facts.ChildEnded)
     changes, effects = due(run, now) if wakes else ({}, change.effects)
-    size = size_after(run, before, result)
+    size = size_after(run, before, result, _counts(fact, before))
     changed = {**changes, "step_results": results, "outputs_size": size}
     return Change(changed, change.events, effects=effects)
 
@@ -120,18 +120,37 @@ def size_of(*values: Json) -> int:
     return sum(len(_as_json(one)) for one in given)
 
 
-def held_by(result: StepResult | None) -> int:
-    """What a step result holds: its output, and a loop's items until it has ended. FL-14."""
+def held_by(result: StepResult | None, output: int | None = None) -> int:
+    """
+    What a step result holds: its output, and a loop's items until it has ended. *output*: what the
+    output counts, if that is known. FL-14.
+    """
     if result is None:
         return 0
-    unread = left_out(result)
-    read = (getattr(result, name) for name in ("output", "items") if name not in unread)
-    return size_of(*read) + sum(one.size for one in unread.values())
+    known = {name: one.size for name, one in left_out(result).items()}
+    if output is not None:
+        known["output"] = output
+    read = (getattr(result, name) for name in ("output", "items") if name not in known)
+    return size_of(*read) + sum(known.values())
 
 
-def size_after(run: Execution, before: StepResult | None, after: StepResult) -> int:
-    """What all results of *run* hold once *before* has become *after*."""
-    return run.outputs_size + held_by(after) - held_by(before)
+def _counts(fact: facts.StepFact, before: StepResult | None) -> int | None:
+    """
+    What the output that *fact* brings counts, as far as that is known. That of a container repeats
+    what its steps gave. FL-14.
+    """
+    if before is not None and before.awaits is Awaits.STEPS:
+        return 0
+    return fact.size if isinstance(fact, facts.StepDone | facts.DataGiven) else None
+
+
+def size_after(
+    run: Execution, before: StepResult | None, after: StepResult, output: int | None = None
+) -> int:
+    """
+    What all results of *run* hold once *before* has become *after*. *output* as in `held_by`.
+    """
+    return run.outputs_size + held_by(after, output) - held_by(before)
 
 
 def _counted_on(change: StepChange, earlier: int) -> StepChange:

@@ -37,7 +37,7 @@ do cannot change it; people still can, by cancelling.
 
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from wfcore.machine import Machine, Row
 from wfcore.model.execution import ExecutionStatus as S
@@ -74,9 +74,10 @@ class ContainerStarted(StepFact):
 
 @frozen
 class DataGiven(StepFact):
-    """A `data` step begins and completes at once: this is its value."""
+    """A `data` step begins and completes at once: this is its value. `size` as in `StepDone`."""
 
     output: Json
+    size: int | None = field(default=None, eq=False)
 
 
 @frozen
@@ -132,10 +133,14 @@ class StepSkipped(StepFact):
 
 @frozen
 class StepDone(StepFact):
-    """The step ended well. `steps` as in `StepSkipped`."""
+    """
+    The step ended well. `steps` as in `StepSkipped`. `size`: the characters of JSON that the output
+    has; None: not counted yet.
+    """
 
     output: Json = None
     steps: int = 1
+    size: int | None = field(default=None, eq=False)
 
 
 @frozen

@@ -36,6 +36,8 @@ records come in as a function.
 
 from collections.abc import Callable
 
+from attrs import evolve
+
 from wfcore.effects import Effect, OpenApproval, Outcome, StartChild, StartStep
 from wfcore.errors import TemplateFailed
 from wfcore.model.approval import ApprovalStatus
@@ -70,9 +72,10 @@ from wfcore.rules.execution.actions import (
     Refuse,
     Skip,
 )
-from wfcore.rules.execution.bounds import Turn, last_to_end, too_large, too_many
+from wfcore.rules.execution.bounds import Turn, last_to_end, no_room, too_large, too_many
 from wfcore.rules.execution.budget import Overrun, allowance, overrun
 from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.fold_steps import size_of
 from wfcore.rules.execution.machine import Fact
 from wfcore.rules.execution.open_approval import (
     FillText,
@@ -155,7 +158,9 @@ class _Progress:
         with all its steps, so that whatever else has happened to one of them is late. FL-14.
         """
         if isinstance(fact, facts.StepDone | facts.DataGiven):
-            error = too_large(self.run, fact.output)
+            if fact.size is None:
+                fact = evolve(fact, size=size_of(fact.output))
+            error = too_large(self.run, fact.size or 0)
             if error is not None:
                 self._end_as_failed(error, fact.step_name)
                 return False
@@ -214,7 +219,7 @@ class _Progress:
         return overrun(allowance(self.definition.budget, self.run))
 
     def _execute(self, action: Action) -> None:
-        if isinstance(action, Begin | Skip | Refuse) and self._is_too_much(action.at):
+        if isinstance(action, Begin | Skip | Refuse) and self._is_too_much(action):
             return
         match action:
             case Begin(at):
@@ -224,9 +229,8 @@ class _Progress:
             case Refuse(at, error):
                 self._refuse(at, error)
             case Complete(at, output):
-                self.take(
-                    facts.StepDone(at.key, output, steps=at.accounts_for(self.run.step_results))
-                )
+                steps = at.accounts_for(self.run.step_results)
+                self.apply(facts.StepDone(at.key, output, steps=steps))
             case Judge(at, error, late, permanent):
                 how = {"timed_out": late, "permanent": permanent}
                 self.apply(after_failure(self.run, at.step, at.key, error, self.now, **how))
@@ -357,9 +361,16 @@ class _Progress:
         steps = at.accounts_for(self.run.step_results) if at.step.continue_on_error else 0
         self.apply(facts.StepFailed(at.key, error, steps=steps))
 
-    def _is_too_much(self, at: Node) -> bool:
-        """Too many step results end the execution, whatever the definition tolerates. FL-9."""
-        if (error := too_many(self.run, at.key)) is None:
+    def _is_too_much(self, action: Begin | Skip | Refuse) -> bool:
+        """
+        Too many step results end the execution, and no room for what a step would give, whatever
+        the definition tolerates. FL-9, FL-14.
+        """
+        at = action.at
+        error = too_many(self.run, at.key)
+        if error is None and isinstance(action, Begin):
+            error = no_room(self.run, at.step)
+        if error is None:
             return False
         self._end_as_failed(error, at.key)
         return True

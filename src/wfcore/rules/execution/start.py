@@ -30,8 +30,8 @@ from wfcore.model.workflow import (
     walk,
 )
 from wfcore.rules.approval.people import People
+from wfcore.rules.execution.bounds import held
 from wfcore.rules.execution.budget import total
-from wfcore.rules.execution.fold_steps import held_by
 from wfcore.rules.execution.machine import Claimed
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.proceed import NewId, proceed
@@ -151,12 +151,13 @@ def accept(
         **start,
     )
     kept = tuple(run.every_result)
+    held_already = held(definition, {**run.put_aside, **run.step_results})
     run = evolve(
         run,
         variables=bind(definition, run.variables),
         secrets=tuple(sorted(definition.secrets.union(run.secrets))),
         granted=total(kept) if kept else None,
-        outputs_size=sum(map(held_by, kept)),
+        outputs_size=held_already,
     )
     data = {"workflowId": workflow.id, "triggerSource": run.trigger_source.value, **about}
     return Outcome(run, (Event(id, 1, now, EventKind.EXECUTION_PENDING, data),), (WakeRunner(),))

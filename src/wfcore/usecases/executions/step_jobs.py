@@ -255,9 +255,11 @@ async def named_secrets(services: Services, run: Execution, step: Step) -> Mappi
 
 def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
     """The same end with the job's secrets masked. SC-6."""
+    output = mask(end.output, hidden)
     return evolve(
         with_names_masked(end, hidden),
-        output=mask(end.output, hidden),
+        output=output,
+        size=end.size if output is end.output else None,
         error=end.error and mask_shortened(end.error, hidden),
         postponed=end.postponed and mask_text(end.postponed, hidden),
         lines=tuple((name, _mask_kept(text, hidden)) for name, text in end.lines),
@@ -333,7 +335,7 @@ def _end_fact(
     run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
 ) -> facts.Fact:
     if end.error is None:
-        return facts.StepDone(step_name, end.output)
+        return facts.StepDone(step_name, end.output, size=end.size)
     step = definition.step(name_of(step_name))
     error = mask_shortened(end.error, secret_values(run))
     return after_failure(

@@ -6,6 +6,7 @@ unit. Every write checks the lease: a worker that lost it changes nothing any mo
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from attrs import define, evolve, field, frozen
 
@@ -22,6 +23,7 @@ from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.interruption import handed_back, loss
 from wfcore.rules.execution.proceed import NewId, proceed
 from wfcore.rules.execution.scope import name_of
+from wfcore.rules.limits import KIB
 from wfcore.rules.masking import NO_SECRETS, Secrets, secret_values
 from wfcore.rules.named_secrets import SecretMissing
 from wfcore.time import EpochMs
@@ -48,6 +50,9 @@ from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.reading import execution_of, held_outputs
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, notify, retried, stage
+
+_ASIDE = 64 * KIB
+"""Characters from which on secrets are looked for aside of the event loop."""
 
 
 @define(eq=False)
@@ -191,7 +196,10 @@ async def complete_step(
     Raises `LeaseLost`: the result is dropped.
     """
     which = attempt, postponed
-    end = without_secrets(end, hidden) if hidden else end
+    if hidden:
+        large = (end.size or 0) + sum(len(text) for _, text in end.lines) > _ASIDE
+        mask = partial(without_secrets, end, hidden)
+        end = await services.offload(mask) if large else mask()
     definition, outcome = await _complete(services, lease, step_name, end, which, go_on)
     return await _work(services, lease, definition, outcome)
 
