@@ -22,7 +22,6 @@ from bench.dispatch import POLICY, p99_ms
 from bench.postgres import new_database
 from postgres_server import Cluster
 from wfcore import (
-    Definition,
     Engine,
     FunctionRunner,
     Principal,
@@ -36,6 +35,7 @@ from wfcore import (
 )
 from wfcore.model.access import Scope
 from wfcore.ports.callbacks import CallbackAnswer
+from wfcore.rules.definition.written import read_definition
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import MINUTE
 from wfcore.usecases.accounts.keys import create_key
@@ -148,7 +148,7 @@ async def _streamed(services: Services, who: Principal, execution_id: str) -> fl
 
 async def _workflow(services: Services, who: Principal, function: str) -> str:
     step = {"name": "do", "kind": "code", "language": "command", "command": [function]}
-    flow = Definition.from_mapping({"name": function, "steps": [step]})
+    flow = read_definition({"name": function, "steps": [step]})
     return (await apply_workflow(services, who.account.id, flow)).id
 
 

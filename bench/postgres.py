@@ -19,7 +19,6 @@ from typing import TypeVar
 from attrs import frozen
 
 from wfcore import (
-    Definition,
     Engine,
     FunctionRunner,
     PageRequest,
@@ -33,6 +32,7 @@ from wfcore import (
     start_execution,
 )
 from wfcore.ports.store import Slots
+from wfcore.rules.definition.written import read_definition
 from wfcore.time import HOUR
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -46,7 +46,7 @@ from wfcore.time import EpochMs
 
 T = TypeVar("T")
 CLIENTS = 32
-HELLO = Definition.from_mapping(
+HELLO = read_definition(
     {
         "name": "Hello",
         "steps": [{"name": "greet", "kind": "code", "language": "command", "command": ["greet"]}],

@@ -223,6 +223,8 @@ from wfcore.rules.auth.signing_keys import Keyring as Keyring
 from wfcore.rules.clock_jumps import HeldTime as HeldTime
 from wfcore.rules.clock_jumps import held_time as held_time
 from wfcore.rules.clock_jumps import service_time as service_time
+from wfcore.rules.definition.written import read_definition as read_definition
+from wfcore.rules.definition.written import read_definition_json as read_definition_json
 from wfcore.rules.execution.fold import advance as advance
 from wfcore.rules.execution.machine import EXECUTION as EXECUTION
 from wfcore.rules.execution.proceed import proceed as proceed
@@ -295,9 +297,11 @@ from wfcore.usecases.executions.callbacks import settle_call as settle_call
 from wfcore.usecases.executions.callbacks import take_calls as take_calls
 from wfcore.usecases.executions.executions import cancel_execution as cancel_execution
 from wfcore.usecases.executions.executions import list_executions as list_executions
-from wfcore.usecases.executions.executions import read_definition as read_definition
 from wfcore.usecases.executions.executions import read_events as read_events
 from wfcore.usecases.executions.executions import read_execution as read_execution
+from wfcore.usecases.executions.executions import (
+    read_execution_definition as read_execution_definition,
+)
 from wfcore.usecases.executions.executions import read_logs as read_logs
 from wfcore.usecases.executions.executions import read_result as read_result
 from wfcore.usecases.executions.executions import redriven_as as redriven_as

@@ -142,7 +142,7 @@ async def test_an_error_says_what_would_make_the_right_argument() -> None:
     with pytest.raises(TypeError, match=r"must be of type Collection\[Scope\], not list of str"):
         await wfcore.create_key(services, ann.id, "a key", given)
     with pytest.raises(TypeError, match=r"text must be .*, not dict; Definition\.from_mapping"):
-        wfcore.Definition.from_json(given := HELLO)
+        wfcore.read_definition_json(given := HELLO)
     with pytest.raises(TypeError, match=r"text must be of type str \| bytes, not dict"):
         wfcore.definition_from_yaml(given)
     given = None
@@ -227,7 +227,7 @@ async def test_inputs_that_are_no_json_are_refused(inputs: Any, says: str) -> No
     """A store would keep something else, or fail: the error names the place."""
     services = wfcore.in_memory()
     ann = await wfcore.ensure_account(services, "ann@example.org")
-    hello = await wfcore.apply_workflow(services, ann.id, wfcore.Definition.from_mapping(HELLO))
+    hello = await wfcore.apply_workflow(services, ann.id, wfcore.read_definition(HELLO))
     with pytest.raises(wfcore.InvalidInput) as refused:
         await wfcore.start_execution(services, wfcore.Principal(ann), hello.id, inputs)
     assert str(refused.value) == says

@@ -4,8 +4,9 @@ import asyncio
 
 from http_world import World, bearer, code, review
 from wfcore.model.access import Permission, Plan
-from wfcore.model.workflow import Definition, Variable, VariableType
+from wfcore.model.workflow import Variable, VariableType
 from wfcore.ports.runtime import StepEnd
+from wfcore.rules.definition.written import read_definition
 from wfcore.usecases.workflows import workflows
 
 STATUS_FIELDS = {
@@ -62,10 +63,10 @@ async def test_a_workflow_shows_all_that_was_applied(world: World):
         "approverGroups": {"finance": ["eve@example.org"]},
         "concurrency": {"limit": 2},
     }
-    applied = Definition.from_mapping(document)
+    applied = read_definition(document)
     id = (await workflows.apply_workflow(world.services, world.ann.id, applied)).id
     shown = (await world.get(f"/api/v1/workflows/{id}")).json()["definition"]
-    assert Definition.from_mapping(shown) == applied
+    assert read_definition(shown) == applied
     assert shown.keys() == document.keys()
     execution = await world.start(id, n=1)
     kept = (await world.get(f"/api/v1/executions/{execution}/definition")).json()["definition"]

@@ -9,8 +9,9 @@ import pytest
 from attrs import evolve, frozen
 
 from postgres_server import emptied
-from wfcore import Definition, Principal, Services, apply_workflow, ensure_account, start_execution
+from wfcore import Principal, Services, apply_workflow, ensure_account, start_execution
 from wfcore.ports.system import Clock
+from wfcore.rules.definition.written import read_definition
 from wfcore.time import HOUR
 from wfcore.usecases.executions.executions import wait_for_rest
 from wfserver.compose import open_system
@@ -30,7 +31,7 @@ class Node:
 
     async def start(self, *steps: Any) -> str:
         """Accept an execution of these steps; its id."""
-        flow = Definition.from_mapping({"name": "Flow", "steps": steps})
+        flow = read_definition({"name": "Flow", "steps": steps})
         workflow = await apply_workflow(self.services, self.ann.account.id, flow)
         return (await start_execution(self.services, self.ann, workflow.id, {})).execution_id
 

@@ -18,9 +18,10 @@ from adapters_runtime.engine.dispatching import Looking, dispatching
 from adapters_store.postgres.hints import PostgresHints
 from nodes.conftest import AddNode, Node, command
 from nodes.test_hints import Functions, hears
-from wfcore import Definition, Engine, FunctionRunner, Services, apply_workflow, start_execution
+from wfcore import Engine, FunctionRunner, Services, apply_workflow, start_execution
 from wfcore.ports.dispatch import Dispatch, Due, DueDelivery
 from wfcore.ports.store import Slots
+from wfcore.rules.definition.written import read_definition
 from wfcore.testing.contracts.dispatch import taken
 from wfcore.testing.dispatch import DispatchQueue, MemoryDispatch
 from wfcore.time import HOUR, DurationMs, EpochMs
@@ -73,7 +74,7 @@ async def a_pair(
 
 async def started(node: Node, **definition: Any) -> str:
     """The id of an execution of that definition, which is applied once."""
-    flow = Definition.from_mapping({"name": "Flow", **definition})
+    flow = read_definition({"name": "Flow", **definition})
     workflow = await apply_workflow(node.services, node.ann.account.id, flow)
     return (await start_execution(node.services, node.ann, workflow.id, {})).execution_id
 

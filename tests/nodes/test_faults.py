@@ -16,9 +16,10 @@ from adapters_store.postgres.hints import PostgresHints
 from nodes.conftest import AddNode, Node, command, opened
 from postgres_server import Cluster, emptied
 from store.wire import Wire
-from wfcore import Definition, Engine, FunctionRunner, apply_workflow, start_execution
+from wfcore import Engine, FunctionRunner, apply_workflow, start_execution
 from wfcore.errors import StoreUnavailable
 from wfcore.model.event import EventKind
+from wfcore.rules.definition.written import read_definition
 from wfcore.time import MINUTE
 from wfcore.usecases.executions.executions import read_events
 from wfcore.usecases.executions.starting import Idempotency
@@ -114,7 +115,7 @@ async def test_a_key_starts_one_execution_although_the_answers_are_lost(
 
     monkeypatch.setattr(PostgresHints, "tell", quiet)
     steps = [command("first"), command("second")]
-    flow = Definition.from_mapping({"name": "Flow", "steps": steps})
+    flow = read_definition({"name": "Flow", "steps": steps})
     workflow = await apply_workflow(far.services, far.ann.account.id, flow)
 
     async def start(key: str) -> tuple[str, bool]:

@@ -27,6 +27,7 @@ from wfcore.model.workflow import (
     ParallelStep,
     Retry,
 )
+from wfcore.rules.definition.written import read_definition
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.fold_ends import INTERRUPTED_ERROR
@@ -257,5 +258,5 @@ def test_mistakes_in_it_are_said_with_their_path(steps, message):
     """Names are unique in the whole definition, and nobody is asked there. DF-2, DF-14."""
     code = {"name": "work", "kind": "code", "language": "python", "source": "1"}
     with pytest.raises(InvalidDefinition) as refused:
-        Definition.from_mapping({"name": "W", "steps": [code], "onFailure": steps})
+        read_definition({"name": "W", "steps": [code], "onFailure": steps})
     assert [str(one) for one in refused.value.problems] == [message]

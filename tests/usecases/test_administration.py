@@ -11,8 +11,8 @@ from wfcore.errors import InvalidDefinition, InvalidInput, NotFound
 from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Scope
 from wfcore.model.node import Node
 from wfcore.model.webhook import Scheme, WebhookStatus
-from wfcore.model.workflow import Definition
 from wfcore.rules.auth.signing_keys import id_of
+from wfcore.rules.definition.written import read_definition_json
 from wfcore.time import EpochMs
 from wfcore.usecases.accounts.accounts import find_account
 from wfcore.usecases.administration import (
@@ -35,7 +35,7 @@ FLOW = json.dumps({"name": "Flow", "steps": [CODE]})
 
 @pytest.fixture
 def at(world: World) -> Operator:
-    return Operator(world.services, Definition.from_json, HERE, "https://flows.example.org")
+    return Operator(world.services, read_definition_json, HERE, "https://flows.example.org")
 
 
 async def test_a_key_from_elsewhere_leaves_no_way_in_behind(at: Operator, world: World) -> None:

@@ -30,7 +30,12 @@ from wfcore.errors import InvalidDefinition
 from wfcore.model.access import Principal
 from wfcore.model.workflow import Listen
 from wfcore.rules.definition.check import check_definition
-from wfcore.rules.definition.written import check_built, document_of
+from wfcore.rules.definition.written import (
+    check_built,
+    document_of,
+    read_definition,
+    read_definition_json,
+)
 from wfcore.testing.builders import code_step
 from wfcore.testing.strategies.definition import definitions
 
@@ -181,7 +186,7 @@ async def test_a_written_form_stays_as_its_author_wrote_it(world: World) -> None
     """`30s` is not turned into 30000, as long as the steps say the same."""
     ann = await world.account()
     step = {"kind": "code", "name": "a", "timeout": "30s", "language": "bash", "source": ":"}
-    definition = Definition.from_mapping({"name": "flow", "steps": [step]})
+    definition = read_definition({"name": "flow", "steps": [step]})
     workflow = await apply_workflow(world.services, ann.account.id, definition)
     found = (await read_workflow(world.services, ann, workflow.id)).definition
     assert found == definition
@@ -198,7 +203,7 @@ def test_every_definition_is_its_document(definition: Definition) -> None:
         steps_as_written=tuple(document["steps"]),  # type: ignore[arg-type]
     )
     assert check_built(definition, TEMPLATES, CALENDAR) == definition
-    assert Definition.from_mapping(document) == Definition.from_json(json.dumps(document))
+    assert read_definition(document) == read_definition_json(json.dumps(document))
 
 
 async def test_what_no_document_holds_is_kept(world: World) -> None:
@@ -230,7 +235,7 @@ async def test_what_no_document_holds_is_kept(world: World) -> None:
 def test_mistakes_in_json_are_told_by_line_or_path(text: str | bytes, words: str) -> None:
     """Where text is no JSON the line is named, else the field. DF-12."""
     with pytest.raises(InvalidDefinition) as refused:
-        Definition.from_json(text, "wf.json")
+        read_definition_json(text, "wf.json")
     assert words in str(refused.value)
 
 
@@ -243,4 +248,4 @@ def test_json_is_read_like_the_same_yaml() -> None:
         "triggers": [{"kind": "SCHEDULE", "cron": "0 6 * * *"}],
     }
     text = "\ufeff" + json.dumps(document)
-    assert Definition.from_json(text.encode()) == Definition.from_mapping(document)
+    assert read_definition_json(text.encode()) == read_definition(document)

@@ -8,9 +8,9 @@ from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.access import Account, ApiKey, Principal, Scope
 from wfcore.model.execution import Callback, CallbackStatus
 from wfcore.model.page import PageRequest
-from wfcore.model.workflow import Definition
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import DELAYS
+from wfcore.rules.definition.written import read_definition_json
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.administration import executions as administration
 from wfcore.usecases.administration.operator import Operator
@@ -79,7 +79,7 @@ async def test_what_became_of_it_is_read_by_those_who_see_the_execution(world: W
     """Its owner reads it, delivered or not; to anybody else there is no such execution. CB-5."""
     run_id = await owed(world)
     eve = await world.account("eve@example.org")
-    operator = Operator(world.services, Definition.from_json, Origin(), "https://flows.example.org")
+    operator = Operator(world.services, read_definition_json, Origin(), "https://flows.example.org")
     told = (await administration.read_execution(operator, run_id))["callback"]
     assert isinstance(told, dict)
     assert told["status"] == "PENDING"

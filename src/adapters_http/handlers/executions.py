@@ -135,7 +135,9 @@ async def _redriven_as(request: Request, run: Execution) -> str | None:
 
 async def definition(request: Request) -> DefinitionView:
     """The definition that an execution runs by."""
-    found = await executions.read_definition(request.services, request.who, request.params["id"])
+    found = await executions.read_execution_definition(
+        request.services, request.who, request.params["id"]
+    )
     return definition_view(*found)
 
 

@@ -220,7 +220,7 @@ ON_FAILURE = "onFailure."
 @frozen
 class Definition:
     """
-    A workflow definition: built from records, or read by `from_mapping` or `from_json`.
+    A workflow definition: built from records, or made by `read_definition` of a mapping.
 
     `steps_as_written` is what the API shows; `apply_workflow`, which checks every definition,
     derives it. `on_interrupt` applies to steps that do not set it. `on_failure`: what runs once an
@@ -242,25 +242,6 @@ class Definition:
     on_failure: tuple[Step, ...] = ()
     notify_on_failure: tuple[str, ...] = ()
     approver_groups: Mapping[str, tuple[str, ...]] = field(factory=dict)
-
-    @classmethod
-    def from_mapping(cls, document: Mapping[str, object]) -> "Definition":
-        """
-        The definition in *document*, which has the fields of a definition's text. DF-12.
-
-        `apply_workflow` checks what depends on the service: templates, calendar. Raises
-        `InvalidDefinition` with every mistake and its path.
-        """
-        from wfcore.rules.definition.written import read_document  # outward, once
-
-        return read_document(document)
-
-    @classmethod
-    def from_json(cls, text: str | bytes, source: str = "") -> "Definition":
-        """The same of JSON text; *source* is what errors call it. Raises `InvalidDefinition`."""
-        from wfcore.rules.definition.written import read_json
-
-        return read_json(text, source)
 
     def walk(self) -> Iterator[Step]:
         """Every step once, in the order of the text; nested ones after their container."""

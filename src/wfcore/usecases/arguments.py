@@ -25,7 +25,7 @@ from wfcore.rules.variables import NO_HALVES, is_text
 P = ParamSpec("P")
 R = TypeVar("R")
 _MADE = {
-    "Definition": "; Definition.from_mapping makes one of a mapping",
+    "Definition": "; read_definition makes one of a mapping",
     "Principal": "; Principal(account) is one",
 }
 _AWAIT = "; it was not awaited"

@@ -59,7 +59,7 @@ def believed_schedule(cron: str, timezone: str) -> Mapping[str, str]:
     return {}
 
 
-def read_document(
+def read_definition(
     document: object,
     template_problems: TemplateProblems = believed_template,
     schedule_problems: ScheduleProblems = believed_schedule,
@@ -75,7 +75,7 @@ def read_document(
     return check_definition(known, template_problems, schedule_problems)
 
 
-def read_json(text: str | bytes, source: str = "") -> Definition:
+def read_definition_json(text: str | bytes, source: str = "") -> Definition:
     """
     The definition that JSON *text* says; *source* is what errors call it.
 
@@ -85,9 +85,9 @@ def read_json(text: str | bytes, source: str = "") -> Definition:
     given: object = text
     if not isinstance(given, str | bytes):
         what = f"text must be of type str | bytes, not {type(given).__name__}"
-        raise TypeError(f"from_json: {what}; Definition.from_mapping makes one of a mapping")
+        raise TypeError(f"read_definition_json: {what}; read_definition takes a mapping")
     try:
-        return read_document(_parsed(text))
+        return read_definition(_parsed(text))
     except InvalidDefinition as error:
         raise InvalidDefinition(error.problems, source) from None
 
@@ -213,7 +213,7 @@ def document_of(definition: Definition) -> JsonObject:
     """
     The document that says *definition*; what is as it would be anyway is left out.
 
-    Total: what has no place in a document is left as it is, for `read_document` to name.
+    Total: what has no place in a document is left as it is, for `read_definition` to name.
     """
     document: dict[str, Any] = _written(definition, 0)
     return document
@@ -277,7 +277,7 @@ def check_built(
     """
     document = document_of(definition)
     checks = template_problems, schedule_problems
-    read = _as_shown(definition, document, *checks) or read_document(document, *checks)
+    read = _as_shown(definition, document, *checks) or read_definition(document, *checks)
     return _with_derived(read, definition)
 
 
@@ -290,7 +290,7 @@ def _as_shown(
     """What `steps_as_written` says, where that is what the steps say; else None."""
     shown = {**document, "steps": definition.steps_as_written}
     try:
-        read = read_document(shown, template_problems, schedule_problems)
+        read = read_definition(shown, template_problems, schedule_problems)
     except InvalidDefinition:
         return None
     return read if document_of(read)["steps"] == document["steps"] else None

@@ -78,7 +78,7 @@ async def redriven_as(services: Services, run: Execution) -> str | None:
         return await view.executions.redriven_as(run.id)
 
 
-async def read_definition(
+async def read_execution_definition(
     services: Services, who: Principal | None, execution_id: str
 ) -> tuple[Execution, Definition]:
     """

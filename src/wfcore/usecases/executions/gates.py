@@ -12,7 +12,7 @@ from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.store import Unit
-from wfcore.rules.definition.written import read_document
+from wfcore.rules.definition.written import read_definition
 from wfcore.rules.execution.start import Start
 from wfcore.rules.gate import (
     ABOUT,
@@ -67,7 +67,9 @@ async def open_gate(
     asked = bound(asked, who)
     problems = services.templates.problems
     try:
-        definition = await services.offload(partial(read_document, gate_document(asked), problems))
+        definition = await services.offload(
+            partial(read_definition, gate_document(asked), problems)
+        )
     except InvalidDefinition as error:
         raise in_words_of_gate(error) from None
     inputs = await services.offload(partial(gate_inputs, asked, definition))
