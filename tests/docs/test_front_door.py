@@ -133,7 +133,7 @@ async def test_an_error_says_what_would_make_the_right_argument() -> None:
     services = wfcore.in_memory()
     ann = await wfcore.ensure_account(services, "ann@example.org")
     given: Any = HELLO
-    with pytest.raises(TypeError, match=r"not dict; Definition\.from_mapping makes one"):
+    with pytest.raises(TypeError, match=r"not dict; read_definition makes one"):
         await wfcore.apply_workflow(services, ann.id, given)
     given = ann
     with pytest.raises(TypeError, match=r"who must be .*, not Account; Principal\(account\) is"):
@@ -141,7 +141,7 @@ async def test_an_error_says_what_would_make_the_right_argument() -> None:
     given = ["executions:read"]
     with pytest.raises(TypeError, match=r"must be of type Collection\[Scope\], not list of str"):
         await wfcore.create_key(services, ann.id, "a key", given)
-    with pytest.raises(TypeError, match=r"text must be .*, not dict; Definition\.from_mapping"):
+    with pytest.raises(TypeError, match=r"text must be .*, not dict; read_definition takes a mapping"):
         wfcore.read_definition_json(given := HELLO)
     with pytest.raises(TypeError, match=r"text must be of type str \| bytes, not dict"):
         wfcore.definition_from_yaml(given)
