@@ -326,6 +326,11 @@ class StoreUnavailable(WfError):
     says: ClassVar[str] = "The store is unavailable; retry later"
     detail: str = field(default="", repr=False)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the disk is full, in the words of SQLite, PostgreSQL and the system."""
+        return any(sign in self.detail for sign in ("disk is full", "No space left on device"))
+
 
 @define
 class StoreClosed(StoreUnavailable):

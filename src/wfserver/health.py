@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from errno import ENOSPC
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
@@ -50,8 +49,6 @@ from wfserver.terminal.invocation import Session
 
 _LITTLE_DISK = 1 << 30
 _NO_DISK = 64 << 20
-_FULL = ("disk is full", os.strerror(ENOSPC))
-"""How SQLite puts it; the system and, because of it, PostgreSQL."""
 _PAGE = 200
 _FEW = 3
 _PROBE = "doctor"
@@ -297,7 +294,7 @@ def _store(session: Session, data: Path) -> _Stored:
 
 
 def _cure(error: Exception) -> str:
-    if any(sign in explain(error) for sign in _FULL):
+    if isinstance(error, StoreUnavailable) and error.is_full:
         return "make room on the disk; what is stored is unharmed"
     if isinstance(error, InvalidInput):
         return "correct the URL"

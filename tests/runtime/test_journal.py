@@ -146,10 +146,11 @@ async def test_a_unit_that_lost_its_race_says_nothing(world: World, lines: Lines
 
 
 class Full:
-    """A store on a disk that may be full."""
+    """A store on a disk that may be full; `why`: what it says then."""
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Any, why: str = "disk is full") -> None:
         self._store = store
+        self._why = why
         self.full = False
 
     @asynccontextmanager
@@ -159,7 +160,7 @@ class Full:
 
     async def ping(self) -> None:
         if self.full:
-            raise StoreUnavailable(detail="disk is full")
+            raise StoreUnavailable(detail=self._why)
 
 
 async def test_a_store_that_cannot_write_is_said_once_and_so_is_its_recovery(
@@ -183,9 +184,10 @@ async def test_a_store_that_cannot_write_is_said_once_and_so_is_its_recovery(
 
         assert await said(full=False) == []
         failed = ("WARNING", "the store cannot write", "disk is full")
-        for full in (True, False, True):
+        for full in (True, False):
             assert await said(full) == [failed]
         monkeypatch.setattr(journal, "CALM_S", 0)
+        assert await said(full=True) == [failed]
         disk.full = False
         async with store.unit() as unit:
             await unit.commit()
@@ -218,6 +220,20 @@ async def test_a_store_that_cannot_write_is_one_line_a_minute(
             await store.ping()
             assert len(lines()) == said
     assert lines()[-1][1] == "the store writes again"
+
+
+async def test_a_database_that_is_back_is_said_at_once(tmp_path: Path, lines: Lines) -> None:
+    """By the first write that succeeds, once; so is the next time that it is away."""
+    async with a_world("memory:", tmp_path) as plain:
+        database = Full(plain.services.store, "ConnectionRefusedError")
+        store = journalled(cast("Store", database))
+        for database.full in (True, True, False, False, True, False):
+            with pytest.raises(StoreUnavailable) if database.full else nullcontext():
+                await store.ping()
+    assert [words for _, words, _ in lines()] == [
+        "the store cannot write",
+        "the store writes again",
+    ] * 2
 
 
 class Noted:

@@ -183,6 +183,28 @@ async def test_a_failed_round_says_what_failed_and_when_it_is_tried_again(
     assert (last["msg"], last["loop"]) == ("a loop is up again", NAME)
 
 
+async def test_a_store_that_stays_away_is_one_line_a_minute(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often a loop tries; its return is a line, and so is the next loss."""
+    is_away = True
+
+    async def one() -> float:
+        if is_away:
+            raise StoreUnavailable("no server")
+        return LONG_S
+
+    caplog.set_level("INFO", "wfcore.loops")
+    loop = Loop(NAME, one, asyncio.Event())
+    for since in (loops.SAID_S, loops.SAID_S, loops.SAID_S, 0, loops.SAID_S):
+        monkeypatch.setattr(loops, "SAID_S", since)
+        await loop._once()
+    assert [one.message for one in caplog.records] == ["store unavailable"] * 2
+    for is_away in (False, True):
+        await loop._once()
+    assert [one.message for one in caplog.records[2:]] == ["a loop is up again", "store unavailable"]
+
+
 def test_what_was_left_out_is_told_once_while_it_lasts(caplog: pytest.LogCaptureFixture) -> None:
     """
     A record that fails in every round has one line, and another one when it fails anew. Only

@@ -6,16 +6,18 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from attrs import evolve
 
+from adapters_store.postgres import connection as connecting
 from adapters_store.postgres import report as reporting
 from adapters_store.postgres.clock import DatabaseClock
 from adapters_store.postgres.connection import lent, rows_of
 from adapters_store.postgres.store import PostgresStore
 from postgres_server import Cluster, cluster, emptied, prepared
-from store.wire import Wire
+from store.wire import SOCKET, Wire
 from wfcore.errors import Stale, StoreUnavailable
 from wfcore.model.access import Account
 from wfcore.model.execution import Execution
@@ -99,6 +101,34 @@ async def test_connections_that_are_killed_lose_nothing_that_was_answered(
         done += [id for id, ok in zip(ids, await accepting, strict=True) if ok]
     assert await there(far, *done) == done
     await keep(store, make.execution("after"))
+
+
+LET_IN = b"R\0\0\0\x08\0\0\0\0S\0\0\0\x18server_version\x0016.0\0Z\0\0\0\x05I"
+"""AuthenticationOk and ReadyForQuery: what a pooler says whose server is away."""
+
+
+@pytest.mark.parametrize("greeting", [b"", LET_IN], ids=["no greeting", "no answer"])
+async def test_a_server_that_is_silent_is_not_waited_for(
+    greeting: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that never greets nor one that never answers: who waits is told so in words."""
+
+    lines: list[asyncio.Transport] = []
+
+    class Greeter(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            lines.append(cast("asyncio.Transport", transport))
+            lines[-1].write(greeting)
+
+    monkeypatch.setattr(connecting, "CONNECT_S", 0.5)
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(connecting.STATEMENT_S / 2):
+        async with await loop.create_unix_server(Greeter, tmp_path / SOCKET):
+            with pytest.raises(StoreUnavailable) as refused:
+                await PostgresStore.open(f"postgresql://wfcore@/away?host={tmp_path}")
+            for line in lines:
+                line.abort()
+    assert refused.value.detail == "the database does not answer"
 
 
 @pytest.fixture(scope="module")

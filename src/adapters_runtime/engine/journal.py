@@ -51,7 +51,8 @@ UNKNOWN_KIND = "unknown"
 SAID_S = 60.0
 """A store that cannot be written is one line a minute."""
 CALM_S = 10.0
-"""Without a failed write: on a full disk some still fit, and do not mean that it is over."""
+"""Without a failed write, after the disk was full: some still fit and do not show that it is over.
+After any other failure the first write that succeeds shows it."""
 
 
 @frozen
@@ -118,7 +119,7 @@ class _Writes:
     """Whether the store takes writes: said when it ceases to, and when it does again."""
 
     def __init__(self) -> None:
-        self._failed_at: float | None = None
+        self._calm_at: float | None = None
         self._said_at: float | None = None
 
     @contextmanager
@@ -133,12 +134,10 @@ class _Writes:
             if self._said_at is None or now >= self._said_at + SAID_S:
                 log.warning("the store cannot write", extra={"detail": error.detail})
                 self._said_at = now
-            self._failed_at = now
+            self._calm_at = now + (CALM_S if error.is_full else 0)
             raise
-        if not writes or self._failed_at is None:
-            return
-        if monotonic() >= self._failed_at + CALM_S:
-            self._failed_at = None
+        if writes and self._calm_at is not None and monotonic() >= self._calm_at:
+            self._calm_at = self._said_at = None
             log.warning("the store writes again")
 
 

@@ -8,6 +8,7 @@ or a cancellation that is meant for the loop itself, ends it.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from math import inf
 
 from attrs import define, field
 
@@ -20,6 +21,8 @@ log = logging.getLogger("wfcore.loops")
 
 BACKOFF = Backoff(first=0.25, longest=5.0)
 """In seconds, after a round that failed."""
+SAID_S = 60.0
+"""A store that stays away is one line a minute of each loop."""
 
 
 async def wait_for(event: asyncio.Event, seconds: float) -> bool:
@@ -67,6 +70,7 @@ class Loop:
     _stop: asyncio.Event = field(factory=asyncio.Event)
     _busy_since: float | None = None
     _failures: int = 0
+    _said_at: float = -inf
 
     def __attrs_post_init__(self) -> None:
         self.at_rest.set()
@@ -131,11 +135,13 @@ class Loop:
     def _failed(self, error: BaseException) -> float:
         """Say so, with all that is known where it is news; how long to wait."""
         self._failures += 1
-        pause = BACKOFF.wait(self._failures)
+        pause, now = BACKOFF.wait(self._failures), asyncio.get_running_loop().time()
         kind = type(error).__name__
         about = {"loop": self.name, "error": kind, "again_in_s": pause}
         if isinstance(error, StoreUnavailable):
-            log.warning("store unavailable", extra={**about, "detail": error.detail})
+            if kind != self.failure or now >= self._said_at + SAID_S:
+                self._said_at = now
+                log.warning("store unavailable", extra={**about, "detail": error.detail})
         elif kind != self.failure:
             log.error("a loop failed", extra=about, exc_info=error)
         else:

@@ -37,7 +37,7 @@ LOST_RACES = (*CLASHES, asyncpg.UniqueViolationError, asyncpg.CardinalityViolati
 """Somebody else was faster, or two wanted the same in different orders: who reads again may win."""
 
 CONNECT_S = 4.5
-"""How long a connection is waited for: whoever waits is told within 5 s."""
+"""How long a connection and the first answer are waited for: whoever waits is told within 5 s."""
 STATEMENT_S = 30.0
 WHOLE_S = 3_600.0
 """For a statement that reads a whole table, for an operator who waits."""
@@ -68,7 +68,10 @@ async def open_pool(url: str, connections: int = CONNECTIONS) -> Pool:
                 reset=_reset,
             )
             try:
-                await pool.release(await pool.acquire())
+                async with asyncio.timeout(CONNECT_S):
+                    connection = await pool.acquire()
+                    await connection.fetchval("SELECT 1")  # a pooler lets us in without a server
+                await pool.release(connection)
             except BaseException:
                 pool.terminate()
                 raise
@@ -127,6 +130,8 @@ def detail_of(error: BaseException) -> str:
     """What an operator may want to know about a driver error; never what is stored."""
     if isinstance(error, asyncpg.PostgresError):  # its text may quote values
         return f"{type(error).__name__} ({error.sqlstate}): {_first_line(error)}"
+    if isinstance(error, TimeoutError) and not str(error):
+        return "the database does not answer"
     return f"{type(error).__name__}: {error}"
 
 
