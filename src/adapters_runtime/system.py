@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, tzinfo
-from functools import lru_cache
 from os import urandom
 from pathlib import Path
 
+from adapters_runtime.zones import zone, zone_problem
 from wfcore.ports.system import Clock
 from wfcore.rules.auth.api_key import ALPHABET
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, restarted, service_time
@@ -165,8 +165,6 @@ FIELDS: Mapping[str, tuple[int, int]] = {
     "day of week": (0, 6),
 }
 """The fields of a cron line with the least and the greatest value of each."""
-_NO_ZONES = re.compile(r"localtime|posixrules|Factory|(?:right|posix)/.*")
-"""Names in the database that mean no zone, the zone of this machine, or count leap seconds."""
 _STEPPED = re.compile(r"(?:\*|(?P<low>[0-9]+)(?:-(?P<high>[0-9]+))?)/(?P<step>[0-9]+)")
 _ANY_DAY = datetime(2000, 1, 1)
 
@@ -178,18 +176,8 @@ class CronCalendar:
         found: dict[str, str] = {}
         if problem := _cron_problem(cron):
             found["cron"] = problem
-        try:
-            if _NO_ZONES.fullmatch(timezone):
-                raise ValueError(timezone)
-            self.zone(timezone)
-        except ValueError:
-            from difflib import get_close_matches
-            from zoneinfo import available_timezones
-
-            known = (one for one in available_timezones() if not _NO_ZONES.fullmatch(one))
-            close = get_close_matches(timezone, known, n=1)
-            meant = f"; did you mean {close[0]}?" if close else ""
-            found["timezone"] = f"{timezone!r} is no time zone like Europe/Berlin{meant}"
+        if problem := zone_problem(timezone):
+            found["timezone"] = problem
         return found
 
     def next_local(self, cron: str, after: datetime) -> datetime | None:
@@ -198,14 +186,8 @@ class CronCalendar:
         # Without a zone cronsim leaves daylight saving alone: that rule is the core's.
         return next(CronSim(cron, after), None)
 
-    @lru_cache(maxsize=100)  # noqa: B019 - of one object that lives as long as its process
     def zone(self, name: str) -> tzinfo:
-        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-        try:
-            return ZoneInfo(name)
-        except (ZoneInfoNotFoundError, OSError) as error:
-            raise ValueError(name) from error
+        return zone(name)
 
 
 def _cron_problem(cron: str) -> str | None:

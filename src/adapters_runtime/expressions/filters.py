@@ -8,10 +8,12 @@ Each function takes the scope, the value and the arguments. The list is closed: 
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from datetime import tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
 from typing import Any
 
+from adapters_runtime import zones
 from adapters_runtime.expressions import nodes
 from adapters_runtime.expressions.nodes import Literal, Node
 from adapters_runtime.expressions.operators import order
@@ -27,7 +29,9 @@ from adapters_runtime.expressions.scope import (
     number,
     suggestion,
 )
+from adapters_runtime.zones import zone_problem
 from wfcore.model.json import Json
+from wfcore.rules.dates import format_problem, moment_of, written
 
 
 def filtered(of: Node, name: str, args: tuple[Node, ...], named: Mapping[str, Node]) -> Node:
@@ -37,10 +41,21 @@ def filtered(of: Node, name: str, args: tuple[Node, ...], named: Mapping[str, No
     if name not in FILTERS:
         raise Faulty(f"there is no filter {name!r}; {suggestion(name, {*FILTERS, 'default'})}")
     try:
-        inspect.signature(FILTERS[name]).bind(None, None, *args, **named)
+        bound = inspect.signature(FILTERS[name]).bind(None, None, *args, **named)
     except TypeError as error:
         raise Faulty(f"filter {name}: {error}") from None
+    for argument, require in REQUIREMENTS.get(name, {}).items():
+        if isinstance(given := bound.arguments.get(argument), Literal):
+            _require_literal(require, given)
     return nodes.Filter(of, FILTERS[name], args, named)
+
+
+def _require_literal(require: Callable[[Json], object], given: Literal) -> None:
+    """What is wrong with an argument regardless of data is a mistake of the text."""
+    try:
+        require(given.content)
+    except Failed as error:
+        raise Faulty(str(error)) from None
 
 
 def _default(of: Node, args: tuple[Node, ...], named: Mapping[str, Node]) -> Node:
@@ -111,9 +126,13 @@ def _replace(scope: Scope, value: Json, old: Json, new: Json) -> Json:
 
 
 def _split(scope: Scope, value: Json, separator: Json = None) -> Json:
-    if separator == "":
+    return [*_text(value).split(_separator(separator))]
+
+
+def _separator(value: Json) -> str | None:
+    if value == "":
         raise Failed("split wants a separator that is not empty")
-    return [*_text(value).split(None if separator is None else _text(separator))]
+    return None if value is None else _text(value)
 
 
 def _int(scope: Scope, value: Json) -> Json:
@@ -140,29 +159,60 @@ def _float(scope: Scope, value: Json) -> Json:
 
 
 def _round(scope: Scope, value: Json, precision: Json = 0) -> Json:
-    if type(precision) is not int or abs(precision) > 30:
+    return number(round(_number(value), _precision(precision) or None))
+
+
+def _precision(value: Json) -> int:
+    if type(value) is not int or abs(value) > 30:
         raise Failed("round wants a precision between -30 and 30")
-    return number(round(_number(value), precision or None))
+    return value
 
 
 def _number_text(
     scope: Scope, value: Json, decimals: Json, thousands: Json = ",", point: Json = "."
 ) -> Json:
     """The number as it is written, a half rounded away from zero: 2.675 has 2.68."""
-    if type(decimals) is not int or not 0 <= decimals <= 20:
-        raise Failed("number wants 0 to 20 decimals")
+    places = Decimal(1).scaleb(-_decimals(decimals))
     if thousands not in _THOUSANDS or point not in _POINTS or thousands == point:
         raise Failed("number wants two different marks: for thousands , . ' blank or none; . or ,")
-    places = Decimal(1).scaleb(-decimals)
     exact = Decimal(repr(_number(value))).quantize(places, ROUND_HALF_UP, _DIGITS)
     marks = {",": str(thousands), ".": str(point)}
     return "".join(marks.get(one, one) for one in f"{exact or abs(exact):,f}")
+
+
+def _decimals(value: Json) -> int:
+    if type(value) is not int or not 0 <= value <= 20:
+        raise Failed("number wants 0 to 20 decimals")
+    return value
 
 
 _DIGITS = Context(prec=400)
 """More than the greatest double has, with its decimals."""
 _THOUSANDS = (",", ".", "'", " ", "\u00a0", "\u202f", "")
 _POINTS = (".", ",")
+
+
+def _date(scope: Scope, value: Json, format: Json, zone: Json = "UTC") -> Json:
+    """The moment as text. TM-1."""
+    text, where = _format(format), _zone(zone)
+    if not isinstance(value, int | str) or isinstance(value, bool):
+        raise Failed(f"date wants ISO 8601 or milliseconds since 1970, not {kind(value)}")
+    try:
+        return written(moment_of(value, where), text)
+    except ValueError:
+        raise Failed("date wants ISO 8601 like 2026-03-01T09:30Z, or milliseconds") from None
+
+
+def _format(value: Json) -> str:
+    if problem := format_problem(_text(value)):
+        raise Failed(problem)
+    return _text(value)
+
+
+def _zone(value: Json) -> tzinfo:
+    if problem := zone_problem(_text(value)):
+        raise Failed(problem)
+    return zones.zone(_text(value))
 
 
 def _sum(scope: Scope, value: Json) -> Json:
@@ -223,6 +273,7 @@ def _map(scope: Scope, value: Json, *, attribute: Json, default: Any = _NOT_GIVE
 
 
 FILTERS: Mapping[str, Callable[..., Json]] = {
+    "date": _date,
     "first": _end(0),
     "float": _float,
     "int": _int,
@@ -246,3 +297,11 @@ FILTERS: Mapping[str, Callable[..., Json]] = {
     "upper": _texts(str.upper),
 }
 """By their names; `default` is beside them, as it must not fail where its value is missing."""
+
+REQUIREMENTS: Mapping[str, Mapping[str, Callable[[Json], object]]] = {
+    "date": {"format": _format, "zone": _zone},
+    "number": {"decimals": _decimals},
+    "round": {"precision": _precision},
+    "split": {"separator": _separator},
+}
+"""By filter and argument: raises `Failed` for a value that cannot be right."""
