@@ -2,11 +2,11 @@
 
 import pytest
 
-from wfcore.model.execution import Awaits, StepStatus
+from wfcore.model.execution import Awaits, StepStatus, Unread, leaving_out
 from wfcore.model.review import ApprovalStep
 from wfcore.model.workflow import DelayStep, LoopStep
 from wfcore.rules.explain.differences import Difference, changed, step_differences
-from wfcore.rules.explain.progress import Bar, rows
+from wfcore.rules.explain.progress import Bar, rows, running_loop
 from wfcore.rules.explain.timeline import Axis, Cut, axis
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
@@ -166,3 +166,27 @@ def test_what_is_different_between_two_executions() -> None:
     ]
     assert changed({"a": None, "b": 1, "c": 1}, {"b": 1, "c": 2, "d": None}) == ("a", "c", "d")
     assert changed({"a": None}, {"a": None}) == ()
+
+
+def test_a_running_loop_says_how_many_rounds_have_begun() -> None:
+    """Of how many; its items are not needed, and one that has ended says how long it took. XP-3."""
+    inner = LoopStep("inner", "{{ a }}", "one", (DelayStep("nap", 1),))
+    definition = make.definition(LoopStep("each", "{{ a }}", "item", (inner,)))
+    items = Unread("exec_1", "each", 0, 9_000)
+    loop = ran(0, None, S.RUNNING, awaits=Awaits.STEPS, rounds=500)
+    begun = {
+        "each": leaving_out(loop, items=items),
+        "each.0.inner": ran(0, 5, rounds=2),
+        "each.0.inner.1.nap": ran(0, 5),
+        "each.320.inner": ran(5, None, S.RUNNING, awaits=Awaits.STEPS, rounds=2),
+    }
+    now = make.execution(step_results=begun)
+    assert [(row.begun, row.rounds) for row in rows(now, definition, plain(9), at(9))] == [
+        (2, 500),
+        (0, None),
+        (0, None),
+    ]
+    assert running_loop(now) == (2, 500)
+    ended = make.execution(step_results={"each": ran(0, 9, rounds=500)})
+    assert rows(ended, definition, plain(9), at(9))[0].rounds is None
+    assert running_loop(ended) is None

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from wfcore.model.approval import ApprovalStatus, Assent
-from wfcore.model.execution import Awaits, Execution, ReasonCode, StatusReason, StepStatus
+from wfcore.model.execution import (
+    Awaits,
+    Execution,
+    ReasonCode,
+    StatusReason,
+    StepStatus,
+    Unread,
+    leaving_out,
+)
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import TriggerSource as T
 from wfcore.model.explanation import Line, Why
@@ -130,7 +138,9 @@ CHILD = make.execution("exec_7", status=S.PENDING, workflow_name="Inner")
 CHILDREN = Around(children=(make.execution("exec_6"), CHILD))
 BEGUN = {"status": StepStatus.RUNNING, "completed_at": None, "attempts": 1}
 ROUNDS = {
-    "a": make.step_result(**BEGUN, awaits=Awaits.STEPS, items=[1, 2, 3]),
+    "a": leaving_out(
+        make.step_result(**BEGUN, awaits=Awaits.STEPS, rounds=3), items=Unread("exec_1", "a", 0, 9)
+    ),
     **{key: make.step_result() for key in ("a.0.b", "a.0.c", "a.1.b", "a.1.in.4.c", "ab.2.c", "b")},
 }
 STEPS = [
@@ -264,7 +274,7 @@ STEPS = [
         (Why.STEPS_RUNNING, "Loop 'a' has begun 2 of 3 rounds.", None, "a"),
     ),
     (
-        waits(awaits=Awaits.STEPS, items=(), until=SOON),
+        waits(awaits=Awaits.STEPS, items=(), rounds=0, until=SOON),
         Around(),
         (
             Why.STEPS_RUNNING,

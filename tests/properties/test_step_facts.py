@@ -93,8 +93,8 @@ CASES = {
     "a loop": Case(
         facts.ContainerStarted("work", SOON, ["a", "b"]),
         None,
-        evolve(FRESH, awaits=Awaits.STEPS, until=SOON, items=["a", "b"]),
-        (started(),),
+        evolve(FRESH, awaits=Awaits.STEPS, until=SOON, items=["a", "b"], rounds=2),
+        (started(rounds=2),),
     ),
     "branches": Case(
         facts.ContainerStarted("work"), None, evolve(FRESH, awaits=Awaits.STEPS), (started(),)

@@ -4,10 +4,15 @@ import json
 import os
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
+from rich.console import Console
+
+from wfserver.commands.execution import _at
+from wfserver.terminal.progress import Progress
 
 from .conftest import STEP, Call
 
@@ -224,3 +229,16 @@ def test_a_full_workflow_is_told_by_its_limit(wfcore: Call) -> None:
     message = "The workflow allows 1 execution at once, and as many have not ended"
     assert (said.status, said.err) == (1, f"error: {message}\n")
     assert wfcore("execution", "list", "--json").json["total"] == 1
+
+
+def test_a_loop_says_how_many_rounds_have_begun() -> None:
+    """While it is waited for or shown, and beside the step that runs while it is watched."""
+    shown = {"currentStep": "each.320.work", "rounds": [321, 500]}
+    assert _at(shown) == "each.320.work, 321 of 500 rounds"
+    assert _at({"currentStep": "work", "rounds": None}) == "work"
+    progress = Progress(Console(file=StringIO()))
+    begun = [("each", 3), ("each.0.work", None), ("each.0.in", 1), ("each.0.in.0.a", None),
+             ("each.1.work", None), ("after", None)]  # fmt: skip
+    assert [progress._rounds(*one) for one in begun] == [
+        "", "1 of 3 rounds", "1 of 3 rounds", "1 of 1 round", "2 of 3 rounds", ""
+    ]  # fmt: skip

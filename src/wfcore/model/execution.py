@@ -145,12 +145,12 @@ class StepResult:
 
     `awaits`: what a RUNNING step waits for instead of a process, at most until `until` (a delay:
     exactly). `child_id`: the execution that it started; with an `error`, that execution ended badly
-    and what follows is not decided yet. `items`: those of a loop that has not completed. `case`:
-    which list of a switch's steps was chosen, from 0; the last one is its `else`. `steps`: how many
-    steps of the definition the end of this one accounts for. `postponed`: how often the machine
-    could not start the next attempt; nothing of it ran, it is not counted in `attempts`, and
-    `error` says what was lacking. EX-27. `earlier`: how many of its `attempts` were made in
-    earlier rounds; see `Execution.put_aside`.
+    and what follows is not decided yet. `items`: those of a loop that has not completed; `rounds`:
+    how many a loop has. `case`: which list of a switch's steps was chosen, from 0; the last one is
+    its `else`. `steps`: how many steps of the definition the end of this one accounts for.
+    `postponed`: how often the machine could not start the next attempt; nothing of it ran, it is
+    not counted in `attempts`, and `error` says what was lacking. EX-27. `earlier`: how many of its
+    `attempts` were made in earlier rounds; see `Execution.put_aside`.
     """
 
     status: StepStatus
@@ -173,6 +173,7 @@ class StepResult:
     earlier: int = 0
     case: int | None = None
     attempt_at: EpochMs | None = None
+    rounds: int | None = None
 
     @property
     def tries(self) -> int:

@@ -33,6 +33,7 @@ from wfserver.terminal.output import (
     put_fields,
     put_json,
     put_table,
+    rounds_of,
     say,
     shortened,
     span,
@@ -344,7 +345,7 @@ def _rest(session: Session, perform: Perform, id: str, timeout: int | None) -> b
             say(f"not at rest after {span(timeout)}; it goes on", err=True)
             return False
         steps = f"{run['completedSteps']}/{run['totalSteps']}"
-        now = f"{run['status']}  {steps}  {run['currentStep'] or ''}"
+        now = f"{run['status']}  {steps}  {_at(run)}"
         if now != said and not session.json:
             say(now.rstrip(), err=True)
             said = now
@@ -353,6 +354,12 @@ def _rest(session: Session, perform: Perform, id: str, timeout: int | None) -> b
             say("still PENDING: is a server running? (wfcore serve)", err=True)
             warned = True
         time.sleep(_poll_s(session))
+
+
+def _at(run: Any) -> str:
+    """The step where it is, and in a loop how many rounds have begun."""
+    rounds = "" if run["rounds"] is None else rounds_of(*run["rounds"])
+    return ", ".join(filter(None, (run["currentStep"], rounds)))
 
 
 def _put_started(started: Any) -> None:
@@ -371,7 +378,7 @@ def _put(run: Any) -> None:
             "version": run["workflowVersion"],
             "status": run["status"],
             "steps": f"{run['completedSteps']} of {run['totalSteps']}",
-            "at": run["currentStep"],
+            "at": _at(run),
             "started": instant(run["startedAt"]),
             "ended": instant(ended) if ended else None,
             "redrive of": run["redriveOf"],

@@ -154,3 +154,8 @@ def span(ms: int | None) -> str:
 def counted(number: int, noun: str) -> str:
     """*number* of *noun*, whose plural takes an s: `1 scenario`, `3 scenarios`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def rounds_of(begun: int, rounds: int) -> str:
+    """How far a loop is: `321 of 500 rounds`."""
+    return f"{begun:,} of {rounds:,} {'round' if rounds == 1 else 'rounds'}"

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from wfcore.model.event import Event, EventKind
-from wfserver.terminal.output import clean, span
+from wfserver.terminal.output import clean, rounds_of, span
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,13 +18,15 @@ class Progress:
     def __init__(self, out: "Console") -> None:
         self._out = out
         self._spinner: Status | None = None
+        self._loops: dict[str, tuple[set[str], int]] = {}
+        """Of each loop the rounds that have begun, and how many it has."""
 
     def tell(self, event: Event) -> None:
         """Show one event."""
         data: Any = event.data
         match event.kind:
             case EventKind.STEP_STARTED:
-                self._spin(data["step"])
+                self._spin(data["step"], self._rounds(data["step"], data.get("rounds")))
             case EventKind.STEP_LOG:
                 self._lines(data["text"])
             case EventKind.STEP_COMPLETED:
@@ -48,10 +50,21 @@ class Progress:
             self._spinner.stop()
             self._spinner = None
 
-    def _spin(self, step: str) -> None:
+    def _rounds(self, step: str, rounds: int | None) -> str:
+        """How many rounds of the loop around *step* have begun; *rounds*: of a loop, all."""
+        if rounds is not None:
+            self._loops[step] = set(), rounds
+        loop, *inside = step.rsplit(".", 2)
+        if not inside or loop not in self._loops:
+            return ""
+        begun, all_rounds = self._loops[loop]
+        begun.add(inside[0])
+        return rounds_of(len(begun), all_rounds)
+
+    def _spin(self, step: str, rounds: str) -> None:
         self.pause()
         if self._out.is_terminal:
-            self._spinner = self._out.status(clean(step))
+            self._spinner = self._out.status(clean(", ".join(filter(None, (step, rounds)))))
             self._spinner.start()
 
     def _lines(self, text: str) -> None:

@@ -260,8 +260,9 @@ def _container_started(before: None, fact: facts.ContainerStarted, now: EpochMs)
         until=fact.until,
         items=fact.items,
         case=fact.case,
+        rounds=len(fact.items) if isinstance(fact.items, list | tuple) else None,
     )
-    return _started(fact, result)
+    return _started(fact, result, {} if result.rounds is None else {"rounds": result.rounds})
 
 
 def _data_given(before: None, fact: facts.DataGiven, now: EpochMs) -> StepChange:
@@ -376,7 +377,7 @@ def _attempt(before: StepResult | None, now: EpochMs) -> StepResult:
 
 
 def _started(
-    fact: facts.StepFact, result: StepResult, more: Mapping[str, str] | None = None
+    fact: facts.StepFact, result: StepResult, more: Mapping[str, Json] | None = None
 ) -> StepChange:
     data: JsonObject = {"step": fact.step_name, "attempt": result.attempts, **(more or {})}
     return StepChange(result, ((EventKind.STEP_STARTED, data),))

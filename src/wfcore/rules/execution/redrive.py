@@ -66,6 +66,7 @@ def _entered(
         until=until,
         items=result.items,
         case=result.case,
+        rounds=result.rounds,
     )
     yield at.key, anew
     for steps, prefix in branches_of(at, result):

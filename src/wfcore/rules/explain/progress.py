@@ -38,8 +38,9 @@ class Bar:
 class Row:
     """
     One step of the definition. `depth`: how many steps are around it. `loops`: those of them that
-    are loops, the outermost first. `status` None: not begun. `results`: by key, one for each
-    round, in order of the rounds. `took`: of a single result that has ended.
+    are loops, the outermost first. `status` None: not begun. `results`: by key, one for each round,
+    in order of the rounds. `took`: of a single result that has ended. `begun`: of a loop that runs,
+    and is in no other, how many rounds have begun; `rounds`: how many it has.
     """
 
     step: Step
@@ -51,6 +52,8 @@ class Row:
     counts: Mapping[StepStatus, int]
     bars: tuple[Bar, ...]
     took: DurationMs | None
+    begun: int = 0
+    rounds: int | None = None
 
 
 MOST_BARS = 50
@@ -62,7 +65,7 @@ def rows(run: Execution, definition: Definition, axis: Axis, now: EpochMs) -> tu
     for key, result in run.step_results.items():
         by_name[name_of(key)].append((key, result))
     return tuple(
-        _row(step, depth, loops, by_name[step.name], axis, now)
+        _row(run, step, depth, loops, by_name[step.name], axis, now)
         for step, depth, loops in _walk((*definition.steps, *definition.on_failure), 0, ())
     )
 
@@ -78,6 +81,7 @@ def _walk(
 
 
 def _row(
+    run: Execution,
     step: Step,
     depth: int,
     loops: tuple[str, ...],
@@ -92,7 +96,30 @@ def _row(
     status = next((one for one in _TELLING if one in counts), None)
     took = results[0][1].duration_ms if len(results) == 1 and not loops else None
     bars = tuple(_bar(result, axis, now) for _, result in results[:MOST_BARS])
-    return Row(step, kind_of(step), depth, loops, status, tuple(results), counts, bars, took)
+    rounds = _rounds_now(results[0][1]) if len(results) == 1 and not loops else None
+    begun = 0 if rounds is None else begun_rounds(run, step.name)
+    kind, found = kind_of(step), tuple(results)
+    return Row(step, kind, depth, loops, status, found, counts, bars, took, begun, rounds)
+
+
+def _rounds_now(result: StepResult) -> int | None:
+    """How many rounds a loop has that runs."""
+    return result.rounds if result.status is StepStatus.RUNNING else None
+
+
+def begun_rounds(run: Execution, loop: str) -> int:
+    """How many rounds of the loop with this key have begun."""
+    inside = f"{loop}."
+    keys = (key.removeprefix(inside) for key in run.step_results if key.startswith(inside))
+    return len({key.partition(".")[0] for key in keys})
+
+
+def running_loop(run: Execution) -> tuple[int, int] | None:
+    """Of the first loop that runs: how many rounds have begun, and how many it has."""
+    for key, result in run.step_results.items():
+        if (rounds := _rounds_now(result)) is not None:
+            return begun_rounds(run, key), rounds
+    return None
 
 
 def _bar(result: StepResult, axis: Axis, now: EpochMs) -> Bar:

@@ -13,6 +13,7 @@ from wfcore.model.work import Listen
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
 from wfcore.rules.approval.machine import approvers_now
 from wfcore.rules.execution.scope import name_of
+from wfcore.rules.explain.progress import begun_rounds
 from wfcore.rules.masking import mask_text, secret_values
 from wfcore.rules.phrase import phrase, said
 from wfcore.time import EpochMs, later
@@ -82,14 +83,12 @@ def _holding(run: Execution, name: str, result: StepResult) -> Iterator[Line]:
     """
     What the steps inside a container do not say themselves: its rounds, and its timeout. FL-7.
     """
-    if isinstance(result.items, list | tuple):
-        inside = (key for key in run.step_results if key.startswith(f"{name}."))
-        begun = {key.removeprefix(f"{name}.").partition(".")[0] for key in inside}
+    if result.rounds is not None:
         text = phrase(
             "Loop '{step}' has begun {begun} of {all} rounds{limit}.",
             step=name,
-            begun=len(begun),
-            all=len(result.items),
+            begun=begun_rounds(run, name),
+            all=result.rounds,
             limit=_limit(result),
         )
         yield Line(Why.STEPS_RUNNING, text, result.until, name)

@@ -7,6 +7,7 @@ from wfcore.model.execution import Artifact, Execution, ExecutionStatus, Trigger
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.auth.signing_keys import Keyring
+from wfcore.rules.explain.progress import running_loop
 from wfcore.rules.variables import parse_text
 from wfcore.time import EpochMs
 from wfcore.usecases import artifacts
@@ -116,6 +117,7 @@ async def check_execution(at: Operator, id: str) -> Answer:
         "completedSteps": view.completed_steps,
         "totalSteps": view.total_steps,
         "currentStep": view.current_step,
+        "rounds": running_loop(run),
         "rests": rests(run, at.services.clock.service_now()),
     }
 
@@ -186,4 +188,4 @@ async def _status(at: Operator, run: Execution) -> Answer:
     told = None
     if run.callback_url is not None:
         told = plain(callback_state_view(*await read_callback(at.services, None, run.id)))
-    return {**shown(view), "callback": told}
+    return {**shown(view), "callback": told, "rounds": running_loop(run)}
