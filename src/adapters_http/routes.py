@@ -118,7 +118,7 @@ SEARCH = Query("search", "Only lines that contain this text, in upper or lower c
 AFTER_LINE = Query("after", "`next` of the answer before", {"type": "integer", "minimum": 0})
 WAIT = Query(
     "wait",
-    "Answer as soon as the execution rests, at the latest after this many seconds",
+    "Answer as soon as the execution ends or waits for people, at the latest after so many seconds",
     {"type": "integer", "minimum": 1, "maximum": 60},
 )
 WAIT_DECIDED = Query(
@@ -354,7 +354,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/usage", Auth.SESSION, operating.read_usage,
           "Read what is used of quotas and models", returns=AccountUsageView),
     Route("GET", "/api/triggers", Auth.SESSION, operating.list_triggers,
-          "List triggers and what fires next", Scope.WORKFLOW_READ, returns=TriggerList),
+          "List triggers and what runs next", Scope.WORKFLOW_READ, returns=TriggerList),
     Route("POST", "/api/triggers/{id}/pause", Auth.SESSION, operating.pause_trigger,
           "Pause a trigger", Scope.WORKFLOW_EXECUTE, body=requests.NoBody,
           returns=WorkflowTriggerView, refuses=(404,)),

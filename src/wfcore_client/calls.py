@@ -289,7 +289,7 @@ def revise(id: str, comment: str) -> Call[shapes.ApprovalDetail]:
 
 
 def delegate(id: str, to: str, until: int | None = None) -> Call[shapes.ApprovalDetail]:
-    """Let *to* decide in your place, *until* an instant in ms, or until the approval expires."""
+    """Let *to* decide on your behalf, *until* an instant in ms, or until the approval expires."""
     path = "/api/v1/approvals/{id}/delegate"
     return _post(path, shapes.ApprovalDetail, {"id": id}, _given(to=to, until=until))
 

@@ -247,7 +247,7 @@ def _packages(settings: Settings) -> Check:
     usage, tools = kept.usage(), asyncio.run(kept.tools())
     there = ", ".join(tool.version for tool in tools if tool.version)
     missing = "; ".join(tool.cure for tool in tools if not tool.version)
-    detail = f"{there or 'no installer'}; {usage.count} kept, {usage.bytes / (1 << 20):.1f} MiB"
+    detail = f"{there or 'no installer'}; {usage.count} cached, {usage.bytes / (1 << 20):.1f} MiB"
     return Check("packages", not missing, detail, missing or None)
 
 
@@ -325,7 +325,7 @@ async def _kept(system: System) -> Check:
     store = system.services.store
     if not system.location.startswith(POSTGRES):
         schema = migrations()[-1][0]
-        kind = "nothing is kept" if system.location == "memory" else f"schema {schema}, writable"
+        kind = "nothing is stored" if system.location == "memory" else f"schema {schema}, writable"
         return Check("store", True, f"{system.location}: {kind}")
     from adapters_store.postgres.report import report  # its driver is of an extra
 

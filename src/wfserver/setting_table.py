@@ -127,7 +127,7 @@ SETTINGS = (
     Setting(
         "WFCORE_PROCESSES",
         "1",
-        "how many processes serve, which share the port, the store and the places "
+        "how many processes serve, which share the port, the store and the slots "
         "([several processes](operating.md#several-processes))",
         option="--processes",
     ),

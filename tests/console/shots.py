@@ -82,7 +82,7 @@ def adding(site: Site, page: Page) -> None:
     enter(site, page)
     show(Case(site, 4, group={"allow_add": True}, **both(delegable=True)), page)
     page.get_by_role("button", name="Add a row").click()
-    page.get_by_text("Let somebody else decide in your place").click()
+    page.get_by_text("Let somebody else decide on your behalf").click()
 
 
 def german(site: Site, page: Page) -> None:

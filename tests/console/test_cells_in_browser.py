@@ -133,7 +133,7 @@ def test_a_paste_goes_over_all_rows_of_the_filter(site: Site, reader: Any):
     block = "\n".join(f"{n}\tja\tother\t2026-12-0{n}\tmuch\tmore" for n in range(1, 5))
     table.paste(cell(page, "R247", "Number"), block)
     expect(page.locator("#banner")).to_contain_text(
-        "Pasted into 6 cells. No place was found for rows beyond the last one: 1; columns beyond "
+        "Pasted into 6 cells. Not pasted: rows beyond the last one: 1; columns beyond "
         "the last one: 2; read-only columns: Fixed; rows that are left out: 1."
     )
     page.get_by_role("button", name="Close").click()

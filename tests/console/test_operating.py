@@ -252,11 +252,11 @@ def test_a_trigger_is_paused_and_resumed(site: Site):
     assert Reader(site, "eve").post(path, status="PAUSED").status_code == 404
     assert reader.post(path, status="PAUSED").headers["location"] == f"/workflows/{id}"
     assert "Resume" in reader.get(f"/workflows/{id}").text
-    assert "No schedule will fire" in reader.get("/operate/schedules").text
+    assert "No schedule will run" in reader.get("/operate/schedules").text
     assert reader.post(path, status="GONE").status_code == 400
     assert reader.post(path, status="ACTIVE").status_code == 303
     assert "Pause" in reader.get(f"/workflows/{id}").text
-    assert "No schedule will fire" not in reader.get("/operate/schedules").text
+    assert "No schedule will run" not in reader.get("/operate/schedules").text
 
 
 def test_the_audit_page_filters_and_goes_on(site: Site):
@@ -367,5 +367,5 @@ def test_a_list_of_webhooks_of_nobody_is_empty(site: Site):
     eve = Reader(site, "eve")
     assert "There is no webhook" in eve.get("/operate/webhooks").text
     assert "There is no key yet" in eve.get("/operate/keys").text
-    assert "No schedule will fire" in eve.get("/operate/schedules").text
+    assert "No schedule will run" in eve.get("/operate/schedules").text
     assert "No secret is set" in eve.get("/operate/secrets").text

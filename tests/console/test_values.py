@@ -153,7 +153,7 @@ def _says(text: str, page: str, language: str) -> str:
     if number is None:
         return "must be a number"
     if Decimal(number) != Decimal(str(float(number))) and not number.lstrip("-").isdigit():
-        return "has more digits than can be kept"
+        return "has more digits than can be stored"
     return page if Decimal(page) == Decimal(number) else number
 
 

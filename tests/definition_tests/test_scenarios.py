@@ -245,7 +245,7 @@ steps: [{name: a, kind: delay, duration: 1m}]
 
 
 def test_schedules_over_daylight_saving(play: Play) -> None:
-    """Next fires are those of all schedules; the one that starts the execution really does."""
+    """Next runs are those of all schedules; the one that starts the execution really does."""
     ran = play(
         SCHEDULED,
         """

@@ -194,7 +194,7 @@ def test_whoever_waits_for_a_place_is_told_who_has_them():
     others = held(6, "acc_2", workflow_owner_id="acc_2", workflow_name="Secret plans")
     lines = queued([*held(2), *others])
     assert lines[0].code is Why.PLACES_TAKEN
-    assert lines[0].text.startswith("All 8 places are taken: 2 by executions that you see, 6 by")
+    assert lines[0].text.startswith("All 8 slots are taken: 2 by executions that you see, 6 by")
     assert [line.execution_id for line in lines[1:]] == ["exec_acc_1_0", "exec_acc_1_1"]
     assert not any("acc_2" in line.text or "Secret plans" in line.text for line in lines)
 

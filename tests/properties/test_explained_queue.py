@@ -30,7 +30,7 @@ def queued(held: list[Execution], places: int, asker: str | None = "acc_1"):
 
 
 def place(number: int) -> Line:
-    text = f"A place is taken by execution exec_{number} of 'Workflow wf_1'."
+    text = f"A slot is taken by execution exec_{number} of 'Workflow wf_1'."
     return Line(Why.PLACES_TAKEN, text, execution_id=f"exec_{number}")
 
 
@@ -39,12 +39,12 @@ def test_a_full_queue_in_words():
     mine, theirs = [holder(n) for n in range(6)], [holder(n, "acc_2") for n in (6, 7)]
     full = Line(
         Why.PLACES_TAKEN,
-        "All 8 places are taken: 6 by executions that you see, 2 by those of other accounts.",
+        "All 8 slots are taken: 6 by executions that you see, 2 by those of other accounts.",
     )
     assert queued(mine + theirs, 8) == [full, *map(place, range(5))]
-    full = Line(Why.PLACES_TAKEN, "All 2 places are taken: 2 by those of other accounts.")
+    full = Line(Why.PLACES_TAKEN, "All 2 slots are taken: 2 by those of other accounts.")
     assert queued(theirs, 2) == [full]
-    full = Line(Why.PLACES_TAKEN, "All 2 places are taken: 2 by executions that you see.")
+    full = Line(Why.PLACES_TAKEN, "All 2 slots are taken: 2 by executions that you see.")
     assert queued(theirs, 2, asker=None) == [full, place(6), place(7)]
     assert queued(theirs, 3) == queued([], 1) == of(make.execution()) == [DUE]
 
@@ -55,8 +55,8 @@ def test_a_share_that_is_used_in_words():
     held = [holder(1), holder(2), theirs, holder(4, worker="w2")]
     used = Line(
         Why.ACCOUNT_SHARE_USED,
-        "The account holds 3 of 8 places; the last free one is kept for accounts that hold none, "
-        "while others have had work lately. It goes on when another execution ends or rests.",
+        "The account uses 3 of 8 slots; the last free one is reserved for accounts that use none, "
+        "while others have had work lately. It goes on when another execution ends or waits.",
     )
     own = [used, place(1), place(2), place(4)]
     more = [*held, *(holder(n, "acc_2", worker) for n, worker in ((5, "w2"), (6, "w2"), (7, "w1")))]

@@ -59,7 +59,7 @@ def test_a_text_without_a_secret_at_its_edges_is_left_alone():
 def test_output_lines_show_no_part_of_a_secret_where_they_were_cut():
     """Behind a line that came in parts, and where no more is kept, nothing of a secret is left."""
     secrets = secrets_of(["SECRET-abcdefgh"])
-    no_more = "\n[no further lines are kept]\n"
+    no_more = "\n[no further lines are stored]\n"
     cut = mask_lines(f"-abcdefgh,SECRET-a{no_more}", NO_SECRETS, secrets, continued=True)
     assert cut == f"{MASK},{MASK}{no_more}"
     assert mask_lines("a line\nSECRET", secrets, continued=False) == f"a line\n{MASK}"

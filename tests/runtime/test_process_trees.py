@@ -244,7 +244,7 @@ async def test_many_lines(runner: CodeStepRunner) -> None:
     end = await runner.run(job(source, log=True), said)
     assert end.output == 1
     assert 900_000 < len(said.of("stderr")) < 1_400_000
-    assert said.of("stderr").endswith("[no further lines are kept]\n")
+    assert said.of("stderr").endswith("[no further lines are stored]\n")
 
 
 async def test_clean_start(runner: CodeStepRunner) -> None:

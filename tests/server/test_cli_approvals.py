@@ -1,16 +1,22 @@
 """Approvals from the command line: the operator is one approver, unless he decides alone."""
 
 import asyncio
+import re
+from io import StringIO
 from pathlib import Path
+from typing import cast
 
 import pytest
+from rich.console import Console
 
 from adapters_store import open_store
 from wfcore.model.approval import Group
 from wfcore.model.execution import ExecutionStatus, StepStatus
+from wfcore.model.review import Column
 from wfcore.testing import builders as make
 from wfserver.seal_keys import sealer_of
 from wfserver.settings import Settings
+from wfserver.terminal.review import put_rows
 
 from .conftest import Call
 
@@ -111,3 +117,16 @@ def test_an_approver_is_stood_in_for_while_rows_are_edited(wfcore: Call, delegab
     assert "nothing was decided" in said.err
     shown = wfcore("approval", "show", delegable, "--json").json
     assert (shown["status"], len(shown["delegatedTo"])) == ("PENDING", 1)
+
+
+def test_a_star_marks_what_is_required_and_nothing_else() -> None:
+    """In the rows of an approval as in its questions and on pages; editable columns say so."""
+    out = Console(file=StringIO(), width=200)
+    columns = (
+        Column("id", "Id", editable=False, required=True),
+        Column("sum", "Sum", required=True),
+        Column("note", "Note"),
+    )
+    put_rows(Group("main", "Rows", columns, ({"id": "a"},)), {1: {"id": "a"}}, out)
+    heads = cast("StringIO", out.file).getvalue().splitlines()[2]
+    assert re.split(r"  +", heads.strip()) == ["#", "Id *", "Sum * (editable)", "Note (editable)"]

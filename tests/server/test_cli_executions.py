@@ -209,7 +209,7 @@ def test_waiting_has_an_end(wfcore: Call, applied: str, verb: str) -> None:
         wfcore("execution", "cancel", what)
     said = wfcore("execution", verb, what, "--wait", "--timeout", "100ms", "--json")
     assert (said.status, said.json["status"]) == (1, "PENDING")
-    assert "not at rest after 100 ms" in said.err
+    assert "not finished after 100 ms" in said.err
     id = said.json["executionId"]
     assert wfcore("execution", "show", id, "--json").json["status"] == "PENDING"
 

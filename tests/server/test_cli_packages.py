@@ -72,7 +72,7 @@ def test_doctor_tells_what_is_kept(wfcore: Call, data: Path) -> None:
     assert check["ok"]
     assert check["detail"].startswith("pip ")
     assert "npm " in check["detail"]
-    assert check["detail"].endswith("; 1 kept, 0.0 MiB")
+    assert check["detail"].endswith("; 1 cached, 0.0 MiB")
     assert len(list((data / "packages").iterdir())) == 1
 
 
@@ -95,4 +95,4 @@ def test_the_switch_for_builds_is_read(wfcore: Call, monkeypatch: pytest.MonkeyP
     """Anything but 0 and 1 is refused by name. PK-7."""
     monkeypatch.setenv("WFCORE_BUILD_PACKAGES", "yes")
     said = wfcore("account", "list")
-    assert (said.status, said.err) == (1, "error: WFCORE_BUILD_PACKAGES: must be 0 or 1\n")
+    assert (said.status, said.err) == (2, "error: WFCORE_BUILD_PACKAGES: must be 0 or 1\n")

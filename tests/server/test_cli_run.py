@@ -70,8 +70,8 @@ def test_artifacts_survive_and_are_named(call: Call) -> None:
     for _ in range(2):
         said = call("run", REFUNDS, "--approve")
         assert said.status == 0, said.err
-        (line,) = [line for line in said.err.splitlines() if line.startswith("kept ")]
-        kept.append(Path(line.removeprefix("kept ")))
+        (line,) = [line for line in said.err.splitlines() if line.startswith("saved ")]
+        kept.append(Path(line.removeprefix("saved ")))
         assert kept[-1].parts[0] == "wfcore-artifacts"
         assert kept[-1].read_text().startswith(HEAD)
     assert kept[0] != kept[1]

@@ -92,7 +92,7 @@ async def test_a_full_house_names_the_guests_one_knows(world: World) -> None:
     late = await world.start(ann, await world.workflow(ann, code("a")))
     found = (await explain_execution(services, ann, late)).lines
     assert found[0].text == (
-        "All 3 places are taken: 1 by executions that you see, 2 by those of other accounts."
+        "All 3 slots are taken: 1 by executions that you see, 2 by those of other accounts."
     )
     assert [line.execution_id for line in found[1:-1]] == mine
     everything = (await explain_execution(services, None, late)).lines

@@ -70,7 +70,7 @@ async def test_lines_are_bounded_and_masked(world: World) -> None:
         texts += [str(event.data["text"]) for event in found]
     whole = "".join(texts)
     assert whole.startswith("*** and sixteen more\n*** and")
-    assert whole.endswith("\n[no further lines are kept]\n")
+    assert whole.endswith("\n[no further lines are stored]\n")
     assert MOST_LOGGED < len(whole) < MOST_LOGGED + 40
     assert "hunter2" not in whole
     assert max(map(len, texts)) <= 65_536

@@ -147,7 +147,7 @@ async def _told(request: Request, approval: Approval) -> str | None:
     mine = [one.to for one in approval.delegations if one.account == who]
     if request.query(TOLD) is None or not mine or approval.status is not ApprovalStatus.PENDING:
         return None
-    said = [_("{who} may decide in your place now.").format(who=mine[-1])]
+    said = [_("{who} may decide on your behalf now.").format(who=mine[-1])]
     offered = request.services.policy.channels if approval.notify is None else approval.notify
     mails = MAIL in offered and MAIL in request.services.policy.channels
     if request.guest is None and not await _has_account(request, mine[-1]):

@@ -9,7 +9,7 @@ from adapters_runtime.sandbox import frames
 CHUNK = 65_536
 MOST_LOGGED = 1_048_576
 """Bytes of output lines that are shown, of both streams together. EX-28."""
-_NO_MORE = b"\n[no further lines are kept]\n"
+_NO_MORE = b"\n[no further lines are stored]\n"
 
 
 class Stream:

@@ -242,7 +242,7 @@ def revise(session: Session, id: str, comment: str) -> None:
 
 @approval_command.command("delegate")
 @click.argument("id")
-@click.option("--by", required=True, metavar="EMAIL", help="The approver in whose place.")
+@click.option("--by", required=True, metavar="EMAIL", help="The approver on whose behalf.")
 @click.option("--to", required=True, metavar="EMAIL-or-ID", help="Who decides instead.")
 @click.option("--until", type=Since(), metavar="WHEN", help="Default: until the approval expires.")
 @pass_session

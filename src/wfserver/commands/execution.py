@@ -54,7 +54,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 def _wait(command: C) -> C:
     """The options of commands that may wait for what they started."""
-    wait = click.option("--wait", is_flag=True, help="Until it ends, or rests at an approval.")
+    wait = click.option("--wait", is_flag=True, help="Until it ends, or waits for an approval.")
     timeout = click.option(
         "--timeout", type=Duration(), metavar="30s", help="With --wait: at most so long, then 1."
     )
@@ -159,7 +159,7 @@ def _put_lines(found: Any) -> None:
 @click.option("--step", metavar="KEY", help="Only of this step; in a loop like loop.0.name.")
 @click.option("--stream", type=click.Choice(("stdout", "stderr")), help="Only of this stream.")
 @click.option("--search", metavar="TEXT", help="Only lines with this text, in either case.")
-@click.option("--follow", is_flag=True, help="Go on until the execution rests.")
+@click.option("--follow", is_flag=True, help="Go on until the execution ends or waits.")
 @pass_session
 def logs(
     session: Session,
@@ -192,7 +192,7 @@ def logs(
 @pass_session
 def watch(session: Session, id: str) -> int:
     """
-    Show what happens, from its beginning, until it ends or rests at an approval.
+    Show what happens, from its beginning, until it ends or waits for an approval.
 
     Exit status 1: it failed or was cancelled.
     """
@@ -342,7 +342,7 @@ def _rest(session: Session, perform: Perform, id: str, timeout: int | None) -> b
         if run["rests"]:
             return True
         if timeout is not None and time.monotonic() - asked_at >= timeout / 1_000:
-            say(f"not at rest after {span(timeout)}; it goes on", err=True)
+            say(f"not finished after {span(timeout)}; it goes on", err=True)
             return False
         steps = f"{run['completedSteps']}/{run['totalSteps']}"
         now = f"{run['status']}  {steps}  {_at(run)}"

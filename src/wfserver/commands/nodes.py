@@ -32,7 +32,7 @@ def _table(found: Any) -> None:
         "state": lambda one: one["state"],
         "role": lambda one: one["role"],
         "host": lambda one: f"{one['host']} ({one['pid']})",
-        "places": lambda one: one["places"],
+        "slots": lambda one: one["places"],
         "seen": lambda one: one["seenAt"],
         "since": lambda one: one["startedAt"],
         "version": lambda one: one["version"],

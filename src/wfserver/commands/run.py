@@ -131,7 +131,7 @@ def _show(session: Session, ran: Ran, out: "Console") -> None:
     why = f": {clean(view.error)}" if view.error else ""
     out.print(f"{run.status} in {span(view.duration)}{why}", style=style)
     for file in ran.artifacts:
-        out.print(f"kept {clean(file)}", soft_wrap=True)
+        out.print(f"saved {clean(file)}", soft_wrap=True)
     if view.output is not None:
         output = view.output
         say(clean(output) if isinstance(output, str) else as_json(output))

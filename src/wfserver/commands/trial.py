@@ -84,11 +84,11 @@ class _Trial:
         path = f"/api/v1/workflows/{self._sample_id()}/executions"
         self._say("Start it")
         id = self._api.call("POST", path, {"inputs": {}})["executionId"]
-        self._say("Wait until it rests")
+        self._say("Wait until it ends or asks somebody")
         status = self._rest(id)
         while status == "AWAITING_APPROVAL":
             self._decide(id, asks)
-            self._say("Wait until it rests")
+            self._say("Wait until it ends or asks somebody")
             status = self._rest(id)
         self._say("Read the result")
         result = self._api.call("GET", f"/api/v1/executions/{id}/result")

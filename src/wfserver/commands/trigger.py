@@ -12,7 +12,7 @@ from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, limit, pass_session, span_of_time
 from wfserver.terminal.output import instant, put_answer, put_table
 
-HEADS = ("id", "state", "next run", "fires", "runs", "last result", "workflow", "why")
+HEADS = ("id", "state", "next run", "when", "runs", "last result", "workflow", "why")
 
 
 @click.group("trigger", cls=Group)

@@ -124,8 +124,8 @@ def export(session: Session, workflow: str, version: int | None) -> None:
 
 
 _NOT_WRITTEN = (
-    "warning: this is JSON of what it says, with defaults of secrets masked: its text is not kept, "
-    "or holds such a default"
+    "warning: this is JSON of what it says, with defaults of secrets masked: its text is not "
+    "stored, or holds such a default"
 )
 
 

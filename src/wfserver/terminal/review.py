@@ -162,7 +162,8 @@ def put_rows(
     if group.row_key is None:
         table.add_column("#", justify="right")
     for column in columns:
-        name = clean(column.title) + (" *" if column.editable else "")
+        name = f"{clean(column.title)}{' *' if column.required else ''}"
+        name += " (editable)" if column.editable else ""
         table.add_column(
             Text(name), justify="right" if column.type is ColumnType.NUMBER else "left"
         )

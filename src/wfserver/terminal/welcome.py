@@ -80,7 +80,7 @@ def _facts(
     yield "isolation", list(_isolation_lines(info.isolation))
     yield "account", [f"{first.account.email} ({first.account.plan})"]
     if first.new_key:
-        yield "key", [first.new_key, f"shown once; kept in {first.key_file}"]
+        yield "key", [first.new_key, f"shown once; stored in {first.key_file}"]
     elif first.key_file:
         yield "key", [f"in {first.key_file}"]
     else:
@@ -91,7 +91,7 @@ def _facts(
 
 def _isolation_lines(isolation: "IsolationReport | None") -> Iterator[str]:
     if isolation is None:
-        yield "steps are kept apart as their runner, which is none of ours, does it"
+        yield "how steps are isolated is up to their runner, which is not wfcore's"
         return
     yield from wrap(isolation.summary, 68)
     if isolation.cure:

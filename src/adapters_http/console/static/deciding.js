@@ -190,7 +190,7 @@ desk.merge = async () => {
   desk.redraw();
   const discard = button(_("Discard my edits"), () => { desk.load(said); banner.hidden = true; desk.redraw(); });
   const changed = kept.clashes
-    ? _("The rows have changed since you began. Your edits are kept on top of the new ones; cells to settle: {clashes}. Nothing was decided.", kept)
-    : _("The rows have changed since you began. Your edits are kept on top of the new ones. Nothing was decided.");
+    ? _("The rows have changed since you began. Your edits remain on top of the new ones; cells to settle: {clashes}. Nothing was decided.", kept)
+    : _("The rows have changed since you began. Your edits remain on top of the new ones. Nothing was decided.");
   say(changed, false, ...(kept.rows ? [discard] : []));
 };

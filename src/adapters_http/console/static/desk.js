@@ -7,7 +7,7 @@ export const place = document.getElementById("review").dataset;
 export const plain = document.getElementById("as-shown");
 export const comment = plain?.querySelector("textarea");
 export const DRAFT = `wfcore:draft:${place.id}:${place.person}`;
-export const LOST = _("No answer from the server. What you typed is kept on this device; try again, nothing is decided twice.");
+export const LOST = _("No answer from the server. What you typed is saved on this device; try again, nothing is decided twice.");
 export const banner = document.getElementById("banner");
 
 /** The review of now, a table for each group, and what to do when something was typed, here or in another tab. */

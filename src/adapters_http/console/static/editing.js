@@ -113,7 +113,7 @@ export function paste({ view, row }, column, text) {
     fixed.size && _("read-only columns: {names}", { names: [...fixed].join(", ") }),
     out.size && _("rows that are left out: {count}", { count: out.size }),
   ].filter(Boolean);
-  if (lost.length) say(_("Pasted into {set} cells. No place was found for {lost}.", { set, lost: lost.join("; ") }), true);
+  if (lost.length) say(_("Pasted into {set} cells. Not pasted: {lost}.", { set, lost: lost.join("; ") }), true);
   desk.changed();
   view.draw();
   view.drawn.get(row)?.fields.get(column)?.focus();

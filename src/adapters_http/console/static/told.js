@@ -5,7 +5,7 @@ import { LOST, ask, button, desk, make, place, say } from "./desk.js";
 
 export function refused(status, said, retry) {
   if (status === 0) say(LOST, true);
-  else if (status === 401) say(_("You are signed out. What you typed is kept on this device."), true, make("a", { className: "button", href: `${place.base}/sign-in?next=${encodeURIComponent(place.here)}` }, _("Sign in")));
+  else if (status === 401) say(_("You are signed out. What you typed is saved on this device."), true, make("a", { className: "button", href: `${place.base}/sign-in?next=${encodeURIComponent(place.here)}` }, _("Sign in")));
   else if (status === 429 || status === 503) say(_("The server cannot take it now. Nothing was decided; try again in {seconds} s.", { seconds: retry ?? 5 }), true);
   else say(_("Nothing was decided: {error}", { error: said.error ?? status }), true);
 }
@@ -34,6 +34,6 @@ export async function look() {
   const more = given > desk.review.approvedBy.length;
   Object.assign(desk.review, { version: said.version, approvedBy: said.approvedBy });
   if (said.status !== "PENDING") decided(said);
-  else if (said.itemsHash !== desk.review.itemsHash) say(place.agreed === "True" ? _("What you agreed to has changed; your yes no longer counts.") : _("Somebody has changed rows. Your edits are kept."), false, button(_("Show the new rows"), () => desk.merge()));
+  else if (said.itemsHash !== desk.review.itemsHash) say(place.agreed === "True" ? _("What you agreed to has changed; your yes no longer counts.") : _("Somebody has changed rows. Your edits remain."), false, button(_("Show the new rows"), () => desk.merge()));
   else if (more) say(_("{who} agreed: {given} of {required}.", { who: said.approvedBy.at(-1), given, required: place.required }));
 }

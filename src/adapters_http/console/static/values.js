@@ -102,7 +102,7 @@ const WANTED = {
   date: _("must be a date like 2026-12-31"),
   enum: _("must be one of the options"),
 };
-const TOO_LONG = _("has more digits than can be kept");
+const TOO_LONG = _("has more digits than can be stored");
 
 function isDate(text) {
   if (!/^\d{4}-\d\d-\d\d$/.test(text) || text < "0001") return false;

@@ -313,7 +313,7 @@ KINDS: Mapping[str, StepKind] = {
             "delegable": Field(
                 boolean,
                 "delegable",
-                "`true`: an approver may let somebody else decide; the two are one voice. "
+                "`true`: an approver may let somebody else decide; the two count as one approver. "
                 "Default: false.",
             ),
             "autoApprove": Field(

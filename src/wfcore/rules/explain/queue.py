@@ -110,16 +110,16 @@ def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
     free = {worker: queue.places - count for worker, count in workers.items()}
     if max(free.values()) <= 0:
         text = phrase(
-            "All {count} places are taken: {takers}.", count=workers.total(), takers=_takers(queue)
+            "All {count} slots are taken: {takers}.", count=workers.total(), takers=_takers(queue)
         )
         yield Line(Why.PLACES_TAKEN, text)
         yield from _each(queue)
     elif all(_is_kept(run, queue, worker, left) for worker, left in free.items()):
         mine = sum(one.owner_id == run.owner_id for one in queue.held)
         text = phrase(
-            "The account holds {mine} of {all} places; the last free one "
-            "is kept for accounts that hold none, while others have had work lately. It goes on "
-            "when another execution ends or rests.",
+            "The account uses {mine} of {all} slots; the last free one "
+            "is reserved for accounts that use none, while others have had work lately. It goes on "
+            "when another execution ends or waits.",
             mine=mine,
             all=queue.places * len(workers),
         )
@@ -194,7 +194,7 @@ def _each(queue: Queue, owner_id: str | None = None) -> Iterator[Line]:
     shown = [one for one in _visible(queue.held, queue.asker) if owner_id in (None, one.owner_id)]
     for one in shown[:_NAMED]:
         text = phrase(
-            "A place is taken by {execution} of '{workflow}'.",
+            "A slot is taken by {execution} of '{workflow}'.",
             execution=f"execution {one.id}",
             workflow=one.workflow_name,
         )

@@ -175,7 +175,7 @@ async def trigger_webhook(
 
 
 REPEATED = "repeats a delivery: the first answer was given again, nothing was started"
-GONE = "What the delivery carried is not kept, so it cannot be replayed"
+GONE = "What the delivery carried is not stored, so it cannot be replayed"
 
 
 async def _inputs(

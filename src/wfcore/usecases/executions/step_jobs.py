@@ -122,7 +122,7 @@ def _traced(run: Execution, key: str) -> Mapping[str, str]:
 MOST_LOGGED = 1_048_576
 """Characters of an attempt's output that are kept where nobody followed it."""
 _PIECE = 65_536
-NO_MORE = "\n[no further lines are kept]\n"
+NO_MORE = "\n[no further lines are stored]\n"
 
 
 _SPACE = 1 << 20
