@@ -4,7 +4,8 @@ What the build adds to the metadata of the package: its description, with links 
 The README links to its neighbours by relative paths. A package index shows it alone, where such a
 path leads nowhere. So the description links to the sources of this version at `home`, the address
 of the public repository in `pyproject.toml`; as long as that is empty, it keeps the words of the
-links and leaves out pictures, and no project addresses are given.
+links and leaves out pictures, and no project addresses are given: a link to a stranger's repository
+is worse than none.
 """
 
 import re
