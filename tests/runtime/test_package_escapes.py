@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from adapters_runtime.code.languages import Interpreters
+from adapters_runtime.code.packages import installers
 from adapters_runtime.code.packages.environments import PackageEnvironments
 from adapters_runtime.sandbox.isolation.config import LADDER, PROCESS, UID
 from adapters_runtime.sandbox.isolation_level import Isolation, find_level
@@ -53,7 +54,7 @@ async def test_a_source_archive_by_address_is_not_built(
     archive = sdist(tmp_path, "evil", "1.0", marker := tmp_path / "built")
     url = shelf.npm.put("/elsewhere/evil-1.0.tar.gz", archive.read_bytes())
     why = await refused(environments, published(shelf, "asks-for-a-build", f"evil @ {url}"))
-    assert "wheel" in why
+    assert "named by address" in why
     assert not marker.exists()
 
 
@@ -61,12 +62,24 @@ async def test_a_source_archive_by_address_is_not_built(
 async def test_a_wheel_by_address_or_path_is_refused(
     environments: PackageEnvironments, shelf: Shelf, tmp_path: Path, scheme: str
 ) -> None:
-    """The same for a wheel that lies elsewhere, and for one among the operator's files."""
+    """A wheel that lies elsewhere is not even fetched; nor is one among the operator's files."""
     path = wheel(tmp_path, "evil", "1.0")
     url = shelf.npm.put("/elsewhere/evil-1.0-py3-none-any.whl", path.read_bytes())
     if scheme == "file":
         url = path.as_uri()
-    await refused(environments, published(shelf, f"asks-by-{scheme}", f"evil @ {url}"))
+    needs = published(shelf, f"asks-by-{scheme}", f"evil @ {url}")
+    shelf.npm.asked.clear()
+    assert "evil is named by address or path" in await refused(environments, needs)
+    assert [path for path in shelf.npm.asked if "elsewhere" in path] == []
+
+
+async def test_an_address_that_is_not_wanted_is_no_hindrance(
+    environments: PackageEnvironments, shelf: Shelf
+) -> None:
+    """A package that names one for an extra, or for another system, is installed without it."""
+    needs = ("evil @ http://127.0.0.1:9/x.whl ; extra == 'dev'",)
+    needs += ("evil @ http://127.0.0.1:9/y.whl ; sys_platform == 'win32'",)
+    assert await environments.prepare(published(shelf, "asks-for-little", *needs))
 
 
 async def test_a_repository_is_not_fetched(
@@ -78,7 +91,7 @@ async def test_a_repository_is_not_fetched(
     files = {"pyproject.toml": project, "b.py": f"open({str(marker)!r}, 'w')\n"}
     url = git_repository(shelf, tmp_path / "repository", files)
     why = await refused(environments, published(shelf, "asks-for-git", f"evil @ git+{url}"))
-    assert "git" in why
+    assert "named by address" in why
     assert not any(path.startswith(f"/{tmp_path.name}") for path in shelf.npm.asked)
     assert not marker.exists()
 
@@ -121,14 +134,22 @@ async def test_source_without_a_wheel_is_refused_at_any_depth(
     assert not marker.exists()
 
 
+@pytest.mark.parametrize("knows", [True, False], ids=["npm-11", "older"])
 @pytest.mark.parametrize("kind", ["git", "tarball", "file", "shrinkwrap", "alias"])
 async def test_npm_takes_only_what_the_registry_has(
-    environments: PackageEnvironments, shelf: Shelf, tmp_path: Path, kind: str
+    environments: PackageEnvironments,
+    shelf: Shelf,
+    tmp_path: Path,
+    kind: str,
+    knows: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """
-    Dependencies by repository, address, path, or by somebody's lockfile are refused; npm 11 does
-    not even fetch them.
+    Dependencies by repository, address, path, or by somebody's lockfile are refused, and not even
+    fetched; also by an npm that has no options for it.
     """
+    if not knows:
+        monkeypatch.setattr(installers, "_REGISTRY_ONLY", ())
     evil = {"package.json": '{"name": "evil", "version": "1.0.0"}', "index.js": ""}
     from shelves import tarball
 

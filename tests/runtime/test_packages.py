@@ -104,7 +104,7 @@ async def test_a_missing_interpreter_is_told_with_its_cure(
     """Without Node there is no npm to ask: the language's own cure is told."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     nothing = {**shelf.environment, "PATH": "/nowhere"}
-    with pytest.raises(PackagesUnavailable, match=r"wfcore\[node\]"):
+    with pytest.raises(PackagesUnavailable, match=r"\[node\]"):
         await PackageEnvironments(tmp_path, nothing).prepare(javascript("common@1.0.0"))
 
 

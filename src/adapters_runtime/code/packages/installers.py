@@ -34,7 +34,27 @@ _VERSION_S = 30.0
 _REPORT, _REQUIREMENTS = "report.json", "requirements.txt"
 _PROJECT, _LOCKFILE = "package.json", "package-lock.json"
 _REGISTRY_ONLY = tuple(f"--allow-{one}=none" for one in ("git", "remote", "file", "directory"))
-"""npm 11 then fetches nothing by address; what an older one resolved so is refused by `locks`."""
+"""npm 11 then fetches nothing by address; older ones do not know them."""
+_GUARD = "guard.cjs"
+_BY_NAME = """
+const modules = require("module"), load = modules._load
+modules._load = function (name, parent) {
+  const parse = load.apply(this, arguments)
+  const fetches = /pacote.lib.fetcher\\.js$/.test(parent && parent.filename)
+  if (name !== "npm-package-arg" || !fetches) return parse
+  return Object.assign((...words) => {
+    const spec = parse(...words), { type } = spec.subSpec || spec
+    if (["git", "remote", "file", "directory"].includes(type))
+      throw new Error(`${spec.raw} is named by address or path`)
+    return spec
+  }, parse)
+}
+"""
+"""
+Read by Node before npm resolves: what is asked for by address is refused, and not fetched to be
+refused. As `_REGISTRY_ONLY` for an npm that does not know these options.
+"""
+_GUARDED = {"NODE_OPTIONS": f"--require={HERE}/{_GUARD}"}
 _PUBLIC_REGISTRY = "https://registry.npmjs.org/"
 
 
@@ -83,10 +103,27 @@ def refuse(event, arguments):
 sys.addaudithook(refuse)
 """
 _RUN = """
-import runpy, sys
+import os, runpy, sys
+
+def begin(name, begin=runpy.run_module, **more):
+    from pip._internal.req import constructors
+    made = constructors.install_req_from_req_string
+
+    def by_name(*words, **more):
+        found = made(*words, **more)
+        if found.link and found.match_markers():
+            os.write(2, f"ERROR: {found.name} is named by address or path".encode())
+            os._exit(3)
+        return found
+
+    constructors.install_req_from_req_string = by_name
+    return begin(name, **more)
+
+runpy.run_module = begin
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
+"""Before pip begins: what a package needs by address is refused, and not fetched to be refused."""
 
 
 @frozen
@@ -210,7 +247,8 @@ class Npm:
 
     async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
         wanted = ("install", "--package-lock-only", *_REGISTRY_ONLY)
-        program, registries = self._program(state, wanted, packages)
+        guard = {_GUARD: _BY_NAME.encode()}
+        program, registries = self._program(state, wanted, packages, guard, _GUARDED)
         async with box.ran(program) as left:
             lockfile = json.loads(read(left, _LOCKFILE))
         return locks.from_npm(lockfile, registries)
@@ -230,6 +268,7 @@ class Npm:
         wanted: tuple[str, ...],
         packages: Collection[str],
         files: Mapping[str, bytes] = {},
+        variables: Mapping[str, str] = {},
     ) -> tuple[Program, Collection[str]]:
         npm = self._npm(state)
         if npm is None:
@@ -246,7 +285,7 @@ class Npm:
                 *("--git=/bin/false", f"--cache={HERE}/home/npm"),
                 *(f"--userconfig={HERE}/npmrc", f"--globalconfig={HERE}/none"),
             ),
-            {**self._environment(state), **known.variables},
+            {**self._environment(state), **variables, **known.variables},
             {_PROJECT: json.dumps(project).encode(), **known.files, **files},
             needed_by(state.path or ""),
             (*known.brought, *(_unless_shown(Path(npm[-1]).parents[1]))),
