@@ -276,6 +276,8 @@ def payloads_rows(report: Report, folder: Path) -> None:
             report.at_most(row, f"{start:,.0f} ms", f"{raw:,.0f} ms of CPU", start / raw, 3)
             report.most(f"{name}: memory for looks, beyond idle", found["looks MB"], "MB", 150)
             report.most(f"{name}: memory for the start, beyond idle", found["start MB"], "MB", 150)
+            what = f"{name}: memory for a context file with them, beyond idle"
+            report.plain(what, f"{found['context MB']:.0f} MB")
 
 
 def main() -> int:

@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -20,19 +21,24 @@ from typing import Any
 import orjson
 
 from adapters_http.app import create_app
+from adapters_runtime.code.environment import files
 from adapters_store.postgres.connection import close_pool, lent, open_pool
 from adapters_store.sealing import AeadSealer, new_key
 from bench.postgres import new_database
+from wfcore.effects import StartStep
 from wfcore.model.access import Plan, Principal, Scope
 from wfcore.model.execution import Execution, StepResult, StepStatus, evolve
 from wfcore.model.json import Json
 from wfcore.model.workflow import CodeStep, Definition, DelayStep, Language
+from wfcore.ports.runtime import StepJob
 from wfcore.rules.execution.fold_steps import size_of
 from wfcore.time import DurationMs
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.administration.lookup import owner_of
 from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.executions.step_jobs import job_for
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import definition_of
 from wfcore.usecases.workflows import workflows
 from wfserver.compose import System, open_system
 from wfserver.serving.memory import settle_memory
@@ -106,20 +112,31 @@ async def _measured(where: list[str], seeded: dict[str, Any]) -> dict[str, Any]:
         await looker.ask("GET", "/api/v1/executions")
         settle_memory()
         idle = _memory_mb()
-        found: dict[str, Any] = {}
-        for kind in reversed(KINDS):
-            ids = [id for id, _ in seeded[kind]]
-            poll, listed = f"/api/v1/executions/{ids[0]}?outputs=none", seeded[f"{kind} workflow"]
-            found[f"poll {kind}"] = await looker.cost(POLLS, "GET", poll)
-            where_to = f"/api/v1/executions?workflowId={listed}"
-            found[f"list {kind}"] = await looker.cost(POLLS, "GET", where_to)
-            cancels = [f"/api/v1/executions/{id}/cancel?outputs=none" for id in ids]
-            found[f"cancel {kind}"] = min([await looker.cost(1, "POST", one) for one in cancels])
+        found = await _looks(looker, seeded)
         found["looks MB"] = _peak_mb() - idle
         found["start large"] = await _start_to_delay(system, seeded["large"][0][0])
         found["start MB"] = _peak_mb() - idle
         found["bytes"] = await _bytes_ms(where)
+        await _context_file(system, seeded["large"][0][0])
+        found["context MB"] = _peak_mb() - idle
         return found
+
+
+async def _looks(looker: "Looker", seeded: dict[str, Any]) -> dict[str, Any]:
+    """CPU of each look in ms, beside large and small outputs in turns: its cheapest request."""
+    costs: dict[str, list[float]] = defaultdict(list)
+    for _ in range(POLLS):
+        for kind in KINDS:
+            id, listed = seeded[kind][0][0], seeded[f"{kind} workflow"]
+            poll = f"/api/v1/executions/{id}?outputs=none"
+            costs[f"poll {kind}"].append(await looker.cost("GET", poll))
+            where_to = f"/api/v1/executions?workflowId={listed}"
+            costs[f"list {kind}"].append(await looker.cost("GET", where_to))
+    for number in range(CANCELLED):
+        for kind in KINDS:
+            cancel = f"/api/v1/executions/{seeded[kind][number][0]}/cancel?outputs=none"
+            costs[f"cancel {kind}"].append(await looker.cost("POST", cancel))
+    return {what: min(each) for what, each in costs.items()}
 
 
 class Looker:
@@ -128,11 +145,8 @@ class Looker:
     def __init__(self, services: Services, key: str) -> None:
         self._app, self._key = create_app(services), key
 
-    async def cost(self, count: int, method: str, path: str) -> float:
-        """CPU of one request in ms, the middle of *count*."""
-        return sorted([await self._cost(method, path) for _ in range(count)])[count // 2]
-
-    async def _cost(self, method: str, path: str) -> float:
+    async def cost(self, method: str, path: str) -> float:
+        """CPU of a request in ms."""
         began = time.process_time()
         await self.ask(method, path)
         return (time.process_time() - began) * 1_000
@@ -171,6 +185,18 @@ async def _start_to_delay(system: System, id: str) -> float:
     run = await executions.read_execution(services, None, started.execution_id, outputs=False)
     assert run.step_results["pause"].until is not None
     return spent
+
+
+async def _context_file(system: System, id: str) -> None:
+    """What a code step behind the outputs is given: its context holds all of them."""
+    services = system.services
+    async with services.store.view() as view:
+        run = await view.get(Execution, id)
+        assert run is not None
+        definition = await definition_of(view, run.workflow_id, run.revision)
+    job = job_for(services.templates, run, definition, StartStep("s0", 1), {})
+    assert isinstance(job, StepJob)
+    assert sum(map(len, files(job).values())) > STEPS * EACH // 2
 
 
 async def _bytes_ms(where: list[str]) -> float:

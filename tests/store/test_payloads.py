@@ -22,11 +22,13 @@ from wfcore import (
 )
 from wfcore.model.access import Plan, Scope
 from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.model.json import Json
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.webhook import Delivery, DeliveryKind
 from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, Language, LoopStep
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.execution import proceed
 from wfcore.rules.execution.fold_steps import size_of
+from wfcore.testing.builders import NOW
 from wfcore.usecases.accounts.keys import create_key
 from wfcore.usecases.executions import executions, worker
 from wfcore.usecases.executions.starting import redrive
@@ -159,6 +161,26 @@ async def test_a_large_output_is_sealed_aside_of_the_event_loop(
     assert (count.sealed, count.in_loop) == (1, 0)
     assert (await whole(services, started.execution_id)).step_results["one"].output == large
     assert (await whole(services, started.execution_id)).outputs_size == end.size + len("[1,2]")
+
+
+async def test_deliveries_are_listed_aside_of_the_event_loop(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept of deliveries to be replayed is opened by a thread. ST-7."""
+    store, count = scene[0].store, Opened(monkeypatch)
+    payload: JsonObject = {"text": "x" * 60_000}
+    kept = [
+        Delivery(f"dlv_{n}", "wh_1", NOW, DeliveryKind.SENDER, 409, True, payload=payload)
+        for n in range(3)
+    ]
+    async with store.unit() as unit:
+        for one in kept:
+            unit.deliver(one)
+        await unit.commit()
+    count.in_loop = 0
+    async with store.view() as view:
+        assert await view.webhooks.deliveries("wh_1") == kept[::-1]
+    assert (count.opened, count.in_loop) == (3, 0)
 
 
 async def whole(services: Services, id: str) -> Execution:

@@ -135,15 +135,15 @@ def sealed(sealer: Sealer | None, text: str, table: str, column: str, *key: Any)
     return MARK + sealer.seal(text, place_of(table, column, key))
 
 
-SEALED_LATER = 64 << 10
-"""From so many characters on a cell is sealed by the writer, not in the event loop."""
+ASIDE = 64 << 10
+"""From so many characters on, cells are sealed, opened and decoded aside of the event loop."""
 
 
 def sealed_later(
     sealer: Sealer | None, text: str, table: str, column: str, *key: Any
 ) -> str | Later:
     """The same, for a cell that may be large."""
-    if sealer is None or len(text) < SEALED_LATER:
+    if sealer is None or len(text) <= ASIDE:
         return sealed(sealer, text, table, column, *key)
     return Later(partial(sealed, sealer, text, table, column, *key))
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, cast
 
 from adapters_store.sqlite.execution_rows import FETCH, known_of
-from adapters_store.sqlite.kinds import SEALED, Cells, Fetch, cost_of, value_of
+from adapters_store.sqlite.kinds import ASIDE, SEALED, Cells, Fetch, cost_of, value_of
 from adapters_store.sqlite.queries import query
 from adapters_store.sqlite.read_cache import ENTRY_BYTES
 from adapters_store.sqlite.statements import Known
@@ -25,8 +25,6 @@ Values = dict[tuple[int, str], Any]
 
 _PIECE = 4 << 20
 """Characters of cells that are read at once."""
-_HERE = 64 << 10
-"""Up to so many characters are decoded in the event loop, which is faster than a thread."""
 _ITS_OWN = -1
 _TRIES = 20
 _COLUMNS = SEALED["step_results"].columns
@@ -164,7 +162,7 @@ async def _read(unit: UnitOfWork, run: Execution, part: Sequence[Unread], cells:
         asked = query(
             STEPS, run.id, part[0].place, part[-1].place, tables="executions step_results"
         )
-    few = sum(one.size for one in part) <= _HERE
+    few = sum(one.size for one in part) <= ASIDE
     rows = await (unit.reads.few(asked) if few else unit.reads.rows(asked))
     if not rows or rows[0][0] != unit.stored_at.get(run.id, run.version):
         raise Stale("executions", run.id)

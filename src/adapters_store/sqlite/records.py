@@ -267,7 +267,7 @@ class Webhooks:
     async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
         sql = "SELECT 0, body, id FROM webhook_deliveries WHERE webhook_id = ? ORDER BY id DESC"
         found = await self.unit.rows(query(sql, webhook_id, tables="webhook_deliveries"))
-        return self.unit.readable("webhook_deliveries", delivery_of, found)
+        return await self.unit.read_aside("webhook_deliveries", delivery_of, found)
 
 
 @define(eq=False)

@@ -6,14 +6,16 @@ read by the writer behind the unit's own writes, which are then rolled back.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
 from adapters_store.sqlite.connection import Cursor
-from adapters_store.sqlite.kinds import Decode, Fetch, Key, Kind, Row, text_of
+from adapters_store.sqlite.kinds import ASIDE, Decode, Fetch, Key, Kind, Row, text_of
 from adapters_store.sqlite.queries import Query, query
 from adapters_store.sqlite.read_cache import Reads
 from adapters_store.sqlite.statements import Known, Write, Writes, perform
@@ -113,6 +115,12 @@ class UnitOfWork:
             with suppress(Unreadable):
                 found.append(self.reads.read(table, decode, row, _key_of(row)))
         return found
+
+    async def read_aside(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
+        """The same, by a thread if the rows are large: a list whose records hold payloads. ST-7."""
+        read = partial(self.readable, table, decode, rows)
+        size = sum(len(cell) for row in rows for cell in row if isinstance(cell, str))
+        return await asyncio.to_thread(read) if size > ASIDE else read()
 
     async def among(self, kind: Kind[R], ids: Collection[str]) -> list[R]:
         """
