@@ -52,7 +52,7 @@ modules._load = function (name, parent) {
 """
 """
 Read by Node before npm resolves: what is asked for by address is refused, and not fetched to be
-refused. As `_REGISTRY_ONLY` for an npm that does not know these options.
+refused. As `_REGISTRY_ONLY` for an npm that does not know these options. Decision 242.
 """
 _GUARDED = {"NODE_OPTIONS": f"--require={HERE}/{_GUARD}"}
 _PUBLIC_REGISTRY = "https://registry.npmjs.org/"
@@ -107,7 +107,7 @@ import os, runpy, sys
 
 def begin(name, begin=runpy.run_module, **more):
     from pip._internal.req import constructors
-    made = constructors.install_req_from_req_string
+    made = getattr(constructors, "install_req_from_req_string", None)
 
     def by_name(*words, **more):
         found = made(*words, **more)
