@@ -245,7 +245,7 @@ def test_what_an_approval_loads(case: Case, signed_in: Page):
     signed_in.on("request", lambda one: loaded.append(one.url.rpartition("/")[2]))
     show(case, signed_in)
     assert {name for name in loaded if name.endswith(".js")} == modules("approval.js", "app.js")
-    with signed_in.expect_request("**/editing.js"):
+    with signed_in.expect_request("**/deciding.js"):
         cell(signed_in, "P-1001", "Amount").focus()
 
 

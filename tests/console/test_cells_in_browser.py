@@ -81,7 +81,11 @@ def reader(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
                 f"Object.defineProperty(navigator, 'languages', {{get: () => {list(languages)}}})"
             )
             context.add_init_script(listed)
-            context.set_extra_http_headers({"Accept-Language": ", ".join(languages)})
+            accepted = {"accept-language": ", ".join(languages)}
+            context.route(  # the browser sets this header itself, after all that Playwright adds
+                lambda url: "/approvals/" in url,
+                lambda route: route.continue_(headers={**route.request.headers, **accepted}),
+            )
         english = {"name": "wfcore_language", "value": "en", "url": site.url}
         context.add_cookies([english])
         page: Page = context.new_page()
@@ -207,6 +211,43 @@ def test_the_decimal_sign_is_the_readers(
     now = table.now()
     assert now.answers == {"limit": value or 1200}
     assert [row["n"] for row in now.groups[0].items] == [value or 1200] * 3
+
+
+@pytest.mark.parametrize(
+    ("languages", "typed", "value"),
+    [
+        (("de-DE", "en-US"), "31.12.2026", "2026-12-31"), (("en-US",), "12/31/2026", "2026-12-31"),
+        (("de-DE", "en-US"), "12.11.2026", "2026-11-12"), (("en-US",), "12/11/2026", "2026-12-11"),
+        (("en-GB",), "12/11/2026 00:00", "2026-11-12"), (("en-GB", "en-US"), "12/11/2026", None),
+    ],
+)  # fmt: skip
+def test_the_order_of_a_date_is_the_readers(
+    site: Site, reader: Any, languages: Any, typed: str, value: str | None
+):
+    """Typed and pasted, in cells and answers: kept as it is shown, or asked back. AP-48."""
+    fields = (Column("by", "By", ColumnType.DATE),)
+    table = Table(site, reader(*languages), rows(3, on="on call"), fields=fields)
+    page, own = table.page, value is not None
+    cell(page, "R001", "On").fill(typed)
+    table.paste(cell(page, "R002", "Number"), f"2\tyes\tf\t{typed}\n3\tyes\tf\t{typed}")
+    table.paste(page.get_by_label("By"), typed)
+    if own:
+        expect(page.get_by_text(f"read as {value}")).to_be_visible()
+    else:
+        bar(page).get_by_role("button", name="3 to correct").click()
+        for row in ("R001", "R002", "R003"):
+            asked = re.compile("is 2026-11-12 or 2026-12-11")
+            expect(cell(page, row, "On")).to_have_accessible_description(asked)
+            cell(page, row, "On").fill("2026-11-12")
+        bar(page).get_by_role("button", name="Review and approve").click()
+        expect(page.get_by_label("By")).to_have_accessible_description(asked)
+        expect(page.get_by_label("By")).to_have_value(typed)
+        page.get_by_label("By").fill("2026-11-12")
+    kept = value or "2026-11-12"
+    for field in (cell(page, "R002", "On"), cell(page, "R003", "On"), page.get_by_label("By")):
+        expect(field).to_have_value(kept)
+    assert [row["on"] for row in table.released()] == [kept] * 3
+    assert table.now().answers == {"by": kept}
 
 
 def test_what_nobody_edited_passes_as_it_was_proposed(site: Site, reader: Any):

@@ -2,7 +2,7 @@
 
 import json
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from attrs import evolve
@@ -17,6 +17,7 @@ from wfcore.errors import InvalidInput
 from wfcore.model.approval import Group
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.rules.approval.edited_items import released_rows
+from wfcore.rules.written_dates import date_orders, date_text
 from wfcore.rules.decimals import Doubtful, decimal_signs, decimal_text
 from wfcore.rules.numbers import kept
 from wfcore.testing import builders as make
@@ -122,16 +123,7 @@ def test_the_page_reads_numbers_as_the_server(site: Site, browser: Browser, lang
     page.goto(f"{site.url}/sign-in")
     digits = st.from_regex(r"-?[0-9]{1,3}([.,' ][0-9]{2,3}){1,3}", fullmatch=True)
     texts = _thousand(st.one_of(digits, digits, _NEARLY, st.floats().map(str)))
-    script = """async ([url, column, texts]) => {
-        const {read} = await import(url);
-        return texts.map((text) => {
-            const found = read(column, text, null);
-            return "error" in found ? found.error : JSON.stringify(found.value);
-        });
-    }"""
-    url = f"{site.url}/static/{files().hash}/values.js"
-    column = plain(column_view(Column("n", "N", ColumnType.NUMBER)))
-    read = page.evaluate(script, [url, column, texts])
+    read = _read(site, page, ColumnType.NUMBER, texts)
     wrong = [
         (text, one)
         for text, one in zip(texts, read, strict=True)
@@ -140,6 +132,58 @@ def test_the_page_reads_numbers_as_the_server(site: Site, browser: Browser, lang
     assert wrong == []
     assert sum("? Write" in one for one in read) > 10
     context.close()
+
+
+def _read(site: Site, page: Page, kind: ColumnType, texts: list[str]) -> list[str]:
+    """What the page makes of each text in a column of that type: JSON, or what is wrong."""
+    script = """async ([url, column, texts]) => {
+        const {read} = await import(url);
+        return texts.map((text) => {
+            const found = read(column, text, null);
+            return "error" in found ? found.error : JSON.stringify(found.value);
+        });
+    }"""
+    url = f"{site.url}/static/{files().hash}/values.js"
+    column = plain(column_view(Column("v", "V", kind)))
+    return cast("list[str]", page.evaluate(script, [url, column, texts]))
+
+
+@pytest.mark.parametrize("language", ["en-US", "de-DE", "sv-SE"])
+def test_the_page_reads_dates_as_the_server(site: Site, browser: Browser, language: str):
+    """Of a thousand texts both read the same dates, and ask back the same ones. AP-48."""
+    context = browser.new_context(locale=language)
+    english = {"name": "wfcore_language", "value": "en", "url": site.url}
+    context.add_cookies([english])
+    page = context.new_page()
+    page.goto(f"{site.url}/sign-in")
+    number = st.integers(0, 40).map(str)
+    year = st.sampled_from(("0", "26", "0000", "0001", "1999", "2026", "9999"))
+    written = st.tuples(
+        *[st.one_of(number, number.map(lambda one: one.zfill(2)), year)] * 3,
+        st.sampled_from(("-", "/", ".", ". ")),
+        st.sampled_from(("", "", ".", " 0:00", "T00:00:00Z", " 12:00 AM", " 10:00", " 00.00.00")),
+    ).map(lambda parts: parts[3].join(parts[:3]) + parts[4])
+    likely = st.tuples(st.integers(1, 31), st.sampled_from("./-"), st.integers(1, 12)).map(
+        lambda one: f"{one[0]}{one[1]}{one[2]}{one[1]}2026"
+    )
+    texts = _thousand(st.one_of(written, written, likely, _NEARLY))
+    read = _read(site, page, ColumnType.DATE, texts)
+    told = [_date_says(text, language) for text in texts]
+    assert [one for one in zip(texts, read, told, strict=True) if one[1] != one[2]] == []
+    assert any("? Write" in one for one in read) == (language != "de-DE")
+    assert sum(one.startswith('"') for one in read) > 100
+    context.close()
+
+
+def _date_says(text: str, language: str) -> str:
+    """What the page is to say."""
+    if not text.strip():
+        return "null"
+    try:
+        found = date_text(text, date_orders([language]))
+    except Doubtful as doubt:
+        return f"is {doubt.one} or {doubt.other}? Write {doubt.one} or {doubt.exact}"
+    return "must be a date like 2026-12-31" if found is None else f'"{found}"'
 
 
 def _says(text: str, page: str, language: str) -> str:

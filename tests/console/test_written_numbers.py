@@ -1,4 +1,4 @@
-"""Numbers in the fields of forms, without scripts: read and shown as the reader writes them."""
+"""Numbers and dates in the fields of forms, without scripts: as the reader writes them."""
 
 import re
 from html import unescape
@@ -86,3 +86,32 @@ def test_an_answer_is_read_so_and_stays_if_nobody_touches_it(site: Site):
     form = {"decision": "approve", "expectedItemsHash": seen, "answers.limit": "1,234"}
     assert _sent(bob, path, form).status_code == 303
     assert (case.now().answers, len(case.now().assents)) == ({"limit": 1.234}, 2)
+
+
+@pytest.mark.parametrize(
+    ("languages", "typed", "value"),
+    [
+        ("de-DE,en-US;q=0.5", "12.11.2026", "2026-11-12"), ("en-US", "12/11/2026", "2026-12-11"),
+        ("en-AU,en;q=0.9", "12/11/2026", "2026-11-12"), ("en-GB,en-US;q=0.9", "12/11/2026", None),
+        ("ja", "12/31/2026 0:00", "2026-12-31"),
+    ],
+)  # fmt: skip
+def test_a_date_is_read_in_the_readers_order(
+    site: Site, languages: str, typed: str, value: str | None
+):
+    """What may be two dates is asked back, and stands in the field as it was typed. AP-48."""
+    case: Any = Case(site, 0, fields=(Column("by", "By", ColumnType.DATE),))
+    ann, path = reader_of(site, languages), f"/approvals/{case.id}"
+    page = ann.get(path).text
+    assert re.search(r'<input[^>]*name="answers.by"[^>]*type="date"', page)
+    seen = re.findall(r'name="expectedItemsHash" value="(\w+)"', page)[0]
+    form = {"decision": "approve", "expectedItemsHash": seen, "answers.by": typed}
+    answer = _sent(ann, path, form)
+    if value is None:
+        assert answer.status_code == 409
+        assert "By: is 2026-11-12 or 2026-12-11? Write 2026-11-12 or 2026-12-11" in answer.text
+        assert value_of(answer, "answers.by") == typed
+        assert not re.search(r'name="answers.by"[^>]*type="date"', answer.text)
+        return
+    assert answer.status_code == 303
+    assert case.now().answers == {"by": value}

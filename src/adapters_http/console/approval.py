@@ -16,7 +16,7 @@ from adapters_http.body import dump_json
 from adapters_http.console.forms import DecisionForm
 from adapters_http.console.rendering import page, see_other
 from adapters_http.console.review_rows import columns_for, state_view
-from adapters_http.console.words import _, field_text, person, read_decimal
+from adapters_http.console.words import _, field_text, person, read_date, read_decimal
 from adapters_http.handlers.artifacts import attachment_url
 from adapters_http.request import Request
 from wfcore.errors import (
@@ -309,21 +309,24 @@ async def decide_as_shown(request: Request) -> Response:
 
 def _answers(approval: Approval, typed: Mapping[str, Json]) -> Mapping[str, Json]:
     """
-    The answers of the form, numbers as the reader writes them. Raises `InvalidInput` also for what
-    may be two numbers.
+    The answers of the form, numbers and dates as the reader writes them. Raises `InvalidInput` also
+    for what may be two of them.
     """
     read = dict(typed)
     for one in approval.fields:
         text = typed.get(one.key)
-        if one.type is not ColumnType.NUMBER or not isinstance(text, str):
+        if one.type not in _READERS or not isinstance(text, str):
             continue
         standing = approval.answers.get(one.key)
         try:
             untouched = text == field_text(standing)
-            read[one.key] = cell_text(standing) if untouched else read_decimal(text)
+            read[one.key] = cell_text(standing) if untouched else _READERS[one.type](text)
         except InvalidInput as doubt:
             raise InvalidInput(f"answers.{one.key}", doubt.fix) from None
     return read_answers(approval, _as_stored(approval, read))
+
+
+_READERS = {ColumnType.NUMBER: read_decimal, ColumnType.DATE: read_date}
 
 
 def _as_stored(approval: Approval, answers: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -38,9 +38,11 @@ from adapters_http.console.words import (
     language,
     ngettext,
     number,
+    orders,
     person,
     relative,
     short,
+    signs,
     size,
     speak,
     tag,
@@ -55,6 +57,7 @@ from wfcore.errors import InvalidInput
 from wfcore.model.access import Scope
 from wfcore.model.page import PageCursor, PageRequest
 from wfcore.rules.approval.question import title
+from wfcore.rules.written_dates import is_date
 from wfcore.rules.paging import cursor_text, page_request
 from wfcore.rules.triggers.trigger import SAYS
 from wfcore.rules.visible import shown
@@ -162,6 +165,8 @@ def render(request: Request, template: str, **facts: Any) -> str:
             in_utc=cookie(request, TIMES) == "utc",
             language=cookie(request, CHOSEN),
             tag=tag(),
+            signs=signs(),
+            orders=orders(),
             words=script_words(language()),
             time=lambda at: _time(at, now),
             clock=_clock,
@@ -338,5 +343,6 @@ def _templates() -> Environment:
     made.filters.update(cell=cell, person=person, size=size, amount=amount)
     made.filters["kept"] = _Kept
     made.filters.update(title=title, question=question_html)
+    made.tests["date"] = is_date
     made.install_gettext_callables(_, ngettext, newstyle=True)  # type: ignore[attr-defined]
     return made

@@ -4,7 +4,7 @@ it. The language is that of the request, whose task a context variable belongs t
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from decimal import ROUND_DOWN, Decimal
@@ -16,6 +16,7 @@ from wfcore.errors import InvalidInput
 from wfcore.model.json import Json
 from wfcore.rules.approval.machine import BY_RULE
 from wfcore.rules.approval.typed import cell_text
+from wfcore.rules.written_dates import date_orders, date_text
 from wfcore.rules.decimals import Doubtful, decimal_signs, decimal_text
 from wfcore.rules.visible import visible
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
@@ -23,6 +24,7 @@ from wfcore.wire.languages import ENGLISH, LANGUAGES, translations
 
 _SPOKEN: ContextVar[str] = ContextVar("language", default=ENGLISH)
 _SIGNS: ContextVar[str] = ContextVar("decimal signs", default=".")
+_ORDERS: ContextVar[str] = ContextVar("orders of dates", default="")
 CHOSEN = "wfcore_language"
 """The cookie with the language that the browser's owner chose."""
 
@@ -31,7 +33,9 @@ def speak(request: Request) -> None:
     """From here on, speak to the reader of this request in their language."""
     accepted = request.header(b"accept-language")
     _SPOKEN.set(tag_for(cookie(request, CHOSEN), accepted))
-    _SIGNS.set(decimal_signs(_preferred(accepted or "") or [tag()]))
+    tags = _preferred(accepted or "") or [tag()]
+    _SIGNS.set(decimal_signs(tags))
+    _ORDERS.set(date_orders(tags))
 
 
 def tag_for(chosen: str | None, accepted: str | None) -> str:
@@ -247,6 +251,11 @@ def signs() -> str:
     return _SIGNS.get()
 
 
+def orders() -> str:
+    """What comes first in the dates of the reader's languages: see `date_orders`. AP-48."""
+    return _ORDERS.get()
+
+
 def field_text(value: Json) -> str:
     """A value as a field shows it: a number with the reader's decimal sign."""
     text = cell_text(value)
@@ -259,8 +268,18 @@ def read_decimal(typed: str) -> str:
     A number as JSON writes it, of what the reader typed into a field; another text stays. Raises
     `InvalidInput` for one that may be two numbers.
     """
+    return _only(typed, lambda: decimal_text(typed, signs()))
+
+
+def read_date(typed: str) -> str:
+    """The same for a date, as YYYY-MM-DD."""
+    return _only(typed, lambda: date_text(typed, orders()))
+
+
+def _only(typed: str, read: Callable[[], str | None]) -> str:
+    """What *read* makes of a text, if that is one thing. Raises `InvalidInput` if it may be two."""
     try:
-        text = decimal_text(typed, signs())
+        text = read()
     except Doubtful as doubt:
         fix = _("is {one} or {other}? Write {one} or {exact}")
         fix = fix.format(one=doubt.one, other=doubt.other, exact=doubt.exact)

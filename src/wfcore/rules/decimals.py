@@ -10,14 +10,11 @@ from collections.abc import Sequence
 
 
 class Doubtful(ValueError):
-    """
-    A text that may be two numbers: `one`, without groups of thousands, or `other`. `exact` says the
-    other one beyond doubt.
-    """
+    """A text that may be two values: `one` or `other`. `exact` says the other one beyond doubt."""
 
-    def __init__(self, one: str, other: str) -> None:
-        super().__init__(one, other)
-        self.one, self.other, self.exact = one, other, f"{other}0"
+    def __init__(self, one: str, other: str, exact: str) -> None:
+        super().__init__(one, other, exact)
+        self.one, self.other, self.exact = one, other, exact
 
 
 def decimal_signs(tags: Sequence[str]) -> str:
@@ -70,7 +67,8 @@ def decimal_text(typed: str, signs: str) -> str | None:
             return None
         text = _SIGN.sub("", text)
     elif (commas or "," in signs) and _DOUBTFUL.fullmatch(text):
-        raise Doubtful(_SIGN.sub("", text), _SIGN.sub(signs[0], text))
+        other = _SIGN.sub(signs[0], text)
+        raise Doubtful(_SIGN.sub("", text), other, f"{other}0")
     found = _NUMBER.fullmatch(text.replace(",", "."))
     if not found or not (found[2] or found[3]):
         return None

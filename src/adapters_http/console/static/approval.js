@@ -1,7 +1,7 @@
 // The approval page: rows become fields, and what is typed is shown against what was proposed.
 
 import { _, refreshTimes } from "./app.js";
-import { LOST, ask, button, composes, desk, focusCell, keep, kept, make, place, plain, say } from "./desk.js";
+import { ask, button, composes, desk, focusCell, keep, kept, late, make, place, plain, say } from "./desk.js";
 import { follow } from "./follow.js";
 import { Review } from "./review.js";
 import { GroupView } from "./table.js";
@@ -11,17 +11,6 @@ function changed() {
   keep(desk.review.draft());
   for (const view of desk.views) view.mark();
   paintBar();
-}
-
-/** The draft as another tab has left it. */
-async function taken() {
-  const { restore } = await import("./editing.js");
-  const note = document.activeElement.getAttribute("aria-describedby");
-  for (const row of desk.review.rows) row.forget();
-  restore(desk.review, kept);
-  for (const view of desk.views) view.draw();
-  paintBar();
-  document.getElementById(note)?.previousElementSibling?.focus({ preventScroll: true });
 }
 
 function paintBar() {
@@ -42,11 +31,11 @@ function paintBar() {
 function makeBar() {
   const facts = make("div");
   const undo = button(_("Undo"), () => step("undo"), { className: "undo" });
-  const reject = button(_("Reject…"), () => deciding("askReject"), { className: "danger" });
-  const revise = Number(place.revisions) ? [button(_("Ask for changes…"), () => deciding("askRevise"))] : [];
-  const approve = button("", () => deciding("toReview"));
+  const reject = button(_("Reject…"), () => late("askReject"), { className: "danger" });
+  const revise = Number(place.revisions) ? [button(_("Ask for changes…"), () => late("askRevise"))] : [];
+  const approve = button("", () => late("toReview"));
   desk.bar = make("div", { className: "card bar" }, facts, make("div", { className: "actions" }, undo, reject, ...revise, approve));
-  Object.assign(desk.bar, { facts, undo, approve });
+  Object.assign(desk.bar, { facts, undo, approve, paint: paintBar });
   plain.hidden = true;
   plain.after(desk.bar);
 }
@@ -64,18 +53,13 @@ document.addEventListener("keydown", (event) => {
   const key = event.key.toLowerCase();
   // what is no cell has an undo of its own
   const other = event.target.matches("input:not([type=checkbox]), textarea, select") && !event.target.closest("td");
-  if (event.key === "Enter") deciding("toReview");
+  if (event.key === "Enter") late("toReview");
   else if (other) return;
   else if (key === "z") step(event.shiftKey ? "redo" : "undo");
   else if (key === "y") step("redo");
   else return;
   event.preventDefault();
 });
-
-/** Loaded late, when the connection may be gone: no matter for what is merely hinted at. */
-function deciding(deed, ...facts) {
-  return import("./deciding.js").then((one) => one[deed](...facts), () => deed === "look" || say(LOST, true));
-}
 
 desk.load = (data) => {
   desk.review = new Review(data);
@@ -90,18 +74,18 @@ const first = typeof JSON.rawJSON === "function" ? await ask("/rows") : { status
 if (first.status === 200 && first.said.status === "PENDING") {
   desk.load(first.said);
   if (kept?.count) {
-    const { rows, clashes } = (await import("./editing.js")).restore(desk.review, kept);
+    const { rows, clashes } = await late("restore", desk.review, kept);
     if (clashes) say(_("The rows have changed since you typed your draft; cells to settle: {clashes}.", { clashes }));
     else if (rows) say(_("Your draft is back; rows with edits: {rows}.", { rows }));
   }
   makeBar();
-  Object.assign(desk, { changed, taken });
+  Object.assign(desk, { changed, taken: () => late("taken") });
   for (const section of document.querySelectorAll(".group")) desk.views.push(new GroupView(section, desk.review.groups[section.dataset.group]));
   desk.redraw();
   refreshTimes();
   addEventListener("beforeprint", () => desk.views.forEach((view) => view.print()));
   addEventListener("afterprint", () => desk.views.forEach((view) => view.draw()));
-  const look = () => deciding("look");
+  const look = () => late("look");
   follow(`${place.url}/live`, desk.review.version, look);
   // not needed yet, but the connection may be gone when it is
   for (const touch of ["focusin", "pointerdown"]) document.addEventListener(touch, look, { once: true });

@@ -1,7 +1,7 @@
 // What the parts of the approval page share: the review, its tables, the notice, and the server.
 
 import { _, local } from "./app.js";
-import { parse, textOf, visible } from "./values.js";
+import { isDate, parse, read, textOf, visible } from "./values.js";
 
 export const place = document.getElementById("review").dataset;
 export const plain = document.getElementById("as-shown");
@@ -23,7 +23,7 @@ function take() {
   if (draft?.agreed !== place.agreed) return false;
   kept = draft;
   typed = kept.typed;
-  for (const field of plain?.elements ?? []) if (field.name in typed) field.value = typed[field.name];
+  for (const field of plain?.elements ?? []) if (field.name in typed) fill(field, typed[field.name]);
   return true;
 }
 
@@ -38,6 +38,21 @@ document.addEventListener("input", ({ target }) => {
   if (!plain || target.form !== plain) return;
   typed[target.name] = target.value;
   desk.changed();
+});
+
+/** Put a text into a field; one that is no date yet can stand in a field for text alone. */
+function fill(field, text) {
+  if (field.type === "date" && text && !isDate(text)) field.type = "text";
+  field.value = text;
+}
+
+document.addEventListener("paste", (event) => {
+  const { target } = event;
+  if (target.form !== plain || target.type !== "date") return;
+  event.preventDefault();
+  const text = event.clipboardData.getData("text/plain");
+  fill(target, read(target, text).value ?? text);
+  target.dispatchEvent(new Event("input", { bubbles: true }));
 });
 
 /** Keep a draft of the rows, with the comment and the answers, on this device; an empty one tells other tabs that all was undone. */
@@ -81,6 +96,12 @@ export function say(text, bad = false, ...more) {
   banner.replaceChildren(close, make("p", {}, text), ...more);
   banner.className = bad ? "notice bad" : "notice";
   banner.hidden = false;
+}
+
+/** What is seldom done, by its name: loaded when it is, and the connection may be gone then; no matter for what is merely hinted at. */
+export async function late(deed, ...facts) {
+  const known = await import("./deciding.js").catch(() => deed === "look" || say(LOST, true));
+  return known?.[deed]?.(...facts);
 }
 
 /** What the server answers; a lost connection is an answer, too: status 0. */

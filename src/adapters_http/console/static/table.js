@@ -1,9 +1,9 @@
 // The tables of an approval, a hundred rows at a time.
 
 import { _ } from "./app.js";
-import { LOST, brief, button, composes, desk, make, nameOf, say } from "./desk.js";
+import { brief, button, composes, desk, late, make, nameOf } from "./desk.js";
 import { KINDS } from "./review.js";
-import { seen, shown, textOf, unmarked, visible } from "./values.js";
+import { isDate, seen, shown, textOf, unmarked, visible } from "./values.js";
 
 const ROWS = 100;
 /** Rows that are drawn while somebody types what to find; the rest follows. */
@@ -12,12 +12,6 @@ const LONG = 2_000;
 /** What stands for a date that the browser cannot read: no text of a date, and so an error. */
 const UNREAD = "?";
 
-/** What is seldom done is loaded when it is. */
-async function editing(deed, ...facts) {
-  const known = await import("./editing.js").catch(() => say(LOST, true));
-  return known?.[deed](...facts);
-}
-
 /** One group: filters, the rows that fit, their pages. */
 export class GroupView {
   constructor(section, group) {
@@ -25,7 +19,7 @@ export class GroupView {
     this.pills = make("div", { className: "pills", role: "group", ariaLabel: _("Which rows") });
     const find = make("input", { type: "search", placeholder: _("Find in rows"), ariaLabel: _("Find in rows") });
     find.addEventListener("input", () => { this.find = find.value.toLowerCase(); this.from = 0; this.draw(FEW); });
-    const add = group.adds ? [button(_("Add a row"), () => editing("addRow", this), { className: "small" })] : [];
+    const add = group.adds ? [button(_("Add a row"), () => late("addRow", this), { className: "small" })] : [];
     section.querySelector(".tools").append(this.pills, ...add, find);
     section.querySelector(".pager")?.remove();
     this.pager = make("p", { className: "pager quiet" });
@@ -48,7 +42,7 @@ export class GroupView {
       if (column.required) cell.append(make("span", { className: "must", ariaHidden: "true" }, "*"));
       if (column.editable) {
         const label = _("Set {column} in all shown rows", { column: column.title });
-        cell.append(button("⇊", () => editing("setAll", this, column), { title: label, ariaLabel: label }));
+        cell.append(button("⇊", () => late("setAll", this, column), { title: label, ariaLabel: label }));
       }
       return cell;
     });
@@ -141,7 +135,7 @@ class RowView {
     Object.assign(this, { view, row, fields: new Map(), notes: new Map() });
     this.pick = make("input", { type: "checkbox" });
     this.pick.addEventListener("change", () => { desk.review.pick(row, this.pick.checked); desk.changed(); this.paint(); });
-    this.back = button("↺", () => editing("revert", this), { ariaLabel: _("Back to what was proposed: {row}", { row: nameOf(row) }) });
+    this.back = button("↺", () => late("revert", this), { ariaLabel: _("Back to what was proposed: {row}", { row: nameOf(row) }) });
     this.brief = button("", () => {
       this.brief.ariaExpanded = String(this.element.classList.toggle("open"));
     }, { ariaExpanded: "false" });
@@ -199,7 +193,7 @@ class RowView {
     // a word goes where the cursor stands
     if (!text || (event.target.matches("[type=text], textarea") && !/[\t\r\n]/.test(text) && text === unmarked(text))) return;
     event.preventDefault();
-    editing("paste", this, column, text);
+    late("paste", this, column, text);
   }
   propose(column) {
     if (this.row.differs(column)) desk.review.type(this.row, column, this.row.was(column));
@@ -237,7 +231,8 @@ class RowView {
     const notes = [];
     if (differs) notes.push(make("small", {}, make("s", {}, was || _("empty"))));
     const { value } = row.cell(column);
-    if (differs && !error && column.type === "number" && seen(column, value) !== field.value) notes.push(make("small", {}, _("read as {number}", { number: shown(textOf(value)) })));
+    const isRead = differs && !error && ["number", "date"].includes(column.type) && seen(column, value) !== field.value;
+    if (isRead) notes.push(make("small", {}, _("read as {number}", { number: column.type === "date" ? value : shown(textOf(value)) })));
     if (differs && !edit && row.by) notes.push(make("small", {}, _("by {who}", { who: row.by })));
     notes.push(...wrong);
     if (edit?.theirs !== undefined) notes.push(desk.clash(this, column, edit));
@@ -280,8 +275,7 @@ export function control(column, text, value = null, base = null) {
     return make("select", {}, ...all.map((one) => make("option", { value: one, selected: one === text }, (column.type === "boolean" && names[one]) || one || "–")));
   }
   if (column.type === "string" || column.type === "json") return make("textarea", { value: text, rows: Math.min(text.split("\n").length, 8), autocomplete: "off" });
-  const isDate = column.type === "date" && (text === "" || /^\d{4}-\d\d-\d\d$/.test(text));
-  return make("input", { type: isDate ? "date" : "text", value: text, autocomplete: "off", inputMode: column.type === "number" && !column.signed ? "decimal" : "text" });
+  return make("input", { type: column.type === "date" && (text === "" || isDate(text)) ? "date" : "text", value: text, autocomplete: "off", inputMode: column.type === "number" && !column.signed ? "decimal" : "text" });
 }
 
 export function valueOf(field) {

@@ -53,10 +53,8 @@ export function textOf(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** The decimal sign of a reader, by their languages: not by the one that the page was translated to. `words.py` has the same. */
-const signOf = (languages) => new Intl.NumberFormat(languages, { numberingSystem: "latn" }).format(0.5)[1];
-const POINT = signOf(navigator.languages);
-const SOME_COMMA = navigator.languages.some((one) => signOf(one) === ",");
+/** What the server knows of the reader's languages, whatever one the page was translated to: decimal signs, and what begins a date. */
+const { signs, orders } = document.documentElement.dataset;
 
 const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\ufffb\u{e0000}-\u{e007f}]/gu;
 
@@ -73,7 +71,7 @@ const isNumber = (value) => typeof value === "number" || value instanceof Exact;
 export function seen(column, value) {
   const text = textOf(value);
   if (column.type === "enum") return text;
-  return visible(column.type === "number" && isNumber(value) ? text.replace(/^(-?\d+)\./, `$1${POINT}`) : text);
+  return visible(column.type === "number" && isNumber(value) ? text.replace(/^(-?\d+)\./, `$1${signs[0]}`) : text);
 }
 
 /** Whether a value is missing where one is required: it is null, or a text in which nothing can be seen. */
@@ -104,10 +102,27 @@ const WANTED = {
 };
 const TOO_LONG = _("has more digits than can be stored");
 
-function isDate(text) {
-  if (!/^\d{4}-\d\d-\d\d$/.test(text) || text < "0001") return false;
-  const at = new Date(`${text}T00:00:00Z`);
-  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text);
+/** Whether a text is a date as it is kept. */
+export const isDate = (text) => dateOf(...text.split("-")) === text;
+
+function dateOf(year, month = "", day = "") {
+  const text = `${year}-${month.padStart(2, "0")}-${day.padStart(2, "0")}`;
+  return year > 0 && new Date(text).toJSON()?.startsWith(text) ? text : null;
+}
+
+const WRITTEN = /^(\d\d?|\d{4})([-/.])\s?(\d\d?)\2\s?(\d\d?|\d{4})\.?(?:,?[T\s]\s*(?:0?0[:.]00[:.0]*|12:00[:0]*\s?AM)Z?)?$/;
+const inDoubt = (one, other, exact) => ({ error: _("is {one} or {other}? Write {one} or {exact}", { one, other, exact }) });
+
+/** `31.12.2026`, `12/31/2026`, with midnight behind it, too; what may be two dates is none. `written_dates.py` reads the same. */
+function calendar(typed) {
+  const [, one = "", sign, other = "", last = ""] = WRITTEN.exec(typed.trim()) ?? [];
+  const byDay = dateOf(last, other, one);
+  const byMonth = dateOf(last, one, other);
+  const value = dateOf(one, other, last) ?? byDay ?? byMonth ?? (typed.trim() || null);
+  if (!byDay || !byMonth || byDay === byMonth) return { value };
+  // nobody writes points behind a month that comes first
+  if (orders === "d" || (sign === "." && orders === "dm")) return { value: byDay };
+  return orders === "m" && sign !== "." ? { value: byMonth } : inDoubt(byDay, byMonth, byMonth);
 }
 
 /** {value} that a typed text stands for, or {error}. *was*: what stood there. */
@@ -126,7 +141,7 @@ const READ = {
     const word = text.trim().toLowerCase();
     return { value: ["true", "1", _("yes")].includes(word) || (["false", "0", _("no")].includes(word) ? false : text || null) };
   },
-  date: (text) => ({ value: text.trim() || null }),
+  date: calendar,
   enum: (text, column) => ({ value: column.options.find((option) => textOf(option) === text) ?? (text || null) }),
   json: readJson,
 };
@@ -158,9 +173,10 @@ function isSendable(value, depth) {
   return depth > 0 && Object.entries(value).every(([key, part]) => key.isWellFormed() && isSendable(part, depth - 1));
 }
 
-const GROUPED = /^[+-]?\d{1,3}(?:(?:,\d{2,3})*,\d{3}|(?:\.\d{3})+)$/; // 12,34,567 in India
+// 12,34,567 in India
+const GROUPED = /^[+-]?\d{1,3}(?:(?:,\d{2,3})*,\d{3}|(?:\.\d{3})+)$/;
 
-/** `1200,50`, `1 200.50`, `1.200,50`, `1,200,300`; what may be two numbers is none. `typed_numbers.py` reads the same. */
+/** `1200,50`, `1 200.50`, `1.200,50`, `1,200,300`; what may be two numbers is none. `decimals.py` reads the same. */
 function decimal(typed) {
   let text = typed.trim().replace("\u2212", "-");
   const groups = /^([+-]?\d{1,3})((?:[\s'’]\d{3})+)(?!\d)/.exec(text);
@@ -175,10 +191,10 @@ function decimal(typed) {
   } else if (commas > 1 || dots > 1) {
     if (!GROUPED.test(text)) return { error: WANTED.number };
     text = text.replace(/[.,]/g, "");
-  } else if ((commas || SOME_COMMA) && /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/.test(text)) {
+  } else if ((commas || signs.includes(",")) && /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/.test(text)) {
     // thousands to most, and a decimal to whoever copied it
-    const other = text.replace(/[.,]/, POINT);
-    return { error: _("is {one} or {other}? Write {one} or {exact}", { one: text.replace(/[.,]/, ""), other, exact: `${other}0` }) };
+    const other = text.replace(/[.,]/, signs[0]);
+    return inDoubt(text.replace(/[.,]/, ""), other, `${other}0`);
   } else text = text.replace(",", ".");
   const parts = /^([+-]?)(\d*)(?:\.(\d*))?(e[+-]?\d+)?$/i.exec(text);
   if (!parts || !(parts[2] || parts[3])) return { error: WANTED.number };

@@ -19,10 +19,8 @@ answers as they stand, or gives others; these begin the count anew. AP-30.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
 from typing import TypeAlias
 
 from wfcore.errors import InvalidInput, ItemsChanged
@@ -30,10 +28,9 @@ from wfcore.model.approval import Approval, Group, Rows
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.canonical import canonical, digest
+from wfcore.rules.written_dates import is_date
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.visible import is_blank
-
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 _Release: TypeAlias = Callable[[int, JsonObject], JsonObject]
 """The row that goes on for a submitted one and its place in the list. Raises `_Wrong`."""
@@ -305,16 +302,6 @@ def same(a: Json, b: Json) -> bool:
     return a == b
 
 
-def _is_date(text: str) -> bool:
-    if _DATE.fullmatch(text) is None:
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _choices(column: Column) -> str:
     return f": {', '.join(map(str, column.options))}" if column.type is ColumnType.ENUM else ""
 
@@ -325,7 +312,7 @@ _FITS: Mapping[ColumnType, Callable[[Column, Json], bool]] = {
         isinstance(value, int | float) and not isinstance(value, bool)
     ),
     ColumnType.BOOLEAN: lambda _, value: isinstance(value, bool),
-    ColumnType.DATE: lambda _, value: isinstance(value, str) and _is_date(value),
+    ColumnType.DATE: lambda _, value: isinstance(value, str) and is_date(value),
     ColumnType.ENUM: lambda column, value: any(same(value, one) for one in column.options),
     ColumnType.JSON: lambda _, __: True,
 }
