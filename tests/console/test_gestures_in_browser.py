@@ -293,6 +293,73 @@ def test_everything_is_on_paper(site: Site, signed_in: Page):
         expect(gone).to_be_hidden()
 
 
+def test_a_decision_is_on_paper_with_all_its_rows(site: Site, browser: Browser):
+    """
+    Whole texts, who decided and when by the clock, without scripts, too; the page of a part says
+    that it is one.
+    """
+    long = "long " * 200
+    given = [{"id": f"R{n:03}", "note": long} for n in range(130)]
+    columns = (Column("id", "Id"), Column("note", "Note"))
+    context = watched(browser.new_context(java_script_enabled=False), site)
+    page = context.new_page()
+    enter(site, page)
+    page.goto(ask(site, GroupSpec("g", "G", given, columns, row_key="id")))
+    for decided in (False, True):
+        if decided:
+            page.get_by_role("button", name="Approve").click()
+            expect(page.get_by_text("Approved by ann@example.org")).to_be_visible()
+        page.emulate_media(media="print")
+        expect(page.locator("tbody tr")).to_have_count(100)
+        expect(page.get_by_text("rows 1–100 of 130")).to_be_visible()
+        page.emulate_media(media="screen")
+        page.get_by_role("link", name="Print").click()
+        page.emulate_media(media="print")
+        expect(page.locator("tbody tr")).to_have_count(130)
+        assert page.get_by_text(long.strip()).count() == 130
+        expect(page.locator(".pager, .top")).to_be_hidden()
+        said = page.locator("time").first.evaluate(
+            "(one) => getComputedStyle(one, '::after').content"
+        )
+        assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", said)
+        page.emulate_media(media="screen")
+        page.go_back()
+    context.close()
+    assert context.complaints == []
+
+
+def test_a_phone_shows_what_a_desk_does(site: Site, browser: Browser):
+    """The pills whole, Undo within reach, and which fields of a row are required."""
+    phone = {"width": 390, "height": 844}
+    context = watched(browser.new_context(has_touch=True, is_mobile=True, viewport=phone), site)
+    page = context.new_page()
+    enter(site, page)
+    show(Case(site, 130), page)
+    page.get_by_role("button", name="P-1001").tap()
+    cell(page, "P-1001", "Amount").fill("x")
+    cell(page, "P-1001", "Note").fill("n")
+    pick(page, "P-1002").uncheck()
+    page.evaluate("scrollTo(0, 0)")
+    for pill in page.locator(".group .pills button").all():
+        box = pill.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    expect(page.get_by_role("button", name="Invalid 1")).to_be_visible()
+    said = "(one) => getComputedStyle(one, '::before').content"
+    titles = page.locator("tr.open td[data-title]")
+    assert {'"Due*"', '"Amount*"', '"Note"'} <= {one.evaluate(said) for one in titles.all()}
+    bar(page).get_by_role("button", name="Undo").tap()
+    expect(pick(page, "P-1002")).to_be_checked()
+    for button in bar(page).get_by_role("button").all():
+        box = button.bounding_box()
+        assert box is not None
+        assert box["height"] >= 44
+        assert box["x"] + box["width"] <= 390
+    context.close()
+    assert context.complaints == []
+
+
 def test_no_field_makes_a_phone_zoom(site: Site, browser: Browser):
     """iOS zooms into fields with letters below 16 px: on touch screens there is none."""
     context = watched(browser.new_context(has_touch=True, is_mobile=True), site)

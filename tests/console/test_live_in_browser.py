@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
+from attrs import evolve
 from playwright.sync_api import Page, expect
 
 from console.approval_case import Case
 from console.conftest import Site, painted
 from console.execution_case import Runs
 from http_world import code
-from wfcore.model.workflow import Branch, ParallelStep
+from wfcore.model.workflow import Branch, ParallelStep, Retry
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases.executions.worker import keep_lines
 
@@ -109,9 +110,7 @@ def test_lines_of_what_nobody_monitors_are_followed(site: Site, signed_in: Page)
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_wide_flow_is_seen_whole(site: Site, signed_in: Page, width: int):
-    """
-    Nine branches fit their card; in its actual size the picture scrolls.
-    """
+    """Nine branches fit their card; in its actual size the picture scrolls to what runs."""
     branches = tuple(Branch(f"b{n}", (code(f"s{n}"),)) for n in range(9))
     runs = Runs(site, ParallelStep("fork", branches))
     id = runs.play(runs.start(), stay=("s8",))
@@ -129,3 +128,21 @@ def test_a_wide_flow_is_seen_whole(site: Site, signed_in: Page, width: int):
     painted(signed_in)
     cut = signed_in.evaluate(outside)
     assert cut
+    assert not [name for name in cut if "Running" in name]
+
+
+def test_each_attempt_of_a_step_is_a_bar(site: Site, signed_in: Page):
+    """Of a step that was tried three times: two that failed, and the one that runs. XP-5."""
+    retry = Retry(attempts=3, delay_ms=1_000)
+    runs = Runs(site, evolve(code("fetch"), retry=retry))
+    id = runs.start()
+    for _ in range(2):
+        runs.play(id, {"fetch": StepEnd(None, error="no answer")})
+        site.world.clock.advance(2_000)
+    runs.play(id, stay=("fetch",))
+    signed_in.goto(runs.url(id))
+    bars = signed_in.locator("#step-fetch .bars rect:not(.rail, .cut)")
+    kinds = bars.evaluate_all("(all) => all.map((one) => one.className.baseVal)")
+    assert kinds == ["failed", "failed", "running"]
+    places = bars.evaluate_all("(all) => all.map((one) => one.x.baseVal.value)")
+    assert places == sorted(set(places))

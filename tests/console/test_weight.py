@@ -48,7 +48,7 @@ def test_every_page_is_light(site: Site):
     """3 KB of scripts on each page; an approval 14 KB, and 20.5 KB once it is touched. B2."""
     ann, nobody = Reader(site), Reader(site, None)
     link = site.link().removeprefix(site.url)
-    paths = [*_approvals(site), *addresses(site), "/sign-in", link]
+    paths = [*approvals(site), *addresses(site), "/sign-in", link]
     paths += [f"{path}/0" for path in paths if path.endswith("/steps/bank_limit")]
     used = set[str]()
     for path in paths:
@@ -68,7 +68,7 @@ def test_every_page_is_light(site: Site):
     assert weight(set(files().by_name)) <= 40 * KB
 
 
-def _approvals(site: Site) -> list[str]:
+def approvals(site: Site) -> list[str]:
     """With rows and without, decided, by a personal link, several, and what a run's end stops."""
     rows, plain, decided = Case(site, 2), Case(site, 0, **both()), Case(site, 1)
     decided.decide(site.world.ann)

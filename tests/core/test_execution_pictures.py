@@ -47,7 +47,7 @@ def test_long_waiting_is_cut_out_of_the_axis() -> None:
                 completed_at=EpochMs(NOW + HOUR + 200))  # fmt: skip
     time = axis(ended, FLOW, LAST)
     assert [cut.length for cut in time.cuts] == [HOUR]
-    a, ask, b = (row.bars[0] for row in rows(ended, FLOW, time, LAST))
+    a, ask, b = (row.bars[0] for row in rows(ended, FLOW, time, LAST, {}))
     assert round(a.width, 2) == round(b.width, 2) == 0.47
     assert round(ask.width, 2) == 0.06
 
@@ -84,7 +84,7 @@ def test_a_row_speaks_for_all_rounds() -> None:
             "each.2.inner": result(0, 5, FAILED),
         }
     )
-    found = rows(begun, NESTED, axis(begun, NESTED, LAST), LAST)
+    found = rows(begun, NESTED, axis(begun, NESTED, LAST), LAST, {})
     names = [(row.step.name, row.depth, row.loops, row.status) for row in found]
     running = StepStatus.RUNNING
     assert names == [

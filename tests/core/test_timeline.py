@@ -2,12 +2,13 @@
 
 import pytest
 
+from wfcore.model.event import EventKind as E
 from wfcore.model.execution import Awaits, StepStatus, Unread, leaving_out
 from wfcore.model.review import ApprovalStep
 from wfcore.model.workflow import DelayStep, LoopStep
 from wfcore.rules.explain.differences import Difference, changed, step_differences
 from wfcore.rules.explain.progress import Bar, rows, running_loop
-from wfcore.rules.explain.timeline import Axis, Cut, axis
+from wfcore.rules.explain.timeline import Axis, Cut, axis, earlier_attempts
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.time import EpochMs
@@ -135,7 +136,7 @@ def test_a_row_tells_how_far_a_step_is() -> None:
         "each.1.work": ran(500, 750, S.FAILED),
     }
     found = run(end=1_000, step_results=results)
-    first, each, work = rows(found, definition, plain(1_000), at(1_000))
+    first, each, work = rows(found, definition, plain(1_000), at(1_000), {})
     assert (first.kind, first.took, first.depth, first.loops) == ("python", 500, 0, ())
     assert first.bars == (Bar(0.0, 0.5, S.COMPLETED),)
     assert (each.kind, each.status, each.bars, each.took) == ("loop", None, (), None)
@@ -146,11 +147,77 @@ def test_a_row_tells_how_far_a_step_is() -> None:
     assert work.bars == (failed, running, Bar(0.5, 0.5, S.FAILED))
 
 
+def bars_of(result, *events: tuple[E, int]) -> list[tuple[int, int, S]]:
+    """Of step `s`: from when to when in ms of a second, and the status."""
+    told = [
+        make.event(n, kind=kind, at=at(ms), data={"step": "s"})
+        for n, (kind, ms) in enumerate(events)
+    ]
+    definition = make.definition(make.code_step("s"))
+    found = run(step_results={"s": result})
+    (row,) = rows(found, definition, plain(1_000), at(1_000), earlier_attempts(told))
+    return [
+        (round(one.x * 1_000), round((one.x + one.width) * 1_000), one.status) for one in row.bars
+    ]
+
+
+BEGUN, AGAIN = E.STEP_STARTED, E.STEP_RETRYING
+
+
+@pytest.mark.parametrize(
+    ("result", "events", "bars"),
+    [
+        (
+            ran(0, 900, attempts=3, attempt_at=at(700)),
+            [
+                (BEGUN, 0),
+                (AGAIN, 100),
+                (BEGUN, 300),
+                (AGAIN, 400),
+                (BEGUN, 700),
+                (E.STEP_COMPLETED, 900),
+            ],
+            [(0, 100, S.FAILED), (300, 400, S.FAILED), (700, 900, S.COMPLETED)],
+        ),
+        (
+            ran(0, None, S.RUNNING, attempts=2, attempt_at=at(300), retry_at=at(2_000)),
+            [(BEGUN, 0), (AGAIN, 100), (BEGUN, 300), (AGAIN, 400)],
+            [(0, 100, S.FAILED), (300, 400, S.FAILED)],
+        ),
+        (
+            ran(0, None, S.RUNNING, attempts=2, attempt_at=at(600)),
+            [(BEGUN, 0), (E.EXECUTION_INTERRUPTED, 500), (BEGUN, 600)],
+            [(0, 500, S.INTERRUPTED), (600, 1_000, S.RUNNING)],
+        ),
+        (
+            ran(0, 900, attempts=2, attempt_at=at(600)),
+            [(BEGUN, 0), (AGAIN, 100), (BEGUN, 300), (E.STEP_POSTPONED, 310), (BEGUN, 600)],
+            [(0, 100, S.FAILED), (600, 900, S.COMPLETED)],
+        ),
+        (
+            ran(500, 900, attempts=2, earlier=1),
+            [(BEGUN, 0), (AGAIN, 100), (BEGUN, 200), (E.STEP_COMPLETED, 300), (BEGUN, 500)],
+            [(500, 900, S.COMPLETED)],
+        ),
+        (ran(0, 900, attempts=3, attempt_at=at(700)), [], [(0, 900, S.COMPLETED)]),
+        (
+            ran(0, 900, attempts=3, attempt_at=at(700)),
+            [(BEGUN, 0), (AGAIN, 9)],
+            [(0, 900, S.COMPLETED)],
+        ),
+        (ran(0, 0, S.SKIPPED, attempts=0), [], [(0, 0, S.SKIPPED)]),
+    ],
+)
+def test_each_attempt_is_a_bar(result, events, bars) -> None:
+    """As long as its events tell of it; what was postponed never ran; else one bar. XP-5."""
+    assert bars_of(result, *events) == bars
+
+
 def test_a_single_round_has_no_time_of_its_own() -> None:
     """It says nothing of the loop. XP-3."""
     definition = make.definition(LoopStep("each", [], "item", (make.code_step("work"),)))
     found = run(end=1_000, step_results={"each.0.work": ran(0, 500)})
-    assert [one.took for one in rows(found, definition, plain(1_000), at(0))] == [None, None]
+    assert [one.took for one in rows(found, definition, plain(1_000), at(0), {})] == [None, None]
 
 
 def test_what_is_different_between_two_executions() -> None:
@@ -181,12 +248,12 @@ def test_a_running_loop_says_how_many_rounds_have_begun() -> None:
         "each.320.inner": ran(5, None, S.RUNNING, awaits=Awaits.STEPS, rounds=2),
     }
     now = make.execution(step_results=begun)
-    assert [(row.begun, row.rounds) for row in rows(now, definition, plain(9), at(9))] == [
+    assert [(row.begun, row.rounds) for row in rows(now, definition, plain(9), at(9), {})] == [
         (2, 500),
         (0, None),
         (0, None),
     ]
     assert running_loop(now) == (2, 500)
     ended = make.execution(step_results={"each": ran(0, 9, rounds=500)})
-    assert rows(ended, definition, plain(9), at(9))[0].rounds is None
+    assert rows(ended, definition, plain(9), at(9), {})[0].rounds is None
     assert running_loop(ended) is None

@@ -38,7 +38,7 @@ def test_every_language_has_its_order():
     ],
 )  # fmt: skip
 def test_the_orders_of_several_languages(tags: list[str], orders: str):
-    """All count that say one; `en` says nothing beside `en-AU`, nor does one with the year first."""
+    """All that say one count; `en` beside `en-AU` says none, nor do those with the year first."""
     assert date_orders(tags) == orders
 
 

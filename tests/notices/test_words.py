@@ -106,6 +106,17 @@ def test_every_kind_has_its_words(kind: NoticeKind, language: str) -> None:
     assert said.links[0][1] == "https://flows.example.org/x"
 
 
+@pytest.mark.parametrize("kind", [one for one in NoticeKind if one.startswith("approval.")])
+@pytest.mark.parametrize("status", ["APPROVED", "REVISED", "REJECTED"])
+def test_what_concerns_an_approval_names_the_question(kind: NoticeKind, status: str) -> None:
+    """By the first line of its message; what has no such fact names the step. MD-2."""
+    about = {**ABOUT, "status": status, "title": "200 payouts wait"}
+    for given, name in ((about, "200 payouts wait"), ({**ABOUT, "status": status}, "review")):
+        line = NoticeLine(kind, "/approvals/appr_1", given)
+        said = Words("https://flows.example.org").say(Message("n", "mail", "a@b.c", "en", (line,)))
+        assert said.title.endswith(name)
+
+
 def test_languages_differ() -> None:
     """German is not English; a language that is not here is."""
     message = "Open the approval"

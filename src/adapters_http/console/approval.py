@@ -8,6 +8,8 @@ The same page opens by a personal link, for a guest: decisions have the source `
 """
 
 from collections.abc import Mapping
+from contextvars import copy_context
+from functools import partial
 from http import HTTPStatus
 
 from starlette.responses import Response
@@ -53,7 +55,7 @@ from wfcore.rules.approval.typed import cell_text, choices, read_answers
 from wfcore.rules.notices.facts import MAIL
 from wfcore.rules.visible import visible
 from wfcore.usecases.accounts.accounts import find_account
-from wfcore.usecases.approvals.approvals import Decide, decide_approval
+from wfcore.usecases.approvals.approvals import Decide, decide_approval, has_many_rows
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.approvals.reviewing import Review, review_for
 from wfcore.usecases.signing import signing_keys
@@ -89,9 +91,12 @@ async def _page(
     status: int = 200,
     wrong: str | None = None,
 ) -> Response:
-    """The page. `wrong`: the key of the answer that the notice is about."""
+    """
+    The page. `wrong`: the key of the answer that the notice is about. With `?print=1` in the
+    address it has all rows and whole texts, for paper.
+    """
     approval = found.approval
-    first = _from(request)
+    prints = request.query("print") == "1"
     keys = await signing_keys(request.services)
     groups, history = await request.services.offload(
         lambda: (
@@ -100,7 +105,8 @@ async def _page(
         )
     )
     approvers = approvers_now(approval)
-    return page(
+    made = partial(
+        page,
         request,
         "approval.html",
         status,
@@ -111,7 +117,8 @@ async def _page(
         open=approval.status is ApprovalStatus.PENDING,
         workflow=found.workflow_name or approval.workflow_id,
         groups=groups,
-        first=first,
+        prints=prints,
+        first=_from(request),
         shown=ROWS_IN_PAGE,
         origin=found.execution_id,
         choices=choices,
@@ -135,6 +142,9 @@ async def _page(
         comment=comment,
         history=history,
     )
+    if not (prints and has_many_rows(approval)):
+        return made()
+    return await request.services.offload(partial(copy_context().run, made))
 
 
 async def _told(request: Request, approval: Approval) -> str | None:

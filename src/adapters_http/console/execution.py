@@ -28,7 +28,7 @@ from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.definition.flow import Edge, Flow, lay_out
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.progress import Row, rows
-from wfcore.rules.explain.timeline import Axis, axis
+from wfcore.rules.explain.timeline import Axis, axis, earlier_attempts
 from wfcore.rules.masking import secret_values
 from wfcore.usecases.executions.browsing import Whole, read_whole
 from wfcore.usecases.executions.executions import (
@@ -116,7 +116,7 @@ def _picture(whole: Whole) -> Picture | None:
         return None
     time = axis(run, definition, at)
     flow = lay_out(definition.steps, definition.on_failure)
-    seen = rows(run, definition, time, at)
+    seen = rows(run, definition, time, at, earlier_attempts(whole.retried))
     return Picture(flow, seen, time, first_handler(definition))
 
 

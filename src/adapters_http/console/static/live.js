@@ -30,6 +30,7 @@ function morph(old, now) {
 }
 
 document.addEventListener("click", (event) => {
+  if (event.target.matches(".zoom :checked")) document.querySelector(".now")?.scrollIntoView({ block: "nearest", inline: "center" });
   const copied = document.getElementById(event.target.dataset?.copy);
   // a page that came by plain http has no clipboard
   if (copied) navigator.clipboard?.writeText(copied.textContent) ?? (getSelection().selectAllChildren(copied), document.execCommand("copy"));

@@ -75,6 +75,7 @@ export class GroupView {
     const cell = (row, column) => make("td", { className: column.type === "number" ? "number" : "" }, ...(row.differs(column) ? [make("s", {}, word(column, row.was(column))), " "] : []), word(column, row.text(column)));
     const lines = this.rows().map((row) => make("tr", { className: row.included ? "" : "out" }, make("td", { className: "pick" }, row.included ? "✓" : ""), make("td", { className: "brief" }), ...row.group.columns.map((column) => cell(row, column))));
     this.body.replaceChildren(...lines);
+    this.pager.replaceChildren();
   }
   #page(count) {
     const to = Math.min(count, this.from + ROWS);
@@ -143,7 +144,7 @@ class RowView {
     this.paint();
   }
   #cell(column) {
-    const cell = make("td", { className: column.type === "number" ? "number" : "", "data-title": visible(column.title) });
+    const cell = make("td", { className: column.type === "number" ? "number" : "", "data-title": visible(column.title) + (column.required ? "*" : "") });
     const { row } = this;
     const text = row.text(column);
     const note = make("div", { id: `note-${this.view.section.dataset.group}-${this.row.place}-${column.key}` });

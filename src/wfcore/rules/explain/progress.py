@@ -9,7 +9,7 @@ from wfcore.model.execution import Execution, StepResult, StepStatus
 from wfcore.model.workflow import Definition, LoopStep, Step, lists_of
 from wfcore.rules.definition.flow import kind_of
 from wfcore.rules.execution.scope import name_of
-from wfcore.rules.explain.timeline import Axis
+from wfcore.rules.explain.timeline import Attempt, Axis
 from wfcore.time import DurationMs, EpochMs
 
 _TELLING = (
@@ -27,7 +27,7 @@ _TELLING = (
 
 @frozen
 class Bar:
-    """Where a result stands on the axis: from `x`, `width` wide."""
+    """Where an attempt stands on the axis: from `x`, `width` wide."""
 
     x: float
     width: float
@@ -59,13 +59,22 @@ class Row:
 MOST_BARS = 50
 
 
-def rows(run: Execution, definition: Definition, axis: Axis, now: EpochMs) -> tuple[Row, ...]:
-    """The steps in the order of the text. XP-3."""
+Attempts = Mapping[str, Sequence[Attempt]]
+
+
+def rows(
+    run: Execution, definition: Definition, axis: Axis, now: EpochMs, earlier: Attempts
+) -> tuple[Row, ...]:
+    """
+    The steps in the order of the text. *earlier*: the attempts before the last one, by the key of
+    the step, where they are known. XP-3, XP-5.
+    """
     by_name: dict[str, list[tuple[str, StepResult]]] = defaultdict(list)
     for key, result in run.step_results.items():
         by_name[name_of(key)].append((key, result))
+    bars = _Bars(axis, now, earlier)
     return tuple(
-        _row(run, step, depth, loops, by_name[step.name], axis, now)
+        _row(run, step, depth, loops, by_name[step.name], bars)
         for step, depth, loops in _walk((*definition.steps, *definition.on_failure), 0, ())
     )
 
@@ -86,8 +95,7 @@ def _row(
     depth: int,
     loops: tuple[str, ...],
     results: list[tuple[str, StepResult]],
-    axis: Axis,
-    now: EpochMs,
+    drawn: "_Bars",
 ) -> Row:
     results.sort(key=lambda one: rounds_of(one[0]))
     counts: dict[StepStatus, int] = defaultdict(int)
@@ -95,7 +103,7 @@ def _row(
         counts[result.status] += 1
     status = next((one for one in _TELLING if one in counts), None)
     took = results[0][1].duration_ms if len(results) == 1 and not loops else None
-    bars = tuple(_bar(result, axis, now) for _, result in results[:MOST_BARS])
+    bars = tuple(bar for one in results[:MOST_BARS] for bar in drawn.of(*one))[:MOST_BARS]
     rounds = _rounds_now(results[0][1]) if len(results) == 1 and not loops else None
     begun = 0 if rounds is None else begun_rounds(run, step.name)
     kind, found = kind_of(step), tuple(results)
@@ -122,9 +130,29 @@ def running_loop(run: Execution) -> tuple[int, int] | None:
     return None
 
 
-def _bar(result: StepResult, axis: Axis, now: EpochMs) -> Bar:
-    x = axis.place(result.started_at)
-    return Bar(x, axis.place(result.completed_at or now) - x, result.status)
+@frozen
+class _Bars:
+    """What is drawn of each result: a bar for each attempt, or one where not all are known."""
+
+    axis: Axis
+    now: EpochMs
+    earlier: Attempts
+
+    def of(self, key: str, result: StepResult) -> Iterator[Bar]:
+        waits, last = result.retry_at is not None, result.attempt_at or result.started_at
+        before = [
+            one for one in self.earlier.get(key, ())
+            if one.since >= result.started_at and (one.since < last or waits)
+        ]  # fmt: skip
+        if len(before) != result.tries - (not waits):
+            before, waits, last = [], False, result.started_at
+        yield from (self._bar(one.since, one.until, one.status) for one in before)
+        if not waits:
+            yield self._bar(last, result.completed_at, result.status)
+
+    def _bar(self, since: EpochMs, until: EpochMs | None, status: StepStatus) -> Bar:
+        x = self.axis.place(since)
+        return Bar(x, self.axis.place(until or self.now) - x, status)
 
 
 def rounds_of(key: str) -> tuple[int, ...]:

@@ -6,10 +6,12 @@ open, a delay runs, the machine was off), the axis keeps a short piece of fixed 
 long it was: a step of 84 ms stays visible beside an approval of two days.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
+from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Awaits, Execution, StepResult, StepStatus
 from wfcore.model.workflow import (
     ApprovalStep,
@@ -57,6 +59,36 @@ class Axis:
                 return before[1] + part * (point[1] - before[1])
             before = point
         return before[1]
+
+
+@frozen
+class Attempt:
+    """An attempt of a step that was not its last one: it failed, or its worker died."""
+
+    since: EpochMs
+    until: EpochMs
+    status: StepStatus
+
+
+def earlier_attempts(events: Iterable[Event]) -> Mapping[str, Sequence[Attempt]]:
+    """The attempts before the last one of each step, by its key, as far as *events* tell. XP-5."""
+    begun, found = dict[str, EpochMs](), defaultdict[str, list[Attempt]](list)
+    for event in events:
+        key = str(event.data.get("step"))
+        match event.kind:
+            case EventKind.STEP_STARTED:
+                begun[key] = event.at
+            case EventKind.STEP_RETRYING if key in begun:
+                found[key].append(Attempt(begun.pop(key), event.at, StepStatus.FAILED))
+            case EventKind.EXECUTION_INTERRUPTED:
+                for one, since in begun.items():
+                    found[one].append(Attempt(since, event.at, StepStatus.INTERRUPTED))
+                begun.clear()
+            case EventKind.STEP_POSTPONED | EventKind.STEP_COMPLETED | EventKind.STEP_FAILED:
+                begun.pop(key, None)
+            case _:
+                pass
+    return found
 
 
 def axis(run: Execution, definition: Definition | None, now: EpochMs) -> Axis:

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from wfcore.errors import NotFound, Unreadable
 from wfcore.model.access import Permission, Principal, Share
+from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
@@ -34,6 +35,7 @@ SHORTEST_END = 4
 """Characters of an id's end that are looked for."""
 _WORKFLOWS = PageRequest(1, 200)
 _MOST_CHILDREN = 100
+_MOST_EVENTS = 2_000
 
 
 async def count_executions(
@@ -77,7 +79,8 @@ class Whole:
     """
     One execution and what belongs to it. `definition`: the one that it runs; None: it cannot be
     read. `names`: of whoever started it, by id. `children`: the executions that it started, by id,
-    as far as the caller sees them. `redrives`: whether the caller may redrive it now.
+    as far as the caller sees them. `redrives`: whether the caller may redrive it now. `retried`:
+    the first events, from which earlier attempts are read; none if no step was tried again.
     """
 
     explained: Explanation
@@ -88,6 +91,7 @@ class Whole:
     redriven_as: str | None
     redrives: bool
     callback: Callback | None
+    retried: Sequence[Event]
 
     @property
     def run(self) -> Execution:
@@ -106,6 +110,8 @@ async def read_whole(services: Services, who: Principal, execution_id: str) -> W
         artifacts = await view.artifacts.of_execution(run.id)
         children = await _children(view, run, who)
         callback = await callback_of(view, run)
+        again = any(one.tries > 1 or one.retry_at for one in run.step_results.values())
+        events = await view.events.of_execution(run.id, 0, _MOST_EVENTS) if again else ()
     return Whole(
         explained,
         explained.definition,
@@ -115,6 +121,7 @@ async def read_whole(services: Services, who: Principal, execution_id: str) -> W
         await redriven_as(services, run),
         run.status in FROM and held is not None and includes(held, Permission.EXECUTE),
         callback,
+        events,
     )
 
 
