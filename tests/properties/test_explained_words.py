@@ -365,7 +365,7 @@ PAY = StatusReason(ReasonCode.INTERRUPTED, "pay")
             None,
             (
                 Why.WILL_FAIL,
-                f"It is not resumed: it was resumed 3 times. It is FAILED at {SAID_SOON}.",
+                f"It is not resumed: it was resumed 3 times. It counts as failed at {SAID_SOON}.",
                 SOON,
             ),
         ),
@@ -375,7 +375,7 @@ PAY = StatusReason(ReasonCode.INTERRUPTED, "pay")
             (
                 Why.WILL_FAIL,
                 "It is not resumed: the root of its family was started by open_api, so its caller "
-                "must start it again. It is FAILED.",
+                "must start it again. It counts as failed.",
                 None,
             ),
         ),
@@ -385,7 +385,7 @@ PAY = StatusReason(ReasonCode.INTERRUPTED, "pay")
             (
                 Why.WILL_FAIL,
                 "It is not resumed: it was started by webhook, so its caller must start it again. "
-                "It is FAILED.",
+                "It counts as failed.",
                 None,
             ),
         ),

@@ -24,9 +24,12 @@ from adapters_http.auth import cookie
 from adapters_http.console.routes import PAGES
 from adapters_http.console.static_files import files, script_words
 from adapters_http.console.words import (
+    ACCOUNTS,
     CHOSEN,
+    DENIALS,
     MARKS,
     N_,
+    SCOPES,
     SOURCES,
     STATUSES,
     Said,
@@ -339,6 +342,7 @@ def _templates() -> Environment:
         extensions=["jinja2.ext.i18n"],
     )
     made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES, REFUSALS=SAYS)
+    made.globals.update(SCOPES=SCOPES, ACCOUNTS=ACCOUNTS, DENIALS=DENIALS)
     made.filters.update(took=took, short=short, number=number, usd=usd)
     made.filters.update(cell=cell, person=person, size=size, amount=amount)
     made.filters["kept"] = _Kept

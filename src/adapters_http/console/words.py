@@ -197,6 +197,45 @@ SOURCES = Said(
     }
 )
 """What started an execution."""
+SCOPES = Said(
+    {
+        "WORKFLOW_READ": N_("read workflows"),
+        "WORKFLOW_EXECUTE": N_("start workflows"),
+        "EXECUTION_READ": N_("read executions"),
+        "EXECUTION_CANCEL": N_("cancel executions"),
+        "APPROVAL_RESPOND": N_("decide approvals"),
+        "ARTIFACT_READ": N_("download artifacts"),
+        "WEBHOOK_TRIGGER": N_("trigger webhooks"),
+        "ADMIN": N_("operate the server"),
+    }
+)
+"""What a key of that scope may do."""
+ACCOUNTS = Said({"ACTIVE": N_("active"), "DISABLED": N_("disabled"), "LOCKED": N_("locked")})
+"""What pages call the status of an account."""
+DENIALS = Said(
+    {
+        "missing": N_("without credentials"),
+        "malformed": N_("malformed key"),
+        "unknown_key": N_("unknown key"),
+        "bad_secret": N_("wrong secret"),
+        "revoked": N_("revoked key"),
+        "expired": N_("expired key"),
+        "scope_missing": N_("without the scope"),
+        "not_bound_key": N_("another key is bound to it"),
+        "wrong_account": N_("another account"),
+        "signature_mismatch": N_("wrong signature"),
+        "session_invalid": N_("session not valid"),
+        "account_blocked": N_("account disabled or locked"),
+        "login_locked": N_("too many attempts to sign in"),
+        "not_found": N_("not found"),
+        "forbidden": N_("not permitted"),
+        "items_changed": N_("the rows had changed"),
+        "already_decided": N_("decided already"),
+        "conflict": N_("conflict"),
+        "FAILURES": N_("too many failures"),
+    }
+)
+"""Why something was denied, by the word of the audit log; of triggers see `REFUSALS`. PG-8."""
 
 WEEKDAYS = Said(
     {

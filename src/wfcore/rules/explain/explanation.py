@@ -84,10 +84,10 @@ def _interrupted(run: Execution, definition: Definition | None) -> Iterator[Line
         yield Line(Why.WILL_RESUME, text, run.due_at)
         return
     if run.due_at is None:
-        text = phrase("It is not resumed: {why}. It is FAILED.", why=why)
+        text = phrase("It is not resumed: {why}. It counts as failed.", why=why)
     else:
         text = phrase(
-            "It is not resumed: {why}. It is FAILED at {until}.", why=why, until=run.due_at
+            "It is not resumed: {why}. It counts as failed at {until}.", why=why, until=run.due_at
         )
     yield Line(Why.WILL_FAIL, text, run.due_at)
     yield redrive()

@@ -24,7 +24,7 @@ from wfcore.rules.explain.queue import words_of
 from wfcore.rules.mailbox import same_name
 from wfcore.rules.notices import facts
 from wfcore.rules.notices.facts import MAIL, asked_ids, emails, undecided, voided
-from wfcore.rules.triggers.trigger import paused_by_failures
+from wfcore.rules.triggers.trigger import SAYS, paused_by_failures
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import note_skipped
 from wfcore.usecases.services import Services
@@ -156,6 +156,7 @@ async def tell_refused(services: Services, unit: Unit, trigger: Trigger, why: Re
     """The owner of a trigger learns that it starts nothing any more, and why. NT-3, SH-4."""
     name = await workflow_named(unit, trigger.workflow_id)
     about = {"workflow": name, "workflowId": trigger.workflow_id, "reason": why.value}
+    about["why"] = SAYS[why]
     kind, times = NoticeKind.TRIGGER_REFUSED, trigger.version
     return await tell_owner(services, unit, kind, trigger.id, trigger.owner_id, about, times)
 
