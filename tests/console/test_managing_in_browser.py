@@ -12,8 +12,9 @@ from adapters_http.console.operate import FOR_OPERATORS, TABS
 from console.conftest import Site, enter
 from console.execution_case import ABOUT, CRON, FAILED, VARIABLES_OF_A_FORM, Runs, give_calendar
 from console.test_editing import WRITTEN, applied, read
-from http_world import PASSWORD
+from http_world import PASSWORD, code
 from wfcore.model.access import Scope
+from wfcore.model.workflow import Variable
 from wfcore.usecases.accounts import accounts, keys
 
 
@@ -211,3 +212,24 @@ def test_the_editor_is_for_everybody(
         page.wait_for_url("**/workflows/*")
     finally:
         site.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_word_stays_in_its_page(site: Site, signed_in: Page, width: int):
+    """In descriptions of a workflow and of a variable: nothing scrolls sideways."""
+    word = "W" * 1_900
+    variable = Variable("centre", description=word)
+    runs = Runs(site, code("only"), variables={"centre": variable}, description=word)
+    signed_in.set_viewport_size({"width": width, "height": 844})
+    for path in ("", "/start", "/versions/1"):
+        signed_in.goto(f"{site.url}/workflows/{runs.workflow}{path}")
+        wide = signed_in.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, path
+
+
+def test_what_counts_nothing_can_be_read(site: Site, signed_in: Page, accessible):
+    """The states of executions of which there are none have enough contrast. B3."""
+    Runs(site, code("only")).start()
+    signed_in.goto(f"{site.url}/executions")
+    assert signed_in.locator(".pills .none").count() > 3
+    accessible(signed_in)

@@ -6,6 +6,7 @@ import pytest
 
 from http_world import World
 from wfcore.model.access import Scope
+from wfcore.model.workflow import Column
 
 HTML = "text/html; charset=utf-8"
 
@@ -152,3 +153,17 @@ async def test_pages_are_sealed(world: World):
     assert world.key.text not in (await opened(world, "appr_0")).text
     with_header = await world.get(link(id))
     assert world.key.text not in with_header.text
+
+
+async def test_a_link_does_not_offer_what_it_cannot_take(world: World):
+    """Where an answer is required, approving leads to the approval; rejecting is one click."""
+    why = Column("why", "Why now?", required=True)
+    _, id = await world.paused(fields=(why,))
+    page = await opened(world, id)
+    assert "To approve, answer first: Why now?." in page.text
+    assert f"/approvals/{id}" in page.text
+    assert 'name="confirm"' not in page.text
+    assert 'name="confirm"' in (await opened(world, id, "reject")).text
+    refused = await opened(world, id, confirm="1")
+    assert refused.status_code == 400
+    assert await status_of(world, id) == "PENDING"
