@@ -5,8 +5,8 @@ import re
 import pytest
 from babel import Locale, localedata
 
-from wfcore.rules.written_dates import date_orders, date_text, is_date
 from wfcore.rules.decimals import Doubtful
+from wfcore.rules.written_dates import date_orders, date_text, is_date
 
 UNSETTLED = ("ff", "ga", "sa", "se", "ti")
 """Languages whose order differs from one edition of CLDR to the next."""

@@ -60,10 +60,10 @@ from wfcore.errors import InvalidInput
 from wfcore.model.access import Scope
 from wfcore.model.page import PageCursor, PageRequest
 from wfcore.rules.approval.question import title
-from wfcore.rules.written_dates import is_date
 from wfcore.rules.paging import cursor_text, page_request
 from wfcore.rules.triggers.trigger import SAYS
 from wfcore.rules.visible import shown
+from wfcore.rules.written_dates import is_date
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.reviewing import MOST_WAITING, count_waiting
 

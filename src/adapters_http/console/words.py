@@ -16,9 +16,9 @@ from wfcore.errors import InvalidInput
 from wfcore.model.json import Json
 from wfcore.rules.approval.machine import BY_RULE
 from wfcore.rules.approval.typed import cell_text
-from wfcore.rules.written_dates import date_orders, date_text
 from wfcore.rules.decimals import Doubtful, decimal_signs, decimal_text
 from wfcore.rules.visible import visible
+from wfcore.rules.written_dates import date_orders, date_text
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 from wfcore.wire.languages import ENGLISH, LANGUAGES, translations
 

@@ -28,9 +28,9 @@ from wfcore.model.approval import Approval, Group, Rows
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.canonical import canonical, digest
-from wfcore.rules.written_dates import is_date
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.visible import is_blank
+from wfcore.rules.written_dates import is_date
 
 _Release: TypeAlias = Callable[[int, JsonObject], JsonObject]
 """The row that goes on for a submitted one and its place in the list. Raises `_Wrong`."""
