@@ -1,9 +1,8 @@
-"""Generates two pages of the reference: the command line, and the settings."""
+"""Generates the page of the command line, and the table of settings."""
 
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from operator import attrgetter
 
 import click
 
@@ -13,7 +12,6 @@ from wfserver.cli import cli
 from wfserver.setting_table import SETTINGS, Setting
 
 _SETTING = re.compile(r"WFCORE_[A-Z]+(?:_[A-Z]+)*")
-_LINK = re.compile(r"\]\((?!https?:|#)")
 _TAKEN_BY_EACH = ("data", "store", "json", "help")
 
 
@@ -61,19 +59,6 @@ def _option(option: click.Parameter, ctx: click.Context) -> tuple[str, str]:
     record = option.get_help_record(ctx)
     assert record is not None
     return code(record[0]), record[1]
-
-
-def settings_page() -> str:
-    """Every setting with its default and its meaning, by name."""
-    return (
-        "# Settings\n\n"
-        "Settings are environment variables, or names in a file; an option on the command line "
-        "takes precedence. "
-        "Durations have a unit: `500ms`, `30s`, `5m`, `24h`, `7d`. [Operating](../operating.md) "
-        "explains how to choose them."
-        "\n\n"
-        f"{_LINK.sub('](../', settings(sorted(SETTINGS, key=attrgetter('name'))))}"
-    )
 
 
 def settings(found: Iterable[Setting] = SETTINGS) -> str:

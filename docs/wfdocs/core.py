@@ -1,4 +1,4 @@
-"""The pages about the core: rules and where they live, limits, vocabulary, public names."""
+"""The pages about the core: rules and where they live, vocabulary, public names."""
 
 import ast
 from collections.abc import Iterator
@@ -7,7 +7,6 @@ from itertools import groupby, pairwise
 
 from wfcore import errors
 from wfcore.model import access, approval, event, execution, explanation, webhook, workflow
-from wfcore.rules import limits
 from wfdocs import surface
 from wfdocs.markdown import code, first_paragraph, table
 from wfdocs.rules import Place, Rule, places, rules
@@ -68,48 +67,6 @@ def of_rule(folder: str, id: str) -> list[Place]:
 def _rank(place: Place) -> tuple[bool, bool]:
     """What keeps a rule goes before what only tests it, a function before a whole file."""
     return "/testing/" in place.path, not place.symbol
-
-
-def limits_page() -> str:
-    """Every number that is a limit."""
-    rows = [
-        (code(name), _value(getattr(limits, name)), about)
-        for name, about in _documented("wfcore.rules.limits")
-        if about
-    ]
-    return (
-        "# Limits in the code\n\nWritten from `wfcore.rules.limits`. Lengths of time are in "
-        "milliseconds, sizes in bytes.\n\n"
-        f"{table(('Name', 'Value', 'What'), rows)}"
-    )
-
-
-def _value(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_value(one)}" for key, one in value.items())
-    if isinstance(value, tuple):
-        return " / ".join(map(_value, value))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return "no limit" if value is None else str(value)
-
-
-def _documented(module: str) -> Iterator[tuple[str, str]]:
-    """The constants of a module, each with the text below it or below its neighbours."""
-    waiting: list[str] = []
-    last = 0
-    for node in surface.tree(module).body:
-        if node.lineno > last + 1:  # a blank line: what is above has no text of its own
-            yield from ((name, "") for name in waiting)
-            waiting = []
-        last = node.end_lineno or node.lineno
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                waiting.append(name)
-            case ast.Expr(value=ast.Constant(value=str(text))) if waiting:
-                yield from ((name, first_paragraph(text)) for name in waiting)
-                waiting = []
-    yield from ((name, "") for name in waiting)
 
 
 def vocabulary_page() -> str:

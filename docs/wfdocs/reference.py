@@ -9,8 +9,6 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "specification": specification.page,
     "routes": http.routes_page,
     "errors": http.errors_page,
-    "limits": core.limits_page,
-    "settings": commands.settings_page,
     "cli": commands.cli_page,
     "vocabulary": core.vocabulary_page,
     "rules": core.rules_page,
@@ -19,8 +17,11 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 
 def write(folder: Path) -> None:
-    """Write every page into *folder*; what is as it was keeps its time."""
+    """Write every page into *folder*, which has no other; an unchanged file keeps its time."""
     folder.mkdir(exist_ok=True)
+    for path in folder.glob("*.md"):
+        if path.stem not in PAGES:
+            path.unlink()
     for name, page in PAGES.items():
         path, text = folder / f"{name}.md", page()
         if not path.exists() or path.read_text() != text:
