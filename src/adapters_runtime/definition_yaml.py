@@ -209,6 +209,8 @@ class _Reader:
             where = below(path, key)
             if key in found:
                 self.wrong(event, where, f"repeats the key of line {self.lines[where]}")
+            if key == "<<" and event.style is None:
+                self.wrong(event, where, "fields are not merged (<<); write them out")
             self.lines.setdefault(where, _at(event))
             found[key] = self.node(next(self.events), where, depth + 1)
         return found

@@ -117,6 +117,13 @@ def test_aliases_that_multiply_are_refused(how: str) -> None:
             ],
         ),
         (
+            "a: &x {b: 1}\nc:\n  <<: *x\n  '<<': 2",
+            [
+                'flow.yaml: line 3: c["<<"]: fields are not merged (<<); write them out',
+                'flow.yaml: line 4: c["<<"]: repeats the key of line 3',
+            ],
+        ),
+        (
             "a:\n  b: 1\n  b: 2\na: 3",
             [
                 "flow.yaml: line 3: a.b: repeats the key of line 2",
