@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import asyncpg
 import httpx
 import pytest
 from attrs import define, field, frozen
@@ -263,7 +264,8 @@ async def test_two_versions_work_beside_each_other(
 ) -> None:
     """
     While one server after another is replaced, under load, nobody is answered worse than 503, what
-    was accepted completes, and each step is begun once.
+    was accepted completes, and each step is begun once. `doctor` of the next version leaves the
+    store as it is, so that the version before still works.
     """
     await asyncio.to_thread(database.execute, "CREATE DATABASE upgrade")
     ledger = tmp_path / "shared"
@@ -290,6 +292,7 @@ async def test_two_versions_work_beside_each_other(
             for name in range(4):
                 clients.create_task(load.client(name, http))
             await asyncio.sleep(SECONDS / 4)
+            await asyncio.to_thread(_look, new[0], old[0], database)
             for before, after in zip(old, new, strict=True):
                 load.upstreams = [*load.upstreams, await asyncio.to_thread(after.start)]
                 await asyncio.sleep(SECONDS / 4)
@@ -319,3 +322,28 @@ def _prepared(server: Server, flow: Path) -> tuple[str, str]:
     scopes = [f"--scope={one}" for one in (Scope.WORKFLOW_EXECUTE, Scope.EXECUTION_READ)]
     made = server.run("key", "create", "--account", "ann@example.org", "--name", "load", *scopes)
     return re.findall(r"wfk_[\w-]+", made)[0], workflow["id"]
+
+
+def _look(after: Server, before: Server, database: Cluster) -> None:
+    """Examine the store with the next version: its schema stays, and the version before works."""
+    found = _schemas(database)
+    line = [sys.executable, "-m", "wfserver", "doctor", "--json"]
+    asked = subprocess.run(line, env=after.environ, capture_output=True, text=True, timeout=120)
+    (store,) = (one for one in json.loads(asked.stdout)["checks"] if one["name"] == "store")
+    assert store["ok"] or store["cure"] == "wfcore migrate", store
+    assert _schemas(database) == found
+    before.run("workflow", "list")
+
+
+def _schemas(database: Cluster) -> list[int]:
+    """The migrations that the store has had."""
+
+    async def read() -> list[int]:
+        connection = await asyncpg.connect(database.url("upgrade"))
+        try:
+            rows = await connection.fetch("SELECT number FROM wfcore_schemas ORDER BY number")
+        finally:
+            await connection.close()
+        return [row[0] for row in rows]
+
+    return asyncio.run(read())
