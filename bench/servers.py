@@ -106,7 +106,7 @@ async def _serve_http_alone(data: str, port: int) -> None:
 if __name__ == "__main__":
     import uvloop
 
-    from bench.without import leave_out
+    from bench.parts import leave_out
 
     leave_out()
     uvloop.run(_serve_http_alone(sys.argv[1], int(sys.argv[2])))

@@ -102,13 +102,15 @@ def _described(module: str, names: Iterable[str], shown_as: str) -> Iterator[str
 
 
 def definitions(module: str) -> dict[str, ast.stmt]:
-    """The top-level definitions of a module by name, and those that a package passes on."""
+    """The top-level definitions of a module by name, and those that it passes on."""
     found: dict[str, ast.stmt] = {}
     for node in tree(module).body:
         match node:
-            case ast.ImportFrom(module=str(part)) if part.startswith(f"{module}."):
-                passed = {one.name for one in node.names}
-                found |= {name: one for name, one in definitions(part).items() if name in passed}
+            case ast.ImportFrom(module=str(part)):
+                below = part.startswith(f"{module}.")
+                passed = {one.name for one in node.names if below or one.asname == one.name}
+                if passed:
+                    found |= {name: of for name, of in definitions(part).items() if name in passed}
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 found[node.name] = node
             case ast.Assign(targets=[ast.Name(id=name)]):

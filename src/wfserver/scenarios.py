@@ -16,14 +16,14 @@ from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.workflow import Definition
 from wfcore.rules.paths import below
 from wfcore.rules.visible import visible
-from wfcore.testing.scenarios.document import (
+from wfcore.scenarios.document import (
     Scenario,
     ScenarioFile,
     read_scenarios,
     step_problems,
 )
-from wfcore.testing.scenarios.judging import mismatches
-from wfcore.testing.scenarios.playing import Parts, play
+from wfcore.scenarios.judging import mismatches
+from wfcore.scenarios.playing import Parts, play
 from wfserver.definition import read_definition, read_text
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from adapters_runtime.definition_yaml import load_definition_text
 from wfcore.errors import InvalidDefinition
-from wfcore.testing.scenarios.document import read_scenarios, scenarios_schema
+from wfcore.scenarios.document import read_scenarios, scenarios_schema
 from wfserver.failures import explain
 from wfserver.scenarios import load
 

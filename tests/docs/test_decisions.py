@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from bench.without import PARTS
+from bench.parts import PARTS
 
 from docs.pages import DOCS, ROOT
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from wfcore.testing.scenarios.document import scenarios_schema
+from wfcore.scenarios.document import scenarios_schema
 
 from .conftest import Call
 

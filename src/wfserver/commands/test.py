@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from wfcore.errors import InvalidInput
-from wfcore.testing.scenarios.document import scenarios_schema
+from wfcore.scenarios.document import scenarios_schema
 from wfserver.definition import ENDINGS, files_in
 from wfserver.failures import FAILED
 from wfserver.scenarios import (

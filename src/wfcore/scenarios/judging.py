@@ -14,7 +14,7 @@ from wfcore.model.json import Json
 from wfcore.model.notice import Notice
 from wfcore.ports.runtime import AiJob, Job
 from wfcore.rules.variables import compact
-from wfcore.testing.scenarios.playing import ScenarioRun
+from wfcore.scenarios.playing import ScenarioRun
 from wfcore.time import DAY, HOUR, MINUTE, SECOND
 
 _ABSENT = "(none)"

@@ -16,9 +16,16 @@ from typing import Any, TypeVar
 from attrs import evolve, field, frozen
 
 from wfcore.errors import InvalidInput, WfError
-from wfcore.memory import Disk, MemoryCounters, MemoryStore
+from wfcore.memory import Disk, MemoryCounters, MemoryFiles, MemoryStore
 from wfcore.memory.disk import Changes, Rows
 from wfcore.memory.tables import APPROVALS, EXECUTIONS, NOTICES
+from wfcore.memory.virtual import (
+    CountingIds,
+    CountingTokens,
+    ManualClock,
+    NotedEnvironments,
+    PlainPasswords,
+)
 from wfcore.model.access import Account, AccountStatus, Permission, Plan, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import Execution, TriggerSource
@@ -32,16 +39,8 @@ from wfcore.rules.approval.people import ANYBODY
 from wfcore.rules.definition.duration import MAX_DURATION
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of
-from wfcore.testing.fakes import (
-    CountingIds,
-    CountingTokens,
-    ManualClock,
-    NotedEnvironments,
-    PlainPasswords,
-)
-from wfcore.testing.fakes_running import DictFiles
-from wfcore.testing.scenarios.document import Decision, Scenario, StartedBy, Stub
-from wfcore.testing.scenarios.virtual_worker import Ending, NotedMoves, VirtualWorker, at_once, done
+from wfcore.scenarios.document import Decision, Scenario, StartedBy, Stub
+from wfcore.scenarios.virtual_worker import Ending, NotedMoves, VirtualWorker, at_once, done
 from wfcore.time import DAY, DurationMs, EpochMs, later
 from wfcore.usecases.accounts.accounts import set_secret
 from wfcore.usecases.approvals.approvals import Decide, decide_approval
@@ -132,7 +131,7 @@ class _Stage:
         self._services = Services(
             store=MemoryStore(at_once, Disk(watch=self._noted), now=self._clock.service_now),
             counters=MemoryCounters(at_once),
-            files=DictFiles(),
+            files=MemoryFiles(),
             clock=self._clock,
             ids=CountingIds(),
             tokens=CountingTokens(),
