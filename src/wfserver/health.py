@@ -1,57 +1,26 @@
-"""What works on this machine and with this store, and what to do about the rest."""
+"""What a server needs of its machine, and what to do about what is missing."""
 
 import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from io import BytesIO
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
 
-from attrs import define, field, frozen
+from attrs import frozen
 
-from adapters_runtime.ai import CURE, is_available
-from adapters_runtime.ai.providers import Provider, setting_of
-from adapters_runtime.engine.dispatching import seen
-from adapters_runtime.system import StoreTime, SystemClock
 from adapters_store import POSTGRES
-from adapters_store.moving import Elsewhere
-from adapters_store.schema import OlderSchema, Schema, Unmade
 from adapters_store.sealing import id_of
-from adapters_store.sqlite.migrate import migrations
-from wfcore.errors import InvalidInput, StoreUnavailable, WfError
-from wfcore.model.notice import NoticeStatus
-from wfcore.model.page import PageRequest
-from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
-from wfcore.ports.system import Clock
-from wfcore.time import SECOND
-from wfcore.usecases.notices.managing import list_notices
-from wfcore.usecases.services import Services
-from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
-from wfcore.usecases.webhooks.webhooks import list_webhooks
-from wfserver import ai
 from wfserver.archive import last_backup
-from wfserver.channel_settings import SMTP_URL, setting_of_channel
-from wfserver.compose import System
 from wfserver.data_folder import SIGNING_KEY_FILE, trouble_with
 from wfserver.failures import Failed, explain
 from wfserver.isolation import isolation_here
-from wfserver.notices import try_channel
 from wfserver.packages import Environments
 from wfserver.seal_keys import file_of, read_keys
 from wfserver.settings import SEAL_KEY, Settings
-from wfserver.sharing import ENGINE, SIGNING_KEY
-from wfserver.sign_on import sign_on_with
-from wfserver.terminal.bulk import agreed
-from wfserver.terminal.invocation import Session
 
 _LITTLE_DISK = 1 << 30
 _NO_DISK = 64 << 20
-_PAGE = 200
-_FEW = 3
-_PROBE = "doctor"
 
 
 @frozen
@@ -65,126 +34,22 @@ class Check:
     essential: bool = False
 
 
-def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
-    """All checks but those of languages and isolation; *online*: providers are asked, too."""
-    data = session.settings().data
-    found = [_program(), _folder(data), _disk(data)]
-    stored = _store(session, data) if found[1].ok else _Stored()
-    found += stored.checks
-    if not found[1].essential:
-        settings = session.settings()
-        found += [
-            _backups(settings), _keys(settings), *_signing(settings), _packages(settings)
-        ]  # fmt: skip
-    if (engine := session.settings().engine) is not None:
-        found.append(_dispatch(engine))
-    if (refused := _serving(session.settings())) is not None:
-        found.append(refused)
-    providers = session.settings().providers
-    found.append(_providers(stored.wanted, providers))
-    found.append(_notices(session.settings(), stored.given_up))
-    if outsiders := session.settings().policy.gate_approvers:
-        what = f"besides accounts, gates and data may name {', '.join(sorted(outsiders))}"
-        found.append(Check("approvers", True, what))
-    return [*found, *(_asked(one) for one in providers.values() if online)]
-
-
 def of_the_machine(settings: Settings) -> Sequence[Check]:
     """What a running server looks at again: folder, disk, backups, keys, and what steps have."""
-    return [_program(), _folder(settings.data), _disk(settings.data), _backups(settings),
-            _keys(settings), _packages(settings), _isolation(settings)]  # fmt: skip
+    return [program(), folder(settings.data), disk(settings.data), backups(settings),
+            keys(settings), packages(settings), isolation(settings)]  # fmt: skip
 
 
-def _serving(settings: Settings) -> Check | None:
-    """What `serve` would refuse of these settings; None: nothing."""
-    from wfserver.serving.engine import new_prices, require_runner
-    from wfserver.serving.server import offers_agents
-
-    try:
-        offers_agents(settings)
-        sign_on_with(settings.sign_on, SystemClock())
-        new_prices(settings)
-        require_runner(settings.runner)
-    except (Failed, WfError, OSError) as error:
-        return Check("serve", False, explain(error), "change the setting", essential=True)
-    return None
-
-
-def _dispatch(url: str) -> Check:
-    """Whether what dispatches executions answers. Without it everything ends, but later."""
-    try:
-        return Check("engine", True, asyncio.run(seen(ENGINE, url)))
-    except (InvalidInput, ConnectionError) as error:
-        cure = f"start it, or correct {ENGINE}; meanwhile what is due is found by looking"
-        return Check("engine", False, str(error), cure)
-
-
-def _notices(settings: Settings, lost: int) -> Check:
-    """By which channels people are told, and how many notices nobody got."""
-    names = ", ".join(sorted(settings.notices.channels))
-    if not names:
-        return Check("notices", True, f"no channel; nobody is told of approvals until {SMTP_URL}")
-    if settings.public_url is None:
-        cure = "set WFCORE_PUBLIC_URL"
-        return Check("notices", False, f"{names}; without a public URL messages have no link", cure)
-    if lost:
-        cure = "wfcore notice list --status FAILED"
-        return Check("notices", False, f"{names}; {lost} given up", cure)
-    return Check("notices", True, names)
-
-
-async def _given_up(system: System) -> int:
-    """How many notices nobody got."""
-    found = await list_notices(system.services, PageRequest(1, 1), (NoticeStatus.FAILED,))
-    return found.total or 0
-
-
-def tried(session: Session, to: str) -> Sequence[Check]:
-    """What came of a test message over each channel, by mail to *to*."""
-    settings = session.settings()
-    return [_tried(session, name, to) for name in sorted(settings.notices.channels)]
-
-
-def _tried(session: Session, channel: str, to: str) -> Check:
-    async def send(system: System) -> str:
-        return await try_channel(system.settings, system.services, channel, to)
-
-    try:
-        return Check(f"notice {channel}", True, session.work_in(send, fresh=True))
-    except (WfError, Failed, OSError) as error:
-        cure = f"check {setting_of_channel(channel)}"
-        return Check(f"notice {channel}", False, explain(error), cure)
-
-
-def _providers(wanted: Mapping[str, Sequence[str]], providers: Mapping[str, Provider]) -> Check:
-    detail = "; ".join(map(ai.described, providers.values())) or "none; AI steps need one"
-    missing = [(name, wanted[name]) for name in sorted(wanted) if name not in providers]
-    if (wanted or providers) and not is_available():
-        return Check("providers", False, f"{detail}; AI steps cannot run here", CURE)
-    clear = [one for one in providers.values() if one.in_the_clear]
-    if missing:
-        used = "; ".join(f"{name} is used by {', '.join(flows[:_FEW])}" for name, flows in missing)
-        cure = ", ".join(f"set {setting_of(name)}" for name, _ in missing)
-        return Check("providers", False, f"{detail}; not configured: {used}", cure)
-    if clear:
-        return Check("providers", False, detail, f"use https for {clear[0].name}")
-    return Check("providers", True, detail)
-
-
-def _asked(provider: Provider) -> Check:
-    fine, detail = ai.asked(provider)
-    cure = None if fine else f"check {provider.setting} and the base URL"
-    return Check(f"provider {provider.name}", fine, detail, cure)
-
-
-def _program() -> Check:
+def program() -> Check:
+    """The versions of wfcore and Python."""
     from importlib.metadata import version
 
     python = ".".join(map(str, sys.version_info[:3]))
     return Check("wfcore", True, f"{version('wfcore')} on Python {python}")
 
 
-def _folder(data: Path) -> Check:
+def folder(data: Path) -> Check:
+    """Whether the data folder can be used, by nobody else."""
     if not os.path.lexists(data):
         return Check("data", True, f"{data} is not there yet; wfcore up makes it")
     trouble = trouble_with(data)
@@ -196,7 +61,16 @@ def _folder(data: Path) -> Check:
     return Check("data", True, str(data))
 
 
-def _keys(settings: Settings) -> Check:
+def disk(data: Path) -> Check:
+    """How much room is left where the data folder is."""
+    there = next(folder for folder in (data, *data.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    detail = f"{free / (1 << 30):.1f} GiB free"
+    cure = None if free >= _LITTLE_DISK else "make room; steps and artifacts need it"
+    return Check("disk", cure is None, detail, cure, essential=free < _NO_DISK)
+
+
+def keys(settings: Settings) -> Check:
     """Where the key is that seals the store, and whether other users may read a file of keys."""
     sealing = file_of(settings)
     files = (settings.data / SIGNING_KEY_FILE, sealing)
@@ -216,7 +90,7 @@ def _keys(settings: Settings) -> Check:
     return Check("keys", True, f"{first} in {sealing} seals what is stored{kept}")
 
 
-def _backups(settings: Settings) -> Check:
+def backups(settings: Settings) -> Check:
     """The last archive of `wfcore backup`; what a database server's own tools make is not seen."""
     if (settings.store or "").startswith(POSTGRES):
         return Check("backups", True, "left to the tools of the database server")
@@ -226,22 +100,13 @@ def _backups(settings: Settings) -> Check:
     return Check("backups", False, "none by wfcore backup yet", cure)
 
 
-def _isolation(settings: Settings) -> Check:
+def isolation(settings: Settings) -> Check:
     """What keeps steps apart from each other and from the server."""
     level = isolation_here(settings)
     return Check("isolation", not level.lacks, level.summary, level.cure)
 
 
-def _signing(settings: Settings) -> list[Check]:
-    """Which keys sign and verify links, by name, so that servers can be compared."""
-    if not settings.signing_keys:
-        return []
-    first, *older = (name for name, _ in settings.signing_keys)
-    kept = f", {', '.join(older)} still verify older ones" if older else ""
-    return [Check("signing", True, f"{first} of {SIGNING_KEY} signs links{kept}")]
-
-
-def _packages(settings: Settings) -> Check:
+def packages(settings: Settings) -> Check:
     """What steps may bring along, and what is kept of it."""
     kept = Environments(settings).here
     usage, tools = kept.usage(), asyncio.run(kept.tools())
@@ -249,183 +114,3 @@ def _packages(settings: Settings) -> Check:
     missing = "; ".join(tool.cure for tool in tools if not tool.version)
     detail = f"{there or 'no installer'}; {usage.count} cached, {usage.bytes / (1 << 20):.1f} MiB"
     return Check("packages", not missing, detail, missing or None)
-
-
-def _disk(data: Path) -> Check:
-    there = next(folder for folder in (data, *data.parents) if folder.exists())
-    free = shutil.disk_usage(there).free
-    detail = f"{free / (1 << 30):.1f} GiB free"
-    cure = None if free >= _LITTLE_DISK else "make room; steps and artifacts need it"
-    return Check("disk", cure is None, detail, cure, essential=free < _NO_DISK)
-
-
-@define
-class _Stored:
-    """
-    What one opening of the store has told: its checks; the workflows that use each provider, and
-    the number of notices nobody got, as far as they could be read.
-    """
-
-    checks: Sequence[Check] = ()
-    wanted: Mapping[str, Sequence[str]] = field(factory=dict)
-    given_up: int = 0
-
-
-def _store(session: Session, data: Path) -> _Stored:
-    """The store is opened once: a database that is away is waited for once."""
-    found = _Stored()
-
-    async def read(system: System) -> None:
-        with suppress(WfError, OSError):
-            found.wanted = await ai.wanted(system)
-            found.given_up = await _given_up(system)
-        found.checks = await _open_store(system)
-
-    if session.settings().store is None and not data.exists():
-        found.checks = [Check("store", True, "not made yet")]
-        return found
-    try:
-        session.work_in(read, schema=Schema.AS_IS)
-    except Unmade as empty:
-        found.checks = [Check("store", True, str(empty))]
-    except (WfError, Failed, OSError) as error:
-        found.checks = [Check("store", False, explain(error), _cure(error), essential=True)]
-    return found
-
-
-def _cure(error: Exception) -> str:
-    if isinstance(error, StoreUnavailable) and error.is_full:
-        return "make room on the disk; what is stored is unharmed"
-    if isinstance(error, InvalidInput):
-        return "correct the URL"
-    if isinstance(error, OlderSchema):
-        return "wfcore migrate"
-    if isinstance(error, StoreUnavailable):
-        return "start the database, or wait until it can be used; what is stored is unharmed"
-    if isinstance(error, Elsewhere):
-        return "work with the other one; what a backup restores would be a second service"
-    return "wfcore restore fills an empty data folder from a backup"
-
-
-async def _open_store(system: System) -> list[Check]:
-    """Opening has read the schema; `ping` writes something durably."""
-    await system.services.store.ping()
-    records = await _records(system)
-    return [
-        await _kept(system),
-        await _artifacts(system),
-        _clock(system.services.clock),
-        await _webhooks(system.services),
-        records,
-    ]
-
-
-async def _kept(system: System) -> Check:
-    """Where everything is kept; of a database server also what an operator may have set wrong."""
-    store = system.services.store
-    if not system.location.startswith(POSTGRES):
-        schema = migrations()[-1][0]
-        kind = "nothing is stored" if system.location == "memory" else f"schema {schema}, writable"
-        return Check("store", True, f"{system.location}: {kind}")
-    from adapters_store.postgres.report import report  # its driver is of an extra
-
-    settings, wall = system.settings, system.services.clock.now
-    told = await report(cast("Any", store), wall, str(settings.store), settings.direct)
-    return Check("store", told.cure is None, f"{system.location}: {told.detail}", told.cure)
-
-
-async def _artifacts(system: System) -> Check:
-    """Whether a file can be stored, read and deleted where artifacts are kept."""
-    files, where = system.services.files, system.settings.artifacts or "in the data folder"
-    try:
-        kept = await files.store(_PROBE, f"{_PROBE}-{os.getpid()}", BytesIO(b"ok"))
-        got = b"".join([part async for part in files.read(kept.storage_key, 0, kept.size)])
-        await files.delete_executions(_PROBE)
-    except StoreUnavailable as error:
-        cure = "check the folder, or the bucket's name, region, endpoint and credentials"
-        return Check("artifacts", False, f"{where}: {error.detail}", cure)
-    if got != b"ok":
-        return Check("artifacts", False, f"{where}: gives back what was not stored", "replace it")
-    direct = "; links lead there" if system.settings.direct_downloads else ""
-    return Check("artifacts", True, f"{where}, writable{direct}")
-
-
-def compared(session: Session, mend: bool, yes: bool) -> Check:
-    """Files and records of artifacts; with *mend* files of executions that are gone are deleted."""
-    found = session.work_in(lambda system: compare_files(system.services))
-    if mend and found.strange:
-        agreed("Files of these executions, which are not in the store, go", found.strange, yes)
-        session.work_in(lambda system: delete_strange(system.services, found))
-        found.strange.clear()
-    faults = [
-        f"{len(keys)} {what}: {', '.join(keys[:_FEW])}{'…' if len(keys) > _FEW else ''}"
-        for keys, what in (
-            (found.missing, "records without a file"),
-            (found.strange, "executions with files that are not in the store"),
-            (found.unrecorded, "files without a record, which go with their executions"),
-        )
-        if keys
-    ]
-    if found.beyond:
-        faults.append(f"{found.beyond} more")
-    counts = f"{found.files:,} files, {found.records:,} records"
-    cure = None
-    if found.strange:
-        cure = "wfcore doctor --artifacts --mend deletes files of executions that are gone"
-    elif found.missing:
-        cure = "restore the files from a copy or an older version of the bucket"
-    ok = not (found.strange or found.missing or found.beyond)
-    return Check("files", ok, "; ".join([counts, *faults]), cure)
-
-
-def _clock(clock: Clock) -> Check:
-    """Whether the wall clock jumped, and what is held because of it. AP-4, EX-30."""
-    clock = clock.machine if isinstance(clock, StoreTime) else clock
-    wall, deadlines, work = clock.now(), clock.deadline_now(), clock.service_now()
-    found = []
-    if abs(deadlines - wall) > SECOND:
-        by = (wall - deadlines) // SECOND
-        found.append(f"it jumped by {by:+d} s; for five minutes approvals expire as if it had not")
-    if work - deadlines > SECOND:
-        ahead = (work - deadlines) // SECOND
-        found.append(f"it was set back; work goes by a time that is {ahead} s ahead of it")
-    cure = "let an NTP service keep the clock" if found else None
-    return Check("clock", not found, "; ".join(found) or "no jump", cure)
-
-
-async def _records(system: System) -> Check:
-    """What cannot be read of that which is to be worked on now; `wfcore check` reads everything."""
-    services = system.services
-    now = services.store.now()
-    async with services.store.view() as view:
-        await view.executions.abandoned(_PAGE)
-        await view.executions.grace_over(_PAGE)
-        await view.approvals.due(now, _PAGE)
-        await view.approvals.reminders_due(now, _PAGE)
-        await view.timers.due(now, _PAGE)
-        await view.callbacks.due(_PAGE)
-    unreadable: Mapping[tuple[str, str], str] = getattr(services.store, "unreadable", dict)()
-    if not unreadable:
-        return Check("records", True, "what is due can be read")
-    named = ", ".join(f"{kind} {id}" for kind, id in sorted(unreadable))
-    cure = "wfcore check names all; restore them from a backup, or run the version that wrote them"
-    return Check("records", False, f"cannot be read, and are left alone: {named}", cure)
-
-
-async def _webhooks(services: Services) -> Check:
-    listed: list[Webhook] = []
-    page: PageRequest | None = PageRequest(size=_PAGE)
-    while page is not None:
-        found = await list_webhooks(services, None, page)
-        listed += found.rows
-        page = found.rest
-    active = [one for one in listed if one.status is WebhookStatus.ACTIVE]
-    bare = [one.id for one in active if one.auth_mode is AuthMode.NONE]
-    if not bare:
-        return Check("webhooks", True, f"{len(active)} active")
-    return Check(
-        "webhooks",
-        False,
-        f"OPEN TO ALL, without key or secret: {', '.join(bare)}",
-        "wfcore webhook delete ID, then create it with --key",
-    )

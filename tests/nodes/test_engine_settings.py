@@ -14,7 +14,7 @@ from nats_server import Broker
 from wfcore.errors import InvalidInput
 from wfcore.rules.execution.start import label_word, language_word
 from wfcore.testing.dispatch import DispatchQueue, MemoryDispatch
-from wfserver.health import _dispatch
+from wfserver.doctor import _dispatch
 from wfserver.isolation import step_isolation
 from wfserver.settings import settings_from
 from wfserver.sharing import ENGINE

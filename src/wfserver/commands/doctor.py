@@ -9,7 +9,7 @@ from adapters_runtime.sandbox.isolation.config import UID
 from wfcore.model.workflow import Language, Runtime
 from wfcore.ports.runtime import LanguageState
 from wfserver.definition import interpreters
-from wfserver.health import checks, compared, tried
+from wfserver.doctor import checks, compared, tried
 from wfserver.isolation import COUNTING, isolation_here
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
