@@ -119,6 +119,9 @@ def pages(found: Filled) -> Iterator[tuple[str, str]]:
     yield "an execution that ended", f"/executions/{found.done}"
     yield "an execution that waits", f"/executions/{found.waiting}"
     yield "inbox", "/inbox"
+    yield "inbox, agreed", "/inbox?view=agreed"
+    yield "inbox, decided", "/inbox?view=decided"
+    yield "inbox, a text that 1,000 do not say", "/inbox?q=zzzzzz"
     yield f"inbox, {ROWS:,} rows each", f"/inbox?workflow={found.large}"
 
 

@@ -148,6 +148,22 @@ async def test_an_unknown_name() -> None:
     assert recorder.went_to == []
 
 
+async def test_a_private_name_is_told_like_an_unknown_one() -> None:
+    """Callbacks to either fail with the same words: no name of the network is told. CB-4."""
+
+    async def unknown(host: str, port: int) -> Sequence[str]:
+        raise OSError("Name or service not known")
+
+    told = set[str | None]()
+    for resolver in (Names(["10.0.0.1"]), Names(["::1"]), Names([]), unknown):
+        http = partial(PinnedHttp, resolver=resolver, transport=Recorder())
+        answer = await HttpCallbackClient(False, http=http).post(f"http://{NAME}/", {}, b"")
+        told.add(answer.error)
+    (said,) = told
+    assert said
+    assert NAME not in said
+
+
 async def test_models_pass_over_what_is_no_host() -> None:
     """Of a provider's addresses only hosts are asked, private ones included. AI-6."""
     with a_model_server() as server:
