@@ -121,7 +121,7 @@ def pages(found: Filled) -> Iterator[tuple[str, str]]:
     yield "inbox", "/inbox"
     yield "inbox, agreed", "/inbox?view=agreed"
     yield "inbox, decided", "/inbox?view=decided"
-    yield "inbox, a text that 1,000 do not say", "/inbox?q=zzzzzz"
+    yield "inbox, a text that none says", "/inbox?q=zzzzzz"
     yield f"inbox, {ROWS:,} rows each", f"/inbox?workflow={found.large}"
 
 

@@ -80,7 +80,7 @@ async def count_waiting(services: Services, who: Principal) -> int:
         return await view.approvals.count(mine, MOST_WAITING + 1)
 
 
-SEARCHED, _AT_ONCE = 1_000, 200
+SEARCHED, _AT_ONCE = 400, 200
 """Approvals that one search looks at, and how many are read at a time."""
 
 
