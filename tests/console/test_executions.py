@@ -290,6 +290,14 @@ def test_rounds_are_a_grid_with_the_failed_first(site: Site):
         assert reader.get(f"/executions/{id}{wrong}").status_code == 404, wrong
 
 
+def test_a_running_loop_says_how_many_rounds_have_begun(site: Site):
+    """Of how many, in place of its state. XP-3."""
+    loop = LoopStep("each", list(range(40)), "item", (code("one"),))
+    runs = Runs(site, loop)
+    id = runs.play(runs.start(), stay=("each.2.one",))
+    assert "3 of 40 rounds" in Reader(site).get(f"/executions/{id}").text.partition('id="steps"')[2]
+
+
 def test_what_a_cancellation_stops_is_said_before(site: Site):
     """The preview names what is stopped and what will not run; then it is so. R6, EX-7."""
     runs, reader = Runs(site), Reader(site)
