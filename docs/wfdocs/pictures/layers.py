@@ -16,6 +16,7 @@ PACKAGES: Mapping[str, tuple[str, Sequence[str]]] = {
 }
 RINGS: Mapping[str, str] = {
     "testing": "contracts, fakes, simulator",
+    "scenarios": "tests of definitions",
     "usecases": "one unit of work each",
     "memory": "a store in memory",
     "wire": "JSON shapes",
