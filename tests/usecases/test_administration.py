@@ -7,7 +7,7 @@ import pytest
 from attrs import evolve
 
 from usecases.conftest import World, code, review
-from wfcore.errors import InvalidDefinition, InvalidInput, NotFound
+from wfcore.errors import InvalidDefinition, InvalidInput, LinkOver, NotFound, Unauthenticated
 from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Scope
 from wfcore.model.node import Node
 from wfcore.model.webhook import Scheme, WebhookStatus
@@ -15,6 +15,7 @@ from wfcore.rules.auth.signing_keys import id_of
 from wfcore.rules.definition.written import read_definition_json
 from wfcore.time import EpochMs
 from wfcore.usecases.accounts.accounts import find_account
+from wfcore.usecases.accounts.sessions import session_of, sign_in_by_link
 from wfcore.usecases.administration import (
     accounts,
     approvals,
@@ -38,34 +39,60 @@ def at(world: World) -> Operator:
     return Operator(world.services, read_definition_json, HERE, "https://flows.example.org")
 
 
-async def test_a_key_from_elsewhere_leaves_no_way_in_behind(at: Operator, world: World) -> None:
-    """It makes no operator with a password, and gives none a new one, in whichever order. AC-10."""
-    secret = "correct horse"
+@pytest.fixture
+async def far(at: Operator, world: World) -> Operator:
+    """The operator of a key of scope ADMIN, from elsewhere."""
     await accounts.create_account(at, "root@example.org", operator=True)
     root = Principal(await find_account(world.services, "root@example.org"))
-    far = evolve(at, origin=evolve(HERE, operator=root))
+    return evolve(at, origin=evolve(HERE, operator=root))
+
+
+async def test_a_key_from_elsewhere_makes_no_operator(
+    at: Operator, far: Operator, world: World
+) -> None:
+    """Neither with a password nor without, by a mark, a name in the settings or a status. AC-10."""
     assert not far.on_host
-    named = evolve(world.services.policy, operators=frozenset({"named@example.org"}))
-    of_settings = evolve(far, services=evolve(world.services, policy=named))
-    refused = r"^password: an operator gets one on the server's host alone"
+    policy = evolve(world.services.policy, operators=frozenset({"named@example.org"}))
+    of_settings = evolve(far, services=evolve(world.services, policy=policy))
+    refused = r"^operator: an operator is made, or activated, on the server's host alone"
+    for secret in (None, "correct horse"):
+        with pytest.raises(InvalidInput, match=refused):
+            await accounts.create_account(far, "eve@example.org", password=secret, operator=True)
+        with pytest.raises(InvalidInput, match=refused):
+            await accounts.create_account(of_settings, "named@example.org", password=secret)
+    await accounts.create_account(far, BOB)
+    for secret in (None, "correct horse"):
+        with pytest.raises(InvalidInput, match=refused):
+            await accounts.set_account(far, BOB, operator=True, password=secret)
+    await accounts.set_account(far, BOB, status=AccountStatus.DISABLED)
+    await accounts.set_account(at, BOB, operator=True)
     with pytest.raises(InvalidInput, match=refused):
-        await accounts.create_account(far, "eve@example.org", password=secret, operator=True)
-    with pytest.raises(InvalidInput, match=refused):
-        await accounts.create_account(of_settings, "named@example.org", password=secret)
-    with pytest.raises(InvalidInput, match=refused):
-        await accounts.set_account(far, "root@example.org", password=secret)
-    await accounts.create_account(far, BOB, password=secret)
-    assert await accounts.issue_login_link(far, BOB)
-    with pytest.raises(InvalidInput, match=refused):
-        await accounts.set_account(far, BOB, operator=True)
-    await accounts.create_account(far, "cyd@example.org", operator=True)
-    with pytest.raises(InvalidInput, match=refused):
-        await accounts.set_account(far, "cyd@example.org", password=secret)
-    await accounts.set_account(at, BOB, operator=True, password=secret)
+        await accounts.set_account(far, BOB, status=AccountStatus.ACTIVE)
+    await accounts.set_account(at, BOB, status=AccountStatus.ACTIVE)
+    changed = await accounts.set_account(far, BOB, Plan.TEAM, operator=True)
+    assert (changed["plan"], changed["operator"]) == ("TEAM", True)
+
+
+async def test_a_key_from_elsewhere_leaves_no_way_in_as_an_operator(
+    at: Operator, far: Operator, world: World
+) -> None:
+    """It gives an operator no password and no link; what it gave before ends. AC-10."""
+    secret = "correct horse"
+    bob = (await world.account(BOB)).account
+    link: Any = await accounts.issue_login_link(far, BOB)
+    opened: Any = await accounts.issue_login_link(far, BOB)
+    token = (await sign_in_by_link(world.services, opened["url"].split("/in/")[1], HERE)).token
+    assert (await session_of(world.services, token)).account.id == bob.id
+    await accounts.set_account(at, BOB, operator=True)
+    with pytest.raises(LinkOver):
+        await sign_in_by_link(world.services, link["url"].split("/in/")[1], HERE)
+    with pytest.raises(Unauthenticated):
+        await session_of(world.services, token)
+    with pytest.raises(InvalidInput, match=r"^password: an operator gets one on the server's host"):
+        await accounts.set_account(far, BOB, password=secret)
     with pytest.raises(InvalidInput, match=r"^account: an operator gets a link on"):
         await accounts.issue_login_link(far, BOB)
     assert await accounts.issue_login_link(at, BOB)
-    await accounts.set_account(far, BOB, Plan.TEAM)
     await accounts.set_account(far, BOB, operator=False, password=secret)
 
 

@@ -68,19 +68,26 @@ def refuse_admin_key(
         raise InvalidInput("scopes", fix)
 
 
-def refuse_operator_password(
+def refuse_operator_from_elsewhere(
     account: Account, named: Collection[str], on_host: bool, *, before: Account | None, new: bool
 ) -> None:
     """
-    Raises `InvalidInput` where an operator with a password is made, or gets a *new* one, from
-    elsewhere than the host: whoever has taken a key of scope ADMIN would keep a way in that
-    outlasts the key. *account*: as it is to be; *before*: None, it is made. AC-10.
+    Raises `InvalidInput` where an account becomes an active operator, or an operator gets a *new*
+    password, from elsewhere than the host: whoever has taken a key of scope ADMIN would keep a way
+    in that outlasts the key. *account*: as it is to be; *before*: None, it is made. AC-10.
     """
-    if on_host or account.password_hash is None or not _operates(account, named):
+    if on_host or not _operates(account, named):
         return
-    if new or before is None or not _operates(before, named):
+    if new and before is not None and _operates(before, named):
         fix = "an operator gets one on the server's host alone: wfcore account set"
         raise InvalidInput("password", fix)
+    if _active(account) and not (before and _active(before) and _operates(before, named)):
+        fix = "an operator is made, or activated, on the server's host alone: wfcore account"
+        raise InvalidInput("operator", fix)
+
+
+def _active(account: Account) -> bool:
+    return account.status is AccountStatus.ACTIVE
 
 
 def _operates(account: Account, named: Collection[str]) -> bool:

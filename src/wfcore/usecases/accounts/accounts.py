@@ -10,7 +10,7 @@ from wfcore.model.access import Account, AccountStatus, NamedSecret, Permission,
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason
 from wfcore.ports.store import Unit
-from wfcore.rules.auth.access import refuse_operator_password
+from wfcore.rules.auth.access import refuse_operator_from_elsewhere
 from wfcore.rules.auth.session import normal_password, signed_out
 from wfcore.rules.mailbox import mailbox, same_name
 from wfcore.rules.named_secrets import with_secret, without_secret
@@ -53,7 +53,7 @@ async def create_account(
         id = services.ids.new("acc", now)
         account = Account(id, email, plan, AccountStatus.ACTIVE, now, hashed, operator=operator)
         named = services.policy.operators
-        refuse_operator_password(account, named, on_host, before=None, new=True)
+        refuse_operator_from_elsewhere(account, named, on_host, before=None, new=True)
         unit.put(account)
         note(services, unit, "account.create", None, account.id, origin)
         await unit.commit()
@@ -79,9 +79,9 @@ async def set_account(
     Change plan, status, password or language, whether it is an operator (AC-7), or where the
     failures of its workflows are told (NT-8). A downgrade
     disables the newest webhooks above the new limit, an upgrade enables them again. WH-5, WH-16. A
-    new password, or a status other than ACTIVE, ends every session. SE-4. Raises `NotFound`,
-    `InvalidInput`, also where somebody would shut themselves out, and for the password of an
-    operator where this is not *on_host* (AC-10).
+    new password, a status other than ACTIVE, or becoming an operator ends every session and link.
+    SE-4. Raises `NotFound`, `InvalidInput`, also where somebody would shut themselves out, and for
+    an operator, or the password of one, where this is not *on_host* (AC-10).
     """
     if (
         who is not None
@@ -105,8 +105,9 @@ async def set_account(
             failure_channels=_checked_channels(services, old, failure_channels),
         )
         named, is_new = services.policy.operators, hashed is not None
-        refuse_operator_password(account, named, on_host, before=old, new=is_new)
-        if hashed is not None or account.status is not AccountStatus.ACTIVE:
+        refuse_operator_from_elsewhere(account, named, on_host, before=old, new=is_new)
+        promoted = account.operator and not old.operator
+        if hashed is not None or promoted or account.status is not AccountStatus.ACTIVE:
             account = signed_out(account)
         unit.put(account)
         written = await _fit_webhooks(services, unit, account, now)
