@@ -22,6 +22,7 @@ from wfcore.errors import AccountBlocked, Forbidden, InvalidInput, Unauthenticat
 from wfcore.model.access import Principal, Scope, Visitor
 from wfcore.model.json import JsonObject
 from wfcore.model.webhook import AuthMode, Scheme, Webhook
+from wfcore.rules.auth.session import one_client
 from wfcore.rules.gate import require_asker
 from wfcore.rules.limits import SESSION_MAX, SIGN_ON
 from wfcore.rules.numbers import as_written, kept
@@ -37,7 +38,17 @@ Authenticator: TypeAlias = Callable[[Request, Route, Receive], Awaitable[None]]
 
 
 async def _read(request: Request, route: Route, receive: Receive) -> None:
-    request.raw = await read_body(receive, Headers(scope=request.scope), route.body_limit)
+    headers, limit = Headers(scope=request.scope), route.body_limit
+    if route.auth not in _BODY_FIRST:
+        request.raw = await read_body(receive, headers, limit)
+        return
+    client = one_client(request.origin.ip or "")
+    with request.context.strangers_bodies.arriving(client) as took:
+        request.raw = await read_body(receive, headers, limit, took=took)
+
+
+_BODY_FIRST = frozenset({Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.LOGIN})
+"""What reads the body of whoever sends one."""
 
 
 LARGE = 65_536

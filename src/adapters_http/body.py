@@ -39,9 +39,11 @@ async def read_body(
     limit: int,
     *,
     timeout_s: float = BODY_TIMEOUT_S,
+    took: Callable[[int], None] = lambda size: None,
 ) -> bytes:
     """
-    The whole body, at most *limit* bytes. *headers* are looked up by lower-case names.
+    The whole body, at most *limit* bytes. *headers* are looked up by lower-case names; *took* is
+    called with the size of each part and may raise.
 
     Raises `TooLarge` over *limit* (the rest, or with a Content-Length all of it, was not read);
     `InvalidInput` if it is compressed or its Content-Length is not a number; `BodyTimeout` if it
@@ -51,12 +53,12 @@ async def read_body(
     _refuse_length(headers.get("content-length"), limit)
     try:
         async with asyncio.timeout(timeout_s):
-            return await _collect(receive, limit)
+            return await _collect(receive, limit, took)
     except TimeoutError:
         raise BodyTimeout from None
 
 
-async def _collect(receive: Receive, limit: int) -> bytes:
+async def _collect(receive: Receive, limit: int, took: Callable[[int], None]) -> bytes:
     chunks: list[bytes] = []
     size, more = 0, True
     while more:
@@ -67,6 +69,7 @@ async def _collect(receive: Receive, limit: int) -> bytes:
         size += len(chunk)
         if size > limit:
             raise TooLarge("Request body", limit)
+        took(len(chunk))
         chunks.append(chunk)
         more = message.get("more_body", False)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)

@@ -15,6 +15,7 @@ from starlette.types import Scope
 from adapters_http.body import Answers, Pace
 from adapters_http.config import HttpConfig, Network, Stage
 from adapters_http.metrics import Metrics
+from adapters_http.strangers_bodies import StrangersBodies
 from adapters_http.tracing import RequestTrace
 from adapters_http.transport.connections import Address, Headers, address_of, is_host
 from wfcore.errors import InvalidInput, NotReady
@@ -78,6 +79,7 @@ class Context:
     answers: Answers = field(factory=Answers)
     pace: Pace = field(factory=Pace)
     aside: Aside = field(factory=Aside)
+    strangers_bodies: StrangersBodies = field(factory=StrangersBodies)
 
 
 STILL_S = 2.0

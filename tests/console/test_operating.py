@@ -3,6 +3,7 @@
 import re
 from html import unescape
 
+import httpx
 import pytest
 
 from adapters_http.app import HttpConfig
@@ -280,6 +281,18 @@ def test_the_audit_page_filters_and_goes_on(site: Site):
     file = reader.get("/operate/audit.csv?event=key.create")
     assert file.headers["content-type"].startswith("text/csv")
     assert len(file.text.strip().splitlines()) == 62
+
+
+def test_a_file_of_the_audit_log_holds_no_formula_of_strangers(site: Site):
+    """Whoever is refused chooses a path; a spreadsheet of any country reads it as one text."""
+    hostile = "/api/v1/workflows/;=1+1;"
+    with httpx.Client(base_url=site.url) as stranger:
+        assert stranger.get(hostile).status_code == 401
+    _, olga = operator(site)
+    file = olga.get("/operate/audit.csv?event=api.request")
+    assert f'"{hostile}"' in file.text
+    assert '"at","event"' in file.text
+    assert ",'," not in file.text
 
 
 def test_an_account_reads_its_own_audit_only(site: Site):

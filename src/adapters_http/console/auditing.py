@@ -1,9 +1,7 @@
 """The audit log on a page and as a file: what the account did, or was refused. AL-1."""
 
-import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from io import StringIO
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -11,9 +9,11 @@ from starlette.responses import Response
 from adapters_http.console.hints import hints
 from adapters_http.console.operate import operate_page
 from adapters_http.console.rendering import page_headers
+from adapters_http.console.spreadsheet import spreadsheet
 from adapters_http.console.words import iso
 from adapters_http.request import Request
 from wfcore.model.event import AuditEntry, AuditOutcome
+from wfcore.model.json import Json
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import AuditFilter, Found, newest_audited, search_audit
 
@@ -56,30 +56,21 @@ async def live(request: Request) -> Response:
 async def download(request: Request) -> Response:
     """The same as CSV, at most `IN_A_FILE` entries."""
     found = await _found(request, _asked(request), IN_A_FILE)
-    text = StringIO()
-    rows = csv.writer(text)
-    rows.writerow(COLUMNS)
-    rows.writerows(_row(entry) for _, entry in found.entries)
+    text = spreadsheet(COLUMNS, (_row(entry) for _, entry in found.entries))
     name = {"Content-Disposition": 'attachment; filename="audit.csv"'}
     return Response(
-        text.getvalue(), headers={**page_headers(request), **name}, media_type="text/csv"
+        text.encode("utf-8-sig"), headers={**page_headers(request), **name}, media_type="text/csv"
     )
 
 
 COLUMNS = ("at", "event", "outcome", "reason", "account", "key", "target", "path", "ip", "request")
 
 
-def _row(entry: AuditEntry) -> tuple[str, ...]:
-    cells = (
+def _row(entry: AuditEntry) -> Sequence[Json]:
+    return (
         iso(entry.at), entry.event, entry.outcome.value, entry.reason, entry.account_id,
         entry.key_id, entry.target, entry.path, entry.ip, entry.request_id,
     )  # fmt: skip
-    return tuple(_cell(cell or "") for cell in cells)
-
-
-def _cell(text: str) -> str:
-    """Not what a spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in "=+-@\t\r" else text
 
 
 def _asked(request: Request) -> Mapping[str, str]:

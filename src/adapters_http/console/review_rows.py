@@ -3,7 +3,6 @@ The rows of an approval for who reviews them: as JSON for the editor, as CSV, an
 something changed. AP-28.
 """
 
-import re
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,18 +10,17 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 
 from adapters_http.body import dump_json
+from adapters_http.console.spreadsheet import spreadsheet
 from adapters_http.console.step import number_of
-from adapters_http.console.words import has_comma, person
+from adapters_http.console.words import person
 from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
 from adapters_http.pages import columns_of
 from adapters_http.request import Request, last_event_id
 from wfcore.errors import NotFound, WfError
 from wfcore.model.approval import Approval, ApprovalStatus, Group
-from wfcore.model.json import Json
 from wfcore.model.workflow import Column
 from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.approval.review import ReviewRow, review_rows
-from wfcore.rules.approval.typed import cell_text
 from wfcore.usecases.approvals.approvals import has_many_rows
 from wfcore.usecases.approvals.reviewing import Review, review_for
 from wfcore.wire.approvals import column_view, field_view
@@ -140,29 +138,6 @@ async def download(request: Request) -> Response:
 
 
 def _csv(group: Group) -> str:
-    """
-    As a spreadsheet opens it in the reader's languages: where a comma is the decimal sign,
-    semicolons stand between cells. Texts are quoted, numbers are not. Decision 240.
-    """
-    columns, comma = columns_for(group), has_comma()
-    titles: list[Json] = [column.title for column in columns]
-    lines = [titles, *([row.get(column.key) for column in columns] for row in group.items)]
-    between = ";" if comma else ","
-    return "".join(between.join(_cell(one, comma) for one in line) + "\r\n" for line in lines)
-
-
-def _cell(value: Json, comma: bool) -> str:
-    """
-    A value. A text that a spreadsheet would run as a formula is marked as a text, and so is one
-    that looks marked: whatever is pasted loses one mark (`unmarked` in `values.js`).
-    """
-    text = cell_text(value)
-    if isinstance(value, float) and comma:
-        return text.replace(".", ",")
-    if value is None or isinstance(value, int | float):
-        return text
-    mark = "'" if isinstance(value, str) and _FORMULA.match(text) else ""
-    return '"' + mark + text.replace('"', '""') + '"'
-
-
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+    columns = columns_for(group)
+    rows = ([row.get(column.key) for column in columns] for row in group.items)
+    return spreadsheet([column.title for column in columns], rows)

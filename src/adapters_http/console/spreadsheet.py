@@ -1,0 +1,35 @@
+"""
+Tables as a spreadsheet opens them in the reader's languages. Decision 240.
+
+Where a comma is the decimal sign, semicolons stand between cells. Texts are quoted, numbers are
+not. A text that a spreadsheet would run as a formula is marked as a text, and so is one that looks
+marked: whatever is pasted loses one mark (`unmarked` in `values.js`).
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from adapters_http.console.words import has_comma
+from wfcore.model.json import Json
+from wfcore.rules.approval.typed import cell_text
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def spreadsheet(titles: Sequence[Json], rows: Iterable[Sequence[Json]]) -> str:
+    """CSV of *titles* and *rows*."""
+    comma = has_comma()
+    between = ";" if comma else ","
+    lines = chain([titles], rows)
+    return "".join(between.join(_cell(one, comma) for one in line) + "\r\n" for line in lines)
+
+
+def _cell(value: Json, comma: bool) -> str:
+    text = cell_text(value)
+    if isinstance(value, float) and comma:
+        return text.replace(".", ",")
+    if value is None or isinstance(value, int | float):
+        return text
+    mark = "'" if isinstance(value, str) and _FORMULA.match(text) else ""
+    return '"' + mark + text.replace('"', '""') + '"'

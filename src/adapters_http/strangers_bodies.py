@@ -1,0 +1,52 @@
+"""
+How much memory the bodies of strangers may take while they arrive. LM-12.
+
+The credentials of webhooks, of decisions and of logins are judged when the body is complete: a
+signature covers it. Until then anybody may hold as much as a body may have on each connection, for
+as long as a body may take.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from attrs import Factory, define
+
+from wfcore.errors import NotReady
+from wfcore.rules.limits import MIB
+
+MOST, MOST_OF_ONE = 64 * MIB, 16 * MIB
+
+
+@define(eq=False)
+class StrangersBodies:
+    """Counts the bytes that have arrived, of all and by client."""
+
+    most: int = MOST
+    most_of_one: int = MOST_OF_ONE
+    _total: int = 0
+    _by_client: Counter[str] = Factory(Counter)
+
+    @contextmanager
+    def arriving(self, client: str) -> Iterator[Callable[[int], None]]:
+        """
+        A function that counts bytes of a body of *client* until the end of the block. It raises
+        `NotReady` where they would be too many.
+        """
+        mine = 0
+
+        def took(size: int) -> None:
+            nonlocal mine
+            if self._total + size > self.most or self._by_client[client] + size > self.most_of_one:
+                raise NotReady("Too many request bodies are incomplete; try again in a moment")
+            mine += size
+            self._total += size
+            self._by_client[client] += size
+
+        try:
+            yield took
+        finally:
+            self._total -= mine
+            self._by_client[client] -= mine
+            if not self._by_client[client]:
+                del self._by_client[client]
