@@ -241,6 +241,8 @@ AMOUNTS = (
     P("fill_memory", "take more memory than a process may", "nulp"),
     P("fill_process_table", "start more processes than a step may", "nu", counted="lp"),
     P("fill_memory_together", "take more memory with several processes", "nulp", alone=True),
+    P("fill_memory_unread", "with such that nobody may look into", "nulp", alone=True),
+    P("fill_memory_headless", "with such whose first thread has ended", "nulp", alone=True),
     P("fill_shared_memory", "take more memory by sharing it", "nulp", alone=True),
     P("drop_shared_memory", "by sharing and dropping it", "nul", alone=True, counted="p"),
     P("drop_shared_zeros", "by sharing zeros and dropping them", "nul", alone=True, counted="p"),

@@ -46,6 +46,8 @@ TIMED = ("outlive_timeout", "fork_for_ever")
 NOTICED = (
     "flood",
     "fill_memory_together",
+    "fill_memory_unread",
+    "fill_memory_headless",
     "fill_shared_memory",
     "drop_shared_memory",
     "drop_shared_zeros",

@@ -318,3 +318,57 @@ def test_what_a_family_shares_counts_once() -> None:
     select.select([end_of_child], [], [])  # nobody here is its parent, so it cannot be waited for
     os.close(end_of_child)
     assert not memory_held(family, 0)
+
+
+NOBODY = 65_534
+UNREAD = "libc.prctl(4, 0, 0, 0, 0); hidden.set(); signal.pause()"
+HEADLESS = "hidden.set(); libc.syscall(93 if os.uname().machine == 'aarch64' else 60, 0)"
+HIDDEN = f"""
+import ctypes, os, signal, threading
+libc = ctypes.CDLL(None)
+held = bytearray(b"x") * {HELD}
+if os.geteuid() == 0:
+    os.setresuid({NOBODY}, {NOBODY}, {NOBODY})
+    libc.prctl(4, 1, 0, 0, 0)
+def hold():
+    hidden.wait()
+    print(flush=True)
+    signal.pause()
+hidden = threading.Event()
+threading.Thread(target=hold).start()
+"""
+
+
+@pytest.mark.parametrize(("how", "state"), [(UNREAD, "S"), (HEADLESS, "Z")])
+def test_who_hides_its_memory_is_counted(how: str, state: str) -> None:
+    """What cannot be measured exactly counts with its rough sum."""
+    argv = [sys.executable, "-I", "-c", HIDDEN + how]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as hiding:
+        try:
+            assert hiding.stdout is not None
+            hiding.stdout.readline()
+            while _state(hiding.pid) != state:
+                time.sleep(0.001)
+            assert _seen_by_nobody(hiding.pid, sys.maxsize) > HELD
+            assert _seen_by_nobody(hiding.pid, 0) > HELD
+        finally:
+            hiding.kill()
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def _seen_by_nobody(pid: int, limit: int) -> int:
+    """The memory of a process as another one of its user sees it, who is not root."""
+    ours, theirs = os.pipe()
+    reader = os.fork()
+    if reader == 0:
+        if os.geteuid() == 0:
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+        os.write(theirs, b"%d" % memory_held([pid], limit))
+        os._exit(0)
+    os.waitpid(reader, 0)
+    os.close(theirs)
+    with os.fdopen(ours) as said:
+        return int(said.read())

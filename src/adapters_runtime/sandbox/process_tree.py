@@ -15,7 +15,7 @@ Standard library only: the spawner and the supervisors import it.
 import os
 import signal
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
 _WALL = 0x40000000  # also children whose end is told by another signal than SIGCHLD
@@ -127,12 +127,9 @@ def _reap_one(pid: int) -> None:
 
 def _listed_children(pid: int) -> list[int]:
     found: list[int] = []
-    try:
+    with suppress(OSError):  # it ended while we looked; the next round knows
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as listing:
-                found += map(int, listing.readall().split())
-    except OSError:
-        pass  # it ended while we looked; the next round knows
+            found += map(int, _read(f"/proc/{pid}/task/{thread}", "children").split())
     return found
 
 
@@ -152,6 +149,8 @@ def _parent(name: str) -> int | None:
 _GROWTH = 2 << 30
 """Bytes that a tree may claim in a second, as a guess for when to look again."""
 _TABLES = b"VmPTE:"
+_ROUGH = (b"RssAnon:", b"RssShmem:", b"VmSwap:", _TABLES)
+_EXACT = (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:")
 _SOONEST_S, _LATEST_S = 0.05, 0.5
 
 
@@ -174,13 +173,28 @@ def _rough(pid: int) -> int:
     """
     Private memory, shared memory and page tables, without files, including what was swapped out.
     """
-    return _sum(_read(pid, "status"), (b"RssAnon:", b"RssShmem:", b"VmSwap:", _TABLES))
+    return next(filter(None, (_sum(_read(at, "status"), _ROUGH) for at in _places(pid))), 0)
 
 
 def _share(pid: int) -> int:
-    """The same with its share of shared pages, which costs a walk of its page tables."""
-    shared = _sum(_read(pid, "smaps_rollup"), (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:"))
-    return shared + _sum(_read(pid, "status"), (_TABLES,))
+    """
+    The same with its share of shared pages, which costs a walk of its page tables. The rough sum
+    where the kernel does not tell: a process may forbid to be looked into.
+    """
+    for at in _places(pid):
+        if shared := _sum(_read(at, "smaps_rollup"), _EXACT):
+            return shared + _sum(_read(at, "status"), (_TABLES,))
+    return _rough(pid)
+
+
+def _places(pid: int) -> Iterator[str]:
+    """
+    Where the kernel tells of the memory of *pid*: at its first thread, which has none any more
+    once it has ended; so then at each other one, which all have the same.
+    """
+    yield f"/proc/{pid}"
+    with suppress(OSError):
+        yield from (f"/proc/{pid}/task/{thread}" for thread in os.listdir(f"/proc/{pid}/task"))
 
 
 def _sum(text: bytes, names: tuple[bytes, ...]) -> int:
@@ -188,9 +202,9 @@ def _sum(text: bytes, names: tuple[bytes, ...]) -> int:
     return sum(kilobytes) << 10
 
 
-def _read(pid: int, name: str) -> bytes:
+def _read(place: str, name: str) -> bytes:
     try:
-        with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
+        with open(f"{place}/{name}", "rb", buffering=0) as file:
             return file.readall()
     except OSError:
-        return b""  # it has ended
+        return b""  # it has ended, or may not be looked into

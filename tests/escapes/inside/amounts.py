@@ -4,8 +4,11 @@ import mmap
 import os
 import signal
 import socket
+import threading
 import time
 from contextlib import suppress
+
+from escapes.inside.calls import called, libc, syscall
 
 # How much
 
@@ -58,12 +61,32 @@ def fill_process_table(t):
 
 
 def fill_memory_together(t):
+    return filled_together(t, lambda: None)
+
+
+def fill_memory_unread(t):
+    """In processes that forbid others to look into them."""
+    return filled_together(t, lambda: called(libc.prctl, 4, 0, 0, 0, 0))
+
+
+def fill_memory_headless(t):
+    """In processes whose first thread has ended, and with it what is told of it."""
+    return filled_together(t, lambda: syscall(60, 93, 0))
+
+
+def filled_together(t, hide):
     each = t["memory"] // 2
+
+    def hold():
+        kept = bytearray(os.urandom(1 << 20) * (each >> 20))
+        time.sleep(3 if kept else 0)
+        os._exit(0)
+
     for _ in range(6):
         if os.fork() == 0:
-            kept = bytearray(os.urandom(1 << 20) * (each >> 20))
-            time.sleep(3 if kept else 0)
-            os._exit(0)
+            threading.Thread(target=hold).start()
+            hide()
+            signal.pause()
     while True:
         try:
             os.wait()
