@@ -10,16 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from usecases.conftest import World, code, review
-from usecases.test_stages import board, delegate, mail
+from usecases.test_stages import TWO, board, delegate, mail
 from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.approval import DecisionSource
 from wfcore.model.event import Anchor, AuditChain
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Escalation, Variable
-from wfcore.rules.approval.machine import Approve
+from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.rules.audit.chain import BEGINNING, entry_text, extended
-from wfcore.rules.audit.evidence import Unfit, anchor_misfit, links_of, read_evidence, sealed
+from wfcore.rules.audit.evidence import (
+    Unfit,
+    anchor_misfit,
+    links_of,
+    proved,
+    read_evidence,
+    sealed,
+    untold,
+)
 from wfcore.rules.canonical import canonical, digest
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
@@ -57,7 +65,9 @@ async def decided(world: World, who: Principal) -> str:
 
 
 async def written(world: World, id: str, *anchors: Anchor) -> str:
-    return await write_evidence(world.services, id, anchors, UNKNOWN)
+    text = await write_evidence(world.services, id, anchors, UNKNOWN)
+    assert untold(json.loads(text)) is None
+    return text
 
 
 def refusal(text: str) -> str:
@@ -377,6 +387,91 @@ async def test_who_decided_is_what_the_entry_says(
     text = await written(world, await decided(world, ann))
     read_evidence(text)
     assert says in refusal(reseal(text, lambda document: change(document["approvals"][0])))
+
+
+def hide(document: Any) -> None:
+    """Show the entries of decisions as those of other executions."""
+    links = document["audit"]["links"]
+    links[:] = [one if isinstance(one, str) else digest(canonical(one["entry"])) for one in links]
+
+
+def again(document: Any, **change: object) -> None:
+    """Add a copy of the approval, decided by somebody else."""
+    (one,) = document["approvals"]
+    line = {**one["history"][-1], "by": "eve@example.org"}
+    copy = {**one, "decidedBy": "eve@example.org", "history": [*one["history"][:-1], line]}
+    document["approvals"].append({**copy, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (again, "is there 2 times"),
+        (lambda document: document["approvals"].clear(), "the approval of audit entry "),
+        (lambda document: document["approvals"][0].update(id="x"), "the approval of audit entry "),
+        *(
+            (
+                lambda document, name=name: document["approvals"][0]["history"][-1].update(
+                    {name: {"rows": []}}
+                ),
+                "line 2 in the history",
+            )
+            for name in ("rowsBefore", "rowsAfter")
+        ),
+        (
+            lambda document: document["approvals"][0]["history"][-1].update(
+                rowsBefore=None, rowsAfter=None
+            ),
+            "line 2 in the history",
+        ),
+    ],
+)
+async def test_an_approval_is_there_once_with_the_rows_of_its_entry(
+    world: World, change: Callable[[Any], object], says: str
+) -> None:
+    """AL-6: neither copied nor left out, nor with other rows in its history."""
+    text = await written(world, await decided(world, await world.account()))
+    assert says in refusal(reseal(text, change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        hide,
+        lambda document: again(document, id="appr_invented"),
+        lambda document: again(document, id="appr_invented", history=[]),
+        lambda document: again(document, id="appr_invented", status="PENDING"),
+    ],
+)
+async def test_a_decision_without_its_entry_is_named(
+    world: World, change: Callable[[Any], object]
+) -> None:
+    """AL-6: an entry shown as a hash alone, or an approval that never was, proves no decision."""
+    text = await written(world, await decided(world, await world.account()))
+    assert untold(read_evidence(text)) is None
+    gap = untold(read_evidence(reseal(text, change)))
+    assert gap is not None
+    assert gap.startswith("no audit entry in it tells ")
+    assert gap in proved(anchored=True, known=True, gap=gap)[0]
+
+
+@pytest.mark.parametrize(
+    ("step", "decisions"),
+    [
+        ({"auto_approve": "{{ execution.id }}"}, []),
+        ({}, [("bob", None), ("dan", Approve({"rows": [{"id": 1}]})), ("cyd", None)]),
+        ({}, [("bob", None), ("dan", Reject())]),
+    ],
+)
+async def test_every_way_to_decide_is_told(
+    world: World, step: JsonObject, decisions: Sequence[Any]
+) -> None:
+    """AL-6: by a rule, by several with rows edited on the way, and by rejection."""
+    at = await board(world, rows=({"id": 1}, {"id": 2}), **(step or {"stages": TWO}))
+    for name, decision in decisions:
+        await at.decide(name, decision or Approve())
+    (approval,) = read_evidence(await written(world, at.run_id))["approvals"]
+    assert approval["status"] != "PENDING"
 
 
 @pytest.mark.parametrize(

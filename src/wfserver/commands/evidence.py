@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from wfcore.rules.audit.chain import read_anchor
-from wfcore.rules.audit.evidence import Unfit, anchor_misfit, proved, read_evidence
+from wfcore.rules.audit.evidence import Unfit, anchor_misfit, proved, read_evidence, untold
 from wfcore.rules.canonical import digest
 from wfcore.usecases.administration import server
 from wfserver.commands.audit import anchor_texts, anchors
@@ -77,20 +77,23 @@ def verify(session: Session, file: Path, anchored: tuple[Path, ...], sha256: str
     """
     Whether FILE fits together, and what that shows. Needs no data folder and no network.
 
-    Exit status 1 says what does not fit. Without an anchor that was kept elsewhere, and without the
-    SHA-256, it could have been written by anybody.
+    Exit status 1 says what does not fit, or which decision no audit entry in it tells of; with the
+    SHA-256 such a file fits. Without an anchor that was kept elsewhere, and without the SHA-256, it
+    could have been written by anybody.
     """
     known = [read_anchor(text) for text in anchor_texts(anchored)]
-    why = None
+    why = gap = None
     try:
         text = file.read_bytes().decode("ascii", "replace")
         if sha256 is not None and digest(text) != sha256.strip().lower():
             raise Unfit("its SHA-256 is another one")
         document = read_evidence(text)
-        why = next(filter(None, (anchor_misfit(document, one) for one in known)), None)
+        gap = untold(document)
+        misfits = (anchor_misfit(document, one) for one in known)
+        why = next(filter(None, misfits), gap if sha256 is None else None)
     except Unfit as unfit:
         why = str(unfit)
-    shown = [] if why else [*proved(anchored=bool(known), known=sha256 is not None)]
+    shown = [] if why else [*proved(anchored=bool(known), known=sha256 is not None, gap=gap)]
     if session.json:
         put_json({"ok": why is None, "fault": why, "shown": shown})
     elif why is None:

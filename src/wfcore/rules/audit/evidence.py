@@ -9,6 +9,7 @@ covers all the rest of it, so that the change of a single byte is detected. AL-6
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from wfcore.rules.canonical import canonical, digest
 
 FORMAT = "wfcore-evidence/1"
 DECIDED = frozenset({"approval.approve", "approval.reject", "approval.revise", "approval.expire"})
+TOLD = DECIDED | {"approval.delegate", "approval.escalate"}
 
 
 class Unfit(Exception):
@@ -67,6 +69,7 @@ def read_evidence(text: str) -> Mapping[str, Any]:
         if document["format"] != FORMAT:
             raise Unfit(f"the format is not {FORMAT}")
         _check_chain(document)
+        _check_approvals(document)
         _check_decisions(document)
         _check_acts(document)
         rest = {name: value for name, value in document.items() if name != "hash"}
@@ -117,6 +120,24 @@ def _check_chain(document: Mapping[str, Any]) -> None:
         raise Unfit("an audit entry of another execution was changed, added or removed")
 
 
+def _check_approvals(document: Mapping[str, Any]) -> None:
+    """
+    Each approval is there once, and each that an entry with a record tells of is there, unless the
+    execution was deleted with all of them. AL-6.
+    """
+    ids = [approval["id"] for approval in document["approvals"]]
+    for id, times in Counter(ids).items():
+        if times > 1:
+            raise Unfit(f"approval {id} is there {times} times")
+    if not ids and document.get("execution") is None:
+        return
+    for link in document["audit"]["links"]:
+        if isinstance(link, str) or link["entry"]["event"] not in TOLD or "record" not in link:
+            continue
+        if link["entry"]["target"] not in ids:
+            raise Unfit(f"the approval of audit entry {link['number']} is missing")
+
+
 ACTS = frozenset({"approved", "rejected", "revised", "expired", "delegated", "escalated"})
 """Of a history what an entry of the audit log tells of."""
 
@@ -130,34 +151,76 @@ def act_of(approval: Approval) -> JsonObject:
 
 def _check_acts(document: Mapping[str, Any]) -> None:
     """
-    Who decided or let others decide, when, by which way and with which comment is what the audit
-    entries say, in the head of an approval and in its history. AL-6.
+    Who decided or let others decide, when, by which way, with which comment and on which rows is
+    what the audit entries say, in the head of an approval and in its history. AL-6.
     """
-    told: dict[str, dict[int, tuple[Any, ...]]] = {}
-    ends: dict[str, tuple[str, int]] = {}
-    for link in document["audit"]["links"]:
-        if isinstance(link, str) or "act" not in link.get("record", ()):
-            continue
-        entry, act = link["entry"], link["record"]["act"]
-        lines = told.setdefault(entry["target"], {})
-        lines[act["place"]] = (*_line(act)[:-1], entry["details"]["comment"])
-        ends[entry["target"]] = link["record"]["status"], act["place"]
+    told = _acts(document)
+    for approval in document["approvals"]:
+        id, history = approval["id"], approval.get("history", ())
+        lines = told.get(id, {})
+        for place, shown in enumerate(history, 1):
+            known = lines.get(place)
+            unknown = bool(lines) and place >= min(lines) and shown["action"] in ACTS
+            if _differs(shown, known) if known else unknown:
+                raise Unfit(f"line {place} in the history of approval {id} differs")
+        if lines and max(lines) > len(history):
+            raise Unfit(f"a line is missing in the history of approval {id}")
+        ended = _ended(approval, lines)
+        if ended is not None and [approval.get(name) for name in _HEAD] != ended:
+            raise Unfit(f"approval {id} was decided otherwise than its entry says")
+
+
+def untold(document: Mapping[str, Any]) -> str | None:
+    """
+    The first decision or delegation that no audit entry in the document tells of: retention has
+    taken the entry, an older release wrote none, or the line was made up. AL-6.
+    """
+    told = _acts(document)
     for approval in document["approvals"]:
         lines = told.get(approval["id"], {})
-        first = min(lines, default=None)
         for place, shown in enumerate(approval.get("history", ()), 1):
-            known = lines.pop(place, None)
-            unknown = first is not None and place >= first and shown["action"] in ACTS
-            if (known is not None and _line(shown) != known) or (known is None and unknown):
-                raise Unfit(f"line {place} in the history of approval {approval['id']} differs")
-        if lines:
-            raise Unfit(f"a line is missing in the history of approval {approval['id']}")
-        status, place = ends.get(approval["id"], (None, 0))
-        if status in (approval["status"],) and status != ApprovalStatus.PENDING:
-            last = approval["history"][place - 1]
-            head = [approval.get(name) for name in _HEAD]
-            if head != [last.get(name) for name in ("at", "by", "source", "comment")]:
-                raise Unfit(f"approval {approval['id']} was decided otherwise than its entry says")
+            if shown["action"] in ACTS and place not in lines:
+                who = f"line {place} in the history of approval {approval['id']}"
+                return f"no audit entry in it tells of {who} ({shown['action']})"
+        if approval["status"] in _DECISIONS and _ended(approval, lines) is None:
+            return f"no audit entry in it tells who decided approval {approval['id']}"
+    return None
+
+
+_DECISIONS = (ApprovalStatus.APPROVED, ApprovalStatus.REJECTED, ApprovalStatus.REVISED)
+
+
+def _acts(document: Mapping[str, Any]) -> Mapping[str, Mapping[int, Mapping[str, Any]]]:
+    """By approval and place in its history: the links whose records tell of it."""
+    told: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for link in document["audit"]["links"]:
+        if not isinstance(link, str) and "act" in link.get("record", ()):
+            lines = told.setdefault(link["entry"]["target"], {})
+            lines[link["record"]["act"]["place"]] = link
+    return told
+
+
+def _ended(approval: Mapping[str, Any], lines: Mapping[int, Mapping[str, Any]]) -> Any:
+    """The head of the approval as the entry of its decision says; None: there is no such entry."""
+    last = lines[max(lines)] if lines else None
+    if last is None or last["record"]["status"] != approval["status"]:
+        return None
+    if approval["status"] == ApprovalStatus.PENDING:
+        return None
+    at, _, *rest = _line(last["record"]["act"])
+    return [at, *rest[:-1], last["entry"]["details"]["comment"]]
+
+
+def _differs(shown: Mapping[str, Any], link: Mapping[str, Any]) -> bool:
+    """Whether a line of a history says anything else than its entry."""
+    record = link["record"]
+    if _line(shown) != (*_line(record["act"])[:-1], link["entry"]["details"]["comment"]):
+        return True
+    rows = [shown.get("rowsBefore"), shown.get("rowsAfter")]
+    said = [record.get("rowsBefore"), record.get("rowsAfter")]
+    if rows == [None, None]:
+        return canonical(said[0]) != canonical(said[1])
+    return canonical(rows) != canonical(said)
 
 
 _HEAD = ("decidedAt", "decidedBy", "decisionSource", "comment")
@@ -206,9 +269,13 @@ IN_LOG = "the entries are those of the anchor's log"
 AS_WRITTEN = "the file is the one with that SHA-256, to the last byte"
 
 
-def proved(*, anchored: bool, known: bool) -> Sequence[str]:
-    """What a document that fits shows, and what it does not: anybody can work out its own hash."""
-    return (PROVED, IN_LOG if anchored else NO_ANCHOR, AS_WRITTEN if known else NO_SHA256)
+def proved(*, anchored: bool, known: bool, gap: str | None = None) -> Sequence[str]:
+    """
+    What a document that fits shows, and what it does not: anybody can work out its own hash. *gap*:
+    what `untold` says of it.
+    """
+    decisions = PROVED if gap is None else f"not shown by the entries: who decided ({gap})"
+    return (decisions, IN_LOG if anchored else NO_ANCHOR, AS_WRITTEN if known else NO_SHA256)
 
 
 def anchor_misfit(document: Mapping[str, Any], anchor: Anchor) -> str | None:
