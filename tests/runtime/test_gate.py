@@ -1,5 +1,7 @@
 """The connections of a step with network: like any other's, but for the ports that are closed."""
 
+import errno
+import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +16,8 @@ from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox.isolation.config import LANDLOCK, NAMESPACE, UID
 from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.model.workflow import Listen
-from wfcore.testing.contracts.steps import job, silent
+from wfcore.ports.runtime import StepJob
+from wfcore.testing.contracts.steps import alive, job, silent
 
 BEGIN = """
 import json, os, socket, sys, threading, time
@@ -160,6 +163,35 @@ print(json.dumps([tried(lambda: greeted("127.0.0.1", ports["open"])) for _ in ra
 sys.stdout.flush()
 os._exit(0)
 """
+NOWHERE = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def called(function):
+    with socket.socket() as one:
+        function(one.fileno(), ctypes.c_void_p(-1), 16)
+        return ctypes.get_errno()
+print([called(libc.connect), called(libc.bind)])
+"""
+HOLD_UP = """
+import fcntl
+socks = [socket.socket() for _ in range(40)]
+
+def spin():
+    while True:
+        for one in socks:
+            fcntl.fcntl(one, fcntl.F_SETFL, os.O_RDWR)
+
+def connect(one):
+    tried(lambda: one.connect(("127.0.0.1", ports["deaf"])))
+
+for _ in range(3):
+    if os.fork() == 0:
+        spin()
+for one in socks:
+    threading.Thread(target=connect, args=(one,), daemon=True).start()
+    time.sleep(0.02)
+time.sleep(60)
+"""
 
 
 @pytest.fixture
@@ -246,13 +278,17 @@ async def runner(
 async def _said(
     runner: CodeStepRunner, source: str, ports: dict[str, int], listen: Listen | None = None
 ) -> Any:
-    import json
-
-    asked = job(BEGIN + source, environment={"WF_VAR_ports": json.dumps(ports)})
-    asked = evolve(asked, step=evolve(asked.step, network=True, listen=listen))
-    end = await runner.run(asked, silent)
+    end = await runner.run(_asked(source, ports, listen), silent)
     assert end.error is None, end.error
     return end.output
+
+
+def _asked(
+    source: str, ports: dict[str, int], listen: Listen | None = None, timeout_ms: int = 30_000
+) -> StepJob:
+    about = {"WF_VAR_ports": json.dumps(ports)}
+    asked = job(BEGIN + source, environment=about, timeout_ms=timeout_ms)
+    return evolve(asked, step=evolve(asked.step, network=True, listen=listen))
 
 
 async def test_every_way_to_connect(runner: CodeStepRunner, ports: dict[str, int]) -> None:
@@ -316,3 +352,22 @@ async def test_a_slow_peer_holds_up_nobody_else(
 ) -> None:
     """While some threads of a step wait for a peer that never answers, others get through."""
     assert await _said(runner, SLOW, ports) == ["hello"] * 20
+
+
+async def test_whoever_holds_up_the_gate_is_watched_all_the_same(
+    runner: CodeStepRunner, ports: dict[str, int]
+) -> None:
+    """
+    A step that makes the calls on its sockets wait is ended at its timeout, with all it started,
+    and the next one is served. CS-7.
+    """
+    asked = _asked(HOLD_UP, ports, timeout_ms=2_500)
+    end = await runner.run(asked, silent)
+    assert end.timed_out, end.error
+    assert alive(asked.execution_id) == []
+    assert await _said(runner, "print(json.dumps(greeted('127.0.0.1', ports['open'])))", ports)
+
+
+async def test_an_address_that_no_memory_has(runner: CodeStepRunner, ports: dict[str, int]) -> None:
+    """It is refused as by the kernel, and the step goes on."""
+    assert await _said(runner, NOWHERE, ports) == [errno.EFAULT] * 2

@@ -4,7 +4,11 @@ The gate for the sockets of a step with network access: it keeps the server's po
 The filter suspends each `connect`, `bind` and `listen` of the step until the supervisor answers.
 The supervisor reads the address from the caller's memory once and, if `Ports` allows it, makes the
 call itself, on the caller's own socket: what was checked is what is done, whatever the caller does
-to its memory meanwhile. Only the caller waits for a slow peer. Standard library only.
+to its memory meanwhile. Only the caller waits for a slow peer.
+
+The socket is the step's as well, whose other threads can change its flags at any moment, so every
+call on it may wait. All are made by a thread of the gate's own, which nobody waits for: a step that
+holds it up waits for itself, and is watched all the same. Decision 263. Standard library only.
 """
 
 import ctypes
@@ -14,6 +18,7 @@ import os
 import select
 import socket
 import struct
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -30,29 +35,67 @@ _ANYWHERE = {4: b"\0" * 4, 16: b"\0" * 16}
 _SIZES = {socket.AF_INET: 16, socket.AF_INET6: 28}
 _PORTS_CHOSEN = "/proc/sys/net/ipv4/ip_local_port_range"
 _FIRST_FREE = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
-
-Listen = Callable[[int, int, Callable[[], None]], None]
+_PATIENCE_S = 1.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Gate:
     """
-    Answers requests at *listener*, by the rules of *ports*.
-
-    *listen* registers a function to be called when a descriptor is ready; *forget* removes it.
+    Answers requests at *listener*, which it closes, by the rules of *ports*, until nobody is left
+    who could make one. Raises `OSError`.
     """
 
-    def __init__(
-        self, listener: int, ports: Ports, listen: Listen, forget: Callable[[int], None]
-    ) -> None:
+    def __init__(self, listener: int, ports: Ports) -> None:
         self._listener = listener
         self._ports = ports
         self._bind, self._listen = number_here("bind"), number_here("listen")
         self._chooses = ports.may_meet(*_numbers(_PORTS_CHOSEN))
-        self.listen = listen
-        self.forget = forget
-        listen(listener, select.POLLIN, self._on_notice)
+        self._poll = select.poll()
+        self._poll.register(listener, select.POLLIN)
+        self._on_decided: dict[int, Callable[[], None]] = {}
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as trouble:
+            raise OSError(errno.EAGAIN, str(trouble)) from None
+
+    def has_ended(self) -> bool:
+        """
+        Whether it is over, as it is soon after its step. What a step holds up beyond its end ends
+        with this process.
+        """
+        self._thread.join(_PATIENCE_S)
+        return not self._thread.is_alive()
+
+    def _serve(self) -> None:
+        try:
+            while self._answers():
+                pass
+        finally:
+            for fd in (self._listener, *self._on_decided):
+                os.close(fd)
+
+    def _answers(self) -> bool:
+        """Answer what there is to answer; whether anybody is left."""
+        for fd, events in self._poll.poll():
+            if fd != self._listener:
+                self._on_decided[fd]()
+            elif events & select.POLLIN:
+                self._on_notice()
+            else:
+                return False
+        return True
+
+    def watch(self, fd: int, on_decided: Callable[[], None]) -> None:
+        """Call *on_decided* when it is decided whether the socket is connected."""
+        self._on_decided[fd] = on_decided
+        self._poll.register(fd, select.POLLOUT)
+
+    def forget(self, fd: int) -> None:
+        """Do not `watch` it any more."""
+        del self._on_decided[fd]
+        self._poll.unregister(fd)
 
     def _on_notice(self) -> None:
         notice = bytearray(_NOTICE.size)
@@ -78,6 +121,8 @@ class Gate:
                         return  # it answers
         except OSError as trouble:
             error = trouble.errno or errno.EINVAL
+        except OverflowError:  # an address that no memory has
+            error = errno.EFAULT
         self.answer(id, error)
 
     @contextmanager
@@ -140,7 +185,7 @@ class _Connecting:
         failed = _libc.connect(fd, address, len(address))
         error = ctypes.get_errno() if failed else 0
         if self._waits and error in (errno.EINPROGRESS, errno.EALREADY):
-            gate.listen(fd, select.POLLOUT, self._on_decided)
+            gate.watch(fd, self._on_decided)
         else:
             self._end(error)
 

@@ -185,13 +185,11 @@ class _Supervisor:
         self._listen(self._stdout.fd, select.POLLIN, self._on_stdout)
         self._listen(self._stderr.fd, select.POLLIN, self._on_stderr)
         self._listen(spawner, select.POLLIN, self._on_loss)
+        self._gate: Gate | None = None
         if self._launch.listener is not None:
-            Gate(
-                self._launch.listener,
-                Ports(level.config.closed, level.config.reserved, level.profile.listen),
-                self._listen,
-                self._forget,
-            )
+            config = level.config
+            ports = Ports(config.closed, config.reserved, level.profile.listen)
+            self._gate = Gate(self._launch.listener, ports)
 
     def run(self, channel: socket.socket) -> None:
         """Read the job from *channel*, run it to its end, report. No job, nothing is run."""
@@ -220,7 +218,8 @@ class _Supervisor:
         ended_well = self._reason is None and self._failure is None
         is_quiet = known.issuperset(self._on) and not left
         is_as_new = there and self._processes.are_as_new()
-        self.left_nothing = is_as_new and ended_well and is_quiet
+        is_over = self._gate is None or self._gate.has_ended()
+        self.left_nothing = is_as_new and ended_well and is_quiet and is_over
 
     def close(self) -> None:
         """Before the next step, or the end."""
@@ -228,9 +227,8 @@ class _Supervisor:
             workdir.remove_unused(self._path)  # it was made ahead, and is there if it was not used
         if self.left_nothing:  # else all ends with this process
             self._channel.close()
-            for fd in (self._stdout.fd, self._stderr.fd, self._folder, self._launch.listener):
-                if fd is not None:
-                    os.close(fd)
+            for fd in (self._stdout.fd, self._stderr.fd, self._folder):
+                os.close(fd)
             self._on.clear()  # and with it all that refers to us
 
     def _take_up(self, job: dict[str, Any]) -> None:
