@@ -1,12 +1,15 @@
 """Markdown of a small safe kind: what it shows, and that nothing else comes out of it."""
 
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
+from re import _constants, _parser  # type: ignore[attr-defined]
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wfcore.rules import markdown
 from wfcore.rules.markdown import TITLE, below_title, escaped, html, plain, title
 
 HOST = '<span class="host">({})</span>'
@@ -111,8 +114,74 @@ def test_the_title(written: str, line: str) -> None:
         ("see [d](https://a.example)\nmore", "see [d](https://a.example)\nmore"),
         ("- a\n- b", "- a\n- b"),
         ("x" * 200, "x" * 200),
+        ("", ""),
+        (" \t\n", " \t\n"),
+        ("```", "```"),
+        ("~~~a\n~~~", "~~~a\n~~~"),
     ],
 )
 def test_what_stands_below_the_title(written: str, rest: str) -> None:
     """Nothing is said twice, and nothing is lost."""
     assert below_title(written) == rest
+
+
+BLOCKS = st.lists(st.sampled_from(["```", "~~~~", "|-|", "a|b", "# ", "- ", "1. ", " ", "", "x"]))
+
+
+@given(SIGNS | BLOCKS.map("\n".join) | st.text())
+def test_every_message_has_a_title_and_a_page(text: str) -> None:
+    """Also one of blanks or fences alone, and what is below its title is the end of it. MD-4."""
+    assert len(title(text)) <= TITLE
+    assert text.rstrip("\r\n").endswith(below_title(text).rstrip("\r\n"))
+    assert html(below_title(text)) or not below_title(text).strip()
+    assert len(plain(text)) <= 3 * len(text)
+
+
+PATTERNS = {n: one for n, one in vars(markdown).items() if isinstance(one, re.Pattern)}
+
+
+def free_repeats(tree: object) -> Iterator[object]:
+    """The repeats of a pattern that have no bound and may give back what they took."""
+    for kind, inside in tree if isinstance(tree, _parser.SubPattern) else ():
+        repeat = kind in (_constants.MAX_REPEAT, _constants.MIN_REPEAT)
+        if repeat and inside[1] == _constants.MAXREPEAT:
+            yield kind
+        parts = inside if isinstance(inside, tuple | list) else (inside,)
+        for part in parts:
+            for one in part if isinstance(part, list) else (part,):
+                yield from free_repeats(one)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_no_pattern_reads_a_text_again_and_again(name: str) -> None:
+    """Each repeat has a bound or gives nothing back: the work grows with the text alone. MD-4."""
+    pattern = PATTERNS[name]
+    assert not [*free_repeats(_parser.parse(pattern.pattern, pattern.flags))]
+
+
+@pytest.mark.parametrize("pattern", ["a+b", "(?:x|(a*?))", "(?=a*b)", "(?:a+b){3}", "(a|b+)c"])
+def test_a_repeat_that_gives_back_is_found(pattern: str) -> None:
+    """Wherever it stands in a pattern."""
+    assert [*free_repeats(_parser.parse(pattern))]
+
+
+class Counted(list[str]):
+    """Lines that count how often one of them is read."""
+
+    reads = 0
+
+    def __getitem__(self, at: object) -> str:  # type: ignore[override]
+        self.reads += 1
+        return super().__getitem__(at)  # type: ignore[index, return-value]
+
+
+def test_the_ends_of_code_are_found_in_one_pass() -> None:
+    """However many fences are never closed. MD-4."""
+    lines = Counted("`" * (3 + n) for n in range(100))
+    assert not markdown._closings(lines)
+    assert lines.reads <= 3 * len(lines)
+
+
+def test_few_signs_make_no_large_table() -> None:
+    """A short row stays short below a wide head. MD-4."""
+    assert len(html("a|" * 1_000 + "\n-|\n" + "|\n" * 1_000)) < 50_000
