@@ -196,6 +196,7 @@ OPEN_NETWORK = (
     P("listen_as_mapped", "as it, by IPv4 written as IPv6", "nul", network=True),
     P("listen_while_it_looks", "as it, while another thread changes the port", "nul", network=True),
     P("share_a_port", "share a port with others who listen", "nul", network=True),
+    P("choose_ports", "have the kernel choose a port of its choice", "nul", seldom, network=True),
     P("take_datagrams", "take a port for datagrams", "nul", network=True),
     P("take_datagrams_as_relay", "that of a server that is down", "nul", network=True),
     P("take_datagrams_by_ipv6", "the server's port, by IPv6", "nul", network=True),
@@ -207,6 +208,7 @@ OPEN_NETWORK = (
         network=True,
     ),
     P("be_told_of_routes", "be told of changes of the network", "nul", seldom, network=True),
+    P("join_routes", "by joining the group for it afterwards", "nul", seldom, network=True),
     P(
         "connect_anywhere_else",
         "connect to anything else, as it should",

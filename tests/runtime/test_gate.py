@@ -122,6 +122,15 @@ def while_another_thread_changes_the_port():
     thread.join()
     return ports["reserved"] in found
 
+def from_a_range():
+    with socket.socket(socket.AF_INET6) as one:
+        one.setsockopt(socket.IPPROTO_IP, 51, bytes(4))
+
+def told_of_routes():
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as one:
+        one.bind((0, 0))
+        one.setsockopt(270, 1, 1)
+
 def resolved():
     return bool(socket.getaddrinfo("localhost", 80)) and bool(socket.if_nameindex())
 
@@ -144,6 +153,8 @@ print(json.dumps({
         tried(lambda: listening("127.0.0.77", ports["here"])),
         tried(lambda: listening("127.0.0.1", 80)),
         tried(shared),
+        tried(from_a_range),
+        tried(told_of_routes),
     ],
     "client": [
         tried(from_an_address), tried(asks_for_routes), tried(resolved),
@@ -172,6 +183,30 @@ def called(function):
         return ctypes.get_errno()
 print([called(libc.connect), called(libc.bind)])
 """
+CHOSEN = """
+import ctypes, struct
+libc = ctypes.CDLL(None, use_errno=True)
+
+def has_failed():
+    one = socket.socket()
+    for _ in range(2):  # the second sees that the first has failed, and it has no port any more
+        one.connect_ex(("127.0.0.1", ports["nobody"]))
+    return one
+
+def listens(one):
+    with one:
+        one.listen()
+        return one.getsockname()[1]
+
+def of_no_family():
+    with socket.socket() as one:
+        libc.bind(one.fileno(), bytes(16), 16)
+        return one.getsockname()[1]
+
+print(json.dumps([tried(act) for _ in range(8) for act in (
+    of_no_family, lambda: listens(socket.socket()), lambda: listens(has_failed())
+)]))
+"""
 HOLD_UP = """
 import fcntl
 socks = [socket.socket() for _ in range(40)]
@@ -192,6 +227,11 @@ for one in socks:
     time.sleep(0.02)
 time.sleep(60)
 """
+
+
+LOW, HIGH = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+OFTEN_CHOSEN = {port for port in range(LOW + 1, HIGH, 2) if port % 8 > 1}
+"""What the kernel chooses first is of the other parity than LOW; of that, the most."""
 
 
 @pytest.fixture
@@ -263,7 +303,7 @@ async def runner(
     request: pytest.FixtureRequest, tmp_path: Path, files: Any, ports: dict[str, int]
 ) -> AsyncIterator[CodeStepRunner]:
     closed = (("", ports["here"]), ("127.0.0.1", ports["store"]))
-    reserved = (ports["reserved"],)
+    reserved = (ports["reserved"], *OFTEN_CHOSEN)
     isolation = Isolation(forced=request.param, closed=closed, reserved=reserved)
     runner = CodeStepRunner(tmp_path / "steps", files, lambda: "art", isolation=isolation)
     try:
@@ -321,7 +361,7 @@ async def test_every_way_to_listen(
     need. CS-20.
     """
     said = await _said(runner, LISTEN, ports, listen)
-    assert said.pop("reserved") == [NO] * 7 + ["OSError"]
+    assert said.pop("reserved") == [NO] * 7 + ["OSError"] * 3
     assert said.pop("client") == ["hello", True, True, YES]
     assert said.pop("raced") is False
     near, far = (NO if listen is None else YES), (YES if listen is Listen.ANY else NO)
@@ -371,3 +411,15 @@ async def test_whoever_holds_up_the_gate_is_watched_all_the_same(
 async def test_an_address_that_no_memory_has(runner: CodeStepRunner, ports: dict[str, int]) -> None:
     """It is refused as by the kernel, and the step goes on."""
     assert await _said(runner, NOWHERE, ports) == [errno.EFAULT] * 2
+
+
+async def test_what_the_kernel_chooses_is_nobodys(
+    runner: CodeStepRunner, ports: dict[str, int]
+) -> None:
+    """
+    However a step has a port chosen, it is none that is reserved: by `bind`, by `listen`, or by
+    that after a connection that failed. CS-20.
+    """
+    chosen = await _said(runner, CHOSEN, ports, Listen.ANY)
+    assert OFTEN_CHOSEN.isdisjoint(chosen)
+    assert all(port > 0 for port in chosen)

@@ -41,7 +41,6 @@ def test_who_does_not_listen_takes_no_port(host: str) -> None:
     """Only the one that the kernel chooses, as a client. CS-20."""
     assert [port for port in OWN_PORTS if may_bind("", host, port)] == [0]
     assert ports().of_listen(packed(host), 9_000) == errno.EACCES
-    assert ports().of_listen(packed(host), 0) == errno.EACCES
 
 
 @pytest.mark.parametrize("host", [*LOOPBACKS, *OTHERS])
@@ -55,12 +54,6 @@ def test_who_listens_takes_what_is_nobodys(host: str) -> None:
         assert ports(listen).of_listen(packed(host), STORE[1]) == errno.EACCES
     assert (ports(LOOPBACK).of_listen(packed(host), 9_000) == 0) is (host in LOOPBACKS)
     assert ports(ANY).of_listen(packed(host), 9_000) == 0
-
-
-def test_without_a_port_it_would_listen_everywhere() -> None:
-    """`listen` without `bind` takes every address, so it is for `any` alone."""
-    assert ports(LOOPBACK).of_listen(packed("0.0.0.0"), 0) == errno.EACCES
-    assert ports(ANY).of_listen(packed("0.0.0.0"), 0) == 0
 
 
 def test_other_families() -> None:

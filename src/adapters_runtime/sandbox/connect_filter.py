@@ -139,19 +139,24 @@ class Gate:
     def _answer_bind(self, fd: int, address: bytes) -> int:
         if error := self._ports.of_bind(address, _numbers(_FIRST_FREE)[0]):
             return error
-        if self._chooses and family_of(address) in _SIZES and not host_and_port(address)[1]:
+        is_chosen = family_of(address) != socket.AF_NETLINK and not host_and_port(address)[1]
+        if self._chooses and is_chosen:
             address = self._with_port(fd, address)
         return ctypes.get_errno() if _libc.bind(fd, address, len(address)) else 0
 
     def _answer_listen(self, fd: int, backlog: int) -> int:
+        """
+        What is not bound is bound first: the kernel would choose a port for it, at every address.
+        Its name does not say whether it is: after a failed connection it has that of its last one.
+        """
         with socket.socket(fileno=os.dup(fd)) as asked:
-            family, name = asked.family, asked.getsockname()
+            anywhere = struct.pack("H", asked.family).ljust(_SIZES[asked.family], b"\0")
+            error = self._answer_bind(fd, anywhere)
+            if error and error != errno.EINVAL:  # which means that it is bound
+                return error
+            name = asked.getsockname()
         if error := self._ports.of_listen(packed(name[0]), name[1]):
             return error
-        if not name[1]:  # the kernel would choose a port now, for every address
-            anywhere = struct.pack("H", family).ljust(_SIZES[family], b"\0")
-            if error := self._answer_bind(fd, anywhere):
-                return error
         return ctypes.get_errno() if _libc.listen(fd, backlog) else 0
 
     def _with_port(self, fd: int, address: bytes) -> bytes:

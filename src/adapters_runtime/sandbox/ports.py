@@ -59,8 +59,8 @@ class Ports:
         return self._of_taking(host, port)
 
     def of_listen(self, host: bytes, port: int) -> int:
-        """Whether a socket that is bound to *host* and *port* may listen; port 0: it is not."""
-        return self._of_taking(host, port) if port or self._listen != ANY else 0
+        """Whether a socket that is bound to *host* and *port* may listen."""
+        return self._of_taking(host, port)
 
     def spares(self, port: int) -> bool:
         """Whether a *port* that the kernel chose is nobody's."""

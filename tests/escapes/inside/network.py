@@ -234,6 +234,12 @@ def share_a_port(t):
     return True
 
 
+def choose_ports(t):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
+        tried.setsockopt(socket.IPPROTO_IP, 51, struct.pack("I", t["relay_port"] * 0x10001))
+    return True
+
+
 def take_datagrams(t):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
         tried.bind(("127.0.0.1", t["free_port"]))
@@ -253,4 +259,11 @@ def other_protocol(t):
 def be_told_of_routes(t):
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as tried:
         tried.bind((0, 1))
+    return True
+
+
+def join_routes(t):
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as tried:
+        tried.bind((0, 0))
+        tried.setsockopt(270, 1, 1)
     return True

@@ -30,8 +30,12 @@ _FAST_OPEN = 0x20000000
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _PROTOCOLS = (0, 1, 6, 17, 58)
 """ICMP, TCP, UDP: others have further calls to connect and to listen."""
-_SHARED_PORT = (1, 15)
-"""SOL_SOCKET, SO_REUSEPORT."""
+_PORTS_AND_GROUPS = ((1, 15), (0, 51), (270, 1))
+"""
+By level and name, the options of sockets that do what `bind` would be refused: SO_REUSEPORT shares
+a port, IP_LOCAL_PORT_RANGE (of IPv6, too) says which the kernel is to choose,
+NETLINK_ADD_MEMBERSHIP has one told of changes.
+"""
 GATED = ("connect", "bind", "listen")
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
@@ -171,7 +175,7 @@ class SyscallFilter:
         if self.watched:
             for name in GATED:
                 yield name, [(_RETURN, 0, 0, _NOTIFY)]
-            yield "setsockopt", _refuse_pair(1, _SHARED_PORT, ENOPROTOOPT)
+            yield "setsockopt", _refuse_pairs(1, _PORTS_AND_GROUPS, ENOPROTOOPT)
             for name, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
                 yield name, _refuse_bits(argument, _FAST_OPEN, EOPNOTSUPP)
         if self.same_files:
@@ -280,12 +284,15 @@ def _allow_values(argument: int, values: Iterable[int], errno: int) -> list[Inst
     ]
 
 
-def _refuse_pair(first: int, values: tuple[int, int], errno: int) -> list[Instruction]:
-    """Where this argument and the one after it have these *values*."""
-    kept = (_RETURN, 0, 0, _ALLOW)
-    held = (_LOAD, 0, 0, _argument(first))
-    one, other = values
-    return [held, (_EQUAL, 1, 0, one), kept, *_refuse_values(first + 1, (other,), errno)]
+def _refuse_pairs(first: int, pairs: Iterable[tuple[int, int]], errno: int) -> list[Instruction]:
+    """Where this argument and the one after it are one of these *pairs*."""
+    refused = [(_RETURN, 0, 0, _ERRNO | errno)]
+    held, other_held = (_LOAD, 0, 0, _argument(first)), (_LOAD, 0, 0, _argument(first + 1))
+    return [
+        instruction
+        for one, other in pairs
+        for instruction in (held, (_EQUAL, 0, 3, one), other_held, (_EQUAL, 0, 1, other), *refused)
+    ] + [(_RETURN, 0, 0, _ALLOW)]
 
 
 def _allow_only(first: int, second: int, errno: int) -> list[Instruction]:
