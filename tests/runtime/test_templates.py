@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import minijinja
 import pytest
@@ -239,6 +240,61 @@ def test_a_template_that_would_take_too_much_fails(text: str) -> None:
     """Multiplied text, endless ranges, deep nesting and large results are refused, not made."""
     with pytest.raises(TemplateFailed):
         render(text, text="a" * 600_000, numbers=list(range(-100_000, 0)))
+
+
+LONG: dict[str, Any] = {
+    "text": "a" * 400_000 + "b",
+    "same": "a" * 400_000 + "b",
+    "deep": [[["a" * 400_000]]],
+    "alike": [[["a" * 400_000]]],
+    "texts": ["a" * 40_000] * 10,
+    "path": "a." * 200_000,
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ 'ab' in text }}",
+        "{{ 'ab' not in text }}",
+        "{{ text == same }}",
+        "{{ text != same }}",
+        "{{ text < same }}",
+        "{{ text >= same }}",
+        "{{ deep == alike }}",
+        "{{ alike[0] in deep }}",
+        "{{ text[-40000:] in texts }}",
+        "{{ [deep] | unique | length }}",
+        "{{ [text] | sort | length }}",
+        "{{ [[text], [same]] | max | length }}",
+        "{{ [1] | map(attribute=path, default=0) }}",
+        "{{ '' | replace(text, '') }}",
+    ],
+)
+def test_what_an_operator_or_filter_reads_counts(text: str) -> None:
+    """However often a template compares or searches long data, it reads 4 MiB in all."""
+    render(text, **LONG)
+    with pytest.raises(TemplateFailed, match="makes or reads too much"):
+        render(text * 11, **LONG)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{{ text == '' }}", "{{ deep != null }}", "{{ 'a' in texts }}", "{{ text < 'b' }}"],
+)
+def test_what_differs_in_length_is_not_read(text: str) -> None:
+    """A comparison of long data with short ones costs hardly anything."""
+    render(text * 1_000, **LONG)
+
+
+def test_a_few_names_make_no_large_text() -> None:
+    """What would exceed the budget as JSON is refused before it is written."""
+    many = ", ".join(["deep"] * 20)
+    with patch("adapters_runtime.expressions.scope.json.dumps") as written:
+        for text in (f"{{{{ [{many}] | tojson }}}}", f"{{{{ [{many}] }}}}."):
+            with pytest.raises(TemplateFailed, match="makes or reads too much"):
+                render(text, **LONG)
+        written.assert_not_called()
 
 
 def test_the_result_may_have_a_megabyte_and_no_more() -> None:

@@ -7,7 +7,7 @@ Each function takes the scope, the value and the arguments. The list is closed: 
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
@@ -23,7 +23,6 @@ from adapters_runtime.expressions.scope import (
     Markdown,
     Missing,
     Scope,
-    as_text,
     is_number,
     kind,
     number,
@@ -88,13 +87,23 @@ def _texts(change: Callable[[str], Json]) -> Callable[[Scope, Json], Json]:
     return lambda scope, value: change(_text(value))
 
 
-def _at(value: Json, path: Json) -> Json:
-    """The value at a dotted path. Raises `Missing`."""
-    for key in _text(path).split("."):
+_NOT_GIVEN = object()
+
+
+def _at(value: Json, path: Sequence[str], default: Any = _NOT_GIVEN) -> Json:
+    """The value at a path, otherwise the default. Raises `Missing` if none is given."""
+    for key in path:
         if not isinstance(value, Mapping) or key not in value:
-            raise Missing(f"{path} is not there in an item of the list", path)
+            if default is _NOT_GIVEN:
+                raise Missing(f"{'.'.join(path)} is not there in an item of the list", path)
+            found: Json = default
+            return found
         value = value[key]
     return value
+
+
+def _path(dotted: Json) -> Sequence[str]:
+    return _text(dotted).split(".")
 
 
 def _end(index: int) -> Callable[[Scope, Json], Json]:
@@ -114,8 +123,10 @@ def _length(scope: Scope, value: Json) -> Json:
 
 
 def _join(scope: Scope, value: Json, separator: Json = "") -> Json:
-    between, texts = _text(separator), [as_text(item) for item in _list(value)]
-    scope.spend(sum(map(len, texts)) + len(between) * len(texts))
+    between, texts = _text(separator), list[str]()
+    for item in _list(value):
+        texts.append(scope.text(item))
+        scope.spend(len(texts[-1]) + len(between))
     return between.join(texts)
 
 
@@ -223,14 +234,15 @@ def _sum(scope: Scope, value: Json) -> Json:
 
 
 def _tojson(scope: Scope, value: Json) -> Json:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else as_text(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else scope.text(value)
 
 
 def _sort(scope: Scope, value: Json, reverse: Json = False, attribute: Json = None) -> Json:
     """Texts are compared case-insensitively."""
+    path = () if attribute is None else _path(attribute)
 
     def rank(item: Json) -> Any:
-        key = item if attribute is None else _at(item, attribute)
+        key = _at(item, path)
         return order(scope, key.lower() if isinstance(key, str) else key)
 
     return sorted(_list(value), key=rank, reverse=bool(reverse))
@@ -249,27 +261,16 @@ def _most(choose: Callable[..., Json]) -> Callable[[Scope, Json], Json]:
 def _unique(scope: Scope, value: Json) -> Json:
     found: dict[tuple[bool, Any], Json] = {}
     for item in _list(value):
+        scope.read(item)
         same = json.dumps(item, sort_keys=True) if isinstance(item, list | Mapping) else item
         found.setdefault((isinstance(item, bool | list | Mapping), same), item)
     return list(found.values())
 
 
-_NOT_GIVEN = object()
-
-
 def _map(scope: Scope, value: Json, *, attribute: Json, default: Any = _NOT_GIVEN) -> Json:
     """`attribute`, a dotted path, of each item; `default` for an item without it."""
-
-    def pick(item: Json) -> Json:
-        try:
-            return _at(item, attribute)
-        except Missing:
-            if default is _NOT_GIVEN:
-                raise
-            found: Json = default
-            return found
-
-    return [pick(item) for item in _list(value)]
+    path = _path(attribute)
+    return [_at(item, path, default) for item in _list(value)]
 
 
 FILTERS: Mapping[str, Callable[..., Json]] = {
@@ -281,7 +282,7 @@ FILTERS: Mapping[str, Callable[..., Json]] = {
     "last": _end(-1),
     "length": _length,
     "lower": _texts(str.lower),
-    "markdown": lambda scope, value: Markdown(as_text(value)),
+    "markdown": lambda scope, value: Markdown(scope.text(value)),
     "map": _map,
     "max": _most(max),
     "min": _most(min),

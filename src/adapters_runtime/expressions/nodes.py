@@ -113,10 +113,10 @@ class Binary:
 
     left: "Node"
     right: "Node"
-    apply: Callable[[Json, Json], Json]
+    apply: Callable[[Scope, Json, Json], Json]
 
     def value(self, scope: Scope) -> Json:
-        return scope.weigh(self.apply(self.left.value(scope), self.right.value(scope)))
+        return scope.weigh(self.apply(scope, self.left.value(scope), self.right.value(scope)))
 
 
 @frozen(eq=False)
@@ -171,8 +171,8 @@ class Filter:
 
     def value(self, scope: Scope) -> Json:
         of = scope.weigh(self.of.value(scope))
-        args = [arg.value(scope) for arg in self.args]
-        named = {name: arg.value(scope) for name, arg in self.named.items()}
+        args = [scope.weigh(arg.value(scope)) for arg in self.args]
+        named = {name: scope.weigh(arg.value(scope)) for name, arg in self.named.items()}
         try:
             return scope.weigh(self.apply(scope, of, *args, **named))
         except Missing as error:

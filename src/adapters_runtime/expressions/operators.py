@@ -1,14 +1,19 @@
-"""What the operators do, and their precedence."""
+"""
+What the operators do, and their precedence. What one reads of its operands is taken from the
+budget, as what it makes is: a short template may compare long data many times.
+"""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from adapters_runtime.expressions.scope import Failed, Scope, is_number, kind, number
 from wfcore.model.json import Json
 
+Operator: TypeAlias = Callable[[Scope, Json, Json], Json]
 
-def _arithmetic(sign: str, apply: Callable[[Any, Any], Any]) -> Callable[[Json, Json], Json]:
-    def operate(left: Json, right: Json) -> Json:
+
+def _arithmetic(sign: str, apply: Callable[[Any, Any], Any]) -> Operator:
+    def operate(scope: Scope, left: Json, right: Json) -> Json:
         if not (is_number(left) and is_number(right)):
             raise Failed(f"{sign} wants two numbers, not {kind(left)} and {kind(right)}")
         try:
@@ -31,12 +36,12 @@ def _divide(left: Any, right: Any) -> Any:
 _add_numbers = _arithmetic("+", lambda left, right: left + right)
 
 
-def _add(left: Json, right: Json) -> Json:
+def _add(scope: Scope, left: Json, right: Json) -> Json:
     if isinstance(left, str) and isinstance(right, str):
         return left + right
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return [*left, *right]
-    return _add_numbers(left, right)
+    return _add_numbers(scope, left, right)
 
 
 def negate(value: Json) -> Json:
@@ -46,10 +51,11 @@ def negate(value: Json) -> Json:
     return number(-value)  # type: ignore[operator]
 
 
-def _ordered(sign: str, apply: Callable[[Any, Any], bool]) -> Callable[[Json, Json], Json]:
-    def compare(left: Json, right: Json) -> Json:
-        texts = isinstance(left, str) and isinstance(right, str)
-        if not texts and not (is_number(left) and is_number(right)):
+def _ordered(sign: str, apply: Callable[[Any, Any], bool]) -> Operator:
+    def compare(scope: Scope, left: Json, right: Json) -> Json:
+        if isinstance(left, str) and isinstance(right, str):
+            scope.spend(min(len(left), len(right)))
+        elif not (is_number(left) and is_number(right)):
             raise Failed(
                 f"{sign} compares two numbers or two texts, not {kind(left)} and {kind(right)}"
             )
@@ -58,14 +64,27 @@ def _ordered(sign: str, apply: Callable[[Any, Any], bool]) -> Callable[[Json, Js
     return compare
 
 
-def contains(inside: Json, value: Json) -> bool:
+def _equal(scope: Scope, left: Json, right: Json) -> bool:
+    """Whether the two are the same. What differs in length is not read."""
+    if _length(left) == _length(right):
+        scope.read(left)
+    return left == right
+
+
+def _length(value: Json) -> int:
+    return len(value) if isinstance(value, str | list | tuple | Mapping) else 0
+
+
+def contains(scope: Scope, value: Json, inside: Json) -> bool:
     """Whether *value* is an item of a list, a key of an object or a part of a text."""
     if isinstance(inside, str):
+        scope.spend(len(inside))
         return isinstance(value, str) and value in inside
     if isinstance(inside, Mapping):
         return isinstance(value, str) and value in inside
     if isinstance(inside, list | tuple):
-        return value in inside
+        scope.spend(len(inside))
+        return any(_equal(scope, item, value) for item in inside)
     raise Failed(f"`in` looks into a list, an object or a text, not into {kind(inside)}")
 
 
@@ -82,6 +101,7 @@ def order(scope: Scope, value: Json) -> tuple[Any, ...]:
         case int() | float():
             return (2, value)
         case str():
+            scope.spend(len(value))
             return (3, value)
         case Mapping():
             raise Failed("objects have no order")
@@ -90,23 +110,23 @@ def order(scope: Scope, value: Json) -> tuple[Any, ...]:
             return (4, [order(scope, item) for item in value])
 
 
-COMPARISONS: Mapping[str, Callable[[Json, Json], Json]] = {
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
+COMPARISONS: Mapping[str, Operator] = {
+    "==": _equal,
+    "!=": lambda scope, left, right: not _equal(scope, left, right),
     "<": _ordered("<", lambda left, right: left < right),
     "<=": _ordered("<=", lambda left, right: left <= right),
     ">": _ordered(">", lambda left, right: left > right),
     ">=": _ordered(">=", lambda left, right: left >= right),
-    "in": lambda left, right: contains(right, left),
-    "not in": lambda left, right: not contains(right, left),
+    "in": contains,
+    "not in": lambda scope, left, right: not contains(scope, left, right),
 }
 
-SUMS: Mapping[str, Callable[[Json, Json], Json]] = {
+SUMS: Mapping[str, Operator] = {
     "+": _add,
     "-": _arithmetic("-", lambda left, right: left - right),
 }
 
-PRODUCTS: Mapping[str, Callable[[Json, Json], Json]] = {
+PRODUCTS: Mapping[str, Operator] = {
     "*": _arithmetic("*", lambda left, right: left * right),
     "/": _arithmetic("/", _divide),
     "//": _arithmetic("//", lambda left, right: left // right),

@@ -11,10 +11,9 @@ from typing import TypeVar
 from adapters_runtime.expressions import nodes
 from adapters_runtime.expressions.filters import filtered
 from adapters_runtime.expressions.nodes import Literal, Node
-from adapters_runtime.expressions.operators import COMPARISONS, PRODUCTS, SUMS, negate
+from adapters_runtime.expressions.operators import COMPARISONS, PRODUCTS, SUMS, Operator, negate
 from adapters_runtime.expressions.scope import Faulty
 from adapters_runtime.expressions.tokens import CONSTANTS, LEAST, Token, value_of
-from wfcore.model.json import Json
 
 MAX_DEPTH = 20
 """Brackets, `not` and `-` inside each other."""
@@ -107,9 +106,7 @@ class _Parser:
             return "not in"
         return self.takes(*COMPARISONS)
 
-    def chain(
-        self, signs: Mapping[str, Callable[[Json, Json], Json]], part: Callable[[], Node]
-    ) -> Node:
+    def chain(self, signs: Mapping[str, Operator], part: Callable[[], Node]) -> Node:
         left = part()
         while sign := self.takes(*signs):
             left = nodes.Binary(left, part(), signs[sign])

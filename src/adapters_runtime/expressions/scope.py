@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
-from attrs import define
+from attrs import define, evolve
 
 from wfcore.model.json import MOST_BITS, Json, fits
 
@@ -45,8 +45,25 @@ class Scope:
 
     def weigh(self, value: Json) -> Json:
         """*value*, with its length taken from the budget."""
-        self.spend(len(value) + 1 if isinstance(value, str | list | dict) else 1)
+        self.spend(len(value) + 1 if isinstance(value, str | list | tuple | dict) else 1)
         return value
+
+    def read(self, value: Json) -> None:
+        """Take all of *value* from the budget, with what lies in it."""
+        waiting = [value]
+        while waiting:
+            part = self.weigh(waiting.pop())
+            if isinstance(part, Mapping):
+                self.spend(sum(map(len, part)))
+                waiting.extend(part.values())
+            elif isinstance(part, list | tuple):
+                waiting.extend(part)
+
+    def text(self, value: Json) -> str:
+        """*value* inside text. Raises `Failed` before it writes more than the budget has left."""
+        if not isinstance(value, str):
+            evolve(self).read(value)  # of a copy: its JSON, which is longer, is what counts
+        return as_text(value)
 
 
 class Markdown(str):

@@ -20,7 +20,6 @@ from adapters_runtime.expressions.scope import (
     Faulty,
     Markdown,
     Scope,
-    as_text,
     kind,
     suggestion,
 )
@@ -94,7 +93,7 @@ def _piece(piece: str | Node, scope: Scope) -> Json:
 
 def _in_text(piece: str | Node, scope: Scope, inserted: Inserted | None) -> str:
     value = _piece(piece, scope)
-    text = as_text(value)
+    text = scope.text(value)
     if isinstance(piece, str) or inserted is None or isinstance(value, Markdown):
         return text
     return inserted(text)
