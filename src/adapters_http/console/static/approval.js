@@ -1,11 +1,18 @@
 // The approval page: rows become fields, and what is typed is shown against what was proposed.
 
 import { _, refreshTimes } from "./app.js";
-import { ask, button, composes, desk, focusCell, keep, kept, late, make, place, plain, say } from "./desk.js";
+import { LOST, ask, button, composes, desk, focusCell, keep, kept, make, place, plain, say } from "./desk.js";
 import { follow } from "./follow.js";
 import { Review } from "./review.js";
 import { GroupView } from "./table.js";
 import { shown } from "./values.js";
+
+/** What is seldom done, by its name: loaded when it is, and the connection may be gone then; no matter for what is merely hinted at. */
+async function late(deed, ...facts) {
+  const known = await import("./deciding.js").catch(() => deed === "look" || say(LOST, true));
+  return known?.[deed]?.(...facts);
+}
+desk.late = late;
 
 function changed() {
   keep(desk.review.draft());

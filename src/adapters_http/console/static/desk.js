@@ -11,7 +11,7 @@ export const LOST = _("No answer from the server. What you typed is saved on thi
 export const banner = document.getElementById("banner");
 
 /** The review of now, a table for each group, and what to do when something was typed, here or in another tab. */
-export const desk = { review: null, views: [], bar: null, changed: () => keep(), taken: () => {}, merge: () => location.reload() };
+export const desk = { review: null, views: [], bar: null, changed: () => keep(), late: null, taken: () => {}, merge: () => location.reload() };
 
 /** What was typed, here or in another tab; nothing of what the person has agreed to since, or of what is over. */
 export let kept = null;
@@ -96,12 +96,6 @@ export function say(text, bad = false, ...more) {
   banner.replaceChildren(close, make("p", {}, text), ...more);
   banner.className = bad ? "notice bad" : "notice";
   banner.hidden = false;
-}
-
-/** What is seldom done, by its name: loaded when it is, and the connection may be gone then; no matter for what is merely hinted at. */
-export async function late(deed, ...facts) {
-  const known = await import("./deciding.js").catch(() => deed === "look" || say(LOST, true));
-  return known?.[deed]?.(...facts);
 }
 
 /** What the server answers; a lost connection is an answer, too: status 0. */

@@ -1,7 +1,7 @@
 // The tables of an approval, a hundred rows at a time.
 
 import { _ } from "./app.js";
-import { brief, button, composes, desk, late, make, nameOf } from "./desk.js";
+import { brief, button, composes, desk, make, nameOf } from "./desk.js";
 import { KINDS } from "./review.js";
 import { isDate, seen, shown, textOf, unmarked, visible } from "./values.js";
 
@@ -19,7 +19,7 @@ export class GroupView {
     this.pills = make("div", { className: "pills", role: "group", ariaLabel: _("Which rows") });
     const find = make("input", { type: "search", placeholder: _("Find in rows"), ariaLabel: _("Find in rows") });
     find.addEventListener("input", () => { this.find = find.value.toLowerCase(); this.from = 0; this.draw(FEW); });
-    const add = group.adds ? [button(_("Add a row"), () => late("addRow", this), { className: "small" })] : [];
+    const add = group.adds ? [button(_("Add a row"), () => desk.late("addRow", this), { className: "small" })] : [];
     section.querySelector(".tools").append(this.pills, ...add, find);
     section.querySelector(".pager")?.remove();
     this.pager = make("p", { className: "pager quiet" });
@@ -42,7 +42,7 @@ export class GroupView {
       if (column.required) cell.append(make("span", { className: "must", ariaHidden: "true" }, "*"));
       if (column.editable) {
         const label = _("Set {column} in all shown rows", { column: column.title });
-        cell.append(button("⇊", () => late("setAll", this, column), { title: label, ariaLabel: label }));
+        cell.append(button("⇊", () => desk.late("setAll", this, column), { title: label, ariaLabel: label }));
       }
       return cell;
     });
@@ -136,7 +136,7 @@ class RowView {
     Object.assign(this, { view, row, fields: new Map(), notes: new Map() });
     this.pick = make("input", { type: "checkbox" });
     this.pick.addEventListener("change", () => { desk.review.pick(row, this.pick.checked); desk.changed(); this.paint(); });
-    this.back = button("↺", () => late("revert", this), { ariaLabel: _("Back to what was proposed: {row}", { row: nameOf(row) }) });
+    this.back = button("↺", () => desk.late("revert", this), { ariaLabel: _("Back to what was proposed: {row}", { row: nameOf(row) }) });
     this.brief = button("", () => {
       this.brief.ariaExpanded = String(this.element.classList.toggle("open"));
     }, { ariaExpanded: "false" });
@@ -194,7 +194,7 @@ class RowView {
     // a word goes where the cursor stands
     if (!text || (event.target.matches("[type=text], textarea") && !/[\t\r\n]/.test(text) && text === unmarked(text))) return;
     event.preventDefault();
-    late("paste", this, column, text);
+    desk.late("paste", this, column, text);
   }
   propose(column) {
     if (this.row.differs(column)) desk.review.type(this.row, column, this.row.was(column));
