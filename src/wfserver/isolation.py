@@ -151,8 +151,7 @@ def _places(host: str, port: int) -> Ports:
     except OSError:  # a name that means nothing to us means nothing to a step
         return ()
     addresses = sorted({str(address[0]).partition("%")[0] for *_, address in found})
-    here = any(address.startswith("127.") or address == "::1" for address in addresses)
-    return (*((address, port) for address in addresses), *((("", port),) if here else ()))
+    return tuple((address, port) for address in addresses)
 
 
 def report(level: Level, isolation: Isolation) -> IsolationReport:

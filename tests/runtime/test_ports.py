@@ -76,6 +76,29 @@ def test_what_is_chosen_is_nobodys_either() -> None:
     assert [ports().spares(port) for port in (RESERVED, STORE[1], 9_000)] == [False, False, True]
 
 
+@pytest.mark.parametrize(
+    ("place", "host", "reached"),
+    [
+        ("192.0.2.7", "192.0.2.7", False),
+        ("192.0.2.7", "192.0.2.8", True),
+        ("192.0.2.7", "127.0.0.1", True),
+        ("10.99.99.1", "127.0.0.1", False),
+        ("127.0.0.1", "10.99.99.1", False),
+        ("::1", "127.0.0.5", False),
+        ("10.99.99.1", "192.0.2.7", True),
+        ("", "10.99.99.1", False),
+        ("", "192.0.2.7", True),
+    ],
+)
+def test_this_machine_is_one_place(place: str, host: str, reached: bool) -> None:
+    """What is closed here is closed by every address of the machine, whichever one names it."""
+    here = {packed(own) for own in ("127.0.0.1", "127.0.0.5", "10.99.99.1", "::1")}
+    rules = Ports(((place, 5_432),), (), "")
+    refused = rules.of_connect(address(host, 5_432), here.__contains__)
+    assert (refused == 0) is reached
+    assert rules.of_connect(address(host, 5_433), here.__contains__) == 0
+
+
 def test_what_is_the_machines_own() -> None:
     """The loopback is 127.0.0.0/8 and ::1."""
     assert all(is_loopback(packed(host)) for host in LOOPBACKS)

@@ -246,11 +246,11 @@ def _is_here(host: bytes) -> bool:
     if host == _ANYWHERE[len(host)]:
         return True
     family = socket.AF_INET if len(host) == 4 else socket.AF_INET6
-    with socket.socket(family, socket.SOCK_DGRAM) as tried:
-        try:
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as tried:
             tried.bind((socket.inet_ntop(family, host), 0))
-        except OSError as trouble:
-            return trouble.errno != errno.EADDRNOTAVAIL
+    except OSError as trouble:
+        return trouble.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
     return True
 
 

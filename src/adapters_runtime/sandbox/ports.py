@@ -23,9 +23,9 @@ _OF_NETLINK = 12
 
 class Ports:
     """
-    The rules for one step. *closed* are (address, port) that it does not reach; an empty address
-    means any of this machine's. *reserved*: ports that it does not take. *listen*: where it may
-    listen (`isolation.config`).
+    The rules for one step. *closed* are (address, port) that it does not reach: an address of this
+    machine, or an empty one, by none of the machine's addresses. *reserved*: ports that it does not
+    take. *listen*: where it may listen (`isolation.config`).
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class Ports:
     def of_connect(self, address: bytes, is_here: Callable[[bytes], bool]) -> int:
         """Whether to connect to *address*; *is_here* says whether a host is this machine."""
         host, port = host_and_port(address)
-        reached = any(
-            port == closed_port and (host == closed if closed else is_here(host))
-            for closed, closed_port in self._closed
-        )
+        places = [place for place, closed_port in self._closed if port == closed_port]
+        if host in places:
+            return errno.EACCES
+        reached = places and is_here(host) and any(not one or is_here(one) for one in places)
         return errno.EACCES if reached else 0
 
     def of_bind(self, address: bytes, first_free: int) -> int:
