@@ -83,6 +83,21 @@ def test_one_file_too_many_and_a_byte_too_many_are_faults(tmp_path: Path) -> Non
     )
 
 
+def test_all_files_together_fit_into_what_their_folder_may_hold(tmp_path: Path) -> None:
+    """A file is as large as it says, holes included; what does not fit is refused by name."""
+    filled(tmp_path, "a", "d", size=2)
+    for name in ("b", "c"):
+        filled(tmp_path, name)
+        os.truncate(tmp_path / name, 6)
+    with opened(tmp_path) as descriptor:
+        assert find(descriptor, MOST, MOST, most_in_all=16).fault is None
+        assert find(descriptor, MOST, MOST, most_in_all=10) == Found(
+            [("a",), ("b",), ("d",)],
+            [RefusedFile("c", "beyond 10 bytes in all")],
+            "artifacts of more than 10 bytes in all",
+        )
+
+
 def test_folders_are_looked_into_up_to_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

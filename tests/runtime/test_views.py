@@ -77,6 +77,18 @@ def _of_the_machine() -> tuple[Path, Path]:
     return file, next(path for path in public if path.is_dir() and path.stat().st_mode & 1)
 
 
+HOLES = 'truncate -s 5M "$WF_ARTIFACTS/a"; truncate -s 4M "$WF_ARTIFACTS/b"'
+
+
+async def test_artifacts_fit_into_a_folder_of_limited_size(runner_with: Made) -> None:
+    """Holes take nothing of the folder, and are refused where they would take what it may not."""
+    runner = await runner_with()
+    end = await runner.run(job(HOLES, Language.BASH), silent)
+    is_limited = (await runner.level()).name == NAMESPACE
+    assert [file.name for file in end.files] == (["a"] if is_limited else ["a", "b"])
+    assert ("artifacts of more than 8,388,608 bytes" in (end.error or "")) is is_limited
+
+
 async def test_nothing_is_seen_unasked(runner_with: Made, shared: Path) -> None:
     """A folder that nobody named is not there, or closed."""
     runner = await runner_with()

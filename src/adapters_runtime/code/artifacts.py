@@ -7,6 +7,7 @@ files with one name count. Names are labels; where content goes, the store decid
 """
 
 import asyncio
+import math
 import mimetypes
 import os
 import stat
@@ -108,11 +109,18 @@ def _unlike(taken: Container[str], name: str) -> str:
     return found
 
 
-def find(folder: int, most_files: int, most_bytes: int, hidden: Secrets = NO_SECRETS) -> Found:
+def find(
+    folder: int,
+    most_files: int,
+    most_bytes: int,
+    hidden: Secrets = NO_SECRETS,
+    most_in_all: float = math.inf,
+) -> Found:
     """
     What is below *folder*: regular files with one name qualify, and nothing else. CS-10.
 
-    A file that is too large, or one file too many, is a fault: the others are kept.
+    A file that is too large, one file too many, or one that makes all of them larger than
+    *most_in_all* bytes is a fault: the others are kept. Holes count, which a copy fills.
     """
     walk = _Walk(folder, most_bytes, hidden)
     walk.go()
@@ -122,7 +130,19 @@ def find(folder: int, most_files: int, most_bytes: int, hidden: Secrets = NO_SEC
         found.fault = f"more than {most_files} artifacts"
         found.refuse(path, f"one more than {most_files}")
     del found.files[most_files:]
+    _fit(found, walk.sizes, most_in_all)
     return found
+
+
+def _fit(found: Found, sizes: Mapping[Parts, int], room: float) -> None:
+    said = f"{room:,.0f} bytes in all"
+    for path in (*found.files,):
+        if sizes[path] <= room:
+            room -= sizes[path]
+        else:
+            found.files.remove(path)
+            found.fault = f"artifacts of more than {said}"
+            found.refuse(path, f"beyond {said}")
 
 
 class _Walk:
@@ -130,6 +150,7 @@ class _Walk:
 
     def __init__(self, folder: int, most_bytes: int, hidden: Secrets) -> None:
         self.found = Found(hidden=hidden)
+        self.sizes: dict[Parts, int] = {}
         self._folder = folder
         self._most_bytes = most_bytes
         self._waiting: list[Parts] = [()]
@@ -174,6 +195,7 @@ class _Walk:
             self.found.refuse(path, why)
         else:
             self.found.files.append(path)
+            self.sizes[path] = size
 
 
 def _reason_against(facts: os.stat_result) -> str | None:

@@ -6,6 +6,7 @@ dead and the folder is gone.
 """
 
 import asyncio
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -362,8 +363,10 @@ class CodeStepRunner:
     async def _with_artifacts(self, end: StepEnd, folder: int, job: StepJob) -> StepEnd:
         """The same end with its files stored, and the rest refused by name. CS-10."""
         most = self._limits.artifacts, self._limits.artifact
-        hidden = job.hidden_in_names
-        found = await self._in_thread(partial(artifacts.find, folder, *most, hidden))
+        is_limited = (await self._setup()).level.name == NAMESPACE
+        in_all = self._limits.disk if is_limited else math.inf
+        look = partial(artifacts.find, folder, *most, job.hidden_in_names, in_all)
+        found = await self._in_thread(look)
         stored: list[LeftFile] = []
         for path, name in found.names().items():
             id = self._new_artifact_id()
