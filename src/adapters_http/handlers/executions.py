@@ -115,13 +115,13 @@ async def _status_answer(request: Request, run: Execution, outputs: bool) -> obj
 
 
 async def _encoded(request: Request, run: Execution, view: Callable[[], object]) -> bytes:
-    """The JSON of a view of *run*; where its outputs are large, made aside of the event loop."""
+    """The JSON of a view of *run*; large or masked, it is made aside of the event loop."""
 
     def encode() -> bytes:
         return dump_json(plain(view()))
 
-    large = run.outputs_size > LARGE_RESPONSE
-    return await request.services.offload(encode) if large else encode()
+    aside = run.secrets or run.outputs_size > LARGE_RESPONSE
+    return await request.services.offload(encode) if aside else encode()
 
 
 async def _status(request: Request, run: Execution, *, outputs: bool) -> StatusView:

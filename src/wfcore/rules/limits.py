@@ -19,6 +19,12 @@ SECRETS_PER_ACCOUNT = 50
 """Named secrets: all of them are one row with the account. SC-5."""
 SECRET_BYTES = 8 * KIB
 """The longest named secret: a key with its certificates. SC-5."""
+SECRET_LINES = 200
+"""Lines of a named secret, and of all secret variables of an execution. SC-11."""
+SECRET_VALUES = 50
+"""Texts and numbers in all secret variables of an execution. SC-11."""
+SECRET_VARIABLES_BYTES = 32 * KIB
+"""All secret variables of an execution, as JSON. SC-11."""
 
 WORKFLOW_PAGE = (50, 200)
 """Default and largest page size of workflows, executions, webhooks. LM-4."""

@@ -10,6 +10,9 @@ neighbours, are masked with them.
 Output is bounded before it is masked, so a text may begin or end within a secret: `mask_cut` looks
 for the rest of a secret at such an edge.
 
+Each form is searched in each text: what an execution has of secrets is bounded (SC-11), and only
+forms whose beginning occurs in a text are searched.
+
 Other transformations (hashing, encrypting, reversing, compressing) are not recognized: masking
 protects against honest mistakes, not against a step that wants to disclose a secret.
 """
@@ -17,7 +20,8 @@ protects against honest mistakes, not against a step that wants to disclose a se
 import json
 import re
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from shlex import quote as shell_quoted
 from urllib.parse import quote, quote_plus
 
@@ -25,11 +29,14 @@ from attrs import evolve, frozen
 
 from wfcore.model.execution import Execution
 from wfcore.model.json import Json
+from wfcore.rules.limits import SECRET_VARIABLES_BYTES
 from wfcore.rules.variables import compact
 
 MASK = "***"
 _SHORTEST = 4
 """Shorter ones would mask half the alphabet; they are masked only where they stand alone. SC-3."""
+_FEW = 100
+"""Forms that are faster searched one by one."""
 _URL_SAFE = ("", "/", "!*'()~", ";/?:@&=+$,#!*'()~")
 """What encoders leave as it is: all are escaped, paths, JavaScript's component, its URI."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]*")
@@ -74,7 +81,14 @@ def secret_values(run: Execution, also: Collection[str] = ()) -> Secrets:
 
 def secrets_of(texts: Iterable[str]) -> Secrets:
     """What to mask if *texts* are secret."""
-    found = {text for text in texts if text}
+    found = frozenset(text for text in texts if text)
+    kept = sum(map(len, found)) <= SECRET_VARIABLES_BYTES
+    return _forms(found) if kept else _forms.__wrapped__(found)
+
+
+@lru_cache(maxsize=16)
+def _forms(found: frozenset[str]) -> Secrets:
+    """Kept, as every row of a list and every line of a step asks for the same ones."""
     alone = found | {form for text in found for form in _written(text)}
     encoded = {core for text in found for core in _base64_cores(text)}
     return Secrets(frozenset(alone), _by_length(alone), _by_length(encoded))
@@ -210,8 +224,19 @@ def _begun_at_end(text: str, secret: str) -> int:
 
 def _occurring(text: str, secrets: Secrets) -> Secrets:
     """Those that occur in *text*."""
-    inside = tuple(one for one in secrets.inside if one in text)
-    return evolve(secrets, inside=inside, base64=tuple(o for o in secrets.base64 if o in text))
+    inside = tuple(one for one in _begun(text, secrets.inside) if one in text)
+    base64 = tuple(one for one in _begun(text, secrets.base64) if one in text)
+    return evolve(secrets, inside=inside, base64=base64)
+
+
+def _begun(text: str, forms: Sequence[str]) -> Sequence[str]:
+    """Those of many forms whose first characters occur in *text*, which is read once for all."""
+    if len(forms) <= _FEW:
+        return forms
+    starts = {form[:_SHORTEST] for form in forms}
+    parts = (text[at : at + _SHORTEST] for at in range(len(text) - _SHORTEST + 1))
+    found = {part for part in parts if part in starts}
+    return [form for form in forms if form[:_SHORTEST] in found]
 
 
 def mask(value: Json, secrets: Secrets) -> Json:

@@ -12,7 +12,7 @@ from attrs import define, evolve
 from wfcore.errors import InvalidInput, NotFound, Problem, WfError
 from wfcore.model.access import Account, NamedSecret
 from wfcore.model.workflow import CodeStep, Definition
-from wfcore.rules.limits import SECRET_BYTES, SECRETS_PER_ACCOUNT
+from wfcore.rules.limits import SECRET_BYTES, SECRET_LINES, SECRETS_PER_ACCOUNT
 from wfcore.rules.masking import MASK
 from wfcore.rules.paths import below
 from wfcore.rules.variables import NO_NUL
@@ -45,6 +45,8 @@ def with_secret(account: Account, name: str, value: str, now: EpochMs) -> Accoun
         raise InvalidInput("value", f"must have 1 to {SECRET_BYTES} bytes")
     if "\0" in value:
         raise InvalidInput("value", NO_NUL)
+    if len(value.splitlines()) > SECRET_LINES:
+        raise InvalidInput("value", f"must have at most {SECRET_LINES} lines")
     others = [one for one in account.secrets if one.name != name]
     if len(others) >= SECRETS_PER_ACCOUNT:
         raise InvalidInput("name", f"an account has at most {SECRETS_PER_ACCOUNT} secrets")

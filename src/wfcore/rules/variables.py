@@ -6,12 +6,17 @@ Spec: variable mapping rules.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Definition, Variable, VariableType
-from wfcore.rules.limits import VARIABLE_ENV_BYTES
+from wfcore.rules.limits import (
+    SECRET_LINES,
+    SECRET_VALUES,
+    SECRET_VARIABLES_BYTES,
+    VARIABLE_ENV_BYTES,
+)
 from wfcore.rules.numbers import as_written, check_numbers
 from wfcore.rules.paths import below
 
@@ -97,6 +102,37 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
         if variable.required and bound.get(name) is None:
             raise InvalidInput(f"inputs.{name}", "is required")
     return bound
+
+
+def check_secrets(variables: JsonObject, names: Collection[str]) -> None:
+    """
+    Raises `InvalidInput` for the first of the secret *names* with which they are more than can be
+    masked in every text: that takes work for each line and value. SC-11, decision 260.
+    """
+    values = lines = size = 0
+    for name in (name for name in variables if name in names):
+        value = variables[name]
+        for text in _leaves(value):
+            values, lines = values + 1, lines + len(text.splitlines())
+        size += len(compact(value).encode(errors="surrogatepass"))
+        if values > SECRET_VALUES or lines > SECRET_LINES or size > SECRET_VARIABLES_BYTES:
+            raise InvalidInput(f"inputs.{name}", _TOO_MUCH_SECRET)
+
+
+_TOO_MUCH_SECRET = (
+    f"secrets have at most {SECRET_LINES} lines, {SECRET_VALUES} values and"
+    f" {SECRET_VARIABLES_BYTES:,} bytes together: keep only what is secret in them"
+)
+
+
+def _leaves(value: Json) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _leaves(one)
+    else:
+        yield value if isinstance(value, str) else compact(value)
 
 
 def fits(type: VariableType, value: Json) -> bool:

@@ -22,7 +22,7 @@ from wfcore.model.execution import (
 )
 from wfcore.model.page import Page
 from wfcore.rules.execution.budget import total
-from wfcore.rules.masking import MASK, Secrets, mask, mask_text, secret_values
+from wfcore.rules.masking import MASK, NO_SECRETS, Secrets, mask, mask_text, secret_values
 from wfcore.wire.common import ABSENT, EXECUTIONS, NO_NAMES, ListPage, Names, shown_of
 
 _NOW_RUNNING = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
@@ -212,7 +212,8 @@ def inputs_of(run: Execution, secrets: Secrets) -> Mapping[str, Any]:
 
 def execution_row(run: Execution, names: Names = NO_NAMES) -> ExecutionRow:
     """The status view without inputs and step results, for lists."""
-    return ExecutionRow(**_row(run, secret_values(run), names))
+    secrets = secret_values(run) if run.error else NO_SECRETS
+    return ExecutionRow(**_row(run, secrets, names))
 
 
 def callback_state_view(run: Execution, callback: Callback) -> CallbackStateView:

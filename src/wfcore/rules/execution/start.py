@@ -36,7 +36,7 @@ from wfcore.rules.execution.machine import Claimed
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.proceed import NewId, proceed
 from wfcore.rules.ids import caused_id
-from wfcore.rules.variables import bind
+from wfcore.rules.variables import bind, check_secrets
 from wfcore.time import EpochMs
 
 
@@ -152,10 +152,13 @@ def accept(
     )
     kept = tuple(run.every_result)
     held_already = held(definition, {**run.put_aside, **run.step_results})
+    variables = bind(definition, run.variables)
+    secrets = definition.secrets.union(run.secrets)
+    check_secrets(variables, secrets)
     run = evolve(
         run,
-        variables=bind(definition, run.variables),
-        secrets=tuple(sorted(definition.secrets.union(run.secrets))),
+        variables=variables,
+        secrets=tuple(sorted(secrets)),
         granted=total(kept) if kept else None,
         outputs_size=held_already,
     )
