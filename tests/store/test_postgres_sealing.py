@@ -13,7 +13,7 @@ from adapters_store.sqlite.full_check import Finding
 from adapters_store.sqlite.kinds import SEALED
 from adapters_store.sqlite.packing import Parts, cell_of
 from postgres_server import emptied
-from wfcore.errors import StoreRefused
+from wfcore.errors import StoreRefused, Unreadable
 from wfcore.model.event import Event, EventKind
 from wfcore.testing import builders as make
 
@@ -145,3 +145,18 @@ async def test_rows_that_belong_to_nobody_are_found(store: PostgresStore) -> Non
     await run(store, "DELETE FROM executions")
     found = {one.where async for one in store.check() if isinstance(one, Finding)}
     assert {"events", "logs", "approvals", "step_results", "execution_variables"} <= found
+
+
+async def test_an_email_finds_the_account_whose_record_has_it(store: PostgresStore) -> None:
+    """SC-10: an email that SQL gave to another row finds nobody, and the check names the row."""
+    assert not any("its column" in one for one in await told(store))
+    await run(store, "UPDATE accounts SET email = 'eve@example.org'")
+    async with store.view() as view:
+        with pytest.raises(Unreadable):
+            await view.accounts.by_email("eve@example.org")
+    (found,) = (one for one in await told(store) if "its column" in one)
+    assert found.endswith(" cannot be read: its column email is not that of the record")
+
+
+async def told(store: PostgresStore) -> list[str]:
+    return [one.what async for one in store.check() if isinstance(one, Finding)]

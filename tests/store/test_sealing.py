@@ -259,6 +259,66 @@ async def test_sql_lets_nobody_in(store: SqliteStore, kind: type[Any]) -> None:
     await fresh.close()
 
 
+async def test_an_email_finds_the_account_whose_record_has_it(store: SqliteStore) -> None:
+    """SC-10: who exchanges two emails by SQL signs in as nobody, in no unit either."""
+    await keep(store, make.account("eve"))
+    swap = "UPDATE accounts SET email = '{}@example.org' WHERE email = '{}@example.org'"
+    pairs = [("x", "eve"), ("eve", "acc_1"), ("acc_1", "x")]
+    run_sql(store.path, *(swap.format(*pair) for pair in pairs))
+    fresh = await SqliteStore.open(store.path, sealer=store.sealer)
+    for name in ("eve", "acc_1"):
+        async with fresh.view() as view:
+            with pytest.raises(Unreadable):
+                await view.accounts.by_email(f"{name}@example.org")
+        async with fresh.unit() as unit:
+            unit.put(make.account("third"))
+            assert await unit.accounts.by_email("third@example.org") is not None
+            assert await unit.accounts.by_email(f"{name}@example.org") is None
+    await fresh.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"), [(kind.type, name) for kind in KINDS.values() for name in kind.compared]
+)
+async def test_a_column_that_differs_from_its_record_is_named(
+    store: SqliteStore, kind: type[Any], column: str
+) -> None:
+    """SC-10: by the check, once for each such row, and for no other."""
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
+        assert not any("its column" in one for one in told(store))
+        database.execute("PRAGMA ignore_check_constraints = 1")
+        changed = database.execute(f"UPDATE {KINDS[kind].table} SET {column} = 7").rowcount
+    said = f" cannot be read: its column {column} is not that of the record"
+    assert [one.endswith(said) for one in told(store)].count(True) == changed > 0
+
+
+def told(store: SqliteStore) -> list[str]:
+    findings = check(store.path, None, store.sealer)
+    return [f"{one.where}: {one.what}" for one in findings if isinstance(one, Finding)]
+
+
+@pytest.mark.parametrize("kind", [ApiKey, Session, Webhook])
+async def test_rows_moved_to_another_account_are_not_its_own(
+    store: SqliteStore, kind: type[Any]
+) -> None:
+    """SC-10: a list by account leaves out what its record gives to another one."""
+    table = KINDS[kind].table
+    column = "owner_id" if kind is Webhook else "account_id"
+    before = [len(await of_account(store, kind, id)) for id in ("acc_1", "eve")]
+    run_sql(
+        store.path, f"UPDATE {table} SET {column} = 'eve'", "UPDATE pulse SET beats = beats + 1"
+    )
+    after = [len(await of_account(store, kind, id)) for id in ("acc_1", "eve")]
+    assert (before, after) == ([1, 0], [0, 0])
+
+
+async def of_account(store: SqliteStore, kind: type[Any], id: str) -> Any:
+    async with store.view() as view:
+        if kind is Webhook:
+            return await view.webhooks.all_of_owner(id)
+        return await (view.keys if kind is ApiKey else view.sessions).of_account(id)
+
+
 @pytest.mark.parametrize("given", ["another key", "no key"])
 async def test_a_store_with_the_wrong_key_does_not_open(
     store: SqliteStore, given: str, key: str

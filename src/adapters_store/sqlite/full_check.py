@@ -20,7 +20,16 @@ from attrs import frozen
 from adapters_store.sqlite import audit, kinds
 from adapters_store.sqlite.connection import Connection, DriverError, connect
 from adapters_store.sqlite.execution_rows import SELECT, decode
-from adapters_store.sqlite.kinds import ARTIFACTS, Cells, Decode, InClear, Kind, Row, value_of
+from adapters_store.sqlite.kinds import (
+    ARTIFACTS,
+    Cells,
+    Decode,
+    Differs,
+    InClear,
+    Kind,
+    Row,
+    value_of,
+)
 from adapters_store.sqlite.migrate import inspect, migrations
 from adapters_store.sqlite.packing import entries_of, parts_of
 from adapters_store.sqlite.records import delivery_of
@@ -85,8 +94,9 @@ class Table:
 
 def _of_kind(kind: Kind[Any]) -> Table:
     key = ", ".join(kind.key)
-    sql = f"SELECT {key}, version, {kind.whole} FROM {kind.table} WHERE {{}} ORDER BY {key} LIMIT ?"
-    return Table(kind.table, kind.key, sql, kind.decode)
+    parts = ", ".join((key, "version", kind.whole, *kind.compared))
+    sql = f"SELECT {parts} FROM {kind.table} WHERE {{}} ORDER BY {key} LIMIT ?"
+    return Table(kind.table, kind.key, sql, kind.decode_compared)
 
 
 def _event(row: Row, cells: Cells) -> Any:
@@ -247,7 +257,7 @@ def broken(table: Table, row: Row, sealer: Sealer | None) -> Iterator[Finding]:
         table.decode(row[parts:], Cells(sealer, table.name, tuple(row[:parts])))
     except Exception as error:  # whatever a broken record raises, it is the finding
         key = "/".join(map(str, row[:parts]))
-        why = str(error) if isinstance(error, InClear) else type(error).__name__
+        why = str(error) if isinstance(error, InClear | Differs) else type(error).__name__
         yield Finding(table.name, f"{key} cannot be read: {why}")
 
 

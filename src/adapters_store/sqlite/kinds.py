@@ -89,6 +89,13 @@ class InClear(ValueError):
         super().__init__("it is in clear, and the service would have sealed it")
 
 
+class Differs(ValueError):
+    """A column in clear that is not what the record in its row says."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(f"its column {column} is not that of the record")
+
+
 @frozen
 class SealedTable:
     """
@@ -255,6 +262,31 @@ class Kind(Generic[R]):
     def decode(self, row: Row, cells: Cells) -> R:
         """A record from `version` and `whole`."""
         return self._made(row, value_of(cells.opened(row[1], "body")))
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The columns in clear that a sealed body has, too. SC-10."""
+        stored = (name for name in self.columns if name not in self._values)
+        return tuple(stored) if self.table in SEALED else ()
+
+    def decode_compared(self, row: Row, cells: Cells) -> R:
+        """A record from `version`, `whole` and the columns `compared`. Raises `Differs`."""
+        return self.found_by(dict(zip(self.compared, row[2:], strict=True)))(row, cells)
+
+    def found_by(self, columns: Mapping[str, Any]) -> Decode[R]:
+        """
+        `decode` for rows that were found by such *columns*: a record that says something else is
+        not what was looked for, but what SQL put in its place. Raises `Differs`. SC-10.
+        """
+
+        def decoded(row: Row, cells: Cells) -> R:
+            record = self.decode(row, cells)
+            for name, found in columns.items():
+                if self._value(record, name) != found:
+                    raise Differs(name)
+            return record
+
+        return decoded
 
     def _made(self, row: Row, data: dict[str, Any]) -> R:
         return self._structure({**data, "version": row[0]})

@@ -85,7 +85,8 @@ class Accounts:
 
     async def by_email(self, email: str) -> Account | None:
         sql = "SELECT version, body, id FROM accounts WHERE email = ?"
-        return await self.unit.first(ACCOUNTS, query(sql, email.lower(), tables="accounts"))
+        found = query(sql, email.lower(), tables="accounts")
+        return await self.unit.first(ACCOUNTS, found, email=email.lower())
 
     async def list(self, page: PageRequest) -> Page[Account]:
         found = ACCOUNT_PAGES.page("1 = 1", (), page, "accounts")
@@ -99,7 +100,8 @@ class Keys:
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
         sql = """SELECT version, body, id FROM api_keys WHERE account_id = ?
             ORDER BY created_at DESC, id DESC"""
-        return await self.unit.records(KEYS, query(sql, account_id, tables="api_keys"))
+        found = query(sql, account_id, tables="api_keys")
+        return await self.unit.records(KEYS, found, account_id=account_id)
 
 
 @define(eq=False)
@@ -109,7 +111,8 @@ class Sessions:
     async def of_account(self, account_id: str) -> Sequence[Session]:
         sql = """SELECT version, body, id FROM sessions WHERE account_id = ?
             ORDER BY created_at DESC, id DESC"""
-        return await self.unit.records(SESSIONS, query(sql, account_id, tables="sessions"))
+        found = query(sql, account_id, tables="sessions")
+        return await self.unit.records(SESSIONS, found, account_id=account_id)
 
 
 @define(eq=False)
@@ -251,12 +254,14 @@ class Webhooks:
     async def all_of_owner(self, owner_id: str) -> Sequence[Webhook]:
         sql = """SELECT version, body, id FROM webhooks WHERE owner_id = ?
             ORDER BY created_at DESC, id DESC"""
-        return await self.unit.records(WEBHOOKS, query(sql, owner_id, tables="webhooks"))
+        found = query(sql, owner_id, tables="webhooks")
+        return await self.unit.records(WEBHOOKS, found, owner_id=owner_id)
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Webhook]:
         sql = """SELECT version, body, id FROM webhooks WHERE workflow_id = ?
             ORDER BY created_at DESC, id DESC"""
-        return await self.unit.records(WEBHOOKS, query(sql, workflow_id, tables="webhooks"))
+        found = query(sql, workflow_id, tables="webhooks")
+        return await self.unit.records(WEBHOOKS, found, workflow_id=workflow_id)
 
     async def tallies(self, webhook_id: str) -> Sequence[Tally]:
         sql = """SELECT webhook_id, date, status, count, last_at FROM webhook_tallies

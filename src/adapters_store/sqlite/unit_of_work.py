@@ -95,18 +95,20 @@ class UnitOfWork:
             return await self.reads.few(query)
         return await self.rows(query)
 
-    async def first(self, kind: Kind[R], query: Query) -> R | None:
-        """The only record of a query over a unique value."""
+    async def first(self, kind: Kind[R], query: Query, **by: str) -> R | None:
+        """The only record of a query over a unique value; *by*: the columns with that value."""
         if self.changed.isdisjoint(query.tables):
             row = await self.reads.row(query.sql, query.values)
-            return (
-                None if row is None else self.reads.read(kind.table, kind.decode, row, _key_of(row))
-            )
-        return next(iter(await self.records(kind, query)), None)
+            decode = kind.found_by(by)
+            return None if row is None else self.reads.read(kind.table, decode, row, _key_of(row))
+        return next(iter(await self.records(kind, query, **by)), None)
 
-    async def records(self, kind: Kind[R], query: Query) -> list[R]:
-        """The records of a query for version, body and key, except those that cannot be read."""
-        return self.readable(kind.table, kind.decode, await self.rows(query))
+    async def records(self, kind: Kind[R], query: Query, **by: str) -> list[R]:
+        """
+        The records of a query for version, body and key, except those that cannot be read, or do
+        not say what they were found by.
+        """
+        return self.readable(kind.table, kind.found_by(by), await self.rows(query))
 
     def readable(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
         """The records in *rows*; one that cannot be read is named in the log and left out."""
