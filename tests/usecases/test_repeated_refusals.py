@@ -5,13 +5,21 @@ from itertools import count
 import pytest
 from attrs import evolve
 
-from wfcore.errors import AuthReason, Unauthenticated
+from wfcore.errors import AuthReason, ItemsChanged, NotFound, Unauthenticated
 from wfcore.model.access import Scope
 from wfcore.model.event import AuditEntry
 from wfcore.rules.audit.refusals import MOST, SHOWN
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
 from wfcore.time import MINUTE, EpochMs
 from wfcore.usecases.accounts.authenticate import Credentials, admit
-from wfcore.usecases.audit.auditing import Origin, note_denial, note_repeated, read_audit
+from wfcore.usecases.audit.auditing import (
+    Origin,
+    note_denial,
+    note_refusal,
+    note_repeated,
+    read_audit,
+)
 
 from .conftest import World
 
@@ -106,3 +114,20 @@ async def test_the_next_refusal_notes_what_was_counted(world: World) -> None:
         4,
         None,
     ]
+
+
+async def test_refused_decisions_of_one_person_on_one_approval_are_counted(world: World) -> None:
+    """AL-8: each person and approval by itself; both entries name the execution."""
+    ann, bob = await world.account(), await world.account("bob@example.org")
+    run = make.execution("exec_1", owner_id=ann.account.id)
+    shown = make.approval("appr_1", execution_id="exec_1", owner_id=ann.account.id)
+    await keep(world.services.store, run, shown)
+    for number in range(5):
+        for who, id in ((ann, "appr_1"), (bob, "appr_1"), (ann, f"made_up{number}")):
+            refusal = NotFound("Approval") if id != "appr_1" else ItemsChanged("0", id)
+            await note_refusal(world.services, "approval.approve", who, id, refusal, HERE)
+    await note_repeated(world.services)
+    found = await denied(world)
+    assert [one.details and one.details["repeated"] for one in found] == [None] * 3 + [4] * 3
+    assert [one.execution_id for one in found] == ["exec_1", "exec_1", None] * 2
+    assert [one.account_id for one in found] == [ann.account.id, bob.account.id, ann.account.id] * 2

@@ -11,11 +11,16 @@ from wfcore.time import MINUTE, EpochMs
 
 MOST = 256
 """Kinds of refusals that are told apart in one minute, in one process."""
+NOT_FOUND = "not_found"
+"""The reason of an entry about what its caller does not see, or what does not exist."""
 SHOWN = 200
 """Characters of a path or target that an entry keeps."""
 
 Kind = tuple[str, str | None, str | None, str | None]
-"""Event, client, reason, and the key or webhook that it is about."""
+"""
+Event, client (a decision's: the account or guest), reason, and the key, webhook or approval that it
+is about.
+"""
 
 
 @frozen
@@ -63,8 +68,12 @@ class RefusalTraffic:
 def kind_of(entry: AuditEntry) -> Kind:
     """
     What *entry* counts as. The id of a key that is unknown, and the target of anything but a
-    webhook, are whatever the caller writes, and tell nothing apart.
+    webhook or an approval that its caller sees, are whatever the caller writes, and tell nothing
+    apart.
     """
+    if entry.event.startswith("approval."):
+        seen = "" if entry.reason == NOT_FOUND else entry.target
+        return entry.event, entry.account_id, entry.reason, seen
     about = None if entry.reason == AuthReason.UNKNOWN_KEY else entry.key_id
     if about is None and entry.event == "webhook.trigger":
         about = entry.target

@@ -26,7 +26,7 @@ from wfcore.ports.store import Unit
 from wfcore.rules.approval.edited_items import files_of, items_hash, rows_of
 from wfcore.rules.audit.chain import TRIM, start_record
 from wfcore.rules.audit.evidence import act_of
-from wfcore.rules.audit.refusals import SHOWN
+from wfcore.rules.audit.refusals import NOT_FOUND, SHOWN
 from wfcore.rules.auth.api_key import without_keys
 from wfcore.rules.canonical import canonical, digest
 from wfcore.rules.masking import mask_text, secret_values
@@ -173,9 +173,10 @@ async def note_refusal(
 ) -> None:
     """
     Record a decision on the approval *target* that an authenticated caller tried to make and was
-    refused. A refusal writes nothing else, so the entry is a unit of its own; a store that cannot
-    be written does not change the answer.
+    refused; one like it in the same minute is only counted. AL-8. A refusal writes nothing else, so
+    the entry is a unit of its own; a store that cannot be written does not change the answer.
     """
+    await note_repeated(services, services.clock.now())
     who = origin.operator or who
     reason = next(word for kind, word in _REFUSED.items() if isinstance(error, kind))
     entry = evolve(
@@ -183,12 +184,17 @@ async def note_refusal(
         account_id=who.identity if who else None,
         key_id=_key_id(who),
     )
-    with suppress(StoreUnavailable):
-        await _write(services, entry, approval_id=target)
+    await _note_first(services, entry)
+
+
+async def _note_first(services: Services, entry: AuditEntry) -> None:
+    if services.refusal_traffic.is_first(entry):
+        with suppress(StoreUnavailable):
+            await _write(services, entry)
 
 
 _REFUSED: Mapping[type[Exception], str] = {
-    NotFound: "not_found",
+    NotFound: NOT_FOUND,
     Forbidden: "forbidden",
     ItemsChanged: "items_changed",
     AlreadyDecided: "already_decided",
@@ -230,9 +236,7 @@ async def note_denial(
         account_id=getattr(error, "account_id", None),
         key_id=getattr(error, "key_id", None),
     )
-    if services.refusal_traffic.is_first(entry):
-        with suppress(StoreUnavailable):
-            await _write(services, entry)
+    await _note_first(services, entry)
 
 
 async def note_repeated(services: Services, now: EpochMs | None = None) -> None:
@@ -252,11 +256,12 @@ async def note_repeated(services: Services, now: EpochMs | None = None) -> None:
 
 
 @retried
-async def _write(services: Services, *entries: AuditEntry, approval_id: str | None = None) -> None:
+async def _write(services: Services, *entries: AuditEntry) -> None:
     """Entries by themselves; one about an approval also names its execution."""
     async with services.store.unit() as unit:
-        approval = await unit.get(Approval, approval_id) if approval_id is not None else None
         for entry in entries:
+            about = entry.target if entry.event.startswith("approval.") else None
+            approval = await unit.get(Approval, about) if about else None
             unit.append(evolve(entry, execution_id=approval.execution_id) if approval else entry)
         await unit.commit()
 
