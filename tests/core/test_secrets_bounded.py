@@ -1,5 +1,7 @@
 """How much of secrets an execution may have, and that many forms are found as few are. SC-11."""
 
+from typing import SupportsIndex
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,3 +76,31 @@ def test_forms_that_do_not_begin_in_a_text_are_not_searched() -> None:
 def test_forms_are_made_once() -> None:
     """Each row and line that is shown uses those that were made before."""
     assert secrets_of(["hunter22", "x"]) is secrets_of(["x", "hunter22"])
+
+
+AB = st.text("ab", max_size=30)
+
+
+@given(AB, AB)
+def test_the_longest_overlap_is_found(first: str, second: str) -> None:
+    """Of an end and a beginning, from four characters on. SC-1."""
+    most = min(len(first), len(second))
+    fitting = (n for n in range(most, 3, -1) if first.endswith(second[:n]))
+    assert masking._overlap(first, second) == next(fitting, 0)
+
+
+class Cut(str):
+    """A text that counts how often a part of it is copied."""
+
+    copies = 0
+
+    def __getitem__(self, at: SupportsIndex | slice) -> str:
+        type(self).copies += 1
+        return super().__getitem__(at)
+
+
+def test_an_overlap_is_found_without_a_copy_for_each_length() -> None:
+    """A long secret of one repeated character is read as fast as any other. SC-11."""
+    assert masking._overlap(Cut("a" * 300 + "b"), Cut("a" * 500)) == 0
+    assert masking._overlap(Cut("b" + "a" * 300), Cut("a" * 500)) == 300
+    assert Cut.copies <= 10

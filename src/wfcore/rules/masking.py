@@ -208,18 +208,37 @@ def mask_shortened(text: str, secrets: Secrets) -> str:
 
 def _rest_at_start(text: str, secret: str) -> int:
     """The length of the longest suffix of *secret* that *text* starts with."""
-    at = secret.find(text[:_SHORTEST], 1) if len(text) >= _SHORTEST else -1
-    while at != -1 and not text.startswith(secret[at:]):
-        at = secret.find(text[:_SHORTEST], at + 1)
-    return len(secret) - at if at != -1 else 0
+    return _overlap(secret[1:], text)
 
 
 def _begun_at_end(text: str, secret: str) -> int:
     """The length of the longest prefix of *secret* that *text* ends with."""
-    for length in range(min(len(secret) - 1, len(text)), _SHORTEST - 1, -1):
-        if text.endswith(secret[:length]):
-            return length
-    return 0
+    return _overlap(text, secret[:-1])
+
+
+def _overlap(first: str, second: str) -> int:
+    """
+    The length of the longest end of *first* that *second* begins with; 0: it is too short to tell.
+    By Knuth, Morris and Pratt: each character is read a few times, however often it repeats.
+    """
+    if len(second) < _SHORTEST or second[:_SHORTEST] not in first:
+        return 0
+    first, second = first[-len(second) :], second[: len(first)]
+    shorter, length = [0], 0
+    for char in second[1:]:
+        length = _longer(second, shorter, length, char)
+        shorter.append(length)
+    length = 0
+    for char in first:
+        length = _longer(second, shorter, length, char)
+    return length if length >= _SHORTEST else 0
+
+
+def _longer(text: str, shorter: Sequence[int], length: int, char: str) -> int:
+    """The length of the beginning of *text* that goes on with *char*; *shorter*: those within."""
+    while length and text[length] != char:
+        length = shorter[length - 1]
+    return length + (text[length] == char)
 
 
 def _occurring(text: str, secrets: Secrets) -> Secrets:
