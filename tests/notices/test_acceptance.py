@@ -220,12 +220,14 @@ async def test_operators_manage_notices(world: World, post: MailServer) -> None:
         answer = await world.http.request(method, f"/api/notices{path}", headers=ann, **given)
         assert answer.status_code == 404, path
     await set_account(world.services, world.ann.id, operator=True)
+    ann = await world.sign_in()
     listed = await world.http.get("/api/notices?status=FAILED", headers=ann)
     (one,) = listed.json()["notices"]
     assert (one["to"], one["lastError"]) == (BOB, "127.0.0.1 answered 550")
     retry = f"/api/notices/{one['id']}/retry"
     answers = [await world.http.post(retry, headers=ann) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 409]
+    world.clock.advance(1)
     tested = await world.http.post("/api/notices/test", headers=ann, json=bodies["/test"])
     assert tested.json()["kind"] == "test"
     page = (await world.http.get("/api/notices?size=1", headers=ann)).json()
