@@ -76,10 +76,11 @@ def _denied(site: Site) -> None:
 def test_every_page_speaks_in_words(site: Site):
     """No value of an enumeration stands in a text of a page. PG-8."""
     _denied(site)
-    reader, raw = Reader(site), raw_words()
+    paths, raw = [*approvals(site), *addresses(site)], raw_words()
+    reader = Reader(site)
     assert {"SESSION_INVALID".lower(), "WORKFLOW_READ", "ACTIVE", "step.started"} <= raw
     found, denied = dict[str, set[str]](), ""
-    for path in (*approvals(site), *addresses(site)):
+    for path in paths:
         text = _Text()
         text.feed(html := reader.get(path).text)
         denied += html if path == "/operate/audit" else ""

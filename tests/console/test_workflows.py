@@ -129,7 +129,7 @@ def test_one_workflow_shows_its_picture_and_what_starts_it(site: Site):
     assert 'href="#step-collect"' in answer.text
     assert 'id="step-bank_limit"' in answer.text
     assert "<img" not in answer.text
-    assert re.search(r"fires Mon \d{4}-\d\d-\d\d 09:00 Europe/Berlin", shown)
+    assert re.search(r"runs Mon \d{4}-\d\d-\d\d 09:00 Europe/Berlin", shown)
     assert "k4nary" not in answer.text
     assert "others wait" in shown
 

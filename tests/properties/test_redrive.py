@@ -148,6 +148,7 @@ def test_in_a_tree_what_is_finished_is_kept_in_every_branch_and_round(walk: Walk
                 until=until,
                 items=old.items,
                 case=old.case,
+                rounds=old.rounds,
             )
         if result.status is not StepStatus.CANCELLED:
             assert {*tree.holders(key)} <= kept.keys()
