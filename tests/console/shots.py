@@ -242,10 +242,10 @@ def edit(site: Site, page: Page) -> None:
 
 def _operating(name: str) -> Scene:
     def scene(site: Site, page: Page) -> None:
-        enter(site, page)
         _with_flows(site)
         world = site.world
         site.do(accounts.set_account(world.services, world.ann.id, operator=True))
+        enter(site, page)
         site.do(accounts.set_secret(world.services, world.ann.id, "BANK_TOKEN", "s3cret"))
         hook = site.do(world.webhook())
         site.do(world.http.post(f"/api/webhooks/{hook}/trigger", json={}))

@@ -47,6 +47,7 @@ def test_pages_of_operating_are_for_everybody(
     """Axe finds nothing on any page below /operate, as an operator sees them. B3, B4."""
     made(site)
     site.do(accounts.set_account(site.world.services, site.world.ann.id, operator=True))
+    enter(site, signed_in)
     hook = site.do(site.world.webhook())
     site.do(site.world.http.post(f"/api/webhooks/{hook}/trigger", json={}))
     site.do(site.world.post(f"/api/webhooks/{hook}/trigger", {}))

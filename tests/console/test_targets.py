@@ -116,9 +116,12 @@ def test_fingers_meet_what_they_mean_and_pages_may_be_twice_as_large(
     context = watched(phone, written)
     page = context.new_page()
     found = looked_at(page, written, "/sign-in")
+    case, paths = (
+        Case(written, 4, group={"allow_add": True}, **both(delegable=True)),
+        addresses(written),
+    )
     enter(written, page)
-    case = Case(written, 4, group={"allow_add": True}, **both(delegable=True))
-    for path in addresses(written):
+    for path in paths:
         found += looked_at(page, written, path)
     page.set_viewport_size(PHONE)
     show(case, page)
