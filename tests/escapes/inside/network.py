@@ -6,6 +6,7 @@ import struct
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 from escapes.inside.calls import connected, libc
 
@@ -111,31 +112,37 @@ def is_server(tried, t):
     return False
 
 
-def connect_while_it_looks(t):
-    """The address is changed all the time by another thread, from an allowed one and back."""
+@contextmanager
+def changing(*ports):
+    """An address of this machine, whose port another thread changes all the time."""
     family = struct.pack("=H", socket.AF_INET)
     address = bytearray(family + bytes((0, 0, 127, 0, 0, 1)) + bytes(8))
-    place = (ctypes.c_char * 16).from_buffer(address)
-    ports = [struct.pack(">H", t[name]) for name in ("port", "server_port")]
+    written = [struct.pack(">H", port) for port in ports]
     going = True
 
     def change():
         while going:
-            for port in ports:
+            for port in written:
                 address[2:4] = port
 
     sys.setswitchinterval(0.0001)
     thread = threading.Thread(target=change)
     thread.start()
     try:
+        yield (ctypes.c_char * 16).from_buffer(address)
+    finally:
+        going = False
+        thread.join()
+
+
+def connect_while_it_looks(t):
+    """The address is changed all the time by another thread, from an allowed one and back."""
+    with changing(t["port"], t["server_port"]) as place:
         until = time.monotonic() + 1.5
         while time.monotonic() < until:
             with socket.socket() as tried:
                 if libc.connect(tried.fileno(), place, 16) == 0 and is_server(tried, t):
                     return True
-    finally:
-        going = False
-        thread.join()
     return False
 
 
@@ -188,21 +195,7 @@ def listen_as_mapped(t):
 
 def listen_while_it_looks(t):
     """The port is changed all the time by another thread, from an allowed one and back."""
-    family = struct.pack("=H", socket.AF_INET)
-    address = bytearray(family + bytes((0, 0, 127, 0, 0, 1)) + bytes(8))
-    place = (ctypes.c_char * 16).from_buffer(address)
-    ports = [struct.pack(">H", t[name]) for name in ("free_port", "relay_port")]
-    going = True
-
-    def change():
-        while going:
-            for port in ports:
-                address[2:4] = port
-
-    sys.setswitchinterval(0.0001)
-    thread = threading.Thread(target=change)
-    thread.start()
-    try:
+    with changing(t["free_port"], t["relay_port"]) as place:
         until = time.monotonic() + 1.5
         while time.monotonic() < until:
             with socket.socket() as tried:
@@ -210,9 +203,6 @@ def listen_while_it_looks(t):
                 bound = libc.bind(tried.fileno(), place, 16) == 0
                 if bound and tried.getsockname()[1] == t["relay_port"]:
                     return True
-    finally:
-        going = False
-        thread.join()
     return False
 
 
