@@ -22,6 +22,8 @@ def test_every_language_has_its_sign():
     assert wrong == set()
     assert decimal_signs([]) == "."
     assert decimal_signs(["es-MX", "de", "zh-Hant-TW"]) == ".,."
+    assert decimal_signs(["es-MX", "es", "en"]) == ".."
+    assert decimal_signs(["de", "de-CH"]) == ",."
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,18 @@ class Doubtful(ValueError):
 
 
 def decimal_signs(tags: Sequence[str]) -> str:
-    """The decimal signs of languages such as `de-AT`, in their order; a point where none is."""
-    return "".join(_sign_of(*tag.split("-")) for tag in tags) or "."
+    """
+    The decimal signs of languages such as `de-AT`, in their order; a point if there are none.
+    Browsers send `es` after `es-MX` as a substitute: such a tag says nothing about the reader.
+    """
+    signs, regional = "", set[str]()
+    for tag in tags:
+        language, *rest = tag.split("-")
+        if rest or language.lower() not in regional:
+            signs += _sign_of(language, *rest)
+        if rest:
+            regional.add(language.lower())
+    return signs or "."
 
 
 def _sign_of(language: str, *rest: str) -> str:
