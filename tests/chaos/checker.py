@@ -18,11 +18,11 @@ from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS, LIMITS
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.testing.simulator import Violation
-from wfcore.testing.simulator.judge import Judge, Tables
-from wfcore.testing.simulator.promises import Promises
+from wfcore.testing.simulator.expectations import Promises
+from wfcore.testing.simulator.final_checks import restless
+from wfcore.testing.simulator.final_checks import wrong as verdict
+from wfcore.testing.simulator.invariants import Judge, Tables
 from wfcore.testing.simulator.runner import Ledger
-from wfcore.testing.simulator.verdict import restless
-from wfcore.testing.simulator.verdict import wrong as verdict
 
 
 class Page(Enum):

@@ -23,8 +23,8 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.testing.simulator.judge import Tables
-from wfcore.testing.simulator.promises import Promises
+from wfcore.testing.simulator.expectations import Promises
+from wfcore.testing.simulator.invariants import Tables
 from wfcore.usecases.accounts.accounts import create_account
 from wfcore.usecases.accounts.keys import create_key
 from wfcore.usecases.approvals.approvals import list_approvals

@@ -14,7 +14,7 @@ from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.testing import builders as make
 from wfcore.testing.simulator import kind_of
-from wfcore.testing.simulator.promises import Promises
+from wfcore.testing.simulator.expectations import Promises
 from wfcore.time import EpochMs
 
 NOW = EpochMs(1_000)

@@ -48,7 +48,7 @@ from wfcore.ports.store import Store, View
 from wfcore.ports.system import Sealer
 from wfcore.rules.audit.chain import read_entry
 from wfcore.testing.simulator import Fault, Kind, Played, play, recipe_from
-from wfcore.testing.simulator.chance import Chance
+from wfcore.testing.simulator.faults import Chance
 from wfcore.time import EpochMs
 
 Where = str | Path

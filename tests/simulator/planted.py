@@ -23,7 +23,7 @@ from wfcore.ports.store import Slots, Store
 from wfcore.ports.system import Clock
 from wfcore.rules.execution import children, interruption, machine, proceed
 from wfcore.rules.execution.fold import advance
-from wfcore.testing.simulator.asks import DriverGate
+from wfcore.testing.simulator.calls import DriverGate
 from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
 from wfcore.testing.simulator.worker import Worker

@@ -13,7 +13,7 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import Workflow
 from wfcore.testing import simulator
 from wfcore.testing.simulator import Tables, kind_of, law_of, play, shrunk, simulate, told
-from wfcore.testing.simulator.laws import LAWS
+from wfcore.testing.simulator.catalogue import LAWS
 
 ROOT = Path(__file__).parents[2]
 SEEDS = range(1, 61)

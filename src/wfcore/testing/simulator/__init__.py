@@ -15,14 +15,14 @@ No event loop, no sleep, no thread; only the core and attrs are needed.
 """
 
 from wfcore.testing.simulator.campaign import Failure, Summary, as_played, simulate
-from wfcore.testing.simulator.chance import Fault, Kind
-from wfcore.testing.simulator.driver import Violation
+from wfcore.testing.simulator.catalogue import Law, kind_of, law_of
+from wfcore.testing.simulator.extensions import Invariant, NewStore, Tables
+from wfcore.testing.simulator.faults import Fault, Kind
 from wfcore.testing.simulator.generate import recipe_from
-from wfcore.testing.simulator.laws import Law, kind_of, law_of
-from wfcore.testing.simulator.own import Invariant, NewStore, Tables
-from wfcore.testing.simulator.recipe import Act, Recipe
+from wfcore.testing.simulator.scenario import Act, Recipe
+from wfcore.testing.simulator.scheduler import Violation
 from wfcore.testing.simulator.shrink import shrunk
-from wfcore.testing.simulator.telling import told
+from wfcore.testing.simulator.trace_summary import told
 from wfcore.testing.simulator.world import Played, play
 
 __all__ = [

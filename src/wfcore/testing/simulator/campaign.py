@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 
 from attrs import define, evolve, field, frozen
 
-from wfcore.testing.simulator.chance import Drawn
 from wfcore.testing.simulator.coverage import Coverage, coverage_of, noted
+from wfcore.testing.simulator.extensions import Invariant, NewStore, anything, in_memory
+from wfcore.testing.simulator.faults import Drawn
 from wfcore.testing.simulator.generate import recipe_from
-from wfcore.testing.simulator.own import Invariant, NewStore, anything, in_memory
-from wfcore.testing.simulator.recipe import Recipe
+from wfcore.testing.simulator.scenario import Recipe
 from wfcore.testing.simulator.world import Played, play
 
 

@@ -17,10 +17,10 @@ from attrs import frozen
 
 from wfcore.errors import InvalidInput
 from wfcore.testing.simulator.campaign import Failure, Summary, simulate
-from wfcore.testing.simulator.laws import law_of
-from wfcore.testing.simulator.recipe import Recipe
+from wfcore.testing.simulator.catalogue import law_of
+from wfcore.testing.simulator.scenario import Recipe
 from wfcore.testing.simulator.shrink import shrunk
-from wfcore.testing.simulator.telling import told
+from wfcore.testing.simulator.trace_summary import told
 from wfcore.testing.simulator.world import Played, play
 
 Say = Callable[[str], None]

@@ -7,9 +7,9 @@ from typing import Any
 from attrs import evolve, frozen
 
 from wfcore.model.json import JsonObject
-from wfcore.testing.simulator.chance import Drawn, Kind, Temper
+from wfcore.testing.simulator.faults import Drawn, Kind, Temper
 from wfcore.testing.simulator.generate_flows import DOINGS, flows_from
-from wfcore.testing.simulator.recipe import Act, Recipe
+from wfcore.testing.simulator.scenario import Act, Recipe
 
 STORM_MS = 12_000
 """Acts begin within this time."""

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from wfcore.model.json import JsonObject
-from wfcore.testing.simulator.furnish import DAN, PEOPLE
+from wfcore.testing.simulator.seed_data import DAN, PEOPLE
 
 NOBODY = "nobody's"
 """The tag of what started by itself."""

@@ -10,12 +10,12 @@ from wfcore.errors import StoreUnavailable
 from wfcore.ports.notices import NotDelivered
 from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
-from wfcore.testing.simulator.asks import Signal, sleep
-from wfcore.testing.simulator.chance import AT_HINT, Kind
-from wfcore.testing.simulator.driver import Driver, End, Task
+from wfcore.testing.simulator.calls import Signal, sleep
+from wfcore.testing.simulator.fake_notifier import Post
+from wfcore.testing.simulator.faults import AT_HINT, Kind
 from wfcore.testing.simulator.ports import SimClock, SimWakeup, WallClock
-from wfcore.testing.simulator.post import Post
 from wfcore.testing.simulator.runner import Ledger, Onlooker, SimRunner
+from wfcore.testing.simulator.scheduler import Driver, End, Task
 from wfcore.testing.simulator.worker import Worker
 from wfcore.usecases.notices.sending import Sending, settle_notice, take_notices
 from wfcore.usecases.services import Services

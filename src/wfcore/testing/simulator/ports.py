@@ -10,8 +10,8 @@ from wfcore.errors import NotFound
 from wfcore.ports.dispatch import Rest
 from wfcore.ports.files import FoundFile, StoredFile
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, service_time
-from wfcore.testing.simulator.asks import Signal
-from wfcore.testing.simulator.driver import Driver
+from wfcore.testing.simulator.calls import Signal
+from wfcore.testing.simulator.scheduler import Driver
 from wfcore.time import EpochMs
 
 BIRTH = 1_700_000_000_000

@@ -16,8 +16,8 @@ from attrs import evolve
 from wfcore.model.execution import Usage
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import AiJob, Job, LanguageState, Say, StepEnd
-from wfcore.testing.simulator.asks import DriverGate, sleep
-from wfcore.testing.simulator.driver import Violation
+from wfcore.testing.simulator.calls import DriverGate, sleep
+from wfcore.testing.simulator.scheduler import Violation
 
 USED = Usage(10, 5, "0.015")
 """What each attempt of an AI step uses."""

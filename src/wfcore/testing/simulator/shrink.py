@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from attrs import evolve
 
-from wfcore.testing.simulator.laws import kind_of
-from wfcore.testing.simulator.own import Invariant, NewStore, anything, in_memory
-from wfcore.testing.simulator.recipe import Act, Recipe
+from wfcore.testing.simulator.catalogue import kind_of
+from wfcore.testing.simulator.extensions import Invariant, NewStore, anything, in_memory
+from wfcore.testing.simulator.scenario import Act, Recipe
 from wfcore.testing.simulator.world import Played, play
 
 T = TypeVar("T")

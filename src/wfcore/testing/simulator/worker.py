@@ -13,8 +13,8 @@ from attrs import define, field
 from wfcore.errors import LeaseLost, StoreUnavailable
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
 from wfcore.rules.backoff import Backoff
-from wfcore.testing.simulator.asks import Signal, sleep
-from wfcore.testing.simulator.driver import Task
+from wfcore.testing.simulator.calls import Signal, sleep
+from wfcore.testing.simulator.scheduler import Task
 from wfcore.time import EpochMs
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.worker import Lease, Work

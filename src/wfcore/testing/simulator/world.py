@@ -14,15 +14,15 @@ from wfcore.model.workflow import Definition
 from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
-from wfcore.testing.simulator.asks import Call, DriverGate, sleep
-from wfcore.testing.simulator.chance import Chance, Fault, Kind, Replayed
-from wfcore.testing.simulator.clients import Client
-from wfcore.testing.simulator.driver import Driver, Order, Task, Violation, at_once
-from wfcore.testing.simulator.furnish import definition_of, furnish, stop_schedules, use_up_quota
+from wfcore.testing.simulator.calls import Call, DriverGate, sleep
+from wfcore.testing.simulator.expectations import Promises
+from wfcore.testing.simulator.extensions import Invariant, NewStore, anything, in_memory, watching
+from wfcore.testing.simulator.fake_notifier import Post
+from wfcore.testing.simulator.faults import Chance, Fault, Kind, Replayed
+from wfcore.testing.simulator.final_checks import restless, wrong
 from wfcore.testing.simulator.generate_flows import NOBODY
-from wfcore.testing.simulator.judge import Judge
+from wfcore.testing.simulator.invariants import Judge
 from wfcore.testing.simulator.node import Node
-from wfcore.testing.simulator.own import Invariant, NewStore, anything, in_memory, watching
 from wfcore.testing.simulator.ports import (
     NoFiles,
     SimCalendar,
@@ -31,11 +31,11 @@ from wfcore.testing.simulator.ports import (
     SimWakeup,
     WallClock,
 )
-from wfcore.testing.simulator.post import Post
-from wfcore.testing.simulator.promises import Promises
-from wfcore.testing.simulator.recipe import Recipe
 from wfcore.testing.simulator.runner import Ledger
-from wfcore.testing.simulator.verdict import restless, wrong
+from wfcore.testing.simulator.scenario import Recipe
+from wfcore.testing.simulator.scheduler import Driver, Order, Task, Violation, at_once
+from wfcore.testing.simulator.seed_data import definition_of, furnish, stop_schedules, use_up_quota
+from wfcore.testing.simulator.workload import Client
 from wfcore.time import SECOND, DurationMs
 from wfcore.usecases.notices.sending import settle_notice, take_notices
 from wfcore.usecases.services import Policy, Services

@@ -7,7 +7,7 @@ from wfcore.memory.disk import Rows
 from wfcore.model.access import Account
 from wfcore.model.approval import Approval, Assent
 from wfcore.model.workflow import ApprovalStep
-from wfcore.testing.simulator.driver import Violation
+from wfcore.testing.simulator.scheduler import Violation
 
 
 def require(holds: object, kind: str, what: object) -> None:

@@ -12,11 +12,11 @@ from wfcore.model.trigger import Chain, Timer, Trigger
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import REQUESTS
 from wfcore.rules.triggers.chain import keys_of
-from wfcore.testing.simulator.furnish import PLAN
-from wfcore.testing.simulator.judge import Tables
-from wfcore.testing.simulator.promises import Promises
+from wfcore.testing.simulator.expectations import Promises
+from wfcore.testing.simulator.invariants import Tables
+from wfcore.testing.simulator.restart_checks import began_again
 from wfcore.testing.simulator.runner import Ledger
-from wfcore.testing.simulator.verdict_again import began_again
+from wfcore.testing.simulator.seed_data import PLAN
 
 ENDED = EXECUTION.final
 BY_ITSELF = frozenset({TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION})

@@ -3,7 +3,7 @@
 from attrs import define, field
 
 from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.testing.simulator.driver import Violation
+from wfcore.testing.simulator.scheduler import Violation
 
 
 @define

@@ -16,8 +16,8 @@ from zlib import crc32
 from attrs import frozen
 
 from wfcore.errors import StoreUnavailable, WfError
-from wfcore.testing.simulator.asks import Ask, Call, Signal
-from wfcore.testing.simulator.chance import (
+from wfcore.testing.simulator.calls import Ask, Call, Signal
+from wfcore.testing.simulator.faults import (
     AT_CLAIM,
     AT_COMMIT,
     AT_READ,

@@ -18,9 +18,9 @@ from wfcore.rules.auth.signature import read_personal_token
 from wfcore.rules.auth.signing_keys import keyring
 from wfcore.rules.notices.delivery import DELAYS
 from wfcore.rules.notices.facts import OPEN_QUESTIONS
-from wfcore.testing.simulator.asks import DriverGate
-from wfcore.testing.simulator.judge import Tables
-from wfcore.testing.simulator.people import person, require, voices
+from wfcore.testing.simulator.calls import DriverGate
+from wfcore.testing.simulator.identities import person, require, voices
+from wfcore.testing.simulator.invariants import Tables
 from wfcore.time import EpochMs
 from wfcore.usecases.notices.sending import Sending
 

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from wfcore.testing.simulator.laws import law_of
+from wfcore.testing.simulator.catalogue import law_of
 
 _LINE = re.compile(r"(?P<at> *[0-9,]+)  (?P<text>.*)", re.DOTALL)
 _ROUTINE = re.compile(r"[^ ]+: (?:claim|extend) \S+")

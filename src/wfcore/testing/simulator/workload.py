@@ -17,12 +17,12 @@ from wfcore.model.workflow import Definition
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, approvers_now
 from wfcore.rules.auth.signature import personal_token
-from wfcore.testing.simulator.asks import sleep
-from wfcore.testing.simulator.driver import Driver, Mailbox
-from wfcore.testing.simulator.furnish import BUSY, DAN, PEOPLE
+from wfcore.testing.simulator.calls import sleep
+from wfcore.testing.simulator.expectations import Promises
 from wfcore.testing.simulator.node import Gone, Node
-from wfcore.testing.simulator.promises import Promises
-from wfcore.testing.simulator.recipe import Act
+from wfcore.testing.simulator.scenario import Act
+from wfcore.testing.simulator.scheduler import Driver, Mailbox
+from wfcore.testing.simulator.seed_data import BUSY, DAN, PEOPLE
 from wfcore.time import MINUTE, later
 from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.approvals import approvals

@@ -7,7 +7,7 @@ from wfcore.memory import Disk, MemoryStore
 from wfcore.memory.disk import Changes, Gate, Rows, Watch
 from wfcore.memory.tables import table_of
 from wfcore.ports.store import Store
-from wfcore.testing.simulator.driver import Violation
+from wfcore.testing.simulator.scheduler import Violation
 from wfcore.time import EpochMs
 
 R = TypeVar("R")

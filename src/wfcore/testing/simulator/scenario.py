@@ -7,7 +7,7 @@ from typing import Any
 from attrs import field, frozen
 
 from wfcore.model.json import JsonObject
-from wfcore.testing.simulator.chance import Fault, Kind, Site
+from wfcore.testing.simulator.faults import Fault, Kind, Site
 
 
 @frozen

@@ -13,7 +13,7 @@ from wfcore.memory.tables import DEFINITIONS, EVENTS, EXECUTIONS
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ReasonCode, TriggerSource
 from wfcore.model.workflow import Definition, DefinitionSnapshot, OnInterrupt, walk
-from wfcore.testing.simulator.judge import Tables
+from wfcore.testing.simulator.invariants import Tables
 
 ONCE = frozenset({TriggerSource.OPEN_API, TriggerSource.WEBHOOK})
 MOST = 3

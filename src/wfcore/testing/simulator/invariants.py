@@ -29,7 +29,7 @@ from wfcore.model.workflow import ApprovalStep, DefinitionSnapshot, OnLimit
 from wfcore.ports.runtime import Job
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
-from wfcore.testing.simulator.people import enough_agreed, one_voice_each, require
+from wfcore.testing.simulator.identities import enough_agreed, one_voice_each, require
 from wfcore.time import EpochMs
 
 Tables = Mapping[str, Rows]

@@ -17,8 +17,8 @@ from wfcore.rules.auth.rate_limit import Count
 from wfcore.rules.definition.check import check_definition
 from wfcore.rules.limits import REQUESTS
 from wfcore.testing import builders as make
-from wfcore.testing.simulator.driver import at_once
 from wfcore.testing.simulator.ports import BIRTH, SimCalendar
+from wfcore.testing.simulator.scheduler import at_once
 from wfcore.time import MINUTE, EpochMs
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow
