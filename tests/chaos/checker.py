@@ -13,16 +13,16 @@ from typing import Any
 
 from attrs import field, frozen
 
-from proof.flows import Ledger as Lines
+from proof.flows import StartedAttempts as Lines
 from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS, LIMITS
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.testing.simulator import Violation
-from wfcore.testing.simulator.expectations import Promises
-from wfcore.testing.simulator.final_checks import restless
+from wfcore.testing.simulator.expectations import Expectations
+from wfcore.testing.simulator.final_checks import unfinished
 from wfcore.testing.simulator.final_checks import wrong as verdict
-from wfcore.testing.simulator.invariants import Judge, Tables
-from wfcore.testing.simulator.runner import Ledger
+from wfcore.testing.simulator.invariants import Invariants, Tables
+from wfcore.testing.simulator.runner import StartedAttempts
 
 
 class Page(Enum):
@@ -48,7 +48,7 @@ class Seen:
     """
 
     tables: Tables
-    promises: Promises
+    promises: Expectations
     lines: Lines
     counted: Mapping[str, int] = field(factory=dict)
     unharmed: frozenset[str] = frozenset()
@@ -69,7 +69,7 @@ def wrong(seen: Seen) -> Iterator[str]:
 
 def unsettled(tables: Tables) -> list[str]:
     """What has not come to its end or its rest, in words."""
-    return list(restless(tables, Ledger()))
+    return list(unfinished(tables, StartedAttempts()))
 
 
 def silent(pages: Pages) -> Iterator[str]:
@@ -92,9 +92,9 @@ def silent(pages: Pages) -> Iterator[str]:
             yield f"live page silent: {node} after {fault}"
 
 
-def _ledger(lines: Lines) -> tuple[Ledger, list[str]]:
+def _ledger(lines: Lines) -> tuple[StartedAttempts, list[str]]:
     """What steps wrote, as the simulator's ledger; and what was begun twice."""
-    ledger, twice = Ledger(), []
+    ledger, twice = StartedAttempts(), []
     for attempt, times in lines.begun.items():
         for _ in range(times):
             try:
@@ -131,7 +131,7 @@ def _judged(tables: Tables) -> Iterator[str]:
         for id, record in tables[kind].items():
             before: defaultdict[str, dict[Any, Any]] = defaultdict(dict, dict(tables))
             before[kind] = {other: one for other, one in tables[kind].items() if other != id}
-            judge = Judge(1 << 30, _Afterwards())
+            judge = Invariants(1 << 30, _Afterwards())
             try:
                 judge(before, {kind: {id: record}})
             except Violation as found:

@@ -14,7 +14,7 @@ from attrs import Factory, define, field, frozen
 
 from chaos.checker import Page, Seen
 from chaos.site import WAIT_S, Node
-from proof.flows import Ledger, flow
+from proof.flows import StartedAttempts, flow
 from proof.world import FOREVER, MOST_TIMERS, PAGE, _all
 from wfcore.memory import tables as names
 from wfcore.model.access import Account, Plan, Scope
@@ -23,7 +23,7 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.testing.simulator.expectations import Promises
+from wfcore.testing.simulator.expectations import Expectations
 from wfcore.testing.simulator.invariants import Tables
 from wfcore.usecases.accounts.accounts import create_account
 from wfcore.usecases.accounts.keys import create_key
@@ -90,7 +90,7 @@ class Load:
     people: People
     nodes: list[Node]
     chance: Random
-    promises: Promises = Factory(Promises)
+    promises: Expectations = Factory(Expectations)
     counted: Counter[str] = Factory(Counter)
     odd: list[str] = Factory(list)
     counts: Counter[str] = Factory(Counter)
@@ -283,7 +283,7 @@ async def seen(services: Services, load: Load, ledger: Path, unharmed: frozenset
     return Seen(
         await tables_of(services, load.people),
         load.promises,
-        Ledger(ledger),
+        StartedAttempts(ledger),
         load.counted,
         unharmed,
         load.pages,

@@ -8,13 +8,13 @@ import pytest
 from attrs import evolve
 
 from chaos.checker import Page, Seen, unsettled, wrong
-from proof.flows import Ledger
+from proof.flows import StartedAttempts
 from wfcore.memory import tables as names
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.testing import builders as make
-from wfcore.testing.simulator import kind_of
-from wfcore.testing.simulator.expectations import Promises
+from wfcore.testing.simulator import violation_kind
+from wfcore.testing.simulator.expectations import Expectations
 from wfcore.time import EpochMs
 
 NOW = EpochMs(1_000)
@@ -60,8 +60,8 @@ def seen(folder: Path, *lines: str) -> Seen:
     tables[names.DEFINITIONS.name]["wf_1", 1] = make.snapshot(definition=definition)
     tables[names.WORKFLOWS.name]["wf_1"] = make.workflow("wf_1", revision=1)
     tables[names.LIMITS.name]["wf_1"] = 2
-    promises = Promises(started={id: id for id in ("e1", "e2", "e3")})
-    return Seen(tables, promises, Ledger(ledger), {"key": 3}, frozenset({"e1"}))
+    promises = Expectations(started={id: id for id in ("e1", "e2", "e3")})
+    return Seen(tables, promises, StartedAttempts(ledger), {"key": 3}, frozenset({"e1"}))
 
 
 GOOD = ("begun 1", "begun 2", "ended 1", "begun 3", "ended 2", "ended 3")
@@ -75,7 +75,7 @@ def good(folder: Path) -> Seen:
 
 
 def kinds(found: Seen) -> set[str]:
-    return {kind_of(one) for one in wrong(found)}
+    return {violation_kind(one) for one in wrong(found)}
 
 
 def test_a_good_run_has_nothing_wrong(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from chaos.scenarios import Scenario, bursts, clocks, connections_end, nobody_he
 from nats_server import Broker
 from postgres_server import Cluster
 from s3_server import Buckets
-from wfcore.testing.simulator import kind_of
+from wfcore.testing.simulator import violation_kind
 
 RUNS = 3
 pytestmark = chaos_alone
@@ -63,7 +63,7 @@ async def test_a_planted_mistake_is_found(
         chaos.settles_s = 12
         for run in range(1, RUNS + 1):
             await chaos.play(planted.scenario)
-            found = [one for one in chaos.broken if kind_of(one) in planted.found_as]
+            found = [one for one in chaos.broken if violation_kind(one) in planted.found_as]
             if found:
                 print(f"{planted.name}: run {run}: {found[0]}")
                 return

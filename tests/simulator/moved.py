@@ -47,8 +47,8 @@ from wfcore.ports.records import RECORDS, RecordKind
 from wfcore.ports.store import Store, View
 from wfcore.ports.system import Sealer
 from wfcore.rules.audit.chain import read_entry
-from wfcore.testing.simulator import Fault, Kind, Played, play, recipe_from
-from wfcore.testing.simulator.faults import Chance
+from wfcore.testing.simulator import FaultKind, InjectedFault, WorldResult, play, scenario_from
+from wfcore.testing.simulator.faults import FaultSource
 from wfcore.time import EpochMs
 
 Where = str | Path
@@ -76,10 +76,10 @@ class Cut:
     """
     Kills all processes at the call with that number (0: never) of those that this can happen to.
     What is stored is carried before they start again. Nobody at the other place knows who has died:
-    lock files stay behind, and leases run out. Satisfies `Chance` and `NewStore`.
+    lock files stay behind, and leases run out. Satisfies `FaultSource` and `NewStore`.
     """
 
-    chance: Chance
+    chance: FaultSource
     at: int = 0
     down_ms: int = 0
     carry: Carry = stay
@@ -87,11 +87,13 @@ class Cut:
     disk: Disk | None = None
     _over: bool = False
 
-    def fault(self, label: str, number: int, possible: frozenset[Kind]) -> Fault | None:
-        if Kind.POWER_CUT in possible and not self._over:
+    def fault(
+        self, label: str, number: int, possible: frozenset[FaultKind]
+    ) -> InjectedFault | None:
+        if FaultKind.POWER_CUT in possible and not self._over:
             self.calls += 1
             if self.calls == self.at:
-                return Fault(Kind.POWER_CUT, self.down_ms)
+                return InjectedFault(FaultKind.POWER_CUT, self.down_ms)
         return self.chance.fault(label, number, possible)
 
     def calm(self) -> None:
@@ -110,13 +112,13 @@ class Cut:
         return MemoryStore(gate, disk, now=now, ended=ended)
 
 
-def played(seed: int, carry: Carry) -> tuple[Played, Disk]:
+def played(seed: int, carry: Carry) -> tuple[WorldResult, Disk]:
     """The world of *seed*, cut at a moment that the seed decides, and what is stored at its end."""
     random = Random(f"{seed} moved")
     at, down_ms = random.randint(1, _calls(seed)), random.choice(DOWN_MS)
-    recipe, chance = recipe_from(seed)
+    scenario, chance = scenario_from(seed)
     cut = Cut(chance, at, down_ms, carry)
-    found = play(recipe, cut, traced=True, store=cut)
+    found = play(scenario, cut, traced=True, store=cut)
     assert cut.disk is not None
     return found, cut.disk
 
@@ -124,9 +126,9 @@ def played(seed: int, carry: Carry) -> tuple[Played, Disk]:
 @cache
 def _calls(seed: int) -> int:
     """How many calls of that world a cut can meet."""
-    recipe, chance = recipe_from(seed)
+    scenario, chance = scenario_from(seed)
     counted = Cut(chance)
-    play(recipe, counted, store=counted)
+    play(scenario, counted, store=counted)
     return max(counted.calls, 1)
 
 

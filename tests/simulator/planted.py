@@ -23,10 +23,10 @@ from wfcore.ports.store import Slots, Store
 from wfcore.ports.system import Clock
 from wfcore.rules.execution import children, interruption, machine, proceed
 from wfcore.rules.execution.fold import advance
-from wfcore.testing.simulator.calls import DriverGate
+from wfcore.testing.simulator.calls import SimSchedulingPoint
 from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
-from wfcore.testing.simulator.worker import Worker
+from wfcore.testing.simulator.worker import SimWorker
 from wfcore.testing.simulator.world import World
 from wfcore.time import later
 from wfcore.usecases import unit_of_work
@@ -168,7 +168,7 @@ def late_results_count(patch: pytest.MonkeyPatch) -> None:
         patch.setitem(rows, (cancelled, fact), Row(cancelled, fact, cancelled, "none"))
     patch.setattr(running, "_leased", leased)
     patch.setattr(running, "_runs", lambda run, step, *which: True)
-    patch.setattr(Worker, "stop_steps", lambda self, execution_id: None)
+    patch.setattr(SimWorker, "stop_steps", lambda self, execution_id: None)
 
 
 def place_is_kept(patch: pytest.MonkeyPatch) -> None:
@@ -186,13 +186,13 @@ def place_is_kept(patch: pytest.MonkeyPatch) -> None:
 
 def nobody_polls(patch: pytest.MonkeyPatch) -> None:
     """A worker that nobody wakes never looks: a lost hint is lost work."""
-    look = Worker._claim_all
+    look = SimWorker._claim_all
 
-    async def claims(self: Worker) -> int:
+    async def claims(self: SimWorker) -> int:
         await look(self)
         return 10**9
 
-    patch.setattr(Worker, "_claim_all", claims)
+    patch.setattr(SimWorker, "_claim_all", claims)
 
 
 def recovery_is_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -207,10 +207,10 @@ def recovery_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 def heartless(patch: pytest.MonkeyPatch) -> None:
     """Leases are never extended: long steps are taken for lost."""
 
-    async def keep(self: Worker) -> None:
+    async def keep(self: SimWorker) -> None:
         """Do nothing."""
 
-    patch.setattr(Worker, "keep_leases", keep)
+    patch.setattr(SimWorker, "keep_leases", keep)
 
 
 def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
@@ -251,7 +251,7 @@ def leases_by_the_process(patch: pytest.MonkeyPatch) -> None:
     """Each process asks its own clock whether a lease is over, and whether something is due."""
 
     def store_of(self: World, clock: Clock) -> Store:
-        gate = DriverGate(store=True)
+        gate = SimSchedulingPoint(store=True)
         return MemoryStore(gate, self.disk, now=clock.service_now, ended=self.ended)
 
     patch.setattr(World, "store_of", store_of)

@@ -13,7 +13,7 @@ from attrs import evolve
 from simulator.planted import beginning_forgotten, end_recorded_again
 from simulator.planted_requests import key_read_twice
 from wfcore.ports.store import Slots
-from wfcore.testing.simulator.worker import Worker
+from wfcore.testing.simulator.worker import SimWorker
 from wfcore.usecases.approvals import approvals, expiry
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.worker import Lease
@@ -33,9 +33,9 @@ def torn_reads(patch: pytest.MonkeyPatch) -> None:
 
 def only_steps_keep_leases(patch: pytest.MonkeyPatch) -> None:
     """What is only beginning is not kept alive, however long that takes."""
-    keep_all = Worker.keep_leases
+    keep_all = SimWorker.keep_leases
 
-    async def keep(self: Worker) -> None:
+    async def keep(self: SimWorker) -> None:
         beginning = {id: held for id, held in self.held.items() if not held.steps}
         for id in beginning:
             del self.held[id]
@@ -44,7 +44,7 @@ def only_steps_keep_leases(patch: pytest.MonkeyPatch) -> None:
         finally:
             self.held.update(beginning)
 
-    patch.setattr(Worker, "keep_leases", keep)
+    patch.setattr(SimWorker, "keep_leases", keep)
 
 
 def late_claims_begin(patch: pytest.MonkeyPatch) -> None:

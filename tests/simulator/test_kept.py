@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simulator.planted_before import ONCE
-from wfcore.testing.simulator import Recipe, play, recipe_from
+from wfcore.testing.simulator import WorldScenario, play, scenario_from
 
 HERE = Path(__file__).parent
 KEPT = {plant.__name__: plant for plant in ONCE}
@@ -15,8 +15,8 @@ SEEDS = [
 ]
 
 
-def kept(name: str) -> Recipe:
-    return Recipe.from_json((HERE / "kept" / f"{name}.json").read_text())
+def kept(name: str) -> WorldScenario:
+    return WorldScenario.from_json((HERE / "kept" / f"{name}.json").read_text())
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -41,5 +41,5 @@ def test_every_kept_world_has_its_mistake() -> None:
 
 def test_seeds_that_once_failed_are_in_order() -> None:
     """Each of them is played as it is today."""
-    broken = {seed: play(*recipe_from(seed)).broken for seed in SEEDS}
+    broken = {seed: play(*scenario_from(seed)).broken for seed in SEEDS}
     assert {seed: said for seed, said in broken.items() if said} == {}

@@ -22,7 +22,7 @@ from store.test_moving import blank, folder
 from wfcore.memory import Disk
 from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.testing.simulator import Played, kind_of
+from wfcore.testing.simulator import WorldResult, violation_kind
 from wfcore.time import DAY
 
 WORLDS = int(os.environ.get("MOVED_WORLDS", "16"))
@@ -44,7 +44,7 @@ def fresh(server: Cluster) -> Iterator[str]:
 
 
 @cache
-def stayed(seed: int) -> tuple[Played, Disk]:
+def stayed(seed: int) -> tuple[WorldResult, Disk]:
     """The world that is cut and goes on where it was."""
     return played(seed, stay)
 
@@ -127,7 +127,7 @@ def test_a_kind_that_is_not_moved_is_missed(
         return Told(name, 0, "") if name == table else await walked(source, target, name, walk)
 
     monkeypatch.setattr(moving, "_walked", forgets)
-    told = kind_of(found(tmp_path))
+    told = violation_kind(found(tmp_path))
     assert told == JUDGED.get(table, told)
 
 
@@ -145,4 +145,4 @@ def test_a_lease_that_is_kept_alive_is_noticed(
             yield row
 
     monkeypatch.setattr(SqliteSide, "rows", alive)
-    assert kind_of(found(tmp_path)) == "no end"
+    assert violation_kind(found(tmp_path)) == "no end"

@@ -12,7 +12,15 @@ from wfcore.memory import MemoryStore
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import Workflow
 from wfcore.testing import simulator
-from wfcore.testing.simulator import Tables, kind_of, law_of, play, shrunk, simulate, told
+from wfcore.testing.simulator import (
+    Tables,
+    law_of,
+    play,
+    shrink_scenario,
+    simulate,
+    summarize_trace,
+    violation_kind,
+)
 from wfcore.testing.simulator.catalogue import LAWS
 
 ROOT = Path(__file__).parents[2]
@@ -43,10 +51,10 @@ def test_an_invariant_of_ones_own_is_found_broken_and_made_small() -> None:
     """A failing `assert` is a broken promise: with its name, its words, and a small world."""
     (failure,) = simulate(SEEDS, watch=never_two_failures).failures
     assert failure.broken.startswith("invariant: never_two_failures: exec_")
-    small = shrunk(failure.recipe, failure.broken, 60, watch=never_two_failures)
-    assert len(small.acts) < len(failure.recipe.acts)
+    small = shrink_scenario(failure.scenario, failure.broken, 60, watch=never_two_failures)
+    assert len(small.acts) < len(failure.scenario.acts)
     played = play(small, traced=True, watch=never_two_failures)
-    assert kind_of(played.broken) == "invariant"
+    assert violation_kind(played.broken) == "invariant"
     assert play(small).broken is None
 
 
@@ -80,7 +88,7 @@ def test_a_bug_of_an_own_store_is_found() -> None:
             return taken
 
     (failure,) = simulate(range(1, 301), store=Generous).failures
-    assert kind_of(failure.broken) in LAWS
+    assert violation_kind(failure.broken) in LAWS
 
 
 @pytest.mark.parametrize("kind", sorted(LAWS))
@@ -109,8 +117,8 @@ def test_a_trace_is_told_in_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeats are counted, lines about others too; the promise with its rule comes last."""
     planted.requeued_after_death(monkeypatch)
     (failure,) = simulate(range(1, 501)).failures
-    played = play(shrunk(failure.recipe, failure.broken), traced=True)
-    lines = told(played.trace, played.broken)
+    played = play(shrink_scenario(failure.scenario, failure.broken), traced=True)
+    lines = summarize_trace(played.trace, played.broken)
     assert len(lines) < len(played.trace)
     assert any(re.search(r"claim n1\.\d+ \(\d+ times\)", line) for line in lines)
     assert "broken: started twice" in lines[-2]
@@ -128,7 +136,7 @@ def test_what_concerns_others_is_counted() -> None:
         "        9  n1.1/heart#3: extend meets: crash 50 ms",
         "       10  broken: fence: exec_001 stays 1",
     ]
-    assert told(trace, "fence: exec_001 stays 1") == [
+    assert summarize_trace(trace, "fence: exec_001 stays 1") == [
         "        1  start1: accepted exec_001 for t1",
         "        4  n1.1/claims: claim n1.1 (4 times)",
         "           (2 lines about others)",

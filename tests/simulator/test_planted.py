@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from simulator import planted, planted_requests, planted_reviews, planted_starts
-from wfcore.testing.simulator import kind_of, simulate
+from wfcore.testing.simulator import simulate, violation_kind
 
 WORLDS = 500
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -100,4 +100,4 @@ def test_a_planted_bug_is_found(
     first = RARE.get(plant, 1)
     found = simulate(range(first, first + WORLDS)).failures
     assert found, "no world broke a promise"
-    assert kind_of(found[0].broken) in found_as, found[0].broken
+    assert violation_kind(found[0].broken) in found_as, found[0].broken

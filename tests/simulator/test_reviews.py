@@ -2,7 +2,7 @@
 
 import pytest
 
-from wfcore.testing.simulator import Act, Fault, Kind, Recipe, play
+from wfcore.testing.simulator import Act, FaultKind, InjectedFault, WorldScenario, play
 
 FLOW = {
     "name": "flow 0",
@@ -24,8 +24,10 @@ ACTS = (
 )
 
 
-@pytest.mark.parametrize("kind", [Kind.CRASH, Kind.CRASH_AFTER, Kind.LOSE, Kind.POWER_CUT])
-def test_a_page_tells_the_truth_after_a_crash(kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind", [FaultKind.CRASH, FaultKind.CRASH_AFTER, FaultKind.LOSE, FaultKind.POWER_CUT]
+)
+def test_a_page_tells_the_truth_after_a_crash(kind: FaultKind) -> None:
     """
     Wherever the process dies between POST and answer: when the page is loaded again it says what
     became of it, and that stands; it is decided once, or still open.
@@ -33,10 +35,12 @@ def test_a_page_tells_the_truth_after_a_crash(kind: Kind) -> None:
     shown = set[str]()
     for call in range(1, 12):
         site = f"n1.1/review1.2#{call}"
-        recipe = Recipe(1, flows=(FLOW,), acts=ACTS, faults={site: Fault(kind, 2_000)})
-        played = play(recipe, traced=True)
+        scenario = WorldScenario(
+            1, flows=(FLOW,), acts=ACTS, faults={site: InjectedFault(kind, 2_000)}
+        )
+        played = play(scenario, traced=True)
         assert played.broken is None, played.broken
-        assert len(played.promises.decided) <= 1
+        assert len(played.expectations.decided) <= 1
         shown |= {line.split(": ", 1)[1] for line in played.trace if "is shown as" in line}
-    before = kind in (Kind.CRASH, Kind.POWER_CUT)
+    before = kind in (FaultKind.CRASH, FaultKind.POWER_CUT)
     assert shown == {f"appr_001 is shown as {'PENDING' if before else 'APPROVED'}"}

@@ -12,7 +12,14 @@ import time
 
 import pytest
 
-from wfcore.testing.simulator import Kind, Recipe, as_played, play, recipe_from, simulate
+from wfcore.testing.simulator import (
+    FaultKind,
+    WorldScenario,
+    play,
+    scenario_from,
+    simulate,
+    with_drawn_faults,
+)
 
 WORLDS = int(os.environ.get("WORLDS", "2000"))
 CHUNK = 500
@@ -35,10 +42,10 @@ LEAST_PER_SECOND = 30
 
 DIGEST = """
 import hashlib
-from wfcore.testing.simulator import play, recipe_from
+from wfcore.testing.simulator import play, scenario_from
 digest = hashlib.sha256()
 for seed in range(1, 41):
-    digest.update("\\n".join(play(*recipe_from(seed), traced=True).trace).encode())
+    digest.update("\\n".join(play(*scenario_from(seed), traced=True).trace).encode())
 print(digest.hexdigest())
 """
 
@@ -52,7 +59,7 @@ def test_no_world_breaks_a_promise(first: int) -> None:
     assert summary.executions / (time.process_time() - started) > LEAST_PER_SECOND
     assert summary.executions > 2 * CHUNK
     assert summary.answered > 5 * CHUNK
-    assert {kind.value for kind in Kind} == summary.faults.keys()
+    assert {kind.value for kind in FaultKind} == summary.faults.keys()
     assert min(summary.faults.values()) > 20
     coverage = summary.coverage
     assert not UNUSED - coverage.rows.keys()
@@ -62,7 +69,7 @@ def test_no_world_breaks_a_promise(first: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_a_seed_is_always_the_same_world(seed: int) -> None:
     """The same seed gives the same trace, line by line."""
-    first, second = (play(*recipe_from(seed), traced=True).trace for _ in range(2))
+    first, second = (play(*scenario_from(seed), traced=True).trace for _ in range(2))
     assert first == second
     assert len(first) > 3
 
@@ -86,9 +93,9 @@ def test_a_trace_does_not_depend_on_how_python_hashes() -> None:
 
 @pytest.mark.parametrize("seed", range(1, 40))
 def test_a_played_world_can_be_replayed(seed: int) -> None:
-    """What chance decided is in the recipe: from its text alone the same trace comes out."""
-    recipe, chance = recipe_from(seed)
-    trace = play(recipe, chance, traced=True).trace
-    kept = Recipe.from_json(as_played(recipe, chance).to_json())
-    assert kept == as_played(recipe, chance)
+    """What chance decided is in the scenario: from its text alone the same trace comes out."""
+    scenario, chance = scenario_from(seed)
+    trace = play(scenario, chance, traced=True).trace
+    kept = WorldScenario.from_json(with_drawn_faults(scenario, chance).to_json())
+    assert kept == with_drawn_faults(scenario, chance)
     assert play(kept, traced=True).trace == trace

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from wfcore.testing.simulator import Summary
+from wfcore.testing.simulator import CampaignSummary
 from wfcore.testing.simulator.command import Campaign
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
@@ -56,7 +56,7 @@ def simulate_command(
 
 
 @contextmanager
-def _progress(worlds: int) -> Iterator[Callable[[Summary], None]]:
+def _progress(worlds: int) -> Iterator[Callable[[CampaignSummary], None]]:
     """A bar on the terminal, where there is one."""
     out = console(stderr=True)
     if not out.is_terminal:
@@ -69,7 +69,7 @@ def _progress(worlds: int) -> Iterator[Callable[[Summary], None]]:
     with bar:
         task = bar.add_task("", total=worlds, executions=0, faults=0)
 
-        def told(summary: Summary) -> None:
+        def told(summary: CampaignSummary) -> None:
             if summary.worlds % 10 == 0 or summary.worlds == worlds:
                 faults = summary.faults.total()
                 bar.update(

@@ -8,42 +8,47 @@ trace.
 
     summary = simulate(range(1, 2_001))
     for failure in summary.failures:
-        small = shrunk(failure.recipe, failure.broken)
-        print(*told(play(small, traced=True).trace, failure.broken), sep="\\n")
+        small = shrink_scenario(failure.scenario, failure.broken)
+        print(*summarize_trace(play(small, traced=True).trace, failure.broken), sep="\\n")
 
 No event loop, no sleep, no thread; only the core and attrs are needed.
 """
 
-from wfcore.testing.simulator.campaign import Failure, Summary, as_played, simulate
-from wfcore.testing.simulator.catalogue import Law, kind_of, law_of
+from wfcore.testing.simulator.campaign import (
+    BrokenWorld,
+    CampaignSummary,
+    simulate,
+    with_drawn_faults,
+)
+from wfcore.testing.simulator.catalogue import Law, law_of, violation_kind
 from wfcore.testing.simulator.extensions import Invariant, NewStore, Tables
-from wfcore.testing.simulator.faults import Fault, Kind
-from wfcore.testing.simulator.generate import recipe_from
-from wfcore.testing.simulator.scenario import Act, Recipe
+from wfcore.testing.simulator.faults import FaultKind, InjectedFault
+from wfcore.testing.simulator.generate import scenario_from
+from wfcore.testing.simulator.scenario import Act, WorldScenario
 from wfcore.testing.simulator.scheduler import Violation
-from wfcore.testing.simulator.shrink import shrunk
-from wfcore.testing.simulator.trace_summary import told
-from wfcore.testing.simulator.world import Played, play
+from wfcore.testing.simulator.shrink import shrink_scenario
+from wfcore.testing.simulator.trace_summary import summarize_trace
+from wfcore.testing.simulator.world import WorldResult, play
 
 __all__ = [
     "Act",
-    "Failure",
-    "Fault",
+    "BrokenWorld",
+    "CampaignSummary",
+    "FaultKind",
+    "InjectedFault",
     "Invariant",
-    "Kind",
     "Law",
     "NewStore",
-    "Played",
-    "Recipe",
-    "Summary",
     "Tables",
     "Violation",
-    "as_played",
-    "kind_of",
+    "WorldResult",
+    "WorldScenario",
     "law_of",
     "play",
-    "recipe_from",
-    "shrunk",
+    "scenario_from",
+    "shrink_scenario",
     "simulate",
-    "told",
+    "summarize_trace",
+    "violation_kind",
+    "with_drawn_faults",
 ]

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 R = TypeVar("R")
 
 
-class Call:
+class PortCall:
     """
     Perform *apply* in one uninterrupted step and return its result.
 
@@ -42,10 +42,10 @@ class Wait:
         self.ms = ms
 
 
-Ask = Call | Wait
+Request = PortCall | Wait
 
 
-class Woken(Protocol):
+class Waiter(Protocol):
     """A task that waits for a signal."""
 
     def wake(self) -> None:
@@ -59,7 +59,7 @@ class Signal:
 
     def __init__(self) -> None:
         self.on = False
-        self.waiting: list[Woken] = []
+        self.waiting: list[Waiter] = []
 
     def set(self) -> None:
         """Wake everybody who waits."""
@@ -71,22 +71,22 @@ class Signal:
     async def wait(self, ms: int | None) -> None:
         """Return when it is set, or after *ms*; it is cleared then."""
         if not self.on:
-            await asked(Wait(self, ms))
+            await perform(Wait(self, ms))
         self.on = False
 
 
 @coroutine
-def asked(ask: Ask) -> Generator[Ask, Any, Any]:
+def perform(ask: Request) -> Generator[Request, Any, Any]:
     """Pass *ask* to the driver; returns its answer."""
     return (yield ask)
 
 
 async def sleep(ms: int) -> None:
     """Let *ms* of virtual time pass."""
-    await asked(Wait(None, ms))
+    await perform(Wait(None, ms))
 
 
-class DriverGate:
+class SimSchedulingPoint:
     """A `wfcore.memory.Gate` that passes every call to the driver."""
 
     __slots__ = ("_store",)
@@ -98,5 +98,5 @@ class DriverGate:
         self, name: str, about: object, apply: Callable[[], R], *, writes: bool = False
     ) -> R:
         """Carry out *apply* in one step, when its turn comes; its result."""
-        found: R = await asked(Call(name, about, apply, writes, self._store))
+        found: R = await perform(PortCall(name, about, apply, writes, self._store))
         return found

@@ -214,11 +214,11 @@ LAWS: Mapping[str, Law] = {
 }
 
 
-def kind_of(broken: str | None) -> str:
+def violation_kind(broken: str | None) -> str:
     """The kind of a violation: the words before the colon."""
     return (broken or "").partition(":")[0]
 
 
 def law_of(broken: str | None) -> Law:
     """What a violation breaks."""
-    return LAWS.get(kind_of(broken), LAWS["defect"])
+    return LAWS.get(violation_kind(broken), LAWS["defect"])

@@ -16,19 +16,19 @@ from typing import Any
 from attrs import frozen
 
 from wfcore.errors import InvalidInput
-from wfcore.testing.simulator.campaign import Failure, Summary, simulate
+from wfcore.testing.simulator.campaign import BrokenWorld, CampaignSummary, simulate
 from wfcore.testing.simulator.catalogue import law_of
-from wfcore.testing.simulator.scenario import Recipe
-from wfcore.testing.simulator.shrink import shrunk
-from wfcore.testing.simulator.trace_summary import told
-from wfcore.testing.simulator.world import Played, play
+from wfcore.testing.simulator.scenario import WorldScenario
+from wfcore.testing.simulator.shrink import shrink_scenario
+from wfcore.testing.simulator.trace_summary import summarize_trace
+from wfcore.testing.simulator.world import WorldResult, play
 
 Say = Callable[[str], None]
-Progress = Callable[[int], AbstractContextManager[Callable[[Summary], None]]]
+Progress = Callable[[int], AbstractContextManager[Callable[[CampaignSummary], None]]]
 """Given how many worlds there are, shows how far the campaign is."""
 
 
-def quietly(worlds: int) -> AbstractContextManager[Callable[[Summary], None]]:
+def quietly(worlds: int) -> AbstractContextManager[Callable[[CampaignSummary], None]]:
     """No progress is shown."""
     return nullcontext(lambda summary: None)
 
@@ -63,19 +63,19 @@ class Campaign:
 
     def _replayed(self, file: Path, say: Say) -> int:
         try:
-            recipe = Recipe.from_json(file.read_text())
+            scenario = WorldScenario.from_json(file.read_text())
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput("--replay", f"{file} is no kept world: {error!r}") from None
-        played = play(recipe, traced=True)
+        played = play(scenario, traced=True)
         if self.as_json:
-            say(json.dumps({"seed": recipe.seed, **_broken(played)}, indent=2))
+            say(json.dumps({"seed": scenario.seed, **_broken(played)}, indent=2))
         else:
             promise = [f"the promise: {law_of(played.broken)}"] if played.broken else []
             say("\n".join([*played.trace, *promise]))
         return 1 if played.broken else 0
 
 
-def _broken(played: Played) -> dict[str, Any]:
+def _broken(played: WorldResult) -> dict[str, Any]:
     law = law_of(played.broken)
     promise = {"id": law.id, "sentence": law.sentence} if played.broken else None
     return {"broken": played.broken, "promise": promise, "trace": list(played.trace)}
@@ -84,20 +84,20 @@ def _broken(played: Played) -> dict[str, Any]:
 class _Found:
     """A world that broke a promise, made small and, where there is a folder, kept."""
 
-    def __init__(self, failure: Failure, folder: Path | None) -> None:
+    def __init__(self, failure: BrokenWorld, folder: Path | None) -> None:
         self.failure = failure
-        recipe = shrunk(failure.recipe, failure.broken)
-        self.played = play(recipe, traced=True)
+        scenario = shrink_scenario(failure.scenario, failure.broken)
+        self.played = play(scenario, traced=True)
         self.file: Path | None = None
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             self.file = folder / f"world-{failure.seed}.json"
-            self.file.write_text(recipe.to_json())
+            self.file.write_text(scenario.to_json())
 
     def lines(self) -> Iterator[str]:
         """For people."""
         yield f"\nseed {self.failure.seed}: {self.failure.broken}"
-        yield from told(self.played.trace, self.played.broken)
+        yield from summarize_trace(self.played.trace, self.played.broken)
         again = f"--replay {self.file}" if self.file else f"--worlds 1 --seed {self.failure.seed}"
         yield f"again: wfcore simulate {again}"
 
@@ -108,7 +108,7 @@ class _Found:
         return {"seed": self.failure.seed, "file": file, **broken}
 
 
-def _lines(summary: Summary, seed: int, spent: float) -> Iterator[str]:
+def _lines(summary: CampaignSummary, seed: int, spent: float) -> Iterator[str]:
     rate = summary.executions / spent if spent else 0
     hours = summary.virtual_ms / 3_600_000
     yield (
@@ -130,7 +130,9 @@ def _lines(summary: Summary, seed: int, spent: float) -> Iterator[str]:
         yield "every promise was kept"
 
 
-def _document(summary: Summary, seed: int, spent: float, found: list[_Found]) -> dict[str, Any]:
+def _document(
+    summary: CampaignSummary, seed: int, spent: float, found: list[_Found]
+) -> dict[str, Any]:
     return {
         "worlds": summary.worlds,
         "seed": seed,

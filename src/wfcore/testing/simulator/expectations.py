@@ -7,7 +7,7 @@ from wfcore.testing.simulator.scheduler import Violation
 
 
 @define
-class Promises:
+class Expectations:
     """
     By tag (a variable of the execution): which executions were acknowledged. By approval: the
     decision that was, the one that a page showed, and who said yes before. The executions whose

@@ -33,7 +33,7 @@ Invariant = Callable[[Tables], None]
 """Called before every change of the store. Raises `AssertionError` where something is wrong."""
 
 
-def anything(tables: Tables) -> None:
+def no_invariant(tables: Tables) -> None:
     """No invariant beyond the promises of the service."""
 
 
@@ -56,9 +56,9 @@ class NewStore(Protocol):
 in_memory: NewStore = MemoryStore
 
 
-def watching(judge: Watch, watch: Invariant) -> Watch:
+def with_invariant(judge: Watch, watch: Invariant) -> Watch:
     """A `Watch` of the judge, and of *watch*."""
-    if watch is anything:
+    if watch is no_invariant:
         return judge
 
     def both(tables: Mapping[str, Rows], changes: Changes) -> None:

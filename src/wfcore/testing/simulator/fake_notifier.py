@@ -18,8 +18,8 @@ from wfcore.rules.auth.signature import read_personal_token
 from wfcore.rules.auth.signing_keys import keyring
 from wfcore.rules.notices.delivery import DELAYS
 from wfcore.rules.notices.facts import OPEN_QUESTIONS
-from wfcore.testing.simulator.calls import DriverGate
-from wfcore.testing.simulator.identities import person, require, voices
+from wfcore.testing.simulator.calls import SimSchedulingPoint
+from wfcore.testing.simulator.identities import email_of, emails_of, require
 from wfcore.testing.simulator.invariants import Tables
 from wfcore.time import EpochMs
 from wfcore.usecases.notices.sending import Sending
@@ -29,7 +29,7 @@ TOLD = frozenset({NoticeStatus.SENT, NoticeStatus.DIGESTED, NoticeStatus.FAILED}
 MOST = len(DELAYS) + 1
 
 
-class Post:
+class FakeNotifier:
     """Where notices go. `closed`: when, in turns of the driver, each approval was decided."""
 
     def __init__(self, seed: int, key: bytes, closed: Mapping[str, int]) -> None:
@@ -39,7 +39,7 @@ class Post:
         self._closed = closed
         self._taken: set[tuple[str, int]] = set()
         self._refused: set[str] = set()
-        self._gate = DriverGate(store=False)
+        self._gate = SimSchedulingPoint(store=False)
 
     async def send(self, sending: Sending, begun: int) -> None:
         """Deliver what was taken from the store in a turn after *begun*. Raises `NotDelivered`."""
@@ -103,13 +103,13 @@ class Post:
 
 def awaited(approval: Approval, accounts: Rows) -> set[str]:
     """The emails of the approvers of the first stage that lacks somebody, but for who agreed."""
-    agreed = {voice for one in approval.assents for voice in voices(one, accounts)}
-    names = {person(name, accounts) for name in approval.approvers}
+    agreed = {voice for one in approval.assents for voice in emails_of(one, accounts)}
+    names = {email_of(name, accounts) for name in approval.approvers}
     if approval.stages:
         names = set()
         for at, stage in enumerate(approval.stages):
             if sum(one.stage == at for one in approval.assents) < stage.required_approvals:
-                names = {person(name, accounts) for name in stage.approvers}
+                names = {email_of(name, accounts) for name in stage.approvers}
                 break
     return names - agreed
 
@@ -120,4 +120,4 @@ def _by_others(approval: Approval, accounts: Rows) -> bool:
         return False
     if {one.is_rule for one in approval.assents} == {True}:
         return False  # as it opened
-    return person(approval.decided_by or "", accounts) != person(approval.owner_id, accounts)
+    return email_of(approval.decided_by or "", accounts) != email_of(approval.owner_id, accounts)

@@ -14,7 +14,7 @@ from typing import Protocol
 from attrs import frozen
 
 
-class Kind(StrEnum):
+class FaultKind(StrEnum):
     """What can go wrong at an await, or with a hint."""
 
     FAIL = "fail"
@@ -33,32 +33,41 @@ class Kind(StrEnum):
     HINT_TWICE = "hint twice"
 
 
-AMOUNTS: Mapping[Kind, Sequence[int]] = {
-    Kind.DELAY: (1, 20, 300, 2_500, 7_000),
-    Kind.CRASH: (50, 2_000, 9_000),
-    Kind.CRASH_AFTER: (50, 2_000, 9_000),
-    Kind.POWER_CUT: (100, 4_000),
-    Kind.STORE_DOWN: (100, 1_500, 8_000),
-    Kind.READ_ONLY: (100, 1_500, 8_000),
-    Kind.FREEZE: (300, 7_000, 16_000),
-    Kind.CLOCK_JUMP: (-600_000, -90_000, 5_000, 90_000, 400_000),
+AMOUNTS: Mapping[FaultKind, Sequence[int]] = {
+    FaultKind.DELAY: (1, 20, 300, 2_500, 7_000),
+    FaultKind.CRASH: (50, 2_000, 9_000),
+    FaultKind.CRASH_AFTER: (50, 2_000, 9_000),
+    FaultKind.POWER_CUT: (100, 4_000),
+    FaultKind.STORE_DOWN: (100, 1_500, 8_000),
+    FaultKind.READ_ONLY: (100, 1_500, 8_000),
+    FaultKind.FREEZE: (300, 7_000, 16_000),
+    FaultKind.CLOCK_JUMP: (-600_000, -90_000, 5_000, 90_000, 400_000),
 }
 """Milliseconds that a fault may last, or jump."""
 
-READ = (Kind.FAIL, Kind.DELAY, Kind.CRASH, Kind.POWER_CUT, Kind.STORE_DOWN, Kind.FREEZE)
-ANYWHERE = (Kind.READ_ONLY, Kind.CLOCK_JUMP, Kind.WAKE)
+READ = (
+    FaultKind.FAIL,
+    FaultKind.DELAY,
+    FaultKind.CRASH,
+    FaultKind.POWER_CUT,
+    FaultKind.STORE_DOWN,
+    FaultKind.FREEZE,
+)
+ANYWHERE = (FaultKind.READ_ONLY, FaultKind.CLOCK_JUMP, FaultKind.WAKE)
 AT_READ = frozenset({*READ, *ANYWHERE})
-AT_COMMIT = AT_READ | {Kind.LOSE, Kind.CRASH_AFTER}
-AT_CLAIM = AT_READ | {Kind.LOSE_CLAIM}
-AT_RUN = frozenset({Kind.DELAY, Kind.CRASH, Kind.CRASH_AFTER, Kind.POWER_CUT, Kind.FREEZE})
-AT_HINT = frozenset({Kind.HINT_LOST, Kind.HINT_TWICE})
+AT_COMMIT = AT_READ | {FaultKind.LOSE, FaultKind.CRASH_AFTER}
+AT_CLAIM = AT_READ | {FaultKind.LOSE_CLAIM}
+AT_RUN = frozenset(
+    {FaultKind.DELAY, FaultKind.CRASH, FaultKind.CRASH_AFTER, FaultKind.POWER_CUT, FaultKind.FREEZE}
+)
+AT_HINT = frozenset({FaultKind.HINT_LOST, FaultKind.HINT_TWICE})
 
 
 @frozen
-class Fault:
+class InjectedFault:
     """One fault; *amount* is its length in ms, or 0."""
 
-    kind: Kind
+    kind: FaultKind
     amount: int = 0
 
     def __str__(self) -> str:
@@ -69,10 +78,12 @@ Site = str
 """A task and the number of its call, like `n1.1/claims#7`."""
 
 
-class Chance(Protocol):
+class FaultSource(Protocol):
     """Decides which faults occur."""
 
-    def fault(self, label: str, number: int, possible: frozenset[Kind]) -> Fault | None:
+    def fault(
+        self, label: str, number: int, possible: frozenset[FaultKind]
+    ) -> InjectedFault | None:
         """The fault at call *number* of the task *label*, if any."""
 
     def calm(self) -> None:
@@ -86,47 +97,51 @@ class Temper:
     `slow`: a regular expression for labels of tasks that are delayed at every third call.
     """
 
-    kinds: frozenset[Kind] = frozenset()
+    kinds: frozenset[FaultKind] = frozenset()
     gap: int = 0
     slow: str = ""
 
 
 SLOW_ONE_IN = 3
 SLOW_MS = (300, 2_500, 7_000)
-RARE: Mapping[Kind, float] = {
-    Kind.WAKE: 0.2,
-    Kind.LOSE: 5,
-    Kind.LOSE_CLAIM: 3,
-    Kind.CRASH_AFTER: 5,
-    Kind.HINT_LOST: 6,
-    Kind.HINT_TWICE: 6,
+RARE: Mapping[FaultKind, float] = {
+    FaultKind.WAKE: 0.2,
+    FaultKind.LOSE: 5,
+    FaultKind.LOSE_CLAIM: 3,
+    FaultKind.CRASH_AFTER: 5,
+    FaultKind.HINT_LOST: 6,
+    FaultKind.HINT_TWICE: 6,
 }
 """How many times rarer than others the calls are that such a fault can meet."""
 
 
-class Drawn:
+class RandomFaults:
     """Faults drawn from a seed, recorded in `faults`."""
 
     def __init__(self, random: Random, temper: Temper) -> None:
-        self.faults: dict[Site, Fault] = {}
+        self.faults: dict[Site, InjectedFault] = {}
         self._random = random
         self._temper = temper
         self._kinds = sorted(temper.kinds)
         self._slow = re.compile(temper.slow) if temper.slow else None
-        self._next: Kind | None = None
+        self._next: FaultKind | None = None
         self._left = 0
         self._draw()
 
-    def fault(self, label: str, number: int, possible: frozenset[Kind]) -> Fault | None:
-        slow = self._slow is not None and Kind.DELAY in possible and self._slow.search(label)
+    def fault(
+        self, label: str, number: int, possible: frozenset[FaultKind]
+    ) -> InjectedFault | None:
+        slow = self._slow is not None and FaultKind.DELAY in possible and self._slow.search(label)
         if slow and self._random.randrange(SLOW_ONE_IN) == 0:
-            return self._noted(label, number, Fault(Kind.DELAY, self._random.choice(SLOW_MS)))
+            return self._noted(
+                label, number, InjectedFault(FaultKind.DELAY, self._random.choice(SLOW_MS))
+            )
         if self._next is None or self._next not in possible:
             return None
         self._left -= 1
         if self._left > 0:
             return None
-        fault = Fault(self._next, self._random.choice(AMOUNTS.get(self._next, (0,))))
+        fault = InjectedFault(self._next, self._random.choice(AMOUNTS.get(self._next, (0,))))
         self._draw()
         return self._noted(label, number, fault)
 
@@ -134,7 +149,7 @@ class Drawn:
         self._next = None
         self._slow = None
 
-    def _noted(self, label: str, number: int, fault: Fault) -> Fault:
+    def _noted(self, label: str, number: int, fault: InjectedFault) -> InjectedFault:
         self.faults[f"{label}#{number}"] = fault
         return fault
 
@@ -146,13 +161,15 @@ class Drawn:
             self._left = 1 + int(self._random.expovariate(1 / gap))
 
 
-class Replayed:
+class RecordedFaults:
     """The recorded faults and no others."""
 
-    def __init__(self, faults: Mapping[Site, Fault]) -> None:
+    def __init__(self, faults: Mapping[Site, InjectedFault]) -> None:
         self._faults = dict(faults)
 
-    def fault(self, label: str, number: int, possible: frozenset[Kind]) -> Fault | None:
+    def fault(
+        self, label: str, number: int, possible: frozenset[FaultKind]
+    ) -> InjectedFault | None:
         if not self._faults:
             return None
         fault = self._faults.get(f"{label}#{number}")

@@ -12,17 +12,17 @@ from wfcore.model.trigger import Chain, Timer, Trigger
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import REQUESTS
 from wfcore.rules.triggers.chain import keys_of
-from wfcore.testing.simulator.expectations import Promises
+from wfcore.testing.simulator.expectations import Expectations
 from wfcore.testing.simulator.invariants import Tables
-from wfcore.testing.simulator.restart_checks import began_again
-from wfcore.testing.simulator.runner import Ledger
+from wfcore.testing.simulator.restart_checks import forbidden_restarts
+from wfcore.testing.simulator.runner import StartedAttempts
 from wfcore.testing.simulator.seed_data import PLAN
 
 ENDED = EXECUTION.final
 BY_ITSELF = frozenset({TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION})
 
 
-def rests(run: Execution) -> bool:
+def is_at_rest(run: Execution) -> bool:
     """Whether nothing more happens to *run* by itself or before another execution moves."""
     if run.status in ENDED:
         return True
@@ -30,11 +30,13 @@ def rests(run: Execution) -> bool:
     return waits and run.worker is None and run.due_at is None
 
 
-def restless(tables: Tables, ledger: Ledger) -> Iterator[str]:
+def unfinished(tables: Tables, ledger: StartedAttempts) -> Iterator[str]:
     """What still has to happen, in words."""
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     stopped = {
-        run.concurrency_group for run in runs.values() if rests(run) and run.status not in ENDED
+        run.concurrency_group
+        for run in runs.values()
+        if is_at_rest(run) and run.status not in ENDED
     }
     for run in runs.values():
         queues = (
@@ -42,36 +44,36 @@ def restless(tables: Tables, ledger: Ledger) -> Iterator[str]:
             and run.fence == 0
             and run.concurrency_group in stopped
         )
-        if not rests(run) and not queues:
+        if not is_at_rest(run) and not queues:
             yield f"{run.id} is {run.status} held by {run.worker}"
     yield from pending(tables)
     for attempt in sorted(ledger.running):
-        if attempt[0] in runs and rests(runs[attempt[0]]):
+        if attempt[0] in runs and is_at_rest(runs[attempt[0]]):
             yield f"{attempt} still runs"
 
 
-def wrong(tables: Tables, promises: Promises, ledger: Ledger) -> Iterator[str]:
+def wrong(tables: Tables, expectations: Expectations, ledger: StartedAttempts) -> Iterator[str]:
     """Everything that breaks a promise, in words that begin with the kind of the violation."""
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
-    yield from _known(runs, promises)
+    yield from _known(runs, expectations)
     yield from _children(runs)
-    yield from _decisions(tables[APPROVALS.name], promises)
-    yield from wrong_starts(tables)
+    yield from _decisions(tables[APPROVALS.name], expectations)
+    yield from broken_starts(tables)
     yield from _starts(runs, ledger)
     for run in runs.values():
         yield from _history(run, tables[EVENTS.name].get(run.id, ()))
-        yield from began_again(run, tables)
-    for (subject, minute), count in promises.admitted.items():
+        yield from forbidden_restarts(run, tables)
+    for (subject, minute), count in expectations.admitted.items():
         limit = REQUESTS[PLAN][0]
         if count > limit:
             yield f"quota overrun: {count} of {limit} for {subject} in {minute}"
 
 
-def _known(runs: Mapping[Any, Execution], promises: Promises) -> Iterator[str]:
-    for execution_id in [*promises.started.values(), *promises.redriven]:
+def _known(runs: Mapping[Any, Execution], expectations: Expectations) -> Iterator[str]:
+    for execution_id in [*expectations.started.values(), *expectations.redriven]:
         if execution_id not in runs:
             yield f"unknown: {execution_id} was accepted"
-    for execution_id in sorted(promises.cancelled):
+    for execution_id in sorted(expectations.cancelled):
         run = runs.get(execution_id)
         if run is None or run.status is not ExecutionStatus.CANCELLED:
             yield f"cancel undone: {execution_id} is {run and run.status}"
@@ -94,18 +96,18 @@ def _children(runs: Mapping[Any, Execution]) -> Iterator[str]:
                 yield f"forgotten: {run.id} waits for {result.open_child}"
 
 
-def _decisions(stored: Mapping[Any, Approval], promises: Promises) -> Iterator[str]:
-    for approval_id, status in (*promises.decided.items(), *promises.seen.items()):
+def _decisions(stored: Mapping[Any, Approval], expectations: Expectations) -> Iterator[str]:
+    for approval_id, status in (*expectations.decided.items(), *expectations.seen.items()):
         approval = stored.get(approval_id)
         if approval is None or approval.status is not status:
             yield f"decision undone: {approval_id} was {status}, is {approval and approval.status}"
-    for approval_id, by in sorted(promises.assents):
+    for approval_id, by in sorted(expectations.assents):
         approval = stored.get(approval_id)
         if approval is None or by not in {entry.by for entry in approval.history}:
             yield f"decision undone: {by} said yes to {approval_id}"
 
 
-def _starts(runs: Mapping[Any, Execution], ledger: Ledger) -> Iterator[str]:
+def _starts(runs: Mapping[Any, Execution], ledger: StartedAttempts) -> Iterator[str]:
     for attempt in ledger.started:
         execution_id, step, number = attempt
         run = runs.get(execution_id)
@@ -134,7 +136,7 @@ def pending(tables: Tables) -> Iterator[str]:
         yield f"{timer.id} has not fired"
 
 
-def wrong_starts(tables: Tables) -> Iterator[str]:
+def broken_starts(tables: Tables) -> Iterator[str]:
     """Surplus and missing starts. CH-1, CH-3, SH-1."""
     found = Counter(_causes(tables))
     for (trigger_id, cause), times in found.items():

@@ -1,4 +1,4 @@
-"""Recipes from seeds: small worlds, each with a temper of its own."""
+"""Scenarios from seeds: small worlds, each with a temper of its own."""
 
 from collections.abc import Sequence
 from random import Random
@@ -7,9 +7,9 @@ from typing import Any
 from attrs import evolve, frozen
 
 from wfcore.model.json import JsonObject
-from wfcore.testing.simulator.faults import Drawn, Kind, Temper
+from wfcore.testing.simulator.faults import FaultKind, RandomFaults, Temper
 from wfcore.testing.simulator.generate_flows import DOINGS, flows_from
-from wfcore.testing.simulator.scenario import Act, Recipe
+from wfcore.testing.simulator.scenario import Act, WorldScenario
 
 STORM_MS = 12_000
 """Acts begin within this time."""
@@ -38,26 +38,26 @@ class Weather:
 LONG = ("ok 3000", "ok 9000", "ok 9000", "flaky 1 3000")
 _LONG_WORK: dict[str, Any] = {"nodes": (2, 3), "doings": LONG, "sources": ("manual",)}
 STORMS = (
-    Weather(Temper(frozenset({Kind.CRASH}), 12, "/scheduler"), **_LONG_WORK),
-    Weather(Temper(frozenset({Kind.CRASH}), 30, "/scheduler"), **_LONG_WORK),
-    Weather(Temper(frozenset({Kind.FREEZE}), 10), **_LONG_WORK),
-    Weather(Temper(frozenset({Kind.LOSE}), 8)),
-    Weather(Temper(frozenset({Kind.LOSE, Kind.LOSE_CLAIM, Kind.FAIL}), 12)),
-    Weather(Temper(frozenset({Kind.CRASH_AFTER}), 15)),
-    Weather(Temper(frozenset({Kind.POWER_CUT}), 60)),
-    Weather(Temper(frozenset({Kind.HINT_LOST}), 6)),
+    Weather(Temper(frozenset({FaultKind.CRASH}), 12, "/scheduler"), **_LONG_WORK),
+    Weather(Temper(frozenset({FaultKind.CRASH}), 30, "/scheduler"), **_LONG_WORK),
+    Weather(Temper(frozenset({FaultKind.FREEZE}), 10), **_LONG_WORK),
+    Weather(Temper(frozenset({FaultKind.LOSE}), 8)),
+    Weather(Temper(frozenset({FaultKind.LOSE, FaultKind.LOSE_CLAIM, FaultKind.FAIL}), 12)),
+    Weather(Temper(frozenset({FaultKind.CRASH_AFTER}), 15)),
+    Weather(Temper(frozenset({FaultKind.POWER_CUT}), 60)),
+    Weather(Temper(frozenset({FaultKind.HINT_LOST}), 6)),
 )
 """One sort of weather each, heavy enough to show what only it can show."""
 
 
-def recipe_from(seed: int) -> tuple[Recipe, Drawn]:
-    """The recipe of world *seed*, and the chance that plays it for the first time."""
+def scenario_from(seed: int) -> tuple[WorldScenario, RandomFaults]:
+    """The scenario of world *seed*, and the chance that plays it for the first time."""
     random = Random(seed)  # noqa: S311 - chance for worlds, not for secrets
     weather = random.choice(STORMS) if random.random() < 0.3 else Weather(_temper(random))
     flows = flows_from(random, weather.doings)
     reviews = _reviews(Random(f"{seed} reviews"), flows)  # noqa: S311 - as above
     nodes = random.choice(weather.nodes)
-    recipe = Recipe(
+    scenario = WorldScenario(
         seed=seed,
         nodes=nodes,
         skews=_skews(Random(f"{seed} clocks"), nodes),  # noqa: S311 - as above
@@ -69,7 +69,7 @@ def recipe_from(seed: int) -> tuple[Recipe, Drawn]:
         flows=flows,
         acts=_acts(random, weather, len(flows), reviews),
     )
-    return recipe, Drawn(random, weather.temper)
+    return scenario, RandomFaults(random, weather.temper)
 
 
 SKEWS = (-600_000, -60_000, -16_000, 0, 5_000, 60_000, 600_000)
@@ -88,7 +88,9 @@ def _temper(random: Random) -> Temper:
     slow = random.choice(SLOW) if random.random() < 0.4 else ""
     if random.random() < 0.15:
         return Temper(slow=slow)
-    kinds = frozenset(random.sample(list(Kind), random.choice((1, 2, 3, 5, 8, len(Kind)))))
+    kinds = frozenset(
+        random.sample(list(FaultKind), random.choice((1, 2, 3, 5, 8, len(FaultKind))))
+    )
     return Temper(kinds, random.choice((6, 15, 40, 100)), slow)
 
 

@@ -128,7 +128,7 @@ def _flow(random: Random, number: int, child: str | None, doings: Sequence[str])
 
 
 def _go_back(steps: Sequence[dict[str, Any]], random: Random) -> None:
-    """Some approvals may ask for changes; by lots of their own, so that no other recipe changes."""
+    """Some approvals may ask for changes, by lots of their own: no other scenario changes."""
     for before, step in pairwise(steps):
         if step["kind"] == "manual_approval" and random.random() < 0.8:
             step["onRevise"] = {"goto": before["name"], "max": random.choice((1, 2))}

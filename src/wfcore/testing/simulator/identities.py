@@ -18,7 +18,7 @@ def require(holds: object, kind: str, what: object) -> None:
 
 def one_voice_each(approval: Approval, accounts: Rows) -> None:
     """Nobody counts twice, by account, email, link or in whose place; who stands in, in time."""
-    heard = [voices(one, accounts) for one in approval.assents]
+    heard = [emails_of(one, accounts) for one in approval.assents]
     times, people = sum(map(len, heard)), len(set().union(*heard))
     require(times == people, "two voices", approval.id)
     for one in approval.assents:
@@ -36,23 +36,23 @@ def enough_agreed(approval: Approval, step: object, accounts: Rows) -> None:
         wants = step.required_approvals
         require(len(approval.assents) >= wants, "too few", f"{approval.id} wants {wants}")
     for at, stage in enumerate(approval.stages):
-        named = {person(name, accounts) for name in stage.approvers}
+        named = {email_of(name, accounts) for name in stage.approvers}
         count = sum(
-            one.stage == at and (one.is_rule or not named.isdisjoint(voices(one, accounts)))
+            one.stage == at and (one.is_rule or not named.isdisjoint(emails_of(one, accounts)))
             for one in approval.assents
         )
         require(count >= stage.required_approvals, "too few", f"{approval.id} of stage {at}")
 
 
-def person(name: str, accounts: Rows) -> str:
+def email_of(name: str, accounts: Rows) -> str:
     """The email of whoever is called so, by account, by email or by link."""
     account: Account | None = accounts.get(name)
     return account.email if account else name.removeprefix("mailto:").strip().lower()
 
 
-def voices(assent: Assent, accounts: Rows) -> set[str]:
+def emails_of(assent: Assent, accounts: Rows) -> set[str]:
     """The emails of all who speak by it: who gave it, and in whose place."""
     names = {assent.by, assent.account}
     if assent.given_for is not None:
         names |= {assent.given_for.by, assent.given_for.account}
-    return {person(name, accounts) for name in names}
+    return {email_of(name, accounts) for name in names}

@@ -42,7 +42,7 @@ and by a correction that only one of them saw before the clock jumped.
 """
 
 
-class Court(Protocol):
+class WorldFacts(Protocol):
     """What the judge asks of the world."""
 
     def lost(self, worker: str) -> bool:
@@ -62,13 +62,13 @@ class Court(Protocol):
         """The number of the driver's turn."""
 
 
-class Judge:
+class Invariants:
     """
-    Satisfies `memory.disk.Watch` and `runner.Onlooker`. *places*: how many a worker may hold.
+    Satisfies `memory.disk.Watch` and `runner.StepObserver`. *places*: how many a worker may hold.
     `closed`: in which turn each approval was decided.
     """
 
-    def __init__(self, places: int, court: Court) -> None:
+    def __init__(self, places: int, court: WorldFacts) -> None:
         self.tables: Tables = {}
         self._places = places
         self._court = court

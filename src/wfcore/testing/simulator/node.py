@@ -11,12 +11,12 @@ from wfcore.ports.notices import NotDelivered
 from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
 from wfcore.testing.simulator.calls import Signal, sleep
-from wfcore.testing.simulator.fake_notifier import Post
-from wfcore.testing.simulator.faults import AT_HINT, Kind
+from wfcore.testing.simulator.fake_notifier import FakeNotifier
+from wfcore.testing.simulator.faults import AT_HINT, FaultKind
 from wfcore.testing.simulator.ports import SimClock, SimWakeup, WallClock
-from wfcore.testing.simulator.runner import Ledger, Onlooker, SimRunner
-from wfcore.testing.simulator.scheduler import Driver, End, Task
-from wfcore.testing.simulator.worker import Worker
+from wfcore.testing.simulator.runner import SimRunner, StartedAttempts, StepObserver
+from wfcore.testing.simulator.scheduler import End, Task, WorldScheduler
+from wfcore.testing.simulator.worker import SimWorker
 from wfcore.usecases.notices.sending import Sending, settle_notice, take_notices
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.sweeping import next_deadline, sweep
@@ -30,15 +30,15 @@ class Surroundings(Protocol):
     """What all nodes of a world share. `services`: but for clock, store and hints."""
 
     @property
-    def driver(self) -> Driver: ...
+    def scheduler(self) -> WorldScheduler: ...
     @property
     def services(self) -> Services: ...
     @property
-    def ledger(self) -> Ledger: ...
+    def ledger(self) -> StartedAttempts: ...
     @property
-    def judge(self) -> Onlooker: ...
+    def judge(self) -> StepObserver: ...
     @property
-    def post(self) -> Post | None: ...
+    def post(self) -> FakeNotifier | None: ...
     def machine_of(self, node: str) -> WallClock:
         """The clocks of the machine that the node of that name runs on."""
 
@@ -56,7 +56,7 @@ class Gone(StoreUnavailable):
     """The connection broke: the process died with the request in it, or was not there."""
 
 
-class Node:
+class SimNode:
     """One process after the other under one name; each start is a new worker."""
 
     def __init__(self, name: str, around: Surroundings) -> None:
@@ -82,7 +82,7 @@ class Node:
         store = self._around.store_of(clock)
         self.services = evolve(shared, store=store, clock=clock, wakeup=self.wakeup)
         runner = SimRunner(self._around.ledger, self._around.judge, self.worker)
-        self.engine = Worker(self.services, runner, self.worker, self, self.wakeup.runner_due)
+        self.engine = SimWorker(self.services, runner, self.worker, self, self.wakeup.runner_due)
         self.spawn("claims", self.engine.claims())
         self.spawn("heart", self.engine.heartbeats())
         self.spawn("scheduler", self._sweeps())
@@ -98,7 +98,7 @@ class Node:
         tasks, self._tasks = self._tasks, {}
         for task, on_end in tasks.items():
             if not task.done:
-                self._around.driver.drop(task)
+                self._around.scheduler.drop(task)
                 if on_end is not None:
                     on_end(None, Gone("the process died"))
 
@@ -134,13 +134,13 @@ class Node:
             elif refusal is not None:
                 raise refusal
 
-        task = self._around.driver.spawn(label, cast(Any, work), self, ended)
+        task = self._around.scheduler.spawn(label, cast(Any, work), self, ended)
         tasks[task] = on_end
         return task
 
     def drop(self, task: Task) -> None:
         """End a task of this process where it stands."""
-        self._around.driver.drop(task)
+        self._around.scheduler.drop(task)
         if task.done:
             self._tasks.pop(task, None)
 
@@ -157,16 +157,16 @@ class Node:
                 pause = await self._pause()
             await self.wakeup.timer_due.wait(pause)
 
-    async def _tells(self, post: Post) -> None:
+    async def _tells(self, post: FakeNotifier) -> None:
         """What is due goes out, one after another; each attempt is on record before."""
         while True:
-            begun = self._around.driver.turns
+            begun = self._around.scheduler.turns
             with suppress(StoreUnavailable):
                 for sending in await take_notices(self.services, TOLD_AT_ONCE):
                     await self._tell(post, sending, begun)
             await sleep(TELL_MS)
 
-    async def _tell(self, post: Post, sending: Sending, begun: int) -> None:
+    async def _tell(self, post: FakeNotifier, sending: Sending, begun: int) -> None:
         failure: NotDelivered | None = None
         try:
             await post.send(sending, begun)
@@ -195,12 +195,12 @@ class Node:
         if not self.up:
             return 0
         self._hints += 1
-        driver = self._around.driver
-        fault = driver.chance.fault(f"{self.worker}/hints", self._hints, AT_HINT)
+        scheduler = self._around.scheduler
+        fault = scheduler.chance.fault(f"{self.worker}/hints", self._hints, AT_HINT)
         if fault is None:
             return 1
-        driver.say(f"{self.worker}: {fault}: {hint}")
-        return 0 if fault.kind is Kind.HINT_LOST else 2
+        scheduler.say(f"{self.worker}: {fault}: {hint}")
+        return 0 if fault.kind is FaultKind.HINT_LOST else 2
 
 
 Door = Callable[[Services], Awaitable[Any]]

@@ -11,7 +11,7 @@ from wfcore.ports.dispatch import Rest
 from wfcore.ports.files import FoundFile, StoredFile
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, service_time
 from wfcore.testing.simulator.calls import Signal
-from wfcore.testing.simulator.scheduler import Driver
+from wfcore.testing.simulator.scheduler import WorldScheduler
 from wfcore.time import EpochMs
 
 BIRTH = 1_700_000_000_000
@@ -25,10 +25,10 @@ class WallClock:
     keep of both in a file.
     """
 
-    def __init__(self, driver: Driver, ahead: int = 0) -> None:
+    def __init__(self, scheduler: WorldScheduler, ahead: int = 0) -> None:
         self.jumped = ahead
         self.known: HeldTime | None = None
-        self._driver = driver
+        self._driver = scheduler
 
     def steady(self) -> int:
         return self._driver.now

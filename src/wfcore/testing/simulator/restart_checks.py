@@ -20,7 +20,7 @@ MOST = 3
 """How often the service may resume one execution."""
 
 
-def began_again(run: Execution, tables: Tables) -> Iterator[str]:
+def forbidden_restarts(run: Execution, tables: Tables) -> Iterator[str]:
     """What began again of *run* and must not have."""
     log: tuple[Event, ...] = tables[EVENTS.name].get(run.id, ())
     snapshot: DefinitionSnapshot = tables[DEFINITIONS.name][run.workflow_id, run.revision]

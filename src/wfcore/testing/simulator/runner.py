@@ -16,7 +16,7 @@ from attrs import evolve
 from wfcore.model.execution import Usage
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import AiJob, Job, LanguageState, Say, StepEnd
-from wfcore.testing.simulator.calls import DriverGate, sleep
+from wfcore.testing.simulator.calls import SimSchedulingPoint, sleep
 from wfcore.testing.simulator.scheduler import Violation
 
 USED = Usage(10, 5, "0.015")
@@ -26,14 +26,14 @@ Attempt = tuple[str, str, int]
 """An execution, a step of it, and the number of the attempt."""
 
 
-class Onlooker(Protocol):
+class StepObserver(Protocol):
     """Looks on when a step starts."""
 
     def started(self, job: Job) -> None:
         """Raises `Violation` where this must not happen."""
 
 
-class Ledger:
+class StartedAttempts:
     """Which attempts were started, and which of them still run."""
 
     def __init__(self) -> None:
@@ -61,11 +61,11 @@ def _told(job: Job) -> list[str]:
 class SimRunner:
     """Satisfies `StepRunner` and `JobRunner` of `wfcore.ports.runtime` for one process."""
 
-    def __init__(self, ledger: Ledger, judge: Onlooker, worker: str) -> None:
+    def __init__(self, ledger: StartedAttempts, judge: StepObserver, worker: str) -> None:
         self._ledger = ledger
         self._judge = judge
         self._worker = worker
-        self._spawn = DriverGate(store=False)
+        self._spawn = SimSchedulingPoint(store=False)
 
     async def run(self, job: Job, say: Say) -> StepEnd:
         """Do what the source says; what is cut short is out of `running` all the same."""

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import field, frozen
 
 from wfcore.model.json import JsonObject
-from wfcore.testing.simulator.faults import Fault, Kind, Site
+from wfcore.testing.simulator.faults import FaultKind, InjectedFault, Site
 
 
 @frozen
@@ -32,16 +32,16 @@ class Act:
 
 
 @frozen
-class Recipe:
+class WorldScenario:
     """
-    Everything that a simulated world is made of; the same recipe gives the same trace.
+    Everything that a simulated world is made of; the same scenario gives the same trace.
 
     `locks`: the store learns at once that a process died. `durable`: a commit is safe before
     it is answered. `storm`: so long things go wrong at least, and until every act is over.
     `skews`: how far the clock of each node is ahead of the store's, which is then a clock of its
     own that never jumps; empty: all share one, and the store tells the time of its process.
     `tick`: how long a call takes. `order`, `levels`: who goes on when several could, see
-    `driver.Order`. `faults`: what goes wrong; empty before the first play. Times are in ms.
+    `scheduler.TurnOrder`. `faults`: what goes wrong; empty before the first play. Times are in ms.
     """
 
     seed: int
@@ -54,11 +54,11 @@ class Recipe:
     levels: int = 2
     flows: tuple[JsonObject, ...] = ()
     acts: tuple[Act, ...] = ()
-    faults: Mapping[Site, Fault] = field(factory=dict)
+    faults: Mapping[Site, InjectedFault] = field(factory=dict)
     skews: tuple[int, ...] = ()
 
     def to_json(self) -> str:
-        """The recipe as a document to keep."""
+        """The scenario as a document to keep."""
         document = {
             "seed": self.seed,
             "nodes": self.nodes,
@@ -76,7 +76,7 @@ class Recipe:
         return json.dumps(document, indent=1, sort_keys=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> "Recipe":
+    def from_json(cls, text: str) -> "WorldScenario":
         """What `to_json` wrote. Raises `ValueError`, `KeyError`, `TypeError` for anything else."""
         document: dict[str, Any] = json.loads(text)
         document["flows"] = tuple(document["flows"])
@@ -84,6 +84,6 @@ class Recipe:
         document["skews"] = tuple(document.get("skews", ()))
         faults: Mapping[str, Any] = document["faults"]
         document["faults"] = {
-            site: Fault(Kind(kind), amount) for site, (kind, amount) in faults.items()
+            site: InjectedFault(FaultKind(kind), amount) for site, (kind, amount) in faults.items()
         }
         return cls(**document)

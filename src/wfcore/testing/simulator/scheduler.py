@@ -16,15 +16,15 @@ from zlib import crc32
 from attrs import frozen
 
 from wfcore.errors import StoreUnavailable, WfError
-from wfcore.testing.simulator.calls import Ask, Call, Signal
+from wfcore.testing.simulator.calls import PortCall, Request, Signal
 from wfcore.testing.simulator.faults import (
     AT_CLAIM,
     AT_COMMIT,
     AT_READ,
     AT_RUN,
-    Chance,
-    Fault,
-    Kind,
+    FaultKind,
+    FaultSource,
+    InjectedFault,
 )
 
 MOST_TURNS = 60_000
@@ -35,7 +35,7 @@ class Violation(Exception):
     """A broken promise: what a simulation looks for."""
 
 
-class Group(Protocol):
+class SimProcess(Protocol):
     """Tasks that live and die together: a node."""
 
     @property
@@ -43,16 +43,16 @@ class Group(Protocol):
         """No task of it goes on before."""
 
 
-class Abrupt(Protocol):
+class WorldFaults(Protocol):
     """Faults that affect more than one task."""
 
-    def strike(self, fault: Fault, task: "Task") -> None:
+    def strike(self, fault: InjectedFault, task: "Task") -> None:
         """Let *fault* happen; it met *task*."""
 
-    def disturbed(self, fault: Fault, call: Call) -> None:
+    def disturbed(self, fault: InjectedFault, call: PortCall) -> None:
         """*fault* met *call*."""
 
-    def refuses(self, call: Call) -> bool:
+    def refuses(self, call: PortCall) -> bool:
         """Whether the store cannot carry out *call* now."""
 
 
@@ -63,24 +63,24 @@ class Task:
     """One coroutine, where it stopped, and how many requests it has made."""
 
     __slots__ = (
-        *("answer", "ask", "calls", "coroutine", "done", "driver", "error", "group", "label"),
+        *("answer", "ask", "calls", "coroutine", "done", "scheduler", "error", "group", "label"),
         *("lot", "met", "on_end", "token"),
     )
 
     def __init__(
         self,
-        driver: "Driver",
+        scheduler: "WorldScheduler",
         label: str,
-        coroutine: Coroutine[Ask, Any, Any],
-        group: Group | None,
+        coroutine: Coroutine[Request, Any, Any],
+        group: SimProcess | None,
         on_end: End | None,
     ) -> None:
-        self.driver = driver
+        self.scheduler = scheduler
         self.label = label
         self.coroutine = coroutine
         self.group = group
         self.on_end = on_end
-        self.ask: Ask | None = None
+        self.ask: Request | None = None
         self.answer: Any = None
         self.error: WfError | None = None
         self.calls = 0
@@ -94,11 +94,11 @@ class Task:
         if not self.done:
             self.token += 1
             self.ask = None
-            self.driver.ready.append(self)
+            self.scheduler.ready.append(self)
 
 
 @frozen
-class Order:
+class TurnOrder:
     """
     Who goes on when several could. `seed` 0: whoever waits longest. Else by lots, of which a
     task draws a new one in each turn; with few `levels` of them turns are mixed finely, with
@@ -109,11 +109,11 @@ class Order:
     levels: int = 2
 
 
-class Driver:
+class WorldScheduler:
     """Runs tasks in virtual milliseconds from 0. *tick*: how long one call takes."""
 
     def __init__(
-        self, chance: Chance, order: Order, tick: int, trace: list[str] | None = None
+        self, chance: FaultSource, order: TurnOrder, tick: int, trace: list[str] | None = None
     ) -> None:
         self.chance = chance
         self._order = order
@@ -121,7 +121,7 @@ class Driver:
         self.turns = 0
         self.ready: list[Task] = []
         self.current: Task | None = None
-        self.abrupt: Abrupt | None = None
+        self.abrupt: WorldFaults | None = None
         self.trace = trace
         self._tasks: dict[Task, None] = {}
         self._tick = tick
@@ -136,8 +136,8 @@ class Driver:
     def spawn(
         self,
         label: str,
-        coroutine: Coroutine[Ask, Any, Any],
-        group: Group | None = None,
+        coroutine: Coroutine[Request, Any, Any],
+        group: SimProcess | None = None,
         on_end: End | None = None,
     ) -> Task:
         """Let *coroutine* run beside the others; *on_end* gets its result or its refusal."""
@@ -181,7 +181,7 @@ class Driver:
             if task.done or task.token != token:
                 continue
             ask = task.ask
-            if ask is not None and not isinstance(ask, Call):
+            if ask is not None and not isinstance(ask, PortCall):
                 if ask.signal is not None:
                     ask.signal.waiting.remove(task)
                 task.ask = None
@@ -196,7 +196,7 @@ class Driver:
             raise Violation(f"no end: {MOST_TURNS} turns, and still somebody runs")
         if task.group is not None and task.group.frozen_until > self.now:
             self._park(task, task.group.frozen_until)
-        elif isinstance(task.ask, Call):
+        elif isinstance(task.ask, PortCall):
             self._carry_out(task, task.ask)
         else:
             self._resume(task)
@@ -215,7 +215,7 @@ class Driver:
         task.lot &= 0xFFFFFFFF
         return task
 
-    def _carry_out(self, task: Task, call: Call) -> None:
+    def _carry_out(self, task: Task, call: PortCall) -> None:
         if not task.met:
             task.calls += 1
             if task.group is not None and self._met(task, call):
@@ -241,7 +241,7 @@ class Driver:
         else:
             self._resume(task)
 
-    def _met(self, task: Task, call: Call) -> bool:
+    def _met(self, task: Task, call: PortCall) -> bool:
         """Whether a fault keeps *call* from going on now."""
         fault = self.chance.fault(task.label, task.calls, _possible(call))
         if fault is None:
@@ -251,21 +251,21 @@ class Driver:
         assert self.abrupt is not None
         self.abrupt.disturbed(fault, call)
         match fault.kind:
-            case Kind.FAIL:
+            case FaultKind.FAIL:
                 task.error = StoreUnavailable("the store refused")
                 self._resume(task)
                 return True
-            case Kind.LOSE | Kind.LOSE_CLAIM:
+            case FaultKind.LOSE | FaultKind.LOSE_CLAIM:
                 self._apply_unheard(task, call)
                 task.error = task.error or LOST
                 task.ask = None
                 self.ready.append(task)
                 return True
-            case Kind.DELAY:
+            case FaultKind.DELAY:
                 task.met = True
                 self._park(task, self.now + fault.amount)
                 return True
-            case Kind.CRASH_AFTER:
+            case FaultKind.CRASH_AFTER:
                 self._apply_unheard(task, call)
         self.abrupt.strike(fault, task)
         task.met = True
@@ -273,7 +273,7 @@ class Driver:
             self.ready.append(task)
         return True
 
-    def _apply_unheard(self, task: Task, call: Call) -> None:
+    def _apply_unheard(self, task: Task, call: PortCall) -> None:
         """Carry out *call* where nobody hears the answer."""
         if self.abrupt is not None and call.store and self.abrupt.refuses(call):
             task.error = StoreUnavailable("the store is down")
@@ -303,7 +303,7 @@ class Driver:
         finally:
             self.current = None
         ask = task.ask
-        if isinstance(ask, Call):
+        if isinstance(ask, PortCall):
             self.ready.append(task)
             return
         if ask.signal is not None:
@@ -324,7 +324,7 @@ class Driver:
         heappush(self._timers, (until, self._parked, task.token, task))
 
 
-def at_once(work: Coroutine[Ask, Any, Any]) -> Any:
+def at_once(work: Coroutine[Request, Any, Any]) -> Any:
     """The result of *work*, performed without other tasks and without faults."""
     answer: Any = None
     while True:
@@ -332,7 +332,7 @@ def at_once(work: Coroutine[Ask, Any, Any]) -> Any:
             ask = work.send(answer)
         except StopIteration as end:
             return end.value
-        assert isinstance(ask, Call), "nothing else may be waited for here"
+        assert isinstance(ask, PortCall), "nothing else may be waited for here"
         answer = ask.apply()
 
 
@@ -357,7 +357,7 @@ class Mailbox:
         return self.result
 
 
-def _possible(call: Call) -> frozenset[Kind]:
+def _possible(call: PortCall) -> frozenset[FaultKind]:
     """The faults that *call* may meet."""
     if not call.store:
         return AT_RUN

@@ -42,14 +42,14 @@ SPARE = 5
 
 
 @frozen
-class Furnished:
+class SeedData:
     """Ids by the number of the flow."""
 
     workflow_ids: Sequence[str]
     webhook_ids: Sequence[str]
 
 
-def furnish(disk: Disk, services: Services, flows: Sequence[JsonObject]) -> Furnished:
+def seed_world(disk: Disk, services: Services, flows: Sequence[JsonObject]) -> SeedData:
     """Put everything where it belongs."""
     owner, editor, asked = (one.account for one in PEOPLE)
     for account in (owner, editor, asked, HOOKS_OWNER):
@@ -67,7 +67,7 @@ def furnish(disk: Disk, services: Services, flows: Sequence[JsonObject]) -> Furn
         )
         disk.tables[WEBHOOKS.name][hook.id] = hook
         webhook_ids.append(hook.id)
-    return Furnished(workflow_ids, webhook_ids)
+    return SeedData(workflow_ids, webhook_ids)
 
 
 def use_up_quota(counters: MemoryCounters) -> dict[tuple[str, int], int]:

@@ -6,38 +6,44 @@ from typing import Any, TypeVar
 
 from attrs import evolve
 
-from wfcore.testing.simulator.catalogue import kind_of
-from wfcore.testing.simulator.extensions import Invariant, NewStore, anything, in_memory
-from wfcore.testing.simulator.scenario import Act, Recipe
-from wfcore.testing.simulator.world import Played, play
+from wfcore.testing.simulator.catalogue import violation_kind
+from wfcore.testing.simulator.extensions import Invariant, NewStore, in_memory, no_invariant
+from wfcore.testing.simulator.scenario import Act, WorldScenario
+from wfcore.testing.simulator.world import WorldResult, play
 
 T = TypeVar("T")
 MOST_PLAYS = 400
 
 
 class _Shrinker:
-    """Tries smaller recipes up to a limit, and keeps the last one that fails in the same way."""
+    """Tries smaller scenarios up to a limit, and keeps the last one that fails in the same way."""
 
     def __init__(
-        self, recipe: Recipe, kind: str, plays: int, again: Callable[[Recipe], Played]
+        self,
+        scenario: WorldScenario,
+        kind: str,
+        plays: int,
+        again: Callable[[WorldScenario], WorldResult],
     ) -> None:
-        self.best = recipe
+        self.best = scenario
         self._kind = kind
         self._left = plays
         self._play = again
 
-    def tries(self, recipe: Recipe) -> bool:
-        """Whether *recipe* fails alike; then it is the best one."""
-        if self._left <= 0 or recipe == self.best:
+    def tries(self, scenario: WorldScenario) -> bool:
+        """Whether *scenario* fails alike; then it is the best one."""
+        if self._left <= 0 or scenario == self.best:
             return False
         self._left -= 1
-        if kind_of(self._play(recipe).broken) != self._kind:
+        if violation_kind(self._play(scenario).broken) != self._kind:
             return False
-        self.best = recipe
+        self.best = scenario
         return True
 
     def leave_out(
-        self, things: Callable[[Recipe], Sequence[T]], with_things: Callable[[Sequence[T]], Recipe]
+        self,
+        things: Callable[[WorldScenario], Sequence[T]],
+        with_things: Callable[[Sequence[T]], WorldScenario],
     ) -> None:
         """Leave out as many of *things* as can be, first many at once, then one by one."""
         size = len(things(self.best))
@@ -57,21 +63,21 @@ class _Shrinker:
             self.tries(evolve(self.best, levels=2))
 
 
-def shrunk(
-    recipe: Recipe,
+def shrink_scenario(
+    scenario: WorldScenario,
     broken: str,
     plays: int = MOST_PLAYS,
     *,
-    watch: Invariant = anything,
+    watch: Invariant = no_invariant,
     store: NewStore = in_memory,
-) -> Recipe:
+) -> WorldScenario:
     """
-    A smaller recipe that breaks a promise of the same kind as *recipe* does: fewer faults, acts,
-    steps and nodes, a plainer order. At most *plays* worlds are played for it.
+    Return a smaller scenario that breaks the same kind of promise: with fewer faults, acts, steps
+    and nodes, and a plainer order. At most *plays* worlds are played for it.
     """
     again = partial(play, watch=watch, store=store)
-    shrinker = _Shrinker(recipe, kind_of(broken), plays, again)
-    before: Recipe | None = None
+    shrinker = _Shrinker(scenario, violation_kind(broken), plays, again)
+    before: WorldScenario | None = None
     while before != shrinker.best:
         before = shrinker.best
         shrinker.leave_out(_faults, lambda faults: evolve(shrinker.best, faults=dict(faults)))
@@ -80,29 +86,29 @@ def shrunk(
             shrinker.tries(evolve(shrinker.best, nodes=nodes))
         for flow in range(len(shrinker.best.flows)):
             shrinker.leave_out(
-                lambda recipe, flow=flow: _steps(recipe, flow),  # type: ignore[misc]
+                lambda scenario, flow=flow: _steps(scenario, flow),  # type: ignore[misc]
                 lambda steps, flow=flow: _with_steps(shrinker.best, flow, steps),  # type: ignore[misc]
             )
         shrinker.settle()
     return shrinker.best
 
 
-def _faults(recipe: Recipe) -> Sequence[tuple[str, Any]]:
-    return tuple(recipe.faults.items())
+def _faults(scenario: WorldScenario) -> Sequence[tuple[str, Any]]:
+    return tuple(scenario.faults.items())
 
 
-def _acts(recipe: Recipe) -> Sequence[Act]:
-    return recipe.acts
+def _acts(scenario: WorldScenario) -> Sequence[Act]:
+    return scenario.acts
 
 
-def _steps(recipe: Recipe, flow: int) -> Sequence[Any]:
-    steps: Any = recipe.flows[flow]["steps"]
+def _steps(scenario: WorldScenario, flow: int) -> Sequence[Any]:
+    steps: Any = scenario.flows[flow]["steps"]
     return tuple(steps)
 
 
-def _with_steps(recipe: Recipe, flow: int, steps: Sequence[Any]) -> Recipe:
+def _with_steps(scenario: WorldScenario, flow: int, steps: Sequence[Any]) -> WorldScenario:
     if not steps:
-        return recipe
-    flows: list[Mapping[str, Any]] = list(recipe.flows)
+        return scenario
+    flows: list[Mapping[str, Any]] = list(scenario.flows)
     flows[flow] = {**flows[flow], "steps": list(steps)}
-    return evolve(recipe, flows=tuple(flows))
+    return evolve(scenario, flows=tuple(flows))

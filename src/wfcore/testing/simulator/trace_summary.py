@@ -20,7 +20,7 @@ LONGEST = 160
 MOST = 40
 
 
-def told(trace: Sequence[str], broken: str | None) -> Sequence[str]:
+def summarize_trace(trace: Sequence[str], broken: str | None) -> Sequence[str]:
     """
     The lines of *trace* that show how *broken* came about: those about what it names, and all that
     went wrong; repeats and what concerns others are counted. Last the promise, with its rule.

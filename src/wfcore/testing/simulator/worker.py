@@ -76,7 +76,7 @@ class Held:
     looks: int = 0
 
 
-class Worker:
+class SimWorker:
     """Runs steps for one process."""
 
     def __init__(

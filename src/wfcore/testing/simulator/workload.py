@@ -1,5 +1,5 @@
 """
-The clients: each act of a recipe is a coroutine of its own that belongs to no process.
+The clients: each act of a scenario is a coroutine of its own that belongs to no process.
 
 A client sends its request to one process after the other until it gets an answer. What it was told
 becomes a promise.
@@ -18,10 +18,10 @@ from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, approvers_now
 from wfcore.rules.auth.signature import personal_token
 from wfcore.testing.simulator.calls import sleep
-from wfcore.testing.simulator.expectations import Promises
-from wfcore.testing.simulator.node import Gone, Node
+from wfcore.testing.simulator.expectations import Expectations
+from wfcore.testing.simulator.node import Gone, SimNode
 from wfcore.testing.simulator.scenario import Act
-from wfcore.testing.simulator.scheduler import Driver, Mailbox
+from wfcore.testing.simulator.scheduler import Mailbox, WorldScheduler
 from wfcore.testing.simulator.seed_data import BUSY, DAN, PEOPLE
 from wfcore.time import MINUTE, later
 from wfcore.usecases.accounts import authenticate
@@ -44,11 +44,11 @@ class ClientWorld(Protocol):
     """What clients act in."""
 
     @property
-    def driver(self) -> Driver: ...
+    def scheduler(self) -> WorldScheduler: ...
     @property
-    def nodes(self) -> list[Node]: ...
+    def nodes(self) -> list[SimNode]: ...
     @property
-    def promises(self) -> Promises: ...
+    def expectations(self) -> Expectations: ...
     @property
     def workflow_ids(self) -> Sequence[str]: ...
     @property
@@ -56,11 +56,11 @@ class ClientWorld(Protocol):
     def revised(self, flow: int) -> Definition:
         """Another definition under the same workflow name."""
 
-    async def stop(self, node: Node, drain_ms: int, down_ms: int) -> None:
+    async def stop(self, node: SimNode, drain_ms: int, down_ms: int) -> None:
         """End a process in good order and start it again."""
 
 
-class Client:
+class SimClient:
     """One act of a client; its label names its requests in the trace."""
 
     def __init__(self, scene: ClientWorld, act: Act) -> None:
@@ -87,16 +87,16 @@ class Client:
             "spend": self._spend,
             "stop": self._stop,
         }
-        promises = self._scene.promises
+        expectations = self._scene.expectations
         try:
             await verbs[self._act.verb]()
         except StoreUnavailable:
-            promises.unheard += 1
+            expectations.unheard += 1
         except WfError as refusal:
-            promises.refused += 1
-            self._scene.driver.say(f"{self._label}: refused: {refusal}")
+            expectations.refused += 1
+            self._scene.scheduler.say(f"{self._label}: refused: {refusal}")
         else:
-            promises.answered += 1
+            expectations.answered += 1
 
     async def _ask(self, door: Callable[[Services], Awaitable[R]], tries: int = TRIES) -> R:
         """
@@ -109,11 +109,11 @@ class Client:
             try:
                 return await self._at(node, door)
             except StoreUnavailable as unheard:
-                self._scene.driver.say(f"{self._label}: not answered: {unheard.detail}")
+                self._scene.scheduler.say(f"{self._label}: not answered: {unheard.detail}")
                 await sleep(BACK_OFF_MS * (number + 1))
         raise Gone("nobody answered")
 
-    async def _at(self, node: Node, door: Callable[[Services], Awaitable[R]]) -> R:
+    async def _at(self, node: SimNode, door: Callable[[Services], Awaitable[R]]) -> R:
         self._requests += 1
         if not node.up:
             raise Gone("connection refused")
@@ -136,8 +136,8 @@ class Client:
         return found
 
     def _started(self, tag: str, started: Started) -> None:
-        self._scene.promises.accepted(tag, started.execution_id)
-        self._scene.driver.say(f"{self._label}: accepted {started.execution_id} for {tag}")
+        self._scene.expectations.accepted(tag, started.execution_id)
+        self._scene.scheduler.say(f"{self._label}: accepted {started.execution_id} for {tag}")
 
     async def _start(self) -> None:
         what, who, tag = self._act.what, self._who, str(self._act.what["tag"])
@@ -193,8 +193,8 @@ class Client:
             return await approvals.decide_approval(services, caller, asked)
 
         decided = await self._ask(door)
-        self._scene.promises.decision(decided, who.account.email)
-        self._scene.driver.say(f"{self._label}: {decided.id} is {decided.status}")
+        self._scene.expectations.decision(decided, who.account.email)
+        self._scene.scheduler.say(f"{self._label}: {decided.id} is {decided.status}")
 
     async def _question(self) -> Approval | None:
         """One that is open, whoever is asked."""
@@ -228,11 +228,11 @@ class Client:
             decided = await self._ask(door, 1)
         except (StoreUnavailable, AlreadyDecided):
             seen = await self._ask(again)
-            self._scene.promises.shown(seen)
-            self._scene.driver.say(f"{self._label}: {seen.id} is shown as {seen.status}")
+            self._scene.expectations.shown(seen)
+            self._scene.scheduler.say(f"{self._label}: {seen.id} is shown as {seen.status}")
         else:
-            self._scene.promises.decision(decided, email)
-            self._scene.driver.say(f"{self._label}: {decided.id} is {decided.status}")
+            self._scene.expectations.decision(decided, email)
+            self._scene.scheduler.say(f"{self._label}: {decided.id} is {decided.status}")
 
     async def _delegate(self) -> None:
         approval = await self._question()
@@ -249,7 +249,7 @@ class Client:
             )
 
         await self._ask(door)
-        self._scene.driver.say(f"{self._label}: {to} may decide {approval.id}")
+        self._scene.scheduler.say(f"{self._label}: {to} may decide {approval.id}")
 
     def _reviewer(self, approval: Approval) -> str:
         """One of those who are asked now, or whoever was let decide last, or somebody else."""
@@ -281,7 +281,7 @@ class Client:
 
     def _target(self) -> str | None:
         """An execution that some client was told of: the newest, or an older one."""
-        known = list(self._scene.promises.started.values())
+        known = list(self._scene.expectations.started.values())
         return known[-1 - self._number("which") % len(known)] if known else None
 
     async def _cancel(self) -> None:
@@ -293,8 +293,8 @@ class Client:
             return await executions.cancel_execution(services, who, target)
 
         await self._ask(door)
-        self._scene.promises.cancelled.add(target)
-        self._scene.driver.say(f"{self._label}: {target} is cancelled")
+        self._scene.expectations.cancelled.add(target)
+        self._scene.scheduler.say(f"{self._label}: {target} is cancelled")
 
     async def _redrive(self) -> None:
         target, who = self._target(), self._who
@@ -305,8 +305,8 @@ class Client:
             return await starting.redrive(services, who, target)
 
         again = await self._ask(door, 1)
-        self._scene.promises.redriven[again.execution_id] = target
-        self._scene.driver.say(f"{self._label}: {again.execution_id} redrives {target}")
+        self._scene.expectations.redriven[again.execution_id] = target
+        self._scene.scheduler.say(f"{self._label}: {again.execution_id} redrives {target}")
 
     async def _look(self) -> None:
         target, who = self._target(), self._who
@@ -347,7 +347,7 @@ class Client:
 
     async def _spend(self) -> None:
         """Send enough requests at once to exceed the quota."""
-        who, promises = self._who, self._scene.promises
+        who, expectations = self._who, self._scene.expectations
 
         async def door(services: Services) -> int:
             now = services.clock.now()
@@ -359,7 +359,7 @@ class Client:
                 minute = await self._ask(door, 1)
             except (RateLimited, StoreUnavailable):
                 continue
-            promises.admitted[BUSY, minute] = promises.admitted.get((BUSY, minute), 0) + 1
+            expectations.admitted[BUSY, minute] = expectations.admitted.get((BUSY, minute), 0) + 1
 
     async def _stop(self) -> None:
         nodes = self._scene.nodes

@@ -1,4 +1,4 @@
-"""One simulated world: played from a recipe, judged at every moment and at its end."""
+"""One simulated world: played from a scenario, judged at every moment and at its end."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -14,15 +14,21 @@ from wfcore.model.workflow import Definition
 from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
-from wfcore.testing.simulator.calls import Call, DriverGate, sleep
-from wfcore.testing.simulator.expectations import Promises
-from wfcore.testing.simulator.extensions import Invariant, NewStore, anything, in_memory, watching
-from wfcore.testing.simulator.fake_notifier import Post
-from wfcore.testing.simulator.faults import Chance, Fault, Kind, Replayed
-from wfcore.testing.simulator.final_checks import restless, wrong
+from wfcore.testing.simulator.calls import PortCall, SimSchedulingPoint, sleep
+from wfcore.testing.simulator.expectations import Expectations
+from wfcore.testing.simulator.extensions import (
+    Invariant,
+    NewStore,
+    in_memory,
+    no_invariant,
+    with_invariant,
+)
+from wfcore.testing.simulator.fake_notifier import FakeNotifier
+from wfcore.testing.simulator.faults import FaultKind, FaultSource, InjectedFault, RecordedFaults
+from wfcore.testing.simulator.final_checks import unfinished, wrong
 from wfcore.testing.simulator.generate_flows import NOBODY
-from wfcore.testing.simulator.invariants import Judge
-from wfcore.testing.simulator.node import Node
+from wfcore.testing.simulator.invariants import Invariants
+from wfcore.testing.simulator.node import SimNode
 from wfcore.testing.simulator.ports import (
     NoFiles,
     SimCalendar,
@@ -31,11 +37,16 @@ from wfcore.testing.simulator.ports import (
     SimWakeup,
     WallClock,
 )
-from wfcore.testing.simulator.runner import Ledger
-from wfcore.testing.simulator.scenario import Recipe
-from wfcore.testing.simulator.scheduler import Driver, Order, Task, Violation, at_once
-from wfcore.testing.simulator.seed_data import definition_of, furnish, stop_schedules, use_up_quota
-from wfcore.testing.simulator.workload import Client
+from wfcore.testing.simulator.runner import StartedAttempts
+from wfcore.testing.simulator.scenario import WorldScenario
+from wfcore.testing.simulator.scheduler import Task, TurnOrder, Violation, WorldScheduler, at_once
+from wfcore.testing.simulator.seed_data import (
+    definition_of,
+    seed_world,
+    stop_schedules,
+    use_up_quota,
+)
+from wfcore.testing.simulator.workload import SimClient
 from wfcore.time import SECOND, DurationMs
 from wfcore.usecases.notices.sending import settle_notice, take_notices
 from wfcore.usecases.services import Policy, Services
@@ -46,7 +57,9 @@ POLICY = Policy(
     places=3,
     facts_at_once=5,
 )
-DISTURBING = frozenset({Kind.FREEZE, Kind.STORE_DOWN, Kind.READ_ONLY, Kind.CLOCK_JUMP})
+DISTURBING = frozenset(
+    {FaultKind.FREEZE, FaultKind.STORE_DOWN, FaultKind.READ_ONLY, FaultKind.CLOCK_JUMP}
+)
 """What may keep a living worker from extending its leases, whatever call it meets."""
 PATIENCE_MS = 240 * SECOND
 """
@@ -60,15 +73,15 @@ MOST_MAILS = 500
 
 
 @frozen
-class Played:
+class WorldResult:
     """What came of a world. `broken` None: every promise was kept."""
 
-    recipe: Recipe
+    scenario: WorldScenario
     broken: str | None
     executions: int
     virtual_ms: int
     turns: int
-    promises: Promises
+    expectations: Expectations
     trace: Sequence[str] = field(factory=tuple, repr=False)
 
 
@@ -77,37 +90,37 @@ class World:
 
     def __init__(
         self,
-        recipe: Recipe,
-        chance: Chance,
+        scenario: WorldScenario,
+        chance: FaultSource,
         trace: list[str] | None,
         watch: Invariant,
         store: NewStore,
     ) -> None:
-        order = Order(recipe.order, recipe.levels)
-        self.driver = Driver(chance, order, recipe.tick, trace)
-        self.driver.abrupt = self
-        self.judge = Judge(POLICY.places, self)
-        self.disk = Disk(durable=recipe.durable, watch=watching(self.judge, watch))
+        order = TurnOrder(scenario.order, scenario.levels)
+        self.scheduler = WorldScheduler(chance, order, scenario.tick, trace)
+        self.scheduler.abrupt = self
+        self.judge = Invariants(POLICY.places, self)
+        self.disk = Disk(durable=scenario.durable, watch=with_invariant(self.judge, watch))
         self._new_store = store
         self.judge.tables = self.disk.tables
-        self.counters = MemoryCounters(DriverGate(store=True))
-        self.machine = WallClock(self.driver)
+        self.counters = MemoryCounters(SimSchedulingPoint(store=True))
+        self.machine = WallClock(self.scheduler)
         self._machines = {
-            f"n{number + 1}": WallClock(self.driver, ahead)
-            for number, ahead in enumerate(recipe.skews)
+            f"n{number + 1}": WallClock(self.scheduler, ahead)
+            for number, ahead in enumerate(scenario.skews)
         }
-        self._farthest = max(0, *recipe.skews) if recipe.skews else 0
+        self._farthest = max(0, *scenario.skews) if scenario.skews else 0
         self.ended: set[str] = set()
-        self.ledger = Ledger()
-        self.promises = Promises()
+        self.ledger = StartedAttempts()
+        self.expectations = Expectations()
         self.workflow_ids: Sequence[str] = ()
         self.webhook_ids: Sequence[str] = ()
         self.services = self._services()
-        told, key = "'notify'" in repr(recipe.flows), self.services.signing_key
-        self.post = Post(recipe.seed, key, self.judge.closed) if told else None
-        self.nodes = [Node(f"n{number + 1}", self) for number in range(recipe.nodes)]
-        self._recipe = recipe
-        self._clients = len(recipe.acts)
+        told, key = "'notify'" in repr(scenario.flows), self.services.signing_key
+        self.post = FakeNotifier(scenario.seed, key, self.judge.closed) if told else None
+        self.nodes = [SimNode(f"n{number + 1}", self) for number in range(scenario.nodes)]
+        self._recipe = scenario
+        self._clients = len(scenario.acts)
         self._names: dict[str, str] = {}
         self._patience_until: int | None = None
         self._down_until = 0
@@ -122,7 +135,7 @@ class World:
         """A handle on the one store, in a process with that clock."""
         if self._machines:
             clock = SimClock(self.machine)
-        gate = DriverGate(store=True)
+        gate = SimSchedulingPoint(store=True)
         return self._new_store(gate, self.disk, now=clock.service_now, ended=self.ended)
 
     def _services(self) -> Services:
@@ -144,22 +157,22 @@ class World:
 
     def play(self) -> None:
         """Let it happen. Raises `Violation`."""
-        things = furnish(self.disk, self.services, self._recipe.flows)
+        things = seed_world(self.disk, self.services, self._recipe.flows)
         self.workflow_ids, self.webhook_ids = things.workflow_ids, things.webhook_ids
-        self.promises.admitted.update(use_up_quota(self.counters))
+        self.expectations.admitted.update(use_up_quota(self.counters))
         for node in self.nodes:
             node.start()
         for act in self._recipe.acts:
-            self.driver.spawn(act.label, Client(self, act).act(), None, self._client_ended)
-        self.driver.run(self._over)
-        for found in wrong(self.disk.tables, self.promises, self.ledger):
+            self.scheduler.spawn(act.label, SimClient(self, act).act(), None, self._client_ended)
+        self.scheduler.run(self._over)
+        for found in wrong(self.disk.tables, self.expectations, self.ledger):
             raise Violation(found)
         if self.post is not None:
             self._send_the_rest(self.post)
             for found in self.post.wrong(self.disk.tables, self._latest()):
                 raise Violation(found)
 
-    def _send_the_rest(self, post: Post) -> None:
+    def _send_the_rest(self, post: FakeNotifier) -> None:
         """What is still to be told is, each when it is due. Raises `Violation` if it never is."""
         post.calm = True
         notices: Mapping[Any, Notice] = self.disk.tables[NOTICES.name]
@@ -170,8 +183,8 @@ class World:
                 raise Violation(f"never told: {due[0].id} is due at no time")
             if not due:
                 return
-            self.driver.now += max(min(instants) - self.services.store.now(), 0)
-            begun = self.driver.turns
+            self.scheduler.now += max(min(instants) - self.services.store.now(), 0)
+            begun = self.scheduler.turns
             for sending in at_once(cast(Any, take_notices(self.services, 50))):
                 post.take(sending, begun)
                 at_once(cast(Any, settle_notice(self.services, sending, None)))
@@ -185,24 +198,24 @@ class World:
     def _over(self) -> bool:
         """Asked whenever time is about to pass: first the calm after the storm, then the end."""
         if self._patience_until is None:
-            if self._clients == 0 and self.driver.now >= self._recipe.storm:
+            if self._clients == 0 and self.scheduler.now >= self._recipe.storm:
                 self._calm()
             return False
-        stuck = tuple(restless(self.disk.tables, self.ledger))
-        if stuck and self.driver.now > self._patience_until:
+        stuck = tuple(unfinished(self.disk.tables, self.ledger))
+        if stuck and self.scheduler.now > self._patience_until:
             raise Violation(f"no end: {', '.join(stuck)}")
         return not stuck
 
     def _calm(self) -> None:
         """Nothing goes wrong any more; whoever is down comes back. A clock stays as it is."""
-        self.driver.say("calm")
+        self.scheduler.say("calm")
         stop_schedules(self.disk)
-        self._patience_until = self.driver.now + PATIENCE_MS
-        self.driver.chance.calm()
+        self._patience_until = self.scheduler.now + PATIENCE_MS
+        self.scheduler.chance.calm()
 
     def acts(self, worker: str) -> bool:
         """Whether it is *worker* who does what is done now."""
-        task = self.driver.current
+        task = self.scheduler.current
         return task is not None and task.label.startswith(f"{worker}/")
 
     def lives(self, worker: str) -> bool:
@@ -219,7 +232,7 @@ class World:
 
     def lost(self, worker: str) -> bool:
         """Whether *worker* may rightly be taken for lost: dead, or cut off for a while."""
-        if self.driver.now < self._disturbed_until:
+        if self.scheduler.now < self._disturbed_until:
             return True
         return not any(
             node.up and node.worker == worker and not node.engine.stopping for node in self.nodes
@@ -228,16 +241,16 @@ class World:
     @property
     def turn(self) -> int:
         """The number of the driver's turn."""
-        return self.driver.turns
+        return self.scheduler.turns
 
     def revised(self, flow: int) -> Definition:
         """The flow's definition with another description."""
         definition = definition_of(self._recipe.flows[flow])
-        return evolve(definition, description=f"revised at {self.driver.now}")
+        return evolve(definition, description=f"revised at {self.scheduler.now}")
 
-    async def stop(self, node: Node, drain_ms: int, down_ms: int) -> None:
+    async def stop(self, node: SimNode, drain_ms: int, down_ms: int) -> None:
         """End a process in good order and start it again."""
-        self.driver.say(f"{node.worker}: SIGTERM")
+        self.scheduler.say(f"{node.worker}: SIGTERM")
         worker = node.worker
         await node.stop(drain_ms)
         if node.worker == worker:
@@ -245,7 +258,7 @@ class World:
 
     def went_down(self, worker: str) -> None:
         """A process is no more; where there are locks, the store can tell."""
-        self.driver.say(f"{worker}: down")
+        self.scheduler.say(f"{worker}: down")
         if self._recipe.locks:
             self.ended.add(worker)
 
@@ -261,86 +274,86 @@ class World:
             self._names[execution_id] = execution_id if taken else tag
         return self._names[execution_id]
 
-    def refuses(self, call: Call) -> bool:
+    def refuses(self, call: PortCall) -> bool:
         """Whether the store cannot carry out *call* now."""
-        now = self.driver.now
+        now = self.scheduler.now
         return now < self._down_until or (call.writes and now < self._read_only_until)
 
-    def strike(self, fault: Fault, task: Task) -> None:
+    def strike(self, fault: InjectedFault, task: Task) -> None:
         """Let *fault* happen; it met *task*."""
-        now, amount = self.driver.now, fault.amount
+        now, amount = self.scheduler.now, fault.amount
         match fault.kind:
-            case Kind.CRASH | Kind.CRASH_AFTER:
-                assert isinstance(task.group, Node)
+            case FaultKind.CRASH | FaultKind.CRASH_AFTER:
+                assert isinstance(task.group, SimNode)
                 self._crash(task.group, amount)
-            case Kind.POWER_CUT:
+            case FaultKind.POWER_CUT:
                 self.disk.power_cut()
                 for node in self.nodes:
                     self._crash(node, amount)
-            case Kind.STORE_DOWN:
+            case FaultKind.STORE_DOWN:
                 self._down_until = now + amount
-            case Kind.READ_ONLY:
+            case FaultKind.READ_ONLY:
                 self._read_only_until = now + amount
-            case Kind.FREEZE:
-                assert isinstance(task.group, Node)
+            case FaultKind.FREEZE:
+                assert isinstance(task.group, SimNode)
                 task.group.frozen_until = now + amount
-            case Kind.CLOCK_JUMP:
+            case FaultKind.CLOCK_JUMP:
                 machine = self._jumping(task)
                 machine.jumped += amount
                 self._farthest = max(self._farthest, machine.jumped)
-            case Kind.WAKE:
+            case FaultKind.WAKE:
                 for node in self.nodes:
                     node.wake()
             case _:
                 raise AssertionError(fault)
 
-    def disturbed(self, fault: Fault, call: Call) -> None:
+    def disturbed(self, fault: InjectedFault, call: PortCall) -> None:
         """Note whether, now and for a while after *fault* is over, leases may run out."""
         if call.name != "extend" and fault.kind not in DISTURBING:
             return
-        if fault.kind is Kind.CLOCK_JUMP and self._machines:
+        if fault.kind is FaultKind.CLOCK_JUMP and self._machines:
             return  # no lease depends on a clock that jumps
-        over = self.driver.now + abs(fault.amount) + 2 * POLICY.lease_ms
+        over = self.scheduler.now + abs(fault.amount) + 2 * POLICY.lease_ms
         self._disturbed_until = max(self._disturbed_until, over)
 
     def _jumping(self, task: Task) -> WallClock:
         """Whose clock jumps: that of the node whose call it met, or of the first one."""
-        if isinstance(task.group, Node):
+        if isinstance(task.group, SimNode):
             return self.machine_of(task.group.name)
         return self.machine_of(self.nodes[0].name)
 
-    def _crash(self, node: Node, down_ms: int) -> None:
+    def _crash(self, node: SimNode, down_ms: int) -> None:
         if node.up:
             node.crash()
             self._start_later(node, down_ms)
 
-    def _start_later(self, node: Node, down_ms: int) -> None:
+    def _start_later(self, node: SimNode, down_ms: int) -> None:
         async def start() -> None:
             await sleep(down_ms)
-            self.driver.say(f"{node.name}: starts")
+            self.scheduler.say(f"{node.name}: starts")
             node.start()
 
-        self.driver.spawn(f"{node.name} starts", start())
+        self.scheduler.spawn(f"{node.name} starts", start())
 
 
 def play(
-    recipe: Recipe,
-    chance: Chance | None = None,
+    scenario: WorldScenario,
+    chance: FaultSource | None = None,
     *,
     traced: bool = False,
-    watch: Invariant = anything,
+    watch: Invariant = no_invariant,
     store: NewStore = in_memory,
-) -> Played:
+) -> WorldResult:
     """
-    Play *recipe*: by *chance*, or as it was decided before. The same recipe, the same trace.
+    Play *scenario*: by *chance*, or as it was decided before. The same scenario, the same trace.
 
-    *watch* sees every change of the store, *store* makes one. See `own`.
+    *watch* sees every change of the store, *store* makes one. See `extensions`.
 
     A defect (anything that is raised and is no refusal) is a violation too.
     """
     trace: list[str] | None = [] if traced else None
-    decided = chance or Replayed(recipe.faults)
-    world = World(recipe, decided, trace, watch, store)
+    decided = chance or RecordedFaults(scenario.faults)
+    world = World(scenario, decided, trace, watch, store)
     broken: str | None = None
     try:
         world.play()
@@ -348,15 +361,15 @@ def play(
         broken = str(found)
     except Exception as defect:  # whatever it is, it is the code's under simulation
         broken = f"defect: {defect!r}"
-    world.driver.say(f"broken: {broken}" if broken else "every promise was kept")
-    world.driver.trace = None
-    world.driver.close()
-    return Played(
-        recipe,
+    world.scheduler.say(f"broken: {broken}" if broken else "every promise was kept")
+    world.scheduler.trace = None
+    world.scheduler.close()
+    return WorldResult(
+        scenario,
         broken,
         len(world.disk.tables[EXECUTIONS.name]),
-        world.driver.now,
-        world.driver.turns,
-        world.promises,
+        world.scheduler.now,
+        world.scheduler.turns,
+        world.expectations,
         tuple(trace or ()),
     )
