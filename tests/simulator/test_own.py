@@ -102,7 +102,7 @@ def test_a_promise_is_one_of_the_rules(kind: str) -> None:
 def test_every_violation_has_its_promise() -> None:
     """Each kind that the simulator's judges can say is in the table, and no other."""
     folder = Path(simulator.__file__).parent
-    said_to_people = ("command.py", "telling.py")
+    said_to_people = ("command.py", "trace_summary.py")
     judges = (path for path in folder.glob("*.py") if path.name not in said_to_people)
     text = "".join(path.read_text() for path in judges)
     required = r'require\((?:[^()]|\([^()]*\))*?, "([a-z ]+)",'

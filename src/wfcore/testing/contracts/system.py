@@ -26,7 +26,7 @@ from wfcore.testing.contracts.awaited import Awaited
 from wfcore.time import HOUR, MINUTE, SECOND, EpochMs
 
 
-class Turn(Protocol):
+class ClockControl(Protocol):
     """Moves the time behind a clock."""
 
     def advance(self, by_ms: int) -> None:
@@ -39,17 +39,17 @@ class Turn(Protocol):
 class ClockContract:
     """
     Subclasses provide the fixtures `clock`, over a wall clock and a steady clock that stand still,
-    and `turn`, a `Turn` that moves them.
+    and `turn`, a `ClockControl` that moves them.
     """
 
-    def test_time_passes(self, clock: Clock, turn: Turn) -> None:
+    def test_time_passes(self, clock: Clock, turn: ClockControl) -> None:
         """The wall clock counts whole milliseconds."""
         before = clock.now()
         assert isinstance(before, int)
         turn.advance(1_500)
         assert clock.now() == before + 1_500
 
-    def test_deadlines_go_by_the_wall_clock(self, clock: Clock, turn: Turn) -> None:
+    def test_deadlines_go_by_the_wall_clock(self, clock: Clock, turn: ClockControl) -> None:
         """Without a jump, deadlines and wall clock agree, however much time passes."""
         for passed in (0, 1, MINUTE, HOUR, 100 * HOUR):
             turn.advance(passed)
@@ -57,7 +57,7 @@ class ClockContract:
 
     @pytest.mark.parametrize("jump", [61 * SECOND, -61 * SECOND, 48 * HOUR, -48 * HOUR])
     def test_a_jump_does_not_move_deadlines_for_five_minutes(
-        self, clock: Clock, turn: Turn, jump: int
+        self, clock: Clock, turn: ClockControl, jump: int
     ) -> None:
         """
         For five minutes after a jump of more than a minute, deadlines see the time without it; then
@@ -73,13 +73,13 @@ class ClockContract:
         assert clock.deadline_now() == clock.now() == before + jump + HOLD_MS
 
     @pytest.mark.parametrize("jump", [1, -1, MINUTE, -MINUTE])
-    def test_a_correction_counts_at_once(self, clock: Clock, turn: Turn, jump: int) -> None:
+    def test_a_correction_counts_at_once(self, clock: Clock, turn: ClockControl, jump: int) -> None:
         """A change of up to a minute is not a jump."""
         clock.deadline_now()
         turn.jump(jump)
         assert clock.deadline_now() == clock.now()
 
-    def test_a_jump_that_is_taken_back_was_none(self, clock: Clock, turn: Turn) -> None:
+    def test_a_jump_that_is_taken_back_was_none(self, clock: Clock, turn: ClockControl) -> None:
         """After a jump forth and back, deadlines continue as if nothing had happened."""
         before = clock.deadline_now()
         turn.jump(HOUR)
@@ -89,7 +89,7 @@ class ClockContract:
         turn.advance(1_000)
         assert clock.deadline_now() == before + 2_000
 
-    def test_work_goes_by_the_same_time(self, clock: Clock, turn: Turn) -> None:
+    def test_work_goes_by_the_same_time(self, clock: Clock, turn: ClockControl) -> None:
         """Without a jump, the time of work is the wall clock's. EX-30."""
         for passed in (0, 1, MINUTE, 100 * HOUR):
             turn.advance(passed)
@@ -97,7 +97,7 @@ class ClockContract:
 
     @pytest.mark.parametrize("back", [2 * SECOND, 10 * MINUTE, 48 * HOUR])
     def test_work_goes_on_while_the_clock_is_behind(
-        self, clock: Clock, turn: Turn, back: int
+        self, clock: Clock, turn: ClockControl, back: int
     ) -> None:
         """
         If the wall clock is set back, the time of work continues a little slower until both agree
@@ -116,7 +116,9 @@ class ClockContract:
         turn.advance(1)
         assert clock.service_now() == clock.now()
 
-    def test_work_does_not_follow_a_jump_forward_at_once(self, clock: Clock, turn: Turn) -> None:
+    def test_work_does_not_follow_a_jump_forward_at_once(
+        self, clock: Clock, turn: ClockControl
+    ) -> None:
         """A clock that is wrong for less than five minutes has no effect on due times."""
         before = clock.service_now()
         turn.jump(48 * HOUR)

@@ -148,7 +148,7 @@ Dispatch: TypeAlias = Callable[[Services, JobRunner, str], Worker]
 
 
 @frozen
-class Work:
+class RunningWorker:
     """A running worker and the runner that it uses."""
 
     worker: Worker
@@ -176,12 +176,12 @@ def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
 @asynccontextmanager
 async def at_work(
     site: Site, dispatch: Dispatch, runner: HeldRunner | None = None, name: str = "w1"
-) -> AsyncIterator[Work]:
+) -> AsyncIterator[RunningWorker]:
     """A worker that runs until the end of the block and is stopped then."""
     held = runner or HeldRunner()
     worker = dispatch(site.services, held, name)
     loop = asyncio.create_task(worker.run())
-    work = Work(worker, held)
+    work = RunningWorker(worker, held)
     try:
         yield work
     finally:

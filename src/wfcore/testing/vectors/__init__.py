@@ -18,7 +18,7 @@ NAMES = ("signatures", "keys", "mappings", "windows", "plans")
 
 
 @frozen
-class Case:
+class Vector:
     """One vector: what it is about, the input, and the expected output."""
 
     name: str
@@ -31,9 +31,9 @@ def load(name: str) -> Any:
     return json.loads(files(__name__).joinpath("data", f"{name}.json").read_text("utf-8"))
 
 
-def cases(name: str, group: str) -> tuple[Case, ...]:
+def cases(name: str, group: str) -> tuple[Vector, ...]:
     """The cases of one group of a document. Raises `KeyError`."""
     return tuple(
-        Case(f"{name} {group}: {case['name']}", case["given"], case["expect"])
+        Vector(f"{name} {group}: {case['name']}", case["given"], case["expect"])
         for case in load(name)["groups"][group]["cases"]
     )
