@@ -1,5 +1,6 @@
 """That statements do no more work than they should: counted, not timed."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+import adapters_store
 from adapters_store.sqlite import claims, execution_rows, kinds, records, runs, step_rows
 from adapters_store.sqlite.connection import Connection, connect
 from adapters_store.sqlite.migrate import prepare
@@ -134,7 +136,7 @@ def test_a_claim_does_not_walk_through_queues(database: Connection, groups: int)
     queued = [one.id for one in (*first, *taken) if one.id.startswith("q")]
     assert len(queued) <= groups
     database.execute("UPDATE executions SET status = 'COMPLETED' WHERE id = 'q0'")
-    database.execute(execution_rows.MARK_BUSY_GROUP, ("wf_9:0",))
+    database.execute(execution_rows.MARK_BUSY_GROUP, ("wf_9:0",) * 2)
     steps = Steps(database)
     after = claims.Claim("w3", NOW, EpochMs(NOW + 1), Slots(100), 8)(cursor)
     assert steps.taken <= 20_000
@@ -336,11 +338,13 @@ def test_one_row_and_many_are_written_alike(tmp_path: Path, count: int) -> None:
     """Units that insert, replace and update together leave what each of them would leave alone."""
     columns, taken = ("id", "name", "seen"), " ON CONFLICT (id) DO UPDATE SET name = excluded.name"
     add, put = insert("things", columns), insert("things", columns, taken)
-    see = update("things", ("name",), ("id", "seen"), seen="things.seen + length({name})")
+    see = update(
+        "things", ("name",), ("id", "seen"), {"more": "name"}, seen="things.seen + length({more})"
+    )
     writes = (
         (add, [(n, "a", n * 10) for n in range(count)]),
         (put, [(n, "bc", 0) for n in range(count)]),
-        (see, [(f"def{n}", n, n * 10) for n in range(count)]),
+        (see, [(f"def{n}", f"gh{n}", n, n * 10) for n in range(count)]),
     )
     alone, together = (tmp_path / "alone.db", tmp_path / "together.db")
     for path in (alone, together):
@@ -354,8 +358,18 @@ def test_one_row_and_many_are_written_alike(tmp_path: Path, count: int) -> None:
                 else:
                     for unit in units:
                         unit(cursor)
-    wanted = [(n, f"def{n}", n * 10 + len(f"def{n}")) for n in range(count)]
+    wanted = [(n, f"def{n}", n * 10 + len(f"gh{n}")) for n in range(count)]
     assert _things(alone) == _things(together) == wanted
+
+
+def test_placeholders_have_no_numbers() -> None:
+    """
+    Python 3.12.0 to 3.12.3 warn of a sequence of values for `?1`, so that `-W error` would break
+    every execution.
+    """
+    sources = sorted(Path(adapters_store.__file__).parent.rglob("*.py"))
+    assert sources
+    assert not [one for one in sources if re.search(r"\?\d", one.read_text("utf-8"))]
 
 
 def _things(path: Path) -> list[tuple[Any, ...]]:

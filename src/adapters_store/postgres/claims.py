@@ -34,17 +34,17 @@ GROUPS_IN_A_CLAIM = 200
 
 @cache
 def _question(named: bool, narrowed: bool) -> str:
-    doable = DOABLE.replace("?", "?5")
-    wanted = f"{CLAIMABLE} AND {doable}" if narrowed else f"{CLAIMABLE} AND ?5::text[] IS NULL"
+    doable = DOABLE.replace("?", "$5")
+    wanted = f"{CLAIMABLE} AND {doable}" if narrowed else f"{CLAIMABLE} AND $5::text[] IS NULL"
     first, table = "", "executions"
     if named:
         first = f"""named AS MATERIALIZED (SELECT id, owner_id, due_at FROM executions
-            WHERE id = ANY(?4::text[]) AND {wanted}),"""
+            WHERE id = ANY($4::text[]) AND {wanted}),"""
         table, wanted = "named", "true"
     of = f"SELECT {{}} FROM {table} e WHERE {wanted}"
     return f"""
 WITH RECURSIVE {first} held AS (
-    SELECT owner_id, count(*) AS count FROM executions WHERE worker = ?1 GROUP BY owner_id
+    SELECT owner_id, count(*) AS count FROM executions WHERE worker = $1 GROUP BY owner_id
 ), owners (owner_id) AS (
     ({of.format("owner_id")} ORDER BY owner_id LIMIT 1)
     UNION ALL
@@ -56,30 +56,30 @@ WITH RECURSIVE {first} held AS (
         {of.format("e.due_at")} AND e.owner_id = o.owner_id ORDER BY e.due_at, e.id LIMIT 1) f
     LEFT JOIN held h ON h.owner_id = o.owner_id LEFT JOIN served s ON s.owner_id = o.owner_id
     WHERE f.due_at <= wfcore_now()
-    ORDER BY coalesce(h.count, 0), served, f.due_at, o.owner_id LIMIT ?2
+    ORDER BY coalesce(h.count, 0), served, f.due_at, o.owner_id LIMIT $2
 ), found AS (
     SELECT t.owner_id, t.served, c.id, c.due_at FROM turns t CROSS JOIN LATERAL (
         {of.format("e.id, e.due_at")} AND e.owner_id = t.owner_id AND e.due_at <= wfcore_now()
-        ORDER BY e.due_at, e.id LIMIT ?2) c
+        ORDER BY e.due_at, e.id LIMIT $2) c
 )
 SELECT wfcore_now(),
     (SELECT json_agg(lane) FROM
         (SELECT lane FROM lane_checks ORDER BY lane LIMIT {GROUPS_IN_A_CLAIM}) m),
     (SELECT json_object_agg(owner_id, count) FROM held),
     (SELECT json_agg(owner_id) FROM
-        (SELECT owner_id FROM served WHERE at > wfcore_now() - ?3::bigint
+        (SELECT owner_id FROM served WHERE at > wfcore_now() - $3::bigint
         ORDER BY at DESC LIMIT 2) l),
     (SELECT json_agg(json_build_array(owner_id, served, due_at, id) ORDER BY due_at, id) FROM found)
-    {"" if named else "WHERE ?4::text[] IS NULL"}"""
+    {"" if named else "WHERE $4::text[] IS NULL"}"""
 
 
 _HEAD = ", ".join(f"{HEAD.get(name, f'r.{name}')} AS {name}" for name in COLUMNS)
 TAKE = f"""
 WITH picked AS (
-    SELECT id FROM executions WHERE id = ANY(?1::text[]) AND {CLAIMABLE}
+    SELECT id FROM executions WHERE id = ANY($1::text[]) AND {CLAIMABLE}
     ORDER BY id FOR UPDATE SKIP LOCKED
 ), taken AS (
-    UPDATE executions r SET worker = ?2, lease_until = wfcore_now() + ?3::bigint, due_at = NULL,
+    UPDATE executions r SET worker = $2, lease_until = wfcore_now() + $3::bigint, due_at = NULL,
         fence = fence + 1, version = version + 1
     FROM picked p WHERE r.id = p.id RETURNING {_HEAD}
 ), free AS (
@@ -96,8 +96,8 @@ SELECT {", ".join(COLUMNS)} FROM taken"""
 
 EXTEND = """
 WITH mine AS (
-    SELECT id FROM executions WHERE worker = ?1 AND id = ANY(?2::text[]) ORDER BY id FOR UPDATE)
-UPDATE executions r SET lease_until = wfcore_now() + ?3::bigint FROM mine WHERE r.id = mine.id
+    SELECT id FROM executions WHERE worker = $1 AND id = ANY($2::text[]) ORDER BY id FOR UPDATE)
+UPDATE executions r SET lease_until = wfcore_now() + $3::bigint FROM mine WHERE r.id = mine.id
 RETURNING r.id, r.due_at"""
 
 UNREADABLE = "unreadable"

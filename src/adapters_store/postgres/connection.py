@@ -154,12 +154,12 @@ def numbered(sql: str) -> str:
     question marks, the name of the one function that has another, and no hint at an index.
     """
     marks = count(1)
-    text = _HINT.sub("", _MARK.sub(lambda found: f"${found[1] or next(marks)}", sql))
+    text = _HINT.sub("", _MARK.sub(lambda _: f"${next(marks)}", sql))
     return text.replace("group_concat(", "string_agg(").replace(" IN ()", " IN (NULL)")
 
 
 _HINT = re.compile(r" INDEXED BY \w+")
-_MARK = re.compile(r"\?(\d*)")
+_MARK = re.compile(r"\?")
 
 
 async def rows_of(connection: Connection, sql: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -9,11 +9,10 @@ counted, or still free.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from adapters_store.postgres.connection import Connection, Pool, lent, rows_of
 from adapters_store.postgres.statements import LOCKED, Lock
-from adapters_store.sqlite import execution_rows
 from adapters_store.sqlite.concurrency import (
     EVERYBODY,
     FIRST_WAITING,
@@ -23,11 +22,6 @@ from adapters_store.sqlite.concurrency import (
     OPEN,
 )
 from wfcore.model.execution import Execution
-
-TRANSLATED: Mapping[str, str] = {
-    execution_rows.MARK_BUSY_GROUP: execution_rows.MARK_BUSY_GROUP.replace("?1", "?1::text"),
-}
-"""What the server needs to be told the type of."""
 
 WORKFLOW = f"SELECT workflow_id FROM executions WHERE {OPEN} LIMIT 1"
 LOCKING = " FOR UPDATE"

@@ -42,10 +42,10 @@ def _fetch(fetch: Fetch[Any], whole: str = "body") -> Fetch[Any]:
     if fetch.table == FETCH.table:
         rest = ", ".join(f"{HEAD.get(name, f'r.{name}')} AS {name}" for name in COLUMNS[1:])
         text = f"""SELECT r.version, x.* FROM executions r
-            LEFT JOIN LATERAL (SELECT {rest}) x ON r.version <> ?2 WHERE r.id = ?1"""
+            LEFT JOIN LATERAL (SELECT {rest}) x ON r.version <> $2 WHERE r.id = $1"""
     else:
-        text = f"""SELECT version, CASE WHEN version <> ?2 THEN {whole} END
-            FROM {fetch.table} WHERE id = ?1"""
+        text = f"""SELECT version, CASE WHEN version <> $2 THEN {whole} END
+            FROM {fetch.table} WHERE id = $1"""
     return evolve(fetch, fetch=text)
 
 

@@ -83,12 +83,11 @@ class Statements:
         return known
 
     def _made(self, shape: Shape) -> Text:
-        names = (*shape.columns, *shape.keys)
         if shape.table == TALLIES:
-            names, shape = (*names, "slot"), Shape(TALLIES, (*names, "slot"), conflict=ADD_UP)
-        arrays = ", ".join(
-            f"{{{place}}}::{self.types[shape.table, name]}[]" for place, name in enumerate(names)
-        )
+            shape = Shape(TALLIES, (*shape.columns, "slot"), conflict=ADD_UP)
+        names = (*shape.columns, *shape.given, *shape.keys)
+        types = [self.types[shape.table, shape.given.get(name, name)] for name in names]
+        arrays = ", ".join(f"{{{place}}}::{type}[]" for place, type in enumerate(types))
         new = [f"c{place}" for place in range(len(names))]
         rows = f"unnest({arrays}) AS n ({', '.join(new)})"
         text = _updated(shape, new, rows) if shape.keys else _inserted(shape, rows)
@@ -109,11 +108,13 @@ def _inserted(shape: Shape, rows: str) -> str:
 
 
 def _updated(shape: Shape, new: Sequence[str], rows: str) -> str:
-    given = {name: f"n.{one}" for name, one in zip(shape.columns, new, strict=False)}
-    old = dict(zip(shape.keys, new[len(shape.columns) :], strict=True))
-    sets = given | {name: text.format(**given) for name, text in shape.computed.items()}
+    values = [f"n.{one}" for one in new]
+    sets = dict(zip(shape.columns, values, strict=False))
+    named = dict(zip(shape.given, values[len(shape.columns) :], strict=False))
+    sets |= {name: text.format(**named) for name, text in shape.computed.items()}
     changed = ", ".join(f"{name} = {value}" for name, value in sets.items())
-    found = " AND ".join(f"{shape.table}.{name} = n.{one}" for name, one in old.items())
+    old = zip(shape.keys, values[-len(shape.keys) :], strict=True)
+    found = " AND ".join(f"{shape.table}.{name} = {value}" for name, value in old)
     return f"UPDATE {shape.table} SET {changed} FROM {rows} WHERE {found}"
 
 

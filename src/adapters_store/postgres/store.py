@@ -56,8 +56,8 @@ def nobody_ended(workers: Collection[str]) -> Sequence[str]:
 
 
 ELECT = """INSERT INTO duties AS d (duty, holder, until)
-    SELECT ?1::text, ?2::text, wfcore_now() + ?3::bigint WHERE NOT EXISTS (
-        SELECT 1 FROM duties WHERE duty = ?1 AND holder <> ?2 AND until >= wfcore_now())
+    SELECT $1::text, $2::text, wfcore_now() + $3::bigint WHERE NOT EXISTS (
+        SELECT 1 FROM duties WHERE duty = $1 AND holder <> $2 AND until >= wfcore_now())
     ON CONFLICT (duty) DO UPDATE SET holder = excluded.holder, until = excluded.until
     WHERE d.holder = excluded.holder OR d.until < wfcore_now() RETURNING 1"""
 """Who is not elected writes and locks nothing."""

@@ -156,7 +156,7 @@ def _translated(write: Write, record: Execution) -> Write:
     sql, values, stale = write
     if sql == execution_rows.INSERT:
         return BORN, (*values, record.revision), stale
-    return groups.TRANSLATED.get(sql, sql), values, stale
+    return write
 
 
 def _name_approvers(unit: PostgresUnitOfWork, record: Approval) -> None:

@@ -36,7 +36,7 @@ from wfcore.time import EpochMs
 from wfcore.wire.records import reader_of
 
 FIRST = """SELECT 0, body, id FROM audit
-    WHERE id >= (SELECT min(+id) FROM audit WHERE at >= ?1) AND +at >= ?1 ORDER BY id LIMIT ?2"""
+    WHERE id >= (SELECT min(+id) FROM audit WHERE at >= ?) AND +at >= ? ORDER BY id LIMIT ?"""
 """From the first id that counts on: what is older is not even looked at."""
 NEXT = "SELECT 0, body, id FROM audit WHERE +at >= ? AND id > ? ORDER BY id LIMIT ?"
 
@@ -139,7 +139,7 @@ class Audit:
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
         if after_id is None:
-            rows = query(FIRST, since, limit, tables="audit")
+            rows = query(FIRST, since, since, limit, tables="audit")
         else:
             rows = query(NEXT, since, after_id, limit, tables="audit")
         found = await self.unit.rows(rows)

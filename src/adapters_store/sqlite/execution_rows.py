@@ -119,7 +119,8 @@ MOVE = update(
     "executions",
     (*_PLACE, "masked", "cost", *_HEAD),
     ("id", "version"),
-    lease_until="CASE WHEN executions.worker = {worker} THEN lease_until END",
+    {"holder": "worker"},
+    lease_until="CASE WHEN executions.worker = {holder} THEN lease_until END",
 )
 STAY = update("executions", _HEAD, ("id", "version"))
 """For a head whose place in every index is the same as before: no index is touched."""
@@ -130,13 +131,13 @@ PUT_VARIABLES = insert(
     " ON CONFLICT (execution_id) DO UPDATE SET body = excluded.body",
 )
 GROUP_OPEN = "lane = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
-QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ?1 AND (
-    EXISTS (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?2")} AND queued = 1)
-    OR (SELECT count(*) FROM executions WHERE {GROUP_OPEN.format("?2")} AND queued = 0)
-        > (SELECT at_once FROM lane_limits WHERE workflow_id = ?3))"""
+QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ? AND (
+    EXISTS (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 1)
+    OR (SELECT count(*) FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 0)
+        > (SELECT at_once FROM lane_limits WHERE workflow_id = ?))"""
 """Where others wait already, or where one more than the limit would be in the group."""
-MARK_BUSY_GROUP = f"""INSERT INTO lane_checks (lane) SELECT ?1 WHERE EXISTS
-    (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?1")} AND queued = 1)
+MARK_BUSY_GROUP = f"""INSERT INTO lane_checks (lane) SELECT CAST(? AS TEXT) WHERE EXISTS
+    (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 1)
     ON CONFLICT (lane) DO NOTHING"""
 """The next claim counts the group. The tables call it a lane."""
 ADD_EVENT = {
@@ -351,7 +352,7 @@ def _head(
     cost = ended_cost(run) if ended else None
     values = (status.value, *place, 1 if secrets else 0, cost, *last)
     if run.version:
-        return MOVE, (*values, run.version), stale
+        return MOVE, (*values[:-1], run.worker, run.id, run.version), stale
     born = run.concurrency_group, run.trigger_source.value, run.redrive_of
     return INSERT, (*values, *born, text_of(list(run.capabilities))), stale
 
@@ -361,9 +362,10 @@ def _group_writes(run: Execution) -> Iterator[Write]:
     if run.concurrency_group is None:
         return
     if not run.version and run.fence == 0:
-        yield QUEUE_UP, (run.id, run.concurrency_group, run.workflow_id), None
+        group = run.concurrency_group
+        yield QUEUE_UP, (run.id, group, group, run.workflow_id), None
     if not run.version or run.status in _ENDED:
-        yield MARK_BUSY_GROUP, (run.concurrency_group,), None
+        yield MARK_BUSY_GROUP, (run.concurrency_group,) * 2, None
 
 
 _place = attrgetter(*_PLACE, "secrets")

@@ -31,8 +31,8 @@ _COLUMNS = SEALED["step_results"].columns
 
 OUTPUT = "SELECT version, NULL, output, NULL FROM executions WHERE id = ?"
 STEPS = """SELECT r.version, s.position, s.output, s.items FROM executions r
-    LEFT JOIN step_results s ON s.execution_id = r.id AND s.position BETWEEN ?2 AND ?3
-    WHERE r.id = ?1"""
+    LEFT JOIN step_results s ON s.execution_id = r.id AND s.position BETWEEN ? AND ?
+    WHERE r.id = ?"""
 
 
 async def head(unit: UnitOfWork, fetch: Fetch[Execution], id: str) -> Execution | None:
@@ -160,7 +160,7 @@ async def _read(unit: UnitOfWork, run: Execution, part: Sequence[Unread], cells:
         asked = query(OUTPUT, run.id, tables=FETCH.table)
     else:
         asked = query(
-            STEPS, run.id, part[0].place, part[-1].place, tables="executions step_results"
+            STEPS, part[0].place, part[-1].place, run.id, tables="executions step_results"
         )
     few = sum(one.size for one in part) <= ASIDE
     rows = await (unit.reads.few(asked) if few else unit.reads.rows(asked))

@@ -246,8 +246,8 @@ _DROP = tuple(
     f"DELETE FROM {table} WHERE execution_id IN {_THESE}"
     for table in ("step_results", "execution_variables", "events")
 )
-_MOVE_MARK = """UPDATE packing_mark SET completed_at = ?1, id = ?2
-    WHERE (completed_at, id) < (?1, ?2)"""
+_MOVE_MARK = """UPDATE packing_mark SET completed_at = ?, id = ?
+    WHERE (completed_at, id) < (?, ?)"""
 
 
 @frozen
@@ -266,7 +266,7 @@ class Pack:
 
     def __call__(self, cursor: Cursor) -> None:
         pack(cursor, self.ids, self.sealer, self.sealer)
-        cursor.execute(_MOVE_MARK, self.mark)
+        cursor.execute(_MOVE_MARK, self.mark * 2)
 
 
 def pack(

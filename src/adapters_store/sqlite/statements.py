@@ -90,6 +90,7 @@ class Shape:
     table: str
     columns: tuple[str, ...]
     keys: tuple[str, ...] = ()
+    given: Mapping[str, str] = field(factory=dict)
     conflict: str = ""
     computed: Mapping[str, str] = field(factory=dict)
 
@@ -106,27 +107,41 @@ def insert(table: str, columns: Sequence[str], conflict: str = "", fill: Fill | 
     return _known(rows, Shape(table, tuple(columns), conflict=conflict))
 
 
-def update(table: str, columns: Sequence[str], keys: Sequence[str], **computed: str) -> str:
+def update(
+    table: str,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    given: Mapping[str, str] | None = None,
+    **computed: str,
+) -> str:
     """
     The text that updates the row found by *keys*; units that write alike update together.
 
-    Values: those of *columns*, then of *keys*. *computed* are further columns; their expressions
-    may name a new value as `{column}`.
+    Values: those of *columns*, then of *given*, then of *keys*. *computed* are further columns,
+    whose expressions name each value of *given* once and in this order, as `{name}`; *given* maps
+    the name to a column of the same type.
     """
-    found = " AND ".join(f"{table}.{name} = {{{name}}}" for name in keys)
+    given = given or {}
+    count = len(columns) + len(given) + len(keys)
 
     def parts(new: Sequence[str]) -> tuple[str, str]:
-        given = dict(zip(columns, new, strict=False))
-        sets = given | {name: text.format(**given) for name, text in computed.items()}
+        sets = dict(zip(columns, new, strict=False))
+        named = dict(zip(given, new[len(columns) :], strict=False))
+        sets |= {name: text.format(**named) for name, text in computed.items()}
         changed = ", ".join(f"{name} = {value}" for name, value in sets.items())
-        old = dict(zip(keys, new[len(columns) :], strict=True))
-        return f"UPDATE OR FAIL {table} SET {changed}", f" WHERE {found.format(**old)}"
+        old = zip(keys, new[-len(keys) :], strict=True)
+        found = " AND ".join(f"{table}.{name} = {value}" for name, value in old)
+        return f"UPDATE OR FAIL {table} SET {changed}", f" WHERE {found}"
 
-    numbers = range(1, len(columns) + len(keys) + 1)
-    change, where = parts([f"new.column{number}" for number in numbers])
-    one = "".join(parts([f"?{number}" for number in numbers]))
-    rows = Rows(f"{change} FROM (VALUES ", _marks(numbers), f") new{where}", one)
-    return _known(rows, Shape(table, tuple(columns), tuple(keys), computed=computed))
+    change, where = parts([f"new.column{number}" for number in range(1, count + 1)])
+    rows = Rows(
+        f"{change} FROM (VALUES ",
+        _marks(range(count)),
+        f") new{where}",
+        "".join(parts(["?"] * count)),
+    )
+    shape = Shape(table, tuple(columns), tuple(keys), given, computed=computed)
+    return _known(rows, shape)
 
 
 def _marks(values: Sequence[object]) -> str:
