@@ -6,7 +6,7 @@ from typing import Any
 
 from adapters_http.config import HttpConfig
 from adapters_http.errors import STATUS
-from adapters_http.openapi import document
+from adapters_http.openapi.document import document
 from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
 from wfcore.errors import AuthReason

@@ -14,7 +14,7 @@ from adapters_http.config import HttpConfig
 from adapters_http.console.routes import PAGES
 from adapters_http.dispatch import Lookup, Pipeline
 from adapters_http.metrics import Metrics
-from adapters_http.openapi import describe
+from adapters_http.openapi.document import describe
 from adapters_http.request import Context
 from adapters_http.routes import ROUTES
 from wfcore.usecases.services import Services

@@ -1,7 +1,6 @@
 """The one table from errors to statuses, and how an error looks on the wire. ER-1, ER-2, ER-3."""
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
 
 from attrs import define, frozen
 
@@ -118,44 +117,3 @@ def _headers(error: Exception) -> Headers:
             return [(b"retry-after", b"%d" % _RETRY_S)]
         case _:
             return []
-
-
-class _Error(NamedTuple):
-    """A shared response: its name, when it is given, and its body."""
-
-    name: str
-    about: str
-    example: dict[str, Any]
-
-
-# fmt: off
-ERRORS: Final[Mapping[int, _Error]] = {
-    400: _Error("BadRequest", "A malformed body, field or parameter; the words name it",
-                {"error": "size: must be a number from 1 to 200"}),
-    401: _Error("Unauthorized", "No credential that opens this; the cause is never said",
-                {"error": "Unauthorized"}),
-    403: _Error("Forbidden", "The account is disabled or locked, or may not do this",
-                {"error": "The account is disabled or locked"}),
-    404: _Error("NotFound", "Missing, not visible to the caller, or over already",
-                {"error": "Execution not found"}),
-    408: _Error("RequestTimeout", "The body did not arrive in time",
-                {"error": "The request body did not arrive in time"}),
-    409: _Error("Conflict", "The state does not allow it",
-                {"error": "The approval has already been decided"}),
-    413: _Error("PayloadTooLarge", "The body is over its limit",
-                {"error": "Request body is over its limit of 1048576 bytes"}),
-    416: _Error("RangeNotSatisfiable", "The range is outside of the file",
-                {"error": "The range is outside of the file"}),
-    429: _Error("RateLimited", "The quota of the key is used up; wait for Retry-After",
-                {"error": "Rate limit of 60 requests per minute reached; retry in 12 s",
-                 "window": "minute", "limit": 60, "retryAfterSeconds": 12}),
-    431: _Error("HeadersTooLarge", "The address and the headers together are too long",
-                {"error": "Request header fields are too large"}),
-    500: _Error("InternalError", "A defect, or a stored record that cannot be read",
-                {"error": "Internal error"}),
-    503: _Error("Unavailable", "The store is unavailable, or the server is stopping; "
-                "nothing was done, try again after Retry-After",
-                {"error": "The store is unavailable; retry later"}),
-}
-# fmt: on
-"""What every error of a status says."""

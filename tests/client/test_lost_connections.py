@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from adapters_http.openapi_examples import VIEWS
-from wfcore.wire.events import ArtifactView as Wire
+from adapters_http.openapi.examples import examples
 from wfcore_client import ApiError, AsyncClient, Backoff, Client, Corrupted, Unreachable
+from wfcore_client.answers import shaped
 from wfcore_client.shapes import ArtifactView
 
 QUICK = Backoff(first=0.01, longest=1.0, tries=3)
@@ -112,12 +112,9 @@ def part(cut: int = 0) -> Callable[[str], bytes]:
 
 
 def an_artifact(content: bytes = CONTENT) -> ArtifactView:
-    example = VIEWS[Wire]
-    assert isinstance(example, Wire)
-    return ArtifactView(
-        **{name: getattr(example, name) for name in ArtifactView.__dataclass_fields__}
-        | {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    )
+    example = examples()["views"]["ArtifactView"]
+    digest = hashlib.sha256(content).hexdigest()
+    return shaped(ArtifactView, {**example, "size": len(content), "sha256": digest})
 
 
 def names(folder: Path) -> list[str]:

@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from adapters_http.config import HttpConfig
-from adapters_http.openapi import document
+from adapters_http.openapi.document import document
 from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
 from http_world import World, a_world, bearer, code

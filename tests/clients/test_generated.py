@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from adapters_http.config import HttpConfig
-from adapters_http.openapi import document
+from adapters_http.openapi.document import document
 from scenarios.flows import REFUNDS
 from scenarios.site import Site
 

@@ -16,7 +16,7 @@ from adapters_http.console.rendering import own_path
 from adapters_http.console.routes import PAGES
 from adapters_http.console.static_files import files
 from adapters_http.dispatch import Lookup
-from adapters_http.openapi import document
+from adapters_http.openapi.document import document
 from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
 from http_world import PASSWORD, World, a_world

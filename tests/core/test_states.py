@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from adapters_http.config import HttpConfig
-from adapters_http.openapi import document
+from adapters_http.openapi.document import document
 from wfcore.machine import Machine
 from wfcore.rules.states import MACHINES, as_json, as_mermaid, as_text, meaning, sentence
 from wfserver.cli import main

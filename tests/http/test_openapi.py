@@ -8,8 +8,8 @@ import jsonschema_rs
 import pytest
 
 from adapters_http.config import HttpConfig
-from adapters_http.openapi import document
-from adapters_http.openapi_examples import BODIES
+from adapters_http.openapi.document import document
+from adapters_http.openapi.examples import examples
 from adapters_http.routes import ROUTES
 from wfcore import definition_from_yaml
 from wfcore.errors import InvalidInput
@@ -79,12 +79,23 @@ def test_every_schema_is_one() -> None:
             jsonschema_rs.Draft202012Validator({"type": schema["type"]}).validate(value)
 
 
-@pytest.mark.parametrize("shape", BODIES, ids=lambda shape: shape.__name__)
+SHAPES = {route.body.__name__: route.body for route in ROUTES if route.body is not None}
+RETURNED = {route.returns.__name__ for route in ROUTES if route.returns is not None}
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_example_bodies_are_taken(shape: type) -> None:
-    """What is shown of a body, the server reads; what is shown of a definition is one."""
-    structured(shape, BODIES[shape])
+    """The server reads every example of a body; the example of a definition is a definition."""
+    example = examples()["bodies"][shape.__name__]
+    structured(shape, example)
     if shape is DefinitionBody:
-        assert definition_from_yaml(BODIES[shape]["text"]).name == "refunds"
+        assert definition_from_yaml(example["text"]).name == "refunds"
+
+
+def test_no_example_is_left_over() -> None:
+    """Each example belongs to a body or a response of some route, or to a step inside one."""
+    assert set(examples()["bodies"]) == set(SHAPES)
+    assert set(examples()["views"]) == RETURNED
 
 
 def test_bounds_are_those_of_the_checks() -> None:

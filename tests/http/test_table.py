@@ -8,7 +8,7 @@ import pytest
 from adapters_http.app import HttpConfig
 from adapters_http.dispatch import Lookup
 from adapters_http.handlers import operations
-from adapters_http.openapi import document
+from adapters_http.openapi.document import document
 from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
 from http_world import World

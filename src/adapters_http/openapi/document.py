@@ -1,0 +1,117 @@
+"""
+The OpenAPI 3.1 document, made from the table of routes and the shapes of the wire.
+
+It is written for people who generate a client from it: operations are grouped by subject, errors
+are shared components, every body has an example (`examples.json`), and what is not JSON says
+what it is instead.
+
+Generators name their package by the title, so that is not `wfcore`. Inline enums become `Status1`
+and `Status2`: each is a component. A nullable primitive is a list of types, and a free object says
+`additionalProperties: true`: otherwise Go and Java write empty classes. Of a `webhooks` object
+openapi-generator writes code that does not compile: callbacks stand with the operation that names
+their address, and `?webhooks=true` gives the other form.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from adapters_http.auth import COOKIE, HOST_COOKIE
+from adapters_http.body import dump_json
+from adapters_http.config import HttpConfig
+from adapters_http.openapi.operations import callback, operation_of, with_example
+from adapters_http.openapi.tables import COMMON, ERRORS, HEADERS, RATE, RETRY, SIGNATURES, TAGS
+from adapters_http.route import Route
+from adapters_http.routes import ROUTES
+from wfcore.wire.common import ErrorView, RateLimitedView
+from wfcore.wire.schema import Schema, Schemas
+
+_TITLE = "wfcore HTTP API"
+"""Not `wfcore`: generators would name their package like the client that is shipped."""
+
+_ABOUT = """\
+Start workflows, follow their executions, decide their approvals, fetch their artifacts.
+
+Names are camelCase, instants are milliseconds since 1970 (UTC), durations are milliseconds. \
+A field without a value is null, unless it may be absent. Errors are `{"error": "…"}` and name \
+the field and the fix. Every response has `X-Request-Id`."""
+
+
+def describe(config: HttpConfig, base: str = "", webhooks: bool = False) -> bytes:
+    """The document as JSON text, for an application that answers below the path *base*."""
+    return dump_json(document(config, base, webhooks=webhooks))
+
+
+def document(
+    config: HttpConfig, base: str = "", routes: Iterable[Route] = ROUTES, *, webhooks: bool = False
+) -> Schema:
+    """
+    The document. *webhooks*: what the server sends stands under `webhooks`, and not with the
+    operation that asks for it, for tools that know only the one or the other.
+    """
+    schemas = Schemas()
+    errors = _shared_errors(schemas)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        operation = operation_of(route, schemas)
+        if webhooks:
+            operation.pop("callbacks", None)
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
+    sent = {"webhooks": {"executionEnded": {"post": callback(schemas)}}} if webhooks else {}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": _TITLE,
+            "version": config.version,
+            "description": _ABOUT,
+            "contact": {"name": "The operator of this server"},
+            "license": {"name": "MIT License", "identifier": "MIT"},
+        },
+        "servers": [{"url": config.public_url or base or "/"}],
+        "tags": [{"name": name, "description": about} for name, about in sorted(TAGS.values())],
+        "paths": paths,
+        **sent,
+        "components": {
+            "schemas": dict(sorted(schemas.found.items())),
+            "responses": errors,
+            "headers": HEADERS,
+            "securitySchemes": _schemes(config, base),
+        },
+    }
+
+
+def _schemes(config: HttpConfig, base: str) -> Schema:
+    url = config.public_url or ""
+    at_root = url.startswith("https:") and url.count("/") == 2 and not base
+    return {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An API key"},
+        "apiKeyHeader": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+        "apiKeyQuery": {
+            "type": "apiKey",
+            "in": "query",
+            "name": "api_key",
+            "description": "Only where headers cannot be set: queries end up in logs and histories",
+        },
+        "session": {"type": "apiKey", "in": "cookie", "name": HOST_COOKIE if at_root else COOKIE},
+    } | {
+        name: {"type": "apiKey", "in": "header", "name": header}
+        for name, header in SIGNATURES.items()
+    }
+
+
+def _shared_errors(schemas: Schemas) -> Schema:
+    found: Schema = {}
+    for status, error in ERRORS.items():
+        view = RateLimitedView if status == 429 else ErrorView
+        headers = COMMON | (RETRY if status in (429, 503) else {})
+        found[error.name] = _error(error.about, schemas.ref(view), error.example, headers)
+    found["RateLimited"]["headers"] = COMMON | RETRY | RATE
+    attempts = {"error": "Too many failed logins; retry in 60 s"}
+    found["TooManyAttempts"] = _error(
+        "Too many logins; wait for Retry-After", schemas.ref(ErrorView), attempts, COMMON | RETRY
+    )
+    return found
+
+
+def _error(about: str, view: Schema, example: Schema, headers: Schema) -> Schema:
+    content = {"application/json": with_example(view, example)}
+    return {"description": about, "headers": headers, "content": content}

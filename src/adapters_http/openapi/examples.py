@@ -1,0 +1,17 @@
+"""The examples of the OpenAPI document, by the name of their shape."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@cache
+def examples() -> dict[str, Any]:
+    """
+    The content of `examples.json`: `views` and `bodies` by shape, a `callback`, and `texts` by
+    media type. They tell one story: a workflow that pays refunds. A test holds each to its schema.
+    """
+    text = (Path(__file__).parent / "examples.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
