@@ -8,7 +8,7 @@ import attrs
 from attrs import frozen
 
 from adapters_http import dispatch
-from adapters_http.body import Answers
+from adapters_http.responses import ResponseCache
 from adapters_store.sqlite import execution_rows, writer
 from adapters_store.sqlite.read_cache import Cache, Reads
 from adapters_store.sqlite.statements import Batcher, Writes, perform
@@ -90,8 +90,8 @@ def _own_evolve() -> None:
 
 def _encoded_answers() -> None:
     """Every status is made and encoded again."""
-    Answers.known = lambda self, id, state: None  # type: ignore[method-assign]
-    Answers.keep = lambda self, id, state, body: body  # type: ignore[method-assign]
+    ResponseCache.known = lambda self, id, state: None  # type: ignore[method-assign]
+    ResponseCache.keep = lambda self, id, state, body: body  # type: ignore[method-assign]
 
 
 def _whole_answers() -> None:

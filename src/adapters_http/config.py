@@ -12,6 +12,7 @@ from starlette.types import Scope
 
 import wfcore
 from adapters_http.tracing import RequestTracing
+from wfcore.errors import NotReady
 from wfcore.model.access import SignOnTerms, Visitor
 from wfcore.model.workflow import Definition
 from wfcore.ports.identity import IdentityProvider
@@ -110,3 +111,8 @@ class HttpConfig:
     def ending(self) -> bool:
         """Whether nobody is to be kept waiting any more."""
         return self.stage() is Stage.ENDING
+
+    def require_serving(self) -> None:
+        """Raises `NotReady` while the server is stopping."""
+        if self.stage() is not Stage.SERVING:
+            raise NotReady("The server is stopping; try again in a moment")

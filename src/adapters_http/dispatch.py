@@ -48,11 +48,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters_http import error_pages
-from adapters_http.auth import AUTHENTICATORS, payload_of, require_still
-from adapters_http.body import dump_json
-from adapters_http.errors import NoSuchPath, WrongMethod, defect, refusal
+from adapters_http.auth import AUTHENTICATORS, require_still
+from adapters_http.errors import NoSuchPath, WrongMethod, defect, rate_headers, refusal
+from adapters_http.json_text import dump_json
 from adapters_http.metrics import METHODS
-from adapters_http.request import Context, Proxies, Request, rate_headers, require_serving
+from adapters_http.proxies import Proxies
+from adapters_http.request import Context, Request
+from adapters_http.request_body import payload_of
 from adapters_http.route import Auth, Route
 from adapters_http.tracing import RequestTrace
 from adapters_http.transport.connections import WHOLE, Headers, Whole, host_name
@@ -177,7 +179,7 @@ async def _dispatch(
             request.traced = RequestTrace(tracing, request.scope, route.starts)
         _require_known_host(request, route)
         if route.starts:
-            require_serving(request)
+            request.context.config.require_serving()
         await AUTHENTICATORS[route.auth](request, route, receive)
         if request.guest is not None or hasattr(request, "who"):
             request.again = partial(require_still, request, route)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from attrs import frozen
 from starlette.responses import Response, StreamingResponse
 
-from adapters_http.body import dump_json
+from adapters_http.json_text import dump_json
 from wfcore.model.execution import Artifact
 from wfcore.model.json import Json
 from wfcore.wire.common import disposition

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from attrs import define, frozen
 
-from adapters_http.body import BodyTimeout, dump_json
-from adapters_http.request import rate_headers
+from adapters_http.body import BodyTimeout
+from adapters_http.json_text import dump_json
 from adapters_http.transport.connections import Headers
 from wfcore import errors
 from wfcore.wire.common import ErrorView, RateLimitedView
@@ -117,3 +117,12 @@ def _headers(error: Exception) -> Headers:
             return [(b"retry-after", b"%d" % _RETRY_S)]
         case _:
             return []
+
+
+def rate_headers(limit: int, remaining: int, window: str) -> Headers:
+    """What is left of the tighter window. RL-6."""
+    return [
+        (b"x-ratelimit-limit", b"%d" % limit),
+        (b"x-ratelimit-remaining", b"%d" % remaining),
+        (b"x-ratelimit-window", window.encode()),
+    ]

@@ -11,7 +11,7 @@ import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from adapters_http.app import HttpConfig
-from adapters_http.auth import MOST_ATTEMPTS
+from adapters_http.browsers import MOST_ATTEMPTS
 from adapters_http.config import SignOn
 from adapters_runtime.oidc import OidcProvider
 from http_world import World, a_world

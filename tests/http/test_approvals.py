@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters_http import auth
+from adapters_http import request_body
 from adapters_http.handlers import approvals as handlers
 from http_world import ROWS, World, bearer, code
 from wfcore.model.access import Permission
@@ -358,8 +358,8 @@ async def test_a_decision_about_many_rows_leaves_the_loop_to_others(
         monkeypatch.setattr(module, name, noted)
 
     for module, name in (
-        (auth, "parse_object"),
-        (auth, "refuse_repeated_keys"),
+        (request_body, "parse_object"),
+        (request_body, "refuse_repeated_keys"),
         (approvals, "decide"),
         (approvals, "decided"),
         (handlers, "approval_detail"),

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from adapters_http import auth
+from adapters_http import request_body
 from adapters_http.body import read_body
 from http_world import ROWS, World, bearer
 from wfcore.model.access import AccountStatus, Scope
@@ -125,7 +125,7 @@ async def test_who_is_deleted_before_the_body_is_there_asks_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A body that comes late is taken from those who are still let in: nothing is left. AC-9."""
-    monkeypatch.setattr(auth, "LATE_S", -1)
+    monkeypatch.setattr(request_body, "LATE_S", -1)
     admitted, deleted = asyncio.Event(), asyncio.Event()
 
     async def noted(*given: Any) -> bytes:
@@ -137,7 +137,7 @@ async def test_who_is_deleted_before_the_body_is_there_asks_nothing(
         await deleted.wait()
         yield b'"?"}'
 
-    monkeypatch.setattr(auth, "read_body", noted)
+    monkeypatch.setattr(request_body, "read_body", noted)
     bob = await world.account("bob")
     key = bearer((await world.new_key(bob, Scope.WORKFLOW_EXECUTE)).text)
     asking = asyncio.create_task(world.http.post("/api/v1/gates", headers=key, content=late()))

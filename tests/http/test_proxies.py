@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from adapters_http.app import HttpConfig
-from adapters_http.request import Proxies
+from adapters_http.proxies import Proxies
 from http_world import PASSWORD, World, a_world
 from wfcore.time import EpochMs
 

@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from adapters_http.auth import (
-    credentials_of,
-    header_credentials,
+from adapters_http.auth import credentials_of, header_credentials
+from adapters_http.browsers import (
     refuse_cross_site,
     refuse_silent_browser,
-    scheme_of,
     session_cookie,
     session_token,
 )
 from adapters_http.config import HttpConfig
 from adapters_http.metrics import Metrics
-from adapters_http.request import Context, Request, span
+from adapters_http.params import span
+from adapters_http.request import Context, Request
+from adapters_http.request_body import scheme_of
 from wfcore.errors import Forbidden, InvalidInput
 from wfcore.model.webhook import Scheme
 from wfcore.testing import builders as make

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters_http.body import (
+from adapters_http.json_text import (
     MAX_DEPTH,
     dump_json,
     exactly,

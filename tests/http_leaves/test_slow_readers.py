@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from adapters_http.body import LARGE_RESPONSE, Pace
+from adapters_http.responses import LARGE_RESPONSE, Pace
 from adapters_http.transport.connections import Connections, Room
 from adapters_http.transport.uvicorn_protocol import Limits
 from http_leaves.serving import Running, one_answer, serving, until

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 from attrs import define
 
-from adapters_http.body import Answers
 from adapters_http.request import Context
+from adapters_http.responses import ResponseCache
 from adapters_runtime.engine import loops
 from wfcore.errors import StoreUnavailable
 from wfcore.rules.backoff import Backoff
@@ -142,9 +142,9 @@ def test_garbage_goes_where_the_c_library_cannot_return_memory(
 
 def context(store: object) -> Context:
     """One with an answer that is kept, before a store."""
-    answers = Answers()
-    answers.keep("e1", 1, b"{}")
-    return cast("Context", SimpleNamespace(answers=answers, services=SimpleNamespace(store=store)))
+    kept = ResponseCache()
+    kept.keep("e1", 1, b"{}")
+    return cast("Context", SimpleNamespace(responses=kept, services=SimpleNamespace(store=store)))
 
 
 def store_that(drop_caches: Callable[[], Awaitable[None]]) -> object:
@@ -160,4 +160,4 @@ async def test_a_store_that_cannot_let_go_now_ends_nothing() -> None:
     for store in (store_that(refuse), object()):
         shared: Any = context(store)
         await server._drop_caches(shared)
-        assert shared.answers.known("e1", 1) is None
+        assert shared.responses.known("e1", 1) is None

@@ -20,7 +20,8 @@ from adapters_http.agents import tools
 from adapters_http.agents.tools import LONGEST_WAIT_S, TOOLS, WAIT_S
 from adapters_http.dispatch import report
 from adapters_http.errors import Refusal, defect, refusal
-from adapters_http.request import Request, check_idempotency_key, require_serving
+from adapters_http.params import check_idempotency_key
+from adapters_http.request import Request
 from adapters_http.route import Auth, Route
 from wfcore import __version__
 from wfcore.errors import InvalidInput, NotFound, Unauthenticated
@@ -246,7 +247,7 @@ async def _start(request: Request, ctx: "Context", name: str, given: JsonObject)
     workflow_id = await browsing.startable_by(request.services, request.who, _is_named(name))
     if workflow_id is None:
         raise NotFound("Tool")
-    require_serving(request)
+    request.context.config.require_serving()
     found = await read_workflow(request.services, request.who, workflow_id)
     _require_known(given, tools.input_schema(found.definition))
     started = await starting.start_execution(
@@ -265,7 +266,7 @@ def _is_named(name: str) -> Callable[[Any], bool]:
 
 
 async def _ask(request: Request, ctx: "Context", given: JsonObject) -> JsonObject:
-    require_serving(request)
+    request.context.config.require_serving()
     structured(GateBody, given)
     started = await gates.open_gate(
         request.services,

@@ -13,7 +13,8 @@ from starlette.responses import Response
 from adapters_http.console.forms import ActForm
 from adapters_http.console.rendering import page, see_other
 from adapters_http.console.words import STATUSES, _
-from adapters_http.request import Request, without_nul
+from adapters_http.forms import without_nul
+from adapters_http.request import Request
 from wfcore.errors import AlreadyFinished, Forbidden, InvalidInput, LimitReached, NotFound
 from wfcore.model.execution import Awaits, Execution, StepStatus, TriggerSource
 from wfcore.model.workflow import Definition

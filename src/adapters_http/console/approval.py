@@ -14,12 +14,12 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from adapters_http.body import dump_json
 from adapters_http.console.forms import DecisionForm
 from adapters_http.console.rendering import page, see_other
 from adapters_http.console.review_rows import columns_for, state_view
 from adapters_http.console.words import _, field_text, person, read_date, read_decimal
 from adapters_http.handlers.artifacts import attachment_url
+from adapters_http.json_text import dump_json
 from adapters_http.request import Request
 from wfcore.errors import (
     AlreadyDecided,

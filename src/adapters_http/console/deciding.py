@@ -16,7 +16,8 @@ from adapters_http.console.approval import barred_from, why_too_late
 from adapters_http.console.forms import DecisionsForm
 from adapters_http.console.rendering import page
 from adapters_http.console.words import _
-from adapters_http.request import Request, without_nul
+from adapters_http.forms import without_nul
+from adapters_http.request import Request
 from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.approval import (
     Approval,

@@ -13,14 +13,15 @@ from typing import Any
 from attrs import frozen
 from starlette.responses import Response, StreamingResponse
 
-from adapters_http.body import dump_json
 from adapters_http.console.rendering import page
 from adapters_http.console.sentences import sentences
 from adapters_http.console.step import Shown, number_of, opened_step, shown
 from adapters_http.console.workflows import first_handler
 from adapters_http.downloads import output_response
 from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
-from adapters_http.request import Request, last_event_id
+from adapters_http.json_text import dump_json
+from adapters_http.params import last_event_id
+from adapters_http.request import Request
 from wfcore.errors import WfError
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.page import NEWEST, PageRequest

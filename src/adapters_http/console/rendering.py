@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from adapters_http.auth import cookie
+from adapters_http.browsers import cookie
 from adapters_http.console.routes import PAGES
 from adapters_http.console.static_files import files, script_words
 from adapters_http.console.words import (

@@ -9,13 +9,14 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from adapters_http.body import dump_json
 from adapters_http.console.spreadsheet import spreadsheet
 from adapters_http.console.step import number_of
 from adapters_http.console.words import person
 from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
+from adapters_http.json_text import dump_json
 from adapters_http.pages import columns_of
-from adapters_http.request import Request, last_event_id
+from adapters_http.params import last_event_id
+from adapters_http.request import Request
 from wfcore.errors import NotFound, WfError
 from wfcore.model.approval import Approval, ApprovalStatus, Group
 from wfcore.model.workflow import Column

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from adapters_http.auth import attempt_cookies, kept_attempt, session_cookie, session_token
+from adapters_http.browsers import attempt_cookies, kept_attempt, session_cookie, session_token
 from adapters_http.config import SignOn
 from adapters_http.console.rendering import (
     THEME,
@@ -99,7 +99,7 @@ async def mail_link(request: Request) -> Response:
     services.login_traffic.admit(request.origin.ip, services.clock.now(), SignInMethod.MAIL)
     if services.link_traffic.admits(email, services.clock.now()):
         sending = sessions.mail_login_link(services, mail, email, request.origin)
-        request.context.aside.begin(sending)
+        request.context.background.begin(sending)
     return page(request, "mailed.html", email=email)
 
 

@@ -11,12 +11,13 @@ from hashlib import sha256
 from attrs import frozen
 from starlette.responses import Response
 
-from adapters_http.body import dump_json
 from adapters_http.console.forms import StartForm
 from adapters_http.console.rendering import page, see_other
 from adapters_http.console.words import _, field_text, read_decimal
 from adapters_http.console.workflows import as_text
-from adapters_http.request import Request, check_idempotency_key
+from adapters_http.json_text import dump_json
+from adapters_http.params import check_idempotency_key
+from adapters_http.request import Request
 from wfcore.errors import Forbidden, InvalidInput, KeyReused, LimitReached
 from wfcore.model.access import Permission
 from wfcore.model.execution import TriggerSource

@@ -14,7 +14,8 @@ from attrs import frozen
 from starlette.responses import Response
 
 from adapters_http.downloads import output_response
-from adapters_http.request import Request, event_number
+from adapters_http.params import event_number
+from adapters_http.request import Request
 from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, StepResult

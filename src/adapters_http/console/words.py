@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_DOWN, Decimal
 from operator import itemgetter
 
-from adapters_http.auth import cookie
+from adapters_http.browsers import cookie
 from adapters_http.request import Request
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json

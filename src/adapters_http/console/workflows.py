@@ -10,10 +10,10 @@ from datetime import datetime
 from attrs import frozen
 from starlette.responses import Response
 
-from adapters_http.body import dump_json
 from adapters_http.console.hints import followed
 from adapters_http.console.rendering import after, behind, page
 from adapters_http.console.words import WEEKDAYS
+from adapters_http.json_text import dump_json
 from adapters_http.request import Request
 from adapters_http.route import EVERY_SCOPE
 from wfcore.model.access import Permission

@@ -3,7 +3,8 @@ Accounts, for operators with a session: what the pages of people show and do, fo
 SE-4, SE-7.
 """
 
-from adapters_http.request import Request, page
+from adapters_http.params import page
+from adapters_http.request import Request
 from wfcore.model.access import Account
 from wfcore.rules.auth.access import require_operator
 from wfcore.rules.limits import WORKFLOW_PAGE

@@ -2,9 +2,10 @@
 
 from functools import partial
 
-from adapters_http.body import dump_json
 from adapters_http.handlers.artifacts import attachment_url
-from adapters_http.request import Request, flag, members, oldest_first, page, span
+from adapters_http.json_text import dump_json
+from adapters_http.params import enum_values, flag, oldest_first, page, span
+from adapters_http.request import Request
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
@@ -38,7 +39,7 @@ async def list_all(request: Request) -> ApprovalPage:
     since, until = span(request)
     soonest = request.query("sort") == "expiresAt"
     where = ApprovalFilter(
-        statuses=members(request, "status", ApprovalStatus),
+        statuses=enum_values(request, "status", ApprovalStatus),
         workflow_id=request.query("workflowId") or None,
         execution_id=request.query("executionId") or None,
         since=since,

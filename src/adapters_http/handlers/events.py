@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import Response, StreamingResponse
 
-from adapters_http.body import dump_json
-from adapters_http.request import Request, last_event_id
+from adapters_http.json_text import dump_json
+from adapters_http.params import last_event_id
+from adapters_http.request import Request
 from wfcore.errors import WfError
 from wfcore.model.event import Event
 from wfcore.rules.execution.machine import EXECUTION

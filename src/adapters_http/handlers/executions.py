@@ -4,19 +4,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from adapters_http.body import LARGE_RESPONSE, dump_json
 from adapters_http.downloads import output_response
-from adapters_http.request import (
-    Request,
+from adapters_http.json_text import dump_json
+from adapters_http.params import (
+    enum_values,
     event_number,
-    members,
     oldest_first,
     page,
-    rested,
     span,
     wait_ms,
     with_outputs,
 )
+from adapters_http.request import Request
+from adapters_http.responses import LARGE_RESPONSE
 from wfcore.errors import InvalidInput
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.ports.records import ExecutionFilter
@@ -24,6 +24,7 @@ from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases.executions import executions
 from wfcore.usecases.executions.browsing import MOST_COUNTED, SHORTEST_END, count_executions
 from wfcore.usecases.executions.callbacks import read_callback
+from wfcore.usecases.executions.executions import wait_for_rest
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.reading import outputs_of
 from wfcore.usecases.starter_names import starter_names
@@ -75,8 +76,8 @@ def _filter(request: Request) -> ExecutionFilter:
     since, until = span(request)
     return ExecutionFilter(
         workflow_id=request.query("workflowId") or None,
-        statuses=members(request, "status", ExecutionStatus),
-        sources=members(request, "triggerSource", TriggerSource),
+        statuses=enum_values(request, "status", ExecutionStatus),
+        sources=enum_values(request, "triggerSource", TriggerSource),
         since=since,
         until=until,
         oldest_first=oldest_first(request, "startedAt"),
@@ -94,6 +95,25 @@ async def read(request: Request) -> object:
     return await _status_answer(request, run, outputs)
 
 
+async def rested(request: Request, execution_id: str, wait: int) -> Execution:
+    """
+    The execution as soon as it rests, after *wait* milliseconds, or when this server ends; large
+    outputs may be left out.
+
+    Raises `NotFound`.
+    """
+    config = request.context.config
+    return await wait_for_rest(
+        request.services,
+        request.who,
+        execution_id,
+        wait,
+        leaving=lambda: config.ending,
+        still=request.again,
+        outputs=False,
+    )
+
+
 async def _head(request: Request) -> Execution:
     services, who, id = request.services, request.who, request.params["id"]
     return await executions.read_execution(services, who, id, outputs=False)
@@ -103,7 +123,7 @@ async def _status_answer(request: Request, run: Execution, outputs: bool) -> obj
     """The status view of *run*, whose outputs are read only where they are shown."""
     if not outputs:
         return _without_outputs(await _status(request, run, outputs=False))
-    answers, state = request.context.answers, (run.version, await _redriven_as(request, run))
+    answers, state = request.context.responses, (run.version, await _redriven_as(request, run))
     if (known := answers.known(run.id, state)) is not None:
         return known
     run = await outputs_of(request.services, run)

@@ -1,6 +1,7 @@
 """Notices, for operators: listed, tried again, tested. NT-7."""
 
-from adapters_http.request import Request, members, page
+from adapters_http.params import enum_values, page
+from adapters_http.request import Request
 from wfcore.model.notice import NoticeStatus
 from wfcore.rules.auth.access import require_operator
 from wfcore.rules.limits import WORKFLOW_PAGE
@@ -12,7 +13,7 @@ from wfcore.wire.operating import NoticePage, NoticeView, notice_view
 async def list_all(request: Request) -> NoticePage:
     """All notices, newest first."""
     wanted = page(request, WORKFLOW_PAGE, NOTICES)
-    statuses = members(request, "status", NoticeStatus)
+    statuses = enum_values(request, "status", NoticeStatus)
     require_operator(request.who)
     found = await managing.list_notices(request.services, wanted, statuses)
     return NoticePage(notices=[*map(notice_view, found.rows)], **shown_of(found, NOTICES))

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 import attrs
 from attrs import evolve
 
-from adapters_http.request import Request, members, page, span
+from adapters_http.params import enum_values, page, span
+from adapters_http.request import Request
 from wfcore.errors import Forbidden, InvalidInput, NotFound, NotReady, StoreUnavailable
 from wfcore.model.access import ApiKey, Scope
 from wfcore.model.event import AuditOutcome
@@ -265,7 +266,7 @@ async def resume_trigger(request: Request) -> WorkflowTriggerView:
 async def list_audit(request: Request) -> AuditPage:
     """What the account did, or was refused; an operator reads all of it."""
     since, until = span(request)
-    outcomes = members(request, "outcome", AuditOutcome)
+    outcomes = enum_values(request, "outcome", AuditOutcome)
     where = AuditFilter(
         event=request.query("event") or "",
         outcome=outcomes[0] if outcomes else None,

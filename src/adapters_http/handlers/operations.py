@@ -4,9 +4,10 @@ from functools import cache, partial
 
 from starlette.responses import Response
 
-from adapters_http.body import dump_json
+from adapters_http.json_text import dump_json
 from adapters_http.metrics import CONTENT_TYPE, by_process
-from adapters_http.request import Context, Request, flag, require_serving
+from adapters_http.params import flag
+from adapters_http.request import Context, Request
 from wfcore.rules.definition.check import definition_schema
 from wfcore.wire.common import HealthView
 
@@ -18,7 +19,7 @@ async def healthz(request: Request) -> HealthView:
 
 async def readyz(request: Request) -> HealthView:
     """The store is reachable, nothing is stopping, and what else the composition checks."""
-    require_serving(request)
+    request.context.config.require_serving()
     await (request.context.config.ready or request.services.store.ping)()
     return HealthView("ready", request.context.config.version)
 

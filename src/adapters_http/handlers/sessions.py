@@ -1,6 +1,6 @@
 """Signing in and out at the console."""
 
-from adapters_http.auth import session_cookie, session_token
+from adapters_http.browsers import session_cookie, session_token
 from adapters_http.request import Request
 from wfcore.errors import InvalidInput
 from wfcore.usecases.accounts.sessions import end_sessions, sign_in, sign_out

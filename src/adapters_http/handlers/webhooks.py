@@ -2,9 +2,11 @@
 
 from starlette.responses import JSONResponse, Response
 
-from adapters_http.auth import is_form, scheme_of
+from adapters_http.forms import is_form
 from adapters_http.handlers.workflows import REPLAYED
-from adapters_http.request import Request, idempotency, page
+from adapters_http.params import idempotency, page
+from adapters_http.request import Request
+from adapters_http.request_body import scheme_of
 from wfcore.errors import InvalidInput
 from wfcore.model.webhook import Scheme, Webhook
 from wfcore.rules.limits import WORKFLOW_PAGE
@@ -143,7 +145,7 @@ async def trigger(request: Request) -> TriggerView | Response:
     )
     if started.replayed:
         request.headers.append(REPLAYED)
-    if scheme_of(webhook) is Scheme.SLACK and is_form(request):
+    if scheme_of(webhook) is Scheme.SLACK and is_form(request.header(b"content-type")):
         return Response(status_code=200)
     return trigger_view(webhook.id, started.execution_id, started.workflow_id, started.started_at)
 

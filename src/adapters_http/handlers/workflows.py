@@ -1,7 +1,9 @@
 """Workflows, and starting them. Spec: v1 endpoints, workflows."""
 
-from adapters_http.body import dump_json
-from adapters_http.request import Request, idempotency, page, rested, wait_ms
+from adapters_http.handlers.executions import rested
+from adapters_http.json_text import dump_json
+from adapters_http.params import idempotency, page, wait_ms
+from adapters_http.request import Request
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases.approvals.approvals import has_many_rows

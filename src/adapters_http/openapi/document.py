@@ -15,9 +15,9 @@ their address, and `?webhooks=true` gives the other form.
 from collections.abc import Iterable
 from typing import Any
 
-from adapters_http.auth import COOKIE, HOST_COOKIE
-from adapters_http.body import dump_json
+from adapters_http.browsers import COOKIE, HOST_COOKIE
 from adapters_http.config import HttpConfig
+from adapters_http.json_text import dump_json
 from adapters_http.openapi.operations import callback, operation_of, with_example
 from adapters_http.openapi.tables import COMMON, ERRORS, HEADERS, RATE, RETRY, SIGNATURES, TAGS
 from adapters_http.route import Route

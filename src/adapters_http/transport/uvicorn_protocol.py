@@ -38,7 +38,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from adapters_http.body import dump_json
+from adapters_http.json_text import dump_json
 from adapters_http.transport.connections import (
     DEFAULT_ROOM,
     WHOLE,

@@ -163,7 +163,7 @@ def _asked_by_others(
 
 async def _drop_caches(context: Context) -> None:
     """Let go of what is only kept to be fast; what the store keeps only if it can now."""
-    context.answers.clear()
+    context.responses.clear()
     drop: Callable[[], Awaitable[None]] | None
     drop = getattr(context.services.store, "drop_caches", None)
     if drop is not None:

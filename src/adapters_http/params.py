@@ -1,0 +1,117 @@
+"""Query parameters, and headers of our own: read and checked."""
+
+from enum import StrEnum
+from hashlib import sha256
+from typing import TypeVar
+
+from adapters_http.request import Request
+from wfcore.errors import InvalidInput
+from wfcore.model.page import PageRequest
+from wfcore.rules.paging import page_request
+from wfcore.time import EpochMs
+from wfcore.usecases.executions.starting import Idempotency
+
+E = TypeVar("E", bound=StrEnum)
+_INSTANT_DIGITS = 15
+LONGEST_WAIT_S = 60
+LONGEST_IDEMPOTENCY_KEY = 255
+
+
+def page(request: Request, sizes: tuple[int, int], list: str = "") -> PageRequest:
+    """`page` and `size`, or `after` with a cursor of that *list*. Raises `InvalidInput`."""
+    return page_request(
+        request.query("page"), request.query("size"), sizes, request.query("after"), list
+    )
+
+
+def enum_values(request: Request, name: str, kind: type[E]) -> tuple[E, ...]:
+    """A filter by values of an enum; empty ones count as absent. PG-4. Raises `InvalidInput`."""
+    try:
+        return tuple(dict.fromkeys(kind(text) for text in request.query_values(name) if text))
+    except ValueError:
+        several = "; for several repeat it" if "," in "".join(request.query_values(name)) else ""
+        raise InvalidInput(name, f"must be one of {', '.join(kind)}{several}") from None
+
+
+def span(request: Request) -> tuple[EpochMs | None, EpochMs | None]:
+    """`from` and `to`, the latter exclusive. Raises `InvalidInput`."""
+    since, until = _instant(request, "from"), _instant(request, "to")
+    if since is not None and until is not None and until < since:
+        raise InvalidInput("to", "must not lie before from")
+    return since, until
+
+
+def _instant(request: Request, name: str) -> EpochMs | None:
+    text = request.query(name)
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= _INSTANT_DIGITS):
+        raise InvalidInput(name, "must be an instant in milliseconds since 1970 (UTC)")
+    return EpochMs(int(text))
+
+
+def oldest_first(request: Request, field: str) -> bool:
+    """`sort`: by *field*, or by `-field`, the default of lists. Raises `InvalidInput`."""
+    text = request.query("sort")
+    if text and text not in (field, f"-{field}"):
+        raise InvalidInput("sort", f"must be {field} (oldest first) or -{field} (newest first)")
+    return text == field
+
+
+def flag(request: Request, name: str) -> bool:
+    """`true` or `false`; absent or empty: false. Raises `InvalidInput`."""
+    text = request.query(name)
+    if text and text not in ("true", "false"):
+        raise InvalidInput(name, "must be true or false")
+    return text == "true"
+
+
+def wait_ms(request: Request) -> int | None:
+    """`wait`, in seconds from 1 to 60; None if not requested. Raises `InvalidInput`."""
+    text = request.query("wait")
+    if text is None:
+        return None
+    seconds = int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
+    if not 1 <= seconds <= LONGEST_WAIT_S:
+        raise InvalidInput("wait", f"must be a number of seconds from 1 to {LONGEST_WAIT_S}")
+    return seconds * 1_000
+
+
+def with_outputs(request: Request) -> bool:
+    """Whether outputs of steps are wanted: not with `outputs=none`. Raises `InvalidInput`."""
+    text = request.query("outputs")
+    if text not in (None, "none"):
+        raise InvalidInput("outputs", "must be none, or left out")
+    return text is None
+
+
+def idempotency(request: Request) -> Idempotency | None:
+    """The `Idempotency-Key` with a fingerprint of the body. Raises `InvalidInput`. IK-1."""
+    found = request.header_values(b"idempotency-key")
+    if not found:
+        return None
+    key = found[0] if len(found) == 1 else ""
+    check_idempotency_key("Idempotency-Key", key)
+    return Idempotency(key, sha256(request.raw).hexdigest())
+
+
+def check_idempotency_key(field: str, key: str) -> None:
+    """Raises `InvalidInput` for what is no such key, in a header or a form. IK-1."""
+    printable = key.isascii() and key.isprintable()
+    if not printable or not 1 <= len(key) <= LONGEST_IDEMPOTENCY_KEY:
+        fix = f"must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable ASCII characters"
+        raise InvalidInput(field, fix)
+
+
+def last_event_id(request: Request) -> int:
+    """The number of the last event that the client has seen. Raises `InvalidInput`."""
+    return event_number("Last-Event-ID", request.header(b"last-event-id"))
+
+
+def event_number(field: str, text: str | None) -> int:
+    """The number of an event; 0: before the first. Raises `InvalidInput`."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise InvalidInput(field, "must be the number of an event")
+    return int(text)

@@ -1,0 +1,97 @@
+"""The body of a request: read as its route says, then parsed into the shape of the route."""
+
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.types import Receive
+
+from adapters_http.body import read_body
+from adapters_http.forms import is_form, nested, read_form
+from adapters_http.json_text import exactly, parse_object, refuse_repeated_keys
+from adapters_http.request import Request
+from adapters_http.route import Auth, Route
+from wfcore.model.json import JsonObject
+from wfcore.model.webhook import AuthMode, Scheme, Webhook
+from wfcore.rules.auth.session import one_client
+from wfcore.rules.numbers import as_written, kept
+from wfcore.usecases.accounts import authenticate
+from wfcore.usecases.accounts.authenticate import Credentials
+from wfcore.wire.converter import structured
+
+
+async def read(request: Request, route: Route, receive: Receive) -> None:
+    headers, limit = Headers(scope=request.scope), route.body_limit
+    if route.auth not in _BODY_FIRST:
+        request.raw = await read_body(receive, headers, limit)
+        return
+    client = one_client(request.origin.ip or "")
+    with request.context.strangers_bodies.arriving(client) as took:
+        request.raw = await read_body(receive, headers, limit, took=took)
+
+
+_BODY_FIRST = frozenset({Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.LOGIN})
+"""What reads the body of whoever sends one."""
+
+
+LARGE = 65_536
+"""Bytes of a body from which it is understood aside of the event loop: about a millisecond."""
+
+
+async def parse(request: Request, route: Route) -> None:
+    if route.body is None:
+        return
+    if len(request.raw) <= LARGE:
+        _parse(request, route, route.body)
+    else:
+        await request.services.offload(partial(_parse, request, route, route.body))
+
+
+def _parse(request: Request, route: Route, shape: type[Any]) -> None:
+    as_form = route.html and is_form(request.header(b"content-type"))
+    reader = exactly if route.decides else kept
+    request.json = nested(read_form(request.raw)) if as_form else parse_object(request.raw, reader)
+    if route.keys_once:
+        refuse_repeated_keys(request.raw, request.json)
+    request.body = structured(shape, request.json)
+
+
+async def read_and_parse(request: Request, route: Route, receive: Receive) -> None:
+    if route.body is not None:
+        await read(request, route, receive)
+        await parse(request, route)
+
+
+LATE_S = 1.0
+
+
+async def read_and_recheck(
+    request: Request, route: Route, receive: Receive, keys: Credentials
+) -> None:
+    """If the body comes late, its caller may be revoked or deleted by then: that is asked again."""
+    began = monotonic()
+    await read(request, route, receive)
+    if route.scope and request.who.key and monotonic() - began > LATE_S:
+        request.who = await authenticate.authenticate(request.services, keys, route.scope)
+
+
+_FORMS = frozenset({Scheme.GITHUB, Scheme.SLACK})
+
+
+def scheme_of(webhook: Webhook) -> Scheme:
+    """The scheme that signs the requests of *webhook*; `WFCORE` if a key or nothing does."""
+    return webhook.scheme if webhook.auth_mode is AuthMode.SIGNATURE else Scheme.WFCORE
+
+
+def payload_of(request: Request, webhook: Webhook) -> JsonObject:
+    """
+    The object in the body: JSON, or a form, which GitHub and Slack send; the JSON in a form's
+    field `payload` stands for all of it. SG-8. Numbers stay as they stand: only those that become
+    variables are judged, where they do. NU-1. Raises `InvalidInput`.
+    """
+    if not (scheme_of(webhook) in _FORMS and is_form(request.header(b"content-type"))):
+        return parse_object(request.raw, as_written)
+    form = read_form(request.raw)
+    payload = form.get("payload")
+    return parse_object(payload.encode(), as_written) if isinstance(payload, str) else form

@@ -1,0 +1,75 @@
+"""The memory that responses take: small ones are kept for polls, large ones encoded one by one."""
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+
+MOST_KEPT = 1_024
+LARGEST_KEPT = 16_384
+
+
+class ResponseCache:
+    """
+    Encoded responses by record and its state, at most 16 MB of them: polls ask for the same record
+    again and again.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Hashable, bytes]] = {}
+
+    def known(self, id: str, state: Hashable) -> bytes | None:
+        """The stored answer for that state; None if there is none."""
+        known = self._known.get(id)
+        return known[1] if known is not None and known[0] == state else None
+
+    def keep(self, id: str, state: Hashable, body: bytes) -> bytes:
+        """
+        Keep *body*, which depends only on *state* (the record's version and whatever else may
+        change) and on what never changes: emails, names of keys. Returns it.
+        """
+        if len(body) <= LARGEST_KEPT:
+            self._known.pop(id, None)
+            self._known[id] = (state, body)
+            if len(self._known) > MOST_KEPT:
+                del self._known[next(iter(self._known))]
+        return body
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._known.clear()
+
+
+LARGE_RESPONSE = 65_536
+
+
+class Pace:
+    """
+    At most one large response is encoded per turn of the event loop: memory given up by slow
+    clients is freed only between turns, so a crowd that asks at once would have all of its
+    responses in memory. Decision 71.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._busy = False
+
+    async def turn(self) -> None:
+        """Wait until an answer may be encoded: at once, unless a large one was just encoded."""
+        if self._busy:
+            mine = asyncio.get_running_loop().create_future()
+            self._waiting.append(mine)
+            await mine
+
+    def made(self, size: int) -> None:
+        """An answer of *size* bytes was encoded."""
+        if size > LARGE_RESPONSE and not self._busy:
+            self._busy = True
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        while self._waiting and self._waiting[0].done():  # its client is gone
+            self._waiting.popleft()
+        self._busy = bool(self._waiting)
+        if self._busy:
+            self._waiting.popleft().set_result(None)
+            asyncio.get_running_loop().call_soon(self._next)
