@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
-from adapters_runtime.sandbox.shortage import is_shortage, words
+from adapters_runtime.sandbox.shortage import describe, is_shortage
 
 if TYPE_CHECKING:
     import httpx2
@@ -231,9 +231,9 @@ def _lacking(failure: BaseException | None) -> str | None:
     """What this machine lacked, if that caused *failure*. Nothing was sent then."""
     while failure is not None:
         if isinstance(failure, RuntimeError) and "new thread" in str(failure):
-            return words(errno.EAGAIN, str(failure))
+            return describe(errno.EAGAIN, str(failure))
         if isinstance(failure, OSError) and is_shortage(failure.errno):
-            return words(failure.errno, failure.strerror or str(failure))
+            return describe(failure.errno, failure.strerror or str(failure))
         failure = failure.__cause__ or failure.__context__
     return None
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from adapters_runtime.sandbox.isolation.config import PROCESS, SandboxConfig
-from adapters_runtime.sandbox.isolation.levels import Process
+from adapters_runtime.sandbox.isolation.levels import ProcessLevel
 from adapters_runtime.sandbox.step_folders import Folders, StepFolder, remove_tree
 from adapters_runtime.sandbox.workdir import fill, make
 
-LEVEL = Process(SandboxConfig(PROCESS))
+LEVEL = ProcessLevel(SandboxConfig(PROCESS))
 
 
 def _deep(folder: Path) -> None:
@@ -100,11 +100,11 @@ def test_neighbours(tmp_path: Path) -> None:
 from pathlib import Path
 from adapters_runtime.sandbox.step_folders import Folders
 from adapters_runtime.sandbox.workdir import make
-from adapters_runtime.sandbox.isolation.levels import Process
+from adapters_runtime.sandbox.isolation.levels import ProcessLevel
 from adapters_runtime.sandbox.isolation.config import PROCESS, SandboxConfig
 folders = Folders(Path({str(tmp_path)!r}))
 folder = folders.next()
-make(Process(SandboxConfig(PROCESS)), folder.path)
+make(ProcessLevel(SandboxConfig(PROCESS)), folder.path)
 print(folder.path)
 """
     left = subprocess.check_output([sys.executable, "-c", script], text=True).strip()

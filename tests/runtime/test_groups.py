@@ -9,13 +9,13 @@ import pytest
 
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox.isolation import cgroups
-from adapters_runtime.sandbox.isolation.cgroups import Groups, Hierarchy, Uncounted
+from adapters_runtime.sandbox.isolation.cgroups import ControlGroups, Hierarchy, Uncounted
 from adapters_runtime.sandbox.isolation.config import SandboxConfig
 from wfcore.testing.contracts.steps import job, silent
 
 
 @pytest.fixture
-def found() -> Groups:
+def found() -> ControlGroups:
     try:
         return cgroups.find(SandboxConfig("process"), 1 << 27)
     except Uncounted as reason:
@@ -29,19 +29,19 @@ def _left() -> Iterator[str]:
                 yield name
 
 
-def test_who_joins_is_in_it_and_it_goes(found: Groups) -> None:
+def test_who_joins_is_in_it_and_it_goes(found: ControlGroups) -> None:
     """A process that joins is counted there; removed, nothing of the group is left."""
     group = found.make(7)
     pid = os.fork()
     if pid == 0:
-        os._exit(not group.holds_who_joins())
+        os._exit(not group.join_checked())
     assert os.waitpid(pid, 0)[1] == 0
     assert not group.ran_out()
     group.remove()
     assert not any(name.startswith(f"{cgroups.STEP}{os.getpid()}-") for name in _left())
 
 
-def test_what_a_killed_spawner_left_goes_with_the_next(found: Groups) -> None:
+def test_what_a_killed_spawner_left_goes_with_the_next(found: ControlGroups) -> None:
     """Groups are named for their spawner; those of dead ones are removed."""
     pid = os.fork()
     if pid == 0:
@@ -53,7 +53,7 @@ def test_what_a_killed_spawner_left_goes_with_the_next(found: Groups) -> None:
     assert f"{cgroups.STEP}{pid}-3" not in set(_left())
 
 
-async def test_no_group_outlives_its_runner(found: Groups, runner: CodeStepRunner) -> None:
+async def test_no_group_outlives_its_runner(found: ControlGroups, runner: CodeStepRunner) -> None:
     """Used or spare: when the runner is closed, the groups of its spawner are gone."""
     assert (await runner.run(job("print(1)"), silent)).error is None
     spawner = runner.spawner_pid
@@ -65,7 +65,7 @@ async def test_no_group_outlives_its_runner(found: Groups, runner: CodeStepRunne
 def test_a_folder_that_may_not_be_written_is_no_group(tmp_path: Path) -> None:
     """A folder where limits cannot be set is refused, with a reason."""
     with pytest.raises(Uncounted, match="No such file"):
-        Groups((Hierarchy(str(tmp_path), {"memory.max": 1}, "memory.events"),))
+        ControlGroups((Hierarchy(str(tmp_path), {"memory.max": 1}, "memory.events"),))
 
 
 def test_a_group_of_version_2_is_shared_only_when_it_is_ours(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ async def test_nothing_accumulates(
         assert _memory_kb(spawner) - memory < MEMORY_KB
         assert max(map(_memory_kb, _children(spawner))) - held < MEMORY_KB
         left = [path for own in (tmp_path / "steps").iterdir() for path in own.iterdir()]
-        assert [path for path in left if not path.name.startswith("ahead-")] == []
+        assert [path for path in left if not path.name.startswith("prestart-")] == []
     finally:
         await runner.close()
     assert list((tmp_path / "steps").iterdir()) == []

@@ -12,7 +12,7 @@ from attrs import evolve
 from adapters_runtime.code.packages.environments import AT_ONCE
 from adapters_runtime.code.packages.sandbox import Sandbox
 from adapters_runtime.code.runner import CodeStepRunner
-from adapters_runtime.sandbox.client import Ended, Order, Spawner
+from adapters_runtime.sandbox.client import Ended, LaunchOrder, Spawner
 from runtime.test_package_folders import Notes, folders
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs
@@ -82,7 +82,7 @@ async def test_the_time_of_an_installation_is_not_that_of_the_step(
         seen.append("installed")
         return str(tmp_path)
 
-    async def run(spawner: Spawner, order: Order, say: Say) -> Ended:
+    async def run(spawner: Spawner, order: LaunchOrder, say: Say) -> Ended:
         seen.append(order.timeout_s)
         return Ended(exit=0)
 

@@ -73,7 +73,11 @@ def test_what_is_chosen_is_nobodys_either() -> None:
     """Where the kernel could choose a port of the server's, another one is looked for."""
     assert ports().may_meet(7_000, 9_000)
     assert not ports().may_meet(32_768, 60_999)
-    assert [ports().spares(port) for port in (RESERVED, STORE[1], 9_000)] == [False, False, True]
+    assert [ports().is_unreserved(port) for port in (RESERVED, STORE[1], 9_000)] == [
+        False,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ async def test_impatience(spawner: client.Spawner, tmp_path: Path) -> None:
     """A run that is cancelled several times does not return before the tree is dead."""
     said = Lines()
     marker = f"marker_{secrets.token_hex(12)}"
-    order = client.Order(
+    order = client.LaunchOrder(
         argv=["/bin/bash", "-c", "echo on; for n in {1..30}; do sleep 600 & done; wait"],
         env={"MARKER": marker},
         folder=str(tmp_path / "folder"),

@@ -19,7 +19,7 @@ from adapters_runtime.ai.providers import providers_from
 from adapters_runtime.code.outputs import fault_of
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.engine.callbacks import HttpCallbackClient
-from adapters_runtime.sandbox.client import Order, Spawner
+from adapters_runtime.sandbox.client import LaunchOrder, Spawner
 from adapters_runtime.sandbox.isolation.config import NAMESPACE, PROCESS, STEP_DIR, SandboxConfig
 from adapters_runtime.sandbox.isolation_level import Isolation
 from adapters_runtime.sandbox.shortage import SEEN_FOR_S, Shortages
@@ -152,9 +152,9 @@ async def test_what_cannot_be_confined_is_told_from_what_passes(tmp_path: Path) 
             await spawner.close()
 
 
-def order() -> Order:
+def order() -> LaunchOrder:
     place = StepFolder.at(STEP_DIR)
-    return Order(
+    return LaunchOrder(
         argv=["/bin/sh", "-c", ":"], env={}, folder=place.path, cwd=place.work, limits={},
         timeout_s=5, stdout_bytes=10, stderr_bytes=10, output_bytes=10, memory=1 << 28,
     )  # fmt: skip

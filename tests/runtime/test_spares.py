@@ -52,7 +52,7 @@ def test_what_is_large_goes_sooner() -> None:
     spares.take("node", 1.0)
     filled(spares, made)
     assert len(list(spares)) == 3
-    assert spares.next_look_s(1.0) == LARGE_IDLE_S
+    assert spares.next_surplus_s(1.0) == LARGE_IDLE_S
     assert len(spares.surplus(1.0 + LARGE_IDLE_S)) == 1
     assert spares.take("node", 100.0) is None
     assert spares.take("lua", 100.0) is not None
@@ -81,7 +81,7 @@ def test_who_has_served_a_step_is_held_until_it_is_quiet() -> None:
         assert spares.wants("usual")
         spares.add("usual", one)
     assert spares.surplus(101.0) == []
-    assert spares.next_look_s(101.0) == QUIET_S - 1
+    assert spares.next_surplus_s(101.0) == QUIET_S - 1
     assert spares.surplus(100.0 + QUIET_S) == busy[1:]
     assert not spares.wants("never heard of")
 
@@ -132,7 +132,7 @@ def test_no_spare_is_given_twice(steps: list[tuple[str, float, bool, bool]]) -> 
         if looks:
             gone += spares.surplus(now)
             assert len(list(spares)) <= MOST_PROFILES * MOST_EACH
-            assert (spares.next_look_s(now) or 0) >= 0
+            assert (spares.next_surplus_s(now) or 0) >= 0
     assert len(gone) == len(set(gone))
     assert set(gone).isdisjoint(spares)
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from adapters_runtime.sandbox.isolation.filesystem import SYSTEM
-from adapters_runtime.sandbox.shortage import is_shortage, words
+from adapters_runtime.sandbox.shortage import describe, is_shortage
 from wfcore.installed import install
 from wfcore.model.work import SCRIPTS
 from wfcore.model.workflow import Language, Runtime
@@ -283,7 +283,7 @@ class Interpreters:
         try:
             return self.find(language, named)
         except OSError as trouble:
-            cure = f"try again: {words(trouble.errno, str(trouble.strerror))}"
+            cure = f"try again: {describe(trouble.errno, str(trouble.strerror))}"
             return LanguageState(language, available=False, cure=cure)
 
     def _search(self, language: Language, recipe: Recipe) -> LanguageState:

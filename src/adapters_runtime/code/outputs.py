@@ -14,7 +14,7 @@ from attrs import evolve
 
 from adapters_runtime.sandbox import frames
 from adapters_runtime.sandbox.client import Ended
-from adapters_runtime.sandbox.shortage import may_pass, words
+from adapters_runtime.sandbox.shortage import describe, is_temporary
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json
 from wfcore.ports.runtime import StepEnd
@@ -33,8 +33,8 @@ def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | Non
     if ended.lost:
         return StepEnd(error="the process that watched over the step was killed")
     if ended.failure and ended.unready:
-        lasting = ended.unconfined and not may_pass(ended.errno)
-        return StepEnd(postponed=words(ended.errno, ended.failure), lasting=lasting)
+        lasting = ended.unconfined and not is_temporary(ended.errno)
+        return StepEnd(postponed=describe(ended.errno, ended.failure), lasting=lasting)
     if ended.failure:
         return StepEnd(error=f"could not be started: {ended.failure}", permanent=True)
     match ended.reason:

@@ -30,8 +30,8 @@ from adapters_runtime.code.languages import (
 from adapters_runtime.sandbox.client import (
     PROGRAM,
     Ended,
+    LaunchOrder,
     NotStarted,
-    Order,
     Spawner,
     uninterrupted,
 )
@@ -268,14 +268,14 @@ class CodeStepRunner:
             if not in_view and not folder.remove_if_plain():
                 await uninterrupted(self._in_thread(folder.remove))
 
-    async def _order(self, setup: _Setup, folder: StepFolder, job: StepJob) -> Order:
+    async def _order(self, setup: _Setup, folder: StepFolder, job: StepJob) -> LaunchOrder:
         limits = self._limits
         job = await self._without_types(self._with_runtime(job))
         argv = await self._argv(folder, job)
         modules = await setup.reach.path(needs) if (needs := job.step.needs) else None
         of_process = limits.of_process(setup.level.name)
         prestart = self._ahead(job.step, of_process) if self._warm else None
-        return Order(
+        return LaunchOrder(
             argv=argv,
             env=world.variables(folder, job, self._passed_on, modules, argv),
             folder=folder.path,
@@ -391,7 +391,7 @@ def _before_anything_runs() -> Iterator[None]:
     try:
         yield
     except OSError as trouble:
-        raise NotStarted.because(trouble) from trouble
+        raise NotStarted.of(trouble) from trouble
 
 
 def _failed(task: "asyncio.Task[_Setup]") -> bool:

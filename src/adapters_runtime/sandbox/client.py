@@ -1,8 +1,8 @@
 """
-The server's side of running a process tree: sends orders, receives how they ended.
+The server's side of running a process tree: it sends orders, and receives how each tree ended.
 
-One spawner program serves all steps. It is started with the first order, and again if it was lost.
-Works on any event loop, without a thread or polling per step.
+One spawner program serves all steps. The first order starts it, and so does the first order after
+its loss. This works on any event loop, without a thread or polling per step.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from attrs import asdict, field, frozen
 
 from adapters_runtime.sandbox import frames, spawner
 from adapters_runtime.sandbox.isolation.config import Profile, SandboxConfig, packed
-from adapters_runtime.sandbox.shortage import words
+from adapters_runtime.sandbox.shortage import describe
 from wfcore.ports.runtime import Say
 
 PROGRAM = getattr(sys, "_base_executable", None) or sys.executable
@@ -38,7 +38,7 @@ spawner.main()
 """
 _PACKAGES = str(Path(__file__).parents[2])
 _GRACE_S = 5.0
-_BUSY_S = 0.002
+_FULL_S = 0.002
 _CHUNK = 262_144
 _NEVER_READ = "its supervisor was gone before it had the job"
 _NOT_RECEIVED = "its artifacts could not be taken: no file descriptors were left"
@@ -50,7 +50,9 @@ log = logging.getLogger("wfcore.steps")
 
 class NotStarted(Exception):
     """
-    The machine lacks something to start a process now, so nothing has run; the message says what.
+    A process could not be started because the machine lacks something, which the message names.
+
+    Nothing of the program has run.
     """
 
     def __init__(self, text: str, errno: int | None = None) -> None:
@@ -58,22 +60,23 @@ class NotStarted(Exception):
         self.errno = errno
 
     @classmethod
-    def because(cls, trouble: OSError) -> "NotStarted":
-        """The same for an error of the operating system."""
-        text = words(trouble.errno, trouble.strerror or str(trouble))
+    def of(cls, trouble: OSError) -> "NotStarted":
+        """Returns the exception for an error of the operating system."""
+        text = describe(trouble.errno, trouble.strerror or str(trouble))
         return cls(text, trouble.errno)
 
 
 @frozen
-class Order:
+class LaunchOrder:
     """
-    What to start: the program `argv[0]`, a path, with exactly this environment.
+    An order to start the program at the path `argv[0]` with exactly this environment.
 
     `files` are written into `folder` before the start, by name, and `links` (name to target) beside
-    them; the step starts in `cwd`. `profile`: what it may see and reach. `memory` limits the whole
-    tree, `limits` each process. `timeout_s` counts from the start of the program. With a `look` the
-    process first reports what it sees of that (`probe.tell`). *inside*: the program is a Python
-    file for the interpreter that the spawner already runs, so none has to be started.
+    them; the step starts in `cwd`. `profile`: what the step may see and reach. `memory` limits the
+    whole tree, `limits` each process. `timeout_s` counts from the start of the program. `canary`:
+    before the program starts, its process reports what is visible of these (`probe.report`).
+    `inside`: the program is a Python file for the interpreter that the spawner already runs, so
+    no other interpreter is started.
     """
 
     argv: list[str] = field(repr=False)
@@ -91,25 +94,27 @@ class Order:
     profile: Profile = Profile()
     inside: bool = False
     log: bool = False
-    look: dict[str, Any] | None = None
+    canary: dict[str, Any] | None = None
 
     def as_bytes(self) -> bytes:
-        words = asdict(self, recurse=False)
-        return marshal.dumps({**words, "profile": None})
+        fields = asdict(self, recurse=False)
+        return marshal.dumps({**fields, "profile": None})
 
 
 @frozen
 class Ended:
     """
-    How a process tree ended; none of it is alive.
+    The end of a process tree, of which no process is alive.
 
-    `exit`: the exit status, or the negative number of a signal. `reason`: why it was ended from
-    outside (`frames.TIMED_OUT` and the like). `failure`: why it could not be started; `unready`:
-    because the machine lacked something (`errno`), so nothing of it has run; `unconfined`: what was
-    lacking is a means to confine it. `lost`: its supervisor was killed, so nothing else is known.
+    `exit`: the exit status, or the negative number of a signal. `reason`: why the supervisor ended
+    the tree (`frames.TIMED_OUT` and the like). `failure`: why the program could not be started.
+    `unready`: the machine lacked something (`errno`), so nothing of the program has run.
+    `unconfined`: the machine lacked a means to confine the program. `lost`: the supervisor was
+    killed, so nothing else is known.
 
-    `output`: what was written to WF_OUTPUT; `artifacts`: the open folder of artifacts, if there are
-    any, which the caller closes. The troubles say what of these cannot be used.
+    `output`: the content of WF_OUTPUT. `artifacts`: a descriptor of the folder of artifacts, if
+    there are any; the caller closes it. `output_trouble` and `artifacts_trouble` say why one of
+    these cannot be used.
     """
 
     exit: int | None = None
@@ -134,23 +139,23 @@ async def uninterrupted(work: Awaitable[T]) -> T:
     while not task.done():
         try:
             await asyncio.wait({task})
-        except asyncio.CancelledError as asked:
-            cancelled = asked
+        except asyncio.CancelledError as cancellation:
+            cancelled = cancellation
     if cancelled is None:
         return task.result()
-    task.exception()  # heard, and less important than the cancellation
+    task.exception()  # retrieved, and less important than the cancellation
     raise cancelled
 
 
 class Spawner:
     """
-    Starts process trees under the same *terms*, and knows when each has ended completely.
+    Starts process trees under one *config*, and reports when each has ended completely.
 
-    *environment*: the variables that decide on an interpreter's encodings, as steps have them.
+    *environment*: the variables of steps that decide on an interpreter's encodings.
     """
 
     def __init__(self, config: SandboxConfig, environment: Mapping[str, str] | None = None) -> None:
-        self._terms = config
+        self._config = config
         self._environment = {"LANG": "C.UTF-8", "HOME": "/", **(environment or {})}
         self._program: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -160,15 +165,14 @@ class Spawner:
 
     @property
     def pid(self) -> int | None:
-        """The spawner program's process id, if one was started."""
+        """The process id of the spawner program, or None before its start."""
         return self._program.pid if self._program else None
 
-    async def run(self, order: Order, say: Say) -> Ended:
+    async def run(self, order: LaunchOrder, say: Say) -> Ended:
         """
-        Run *order*, and return how it ended; output lines go to *say* if given.
+        Run *order*, pass the lines of its output to *say*, and return how it ended.
 
-        If it is cancelled, or *say* raises, it ends the tree and waits for that before it raises.
-        Raises `NotStarted`.
+        If this call is cancelled or *say* raises, the tree is ended first. Raises `NotStarted`.
         """
         if self._closed:
             raise RuntimeError("this spawner is closed")
@@ -176,12 +180,12 @@ class Spawner:
         try:
             watch = await self._begin(number, order.profile)
         except OSError as trouble:
-            raise NotStarted.because(trouble) from trouble
+            raise NotStarted.of(trouble) from trouble
         try:
             self._expect(number, watch, within_s=order.timeout_s + _GRACE_S)
             await watch.send(order)
-            while said := await watch.said.get():
-                await say(*said)
+            while line := await watch.lines.get():
+                await say(*line)
             return watch.take_end()
         finally:
             await self._finish(number, watch)
@@ -215,7 +219,7 @@ class Spawner:
         return watch
 
     async def _finish(self, number: int, watch: "_Watch") -> None:
-        """End the tree unless it has ended by itself, and wait until it has."""
+        """End the tree if it is still alive, and wait until it is dead."""
         try:
             if not watch.gone.done():
                 watch.stop()
@@ -232,7 +236,7 @@ class Spawner:
                 socket.send_fds(control, [message], [channel.fileno()])
                 return
             except BlockingIOError:
-                await asyncio.sleep(_BUSY_S)  # it has some hundred orders before it
+                await asyncio.sleep(_FULL_S)  # some hundred orders wait there already
             except ConnectionError:
                 self._discard()
                 if not restarts:
@@ -252,7 +256,7 @@ class Spawner:
                     cwd="/",
                     start_new_session=True,
                 )
-            ours.send(marshal.dumps(tuple(self._terms)))
+            ours.send(marshal.dumps(tuple(self._config)))
         except OSError:
             ours.close()
             raise
@@ -260,7 +264,7 @@ class Spawner:
         return ours
 
     def _discard(self) -> None:
-        """Forget a spawner that no longer responds. Its supervisors end by themselves."""
+        """Kill and forget a spawner that no longer responds. Its supervisors end by themselves."""
         log.warning("the spawner of steps was lost; a new one is started")
         if self._control:
             self._control.close()
@@ -270,12 +274,12 @@ class Spawner:
         self._program = self._control = None
 
     def _expect(self, number: int, watch: "_Watch", within_s: float) -> None:
-        """Use force if a supervisor does not respond in time."""
+        """Use force if the supervisor has not ended within this time."""
         late = asyncio.get_running_loop().call_later(within_s, self._force, number, watch)
         watch.gone.add_done_callback(lambda _: late.cancel())
 
     def _force(self, number: int, watch: "_Watch") -> None:
-        """Have the supervisor killed; the spawner ends what it leaves behind."""
+        """Have the spawner kill the supervisor and end what the supervisor leaves behind."""
         if self._control:
             with suppress(OSError):
                 self._control.send(spawner.END + str(number).encode())
@@ -283,21 +287,21 @@ class Spawner:
         watch.gone.add_done_callback(lambda _: late.cancel())
 
     def _give_up(self, watch: "_Watch") -> None:
-        """
-        The spawner does not respond either (stopped from outside, say): continue with a new one.
-        """
+        """Continue with a new spawner: this one does not respond either (stopped, say)."""
         self._discard()
         watch.abandon()
 
 
 class _Watch:
     """
-    Receives what one supervisor reports. `said` ends with None; `gone` is done when the supervisor
+    Receives what one supervisor reports.
+
+    `lines` are the step's (stream, text), and None at the end. `gone` is done when the supervisor
     has ended.
     """
 
     def __init__(self, channel: socket.socket) -> None:
-        self.said: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
+        self.lines: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._end: dict[str, Any] = {"lost": True}
@@ -305,21 +309,21 @@ class _Watch:
         self._kept: dict[bytes, bytes] = {}
         self._artifacts: int | None = None
         self._unread = False
-        """The supervisor was gone before it had the whole job: nothing of the step has run."""
+        """Whether the supervisor ended before it had the whole job: nothing of the step has run."""
         self._channel = channel
         channel.setblocking(False)
         self._loop.add_reader(channel.fileno(), self._on_readable)
 
-    async def send(self, order: Order) -> None:
-        """Tell the supervisor what to start."""
+    async def send(self, order: LaunchOrder) -> None:
+        """Send the supervisor its job."""
         text = frames.frame(frames.JOB, order.as_bytes())
         try:
             await self._loop.sock_sendall(self._channel, text)
-        except ConnectionError:  # it was killed: the end of its channel says so
+        except ConnectionError:  # the supervisor was killed, which the end of its channel shows
             self._unread = True
 
     def take_end(self) -> Ended:
-        """How it ended; from now on the caller owns the folder of artifacts."""
+        """Returns how the step ended; from now on the caller owns the folder of artifacts."""
         artifacts, self._artifacts = self._artifacts, None
         if self._end.get("lost") and self._unread:
             self._end = {"failure": _NEVER_READ, "unready": True}
@@ -346,7 +350,7 @@ class _Watch:
             self._artifacts = None
 
     def abandon(self) -> None:
-        self._over()
+        self._end_lines()
 
     def _on_readable(self) -> None:
         try:
@@ -362,25 +366,25 @@ class _Watch:
             self._artifacts = fds[0]
         if not data:
             self._loop.remove_reader(self._channel.fileno())
-            self._over()
+            self._end_lines()
         self._buffer += data
         for kind, payload in frames.take_frames(self._buffer):
-            self._hear(kind, payload)
+            self._on_frame(kind, payload)
 
-    def _hear(self, kind: bytes, payload: bytes) -> None:
+    def _on_frame(self, kind: bytes, payload: bytes) -> None:
         if kind == frames.END:
             self._end = marshal.loads(payload)  # noqa: S302 - from the supervisor, and the same Python
-            self._over()
+            self._end_lines()
         elif kind in _KEPT:
             self._kept[kind] = payload
         else:
             stream = next(name for name, its_kind in frames.LINES.items() if its_kind == kind)
-            self.said.put_nowait((stream, payload.decode("utf-8", "replace")))
+            self.lines.put_nowait((stream, payload.decode("utf-8", "replace")))
 
-    def _over(self) -> None:
+    def _end_lines(self) -> None:
         if not self.gone.done():
             self.gone.set_result(None)
-            self.said.put_nowait(None)
+            self.lines.put_nowait(None)
 
 
 def _await_exit(program: subprocess.Popen[bytes]) -> None:

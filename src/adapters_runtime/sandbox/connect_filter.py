@@ -1,14 +1,15 @@
 """
-The gate for the sockets of a step with network access: it keeps the server's ports to the server.
+The filter for the sockets of a step with network access: it keeps the server's ports to the server.
 
-The filter suspends each `connect`, `bind` and `listen` of the step until the supervisor answers.
+The kernel suspends each `connect`, `bind` and `listen` of the step until the supervisor answers.
 The supervisor reads the address from the caller's memory once and, if `Ports` allows it, makes the
-call itself, on the caller's own socket: what was checked is what is done, whatever the caller does
-to its memory meanwhile. Only the caller waits for a slow peer.
+call itself, on the caller's own socket: the checked address is the one that is used, whatever the
+caller does to its memory meanwhile. Only the caller waits for a slow peer.
 
-The socket is the step's as well, whose other threads can change its flags at any moment, so every
-call on it may wait. All are made by a thread of the gate's own, which nobody waits for: a step that
-holds it up waits for itself, and is watched all the same. Decision 263. Standard library only.
+Other threads of the step can change the flags of the socket at any moment, so every call on it may
+block. The filter therefore makes these calls in a thread of its own. A step that blocks this thread
+delays only its own calls; the supervisor watches it all the same. Decision 263. Standard library
+only.
 """
 
 import ctypes
@@ -40,10 +41,10 @@ _PATIENCE_S = 1.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Gate:
+class ConnectFilter:
     """
-    Answers requests at *listener*, which it closes, by the rules of *ports*, until nobody is left
-    who could make one. Raises `OSError`.
+    Answers the calls that arrive at *listener* by the rules of *ports*, until no process of the
+    step is left; closes *listener* at the end. Raises `OSError`.
     """
 
     def __init__(self, listener: int, ports: Ports) -> None:
@@ -62,8 +63,8 @@ class Gate:
 
     def has_ended(self) -> bool:
         """
-        Whether it is over, as it is soon after its step. What a step holds up beyond its end ends
-        with this process.
+        Whether the thread has ended, as it does soon after its step. A thread that a step blocks
+        beyond the step's end ends with this process.
         """
         self._thread.join(_PATIENCE_S)
         return not self._thread.is_alive()
@@ -77,7 +78,7 @@ class Gate:
                 os.close(fd)
 
     def _answers(self) -> bool:
-        """Answer what there is to answer; whether anybody is left."""
+        """Answer what has arrived; returns whether a process of the step is left."""
         for fd, events in self._poll.poll():
             if fd != self._listener:
                 self._on_decided[fd]()
@@ -88,12 +89,12 @@ class Gate:
         return True
 
     def watch(self, fd: int, on_decided: Callable[[], None]) -> None:
-        """Call *on_decided* when it is decided whether the socket is connected."""
+        """Call *on_decided* when the connection of the socket *fd* has succeeded or failed."""
         self._on_decided[fd] = on_decided
         self._poll.register(fd, select.POLLOUT)
 
     def forget(self, fd: int) -> None:
-        """Do not `watch` it any more."""
+        """End the `watch` of *fd*."""
         del self._on_decided[fd]
         self._poll.unregister(fd)
 
@@ -103,22 +104,22 @@ class Gate:
             fcntl.ioctl(self._listener, _RECEIVE, notice)
         except OSError:
             return  # the caller is gone
-        id, thread, _, call, _, _, fd, *words = _NOTICE.unpack(notice)
+        id, thread, _, call, _, _, fd, *arguments = _NOTICE.unpack(notice)
         try:
             if call == self._listen:
                 with self._borrowed(id, thread, fd) as borrowed:
-                    error = self._answer_listen(borrowed, words[0] & _INT)
+                    error = self._answer_listen(borrowed, arguments[0] & _INT)
             elif call == self._bind:
-                address = _read_memory(thread, *words[:2])
+                address = _read_memory(thread, *arguments[:2])
                 with self._borrowed(id, thread, fd, socket.AF_NETLINK) as borrowed:
                     error = self._answer_bind(borrowed, address)
             else:
-                address = _read_memory(thread, *words[:2])
+                address = _read_memory(thread, *arguments[:2])
                 with self._borrowed(id, thread, fd) as borrowed:
                     error = self._ports.of_connect(address, _is_here)
                     if not error:
                         _Connecting(self, id, os.dup(borrowed), address)
-                        return  # it answers
+                        return  # `_Connecting` answers
         except OSError as trouble:
             error = trouble.errno or errno.EINVAL
         except OverflowError:  # an address that no memory has
@@ -127,8 +128,8 @@ class Gate:
 
     @contextmanager
     def _borrowed(self, id: int, thread: int, fd: int, *more: int) -> Iterator[int]:
-        """The caller's socket as a descriptor of ours. Raises `OSError`."""
-        # The thread is still the same, so it was its memory that was read before.
+        """The caller's socket as a descriptor of this process. Raises `OSError`."""
+        # The call still waits, so the memory that was read before was this thread's.
         fcntl.ioctl(self._listener, _IS_VALID, struct.pack("Q", id))
         borrowed = _borrow(thread, fd, (*_SIZES, *more))
         try:
@@ -146,41 +147,44 @@ class Gate:
 
     def _answer_listen(self, fd: int, backlog: int) -> int:
         """
-        What is not bound is bound first: the kernel would choose a port for it, at every address.
-        Its name does not say whether it is: after a failed connection it has that of its last one.
+        Bind the socket if it is not bound, then listen; returns the number of the error, or 0.
+
+        The kernel would bind it at every address, to a port of its choice. Whether a socket is
+        bound cannot be read from its name: after a failed connection the name is that of the
+        previous connection.
         """
-        with socket.socket(fileno=os.dup(fd)) as asked:
-            anywhere = struct.pack("H", asked.family).ljust(_SIZES[asked.family], b"\0")
+        with socket.socket(fileno=os.dup(fd)) as caller:
+            anywhere = struct.pack("H", caller.family).ljust(_SIZES[caller.family], b"\0")
             error = self._answer_bind(fd, anywhere)
             if error and error != errno.EINVAL:  # which means that it is bound
                 return error
-            name = asked.getsockname()
+            name = caller.getsockname()
         if error := self._ports.of_listen(packed(name[0]), name[1]):
             return error
         return ctypes.get_errno() if _libc.listen(fd, backlog) else 0
 
     def _with_port(self, fd: int, address: bytes) -> bytes:
-        """*address* with a port that the kernel would choose, and that is nobody's."""
-        with socket.socket(fileno=os.dup(fd)) as asked, ExitStack() as held:
-            while True:  # each port that is somebody's is held, so that another one is chosen
-                tried = held.enter_context(socket.socket(asked.family, asked.type, asked.proto))
+        """Returns *address* with a port that the kernel chose and that is not reserved."""
+        with socket.socket(fileno=os.dup(fd)) as caller, ExitStack() as held:
+            while True:  # each reserved port is held, so that the kernel chooses another one
+                tried = held.enter_context(socket.socket(caller.family, caller.type, caller.proto))
                 if _libc.bind(tried.fileno(), address, len(address)):
                     raise OSError(ctypes.get_errno(), "cannot be bound to")
                 port = int(tried.getsockname()[1])
-                if self._ports.spares(port):
+                if self._ports.is_unreserved(port):
                     return address[:2] + port.to_bytes(2, "big") + address[4:]
 
     def answer(self, id: int, error: int) -> None:
-        """Let the call *id* return, with *error* unless it is 0."""
-        with suppress(OSError):  # nobody may wait for it any more
+        """Let the call *id* return: with the error of the number *error*, or with success if 0."""
+        with suppress(OSError):  # the caller may be gone
             fcntl.ioctl(self._listener, _ANSWER, _REPLY.pack(id, 0, -error, 0))
 
 
 class _Connecting:
-    """One socket of a caller while it is being connected."""
+    """A socket of the step during its `connect`."""
 
-    def __init__(self, gate: Gate, id: int, fd: int, address: bytes) -> None:
-        self._gate = gate
+    def __init__(self, connect_filter: ConnectFilter, id: int, fd: int, address: bytes) -> None:
+        self._filter = connect_filter
         self._id = id
         self._fd = fd
         self._flags = fcntl.fcntl(fd, fcntl.F_GETFL)
@@ -190,24 +194,24 @@ class _Connecting:
         failed = _libc.connect(fd, address, len(address))
         error = ctypes.get_errno() if failed else 0
         if self._waits and error in (errno.EINPROGRESS, errno.EALREADY):
-            gate.watch(fd, self._on_decided)
+            connect_filter.watch(fd, self._on_decided)
         else:
             self._end(error)
 
     def _on_decided(self) -> None:
-        self._gate.forget(self._fd)
-        with socket.socket(fileno=os.dup(self._fd)) as asked:
-            self._end(asked.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+        self._filter.forget(self._fd)
+        with socket.socket(fileno=os.dup(self._fd)) as decided:
+            self._end(decided.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
 
     def _end(self, error: int) -> None:
         if self._waits:
             fcntl.fcntl(self._fd, fcntl.F_SETFL, self._flags)
         os.close(self._fd)
-        self._gate.answer(self._id, error)
+        self._filter.answer(self._id, error)
 
 
 def _read_memory(thread: int, where: int, length: int) -> bytes:
-    """The address that a caller gives, as far as it can be read. Raises `OSError`."""
+    """The readable part of the address that a caller passed. Raises `OSError`."""
     if not 0 <= length & _INT <= _LONGEST_ADDRESS:
         raise OSError(errno.EINVAL, "no address is as long")
     fd = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
@@ -218,14 +222,18 @@ def _read_memory(thread: int, where: int, length: int) -> bytes:
 
 
 def _borrow(thread: int, fd: int, families: tuple[int, ...]) -> int:
-    """The same open socket as a descriptor of ours. Only of these *families*."""
+    """
+    The socket *fd* of *thread* as a descriptor of this process.
+
+    Raises `OSError` if it is no socket of these *families*.
+    """
     process = os.pidfd_open(_process_of(thread))
     try:
         borrowed = syscall("pidfd_getfd", process, fd & _INT, 0)
     finally:
         os.close(process)
-    with socket.socket(fileno=os.dup(borrowed)) as asked:  # raises where it is no socket
-        if asked.family in families:
+    with socket.socket(fileno=os.dup(borrowed)) as known:  # raises if it is no socket
+        if known.family in families:
             return borrowed
     os.close(borrowed)
     raise OSError(errno.EAFNOSUPPORT, "no such connections here")
@@ -240,7 +248,7 @@ def _process_of(thread: int) -> int:
 
 
 def _is_here(host: bytes) -> bool:
-    """Whether a packed address is this machine's own: only those can be bound to."""
+    """Whether a packed address is this machine's own. Only such addresses can be bound to."""
     if len(host) not in _ANYWHERE:
         return False
     if host == _ANYWHERE[len(host)]:

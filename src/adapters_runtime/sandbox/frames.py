@@ -1,5 +1,5 @@
 """
-What the server and a step's supervisor say to each other: frames of kind, length, payload.
+The messages between the server and a step's supervisor: frames of kind, length, payload.
 
 Standard library only: the spawner and the supervisors import it too.
 """
@@ -9,18 +9,18 @@ from collections.abc import Iterator
 
 HEADER = struct.Struct(">cI")
 
-# From the server. When it closes its sending side, by will or by death, the step is to end.
-JOB = b"J"  # what to start, once, by marshal: both ends are the same Python, and it is fast
+# From the server. When the server closes its sending side, by will or by death, the step must end.
+JOB = b"J"  # the job, once, by marshal, which is fast: both ends are the same Python
 
 # From the supervisor.
 LINES = {"stdout": b"o", "stderr": b"e"}  # whole lines, while the step runs
 STDOUT = b"O"  # all of stdout, once
 STDERR = b"E"  # the end of stderr, once
-OUTPUT = b"W"  # what was written to WF_OUTPUT, once, if anything was
+OUTPUT = b"W"  # the content of WF_OUTPUT, once, if anything was written there
 LEFT = b"L"  # empty, with the descriptor of the folder of artifacts, if there are any
-END = b"R"  # how it ended, by marshal; last frame, sent when everything is dead
+END = b"R"  # how the step ended, by marshal; the last frame, sent when everything is dead
 
-# Why a supervisor ended a step that had not ended by itself.
+# The reasons for which a supervisor ends a step.
 TIMED_OUT = "timed_out"
 TOO_MUCH_OUTPUT = "too_much_output"
 TOO_MUCH_MEMORY = "too_much_memory"
@@ -28,7 +28,7 @@ KILLED = "killed"
 
 
 def frame(kind: bytes, payload: bytes | bytearray = b"") -> bytes:
-    """One frame as bytes."""
+    """The bytes of one frame."""
     return HEADER.pack(kind, len(payload)) + payload
 
 

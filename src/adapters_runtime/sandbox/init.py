@@ -1,19 +1,19 @@
 """
-Who starts the process of a step, and ends all that came of it: its supervisor, or an init.
+The parent of a step's processes, which forks the first and ends all: the supervisor, or an init.
 
-At the levels without namespaces the supervisor itself forks the step and reaps what it leaves
-(`Children`). At `namespace` the first process of the namespace for processes has to do both, as the
-kernel makes it the parent of every orphan there; like every such process it is called an init.
-`Init` is the supervisor's end of a line to it, `_serve` the other.
+At the levels without namespaces the supervisor itself forks the step and reaps all its processes
+(`Children`). At `namespace` the first process of the process namespace, the init, must do both,
+because the kernel makes the init the parent of every orphan there. `Init` is the supervisor's end
+of a line to the init, `_serve` the other end.
 
 **Why the supervisor is not the init.** A Python step is forked and not executed, so it can read
-whatever the process that it was forked from has ever held. The init never sees a job, nor anything
-that a step wrote: it has its orders, and descriptors to pass on. So one init with its namespaces,
-and one supervisor beside it, serve one step after another (decision 230), and a step of one
-workflow is not forked from what another one left.
+whatever its parent process has ever held. The init never sees a job, nor anything that a step
+wrote: it receives orders, and descriptors to pass on. So one init with its namespaces, and one
+supervisor beside it, serve one step after another (decision 230), and no step can read in its
+parent what a step of another workflow left.
 
-**Who ends it.** The kernel, if its supervisor dies (`PR_SET_PDEATHSIG`); itself, if the line is
-closed. With it the kernel ends everything in its namespace.
+**How the init ends.** The kernel kills it if its supervisor dies (`PR_SET_PDEATHSIG`); it exits if
+the line is closed. With the init the kernel ends everything in its namespace.
 
 Standard library only.
 """
@@ -29,7 +29,7 @@ from typing import NoReturn, Protocol
 
 from adapters_runtime.sandbox import workdir
 from adapters_runtime.sandbox.isolation.config import STEP_DIR
-from adapters_runtime.sandbox.isolation.levels import Process
+from adapters_runtime.sandbox.isolation.levels import ProcessLevel
 from adapters_runtime.sandbox.isolation.syscalls import (
     NEW_PID,
     PR_SET_PDEATHSIG,
@@ -47,42 +47,42 @@ _LONGEST = 4096
 
 
 class Processes(Protocol):
-    """The processes of a step, as its supervisor knows them."""
+    """The processes of a step, for its supervisor."""
 
     @property
     def fd(self) -> int:
-        """Readable when `look` has something to learn."""
+        """A descriptor that is readable when `reap` would learn something new."""
 
     @property
     def status(self) -> int | None:
-        """The wait status of the step's first process; None until it has ended."""
+        """The wait status of the step's first process, or None while that process runs."""
 
     def start(self, ours: int, line: int, out: int, err: int, folder: str) -> None:
         """
-        Fork a process that becomes the step of `launch.become` with these descriptors, without
-        *ours*. Raises `OSError`.
+        Fork a process that calls `launch.become` with these arguments, after it has closed *ours*.
+        Raises `OSError`.
         """
 
-    def look(self) -> None:
-        """Learn who has ended."""
+    def reap(self) -> None:
+        """Update `status` from the processes that have ended."""
 
     def members(self) -> Iterable[int]:
         """The processes of the step, as far as they can be listed."""
 
     def end_all(self) -> None:
-        """End all of the step, and return when it is dead."""
+        """Kill all processes of the step, and return when they are dead."""
 
     def are_as_new(self) -> bool:
-        """Once, after `end_all`: whether another step may follow."""
+        """Whether another step may follow. Only called once after `end_all`."""
 
     def close(self) -> None:
-        """No step will follow."""
+        """End what was kept for a next step."""
 
 
 class Children:
-    """Of a supervisor that forks the step itself, one and no more."""
+    """The processes of a single step, forked by the supervisor itself."""
 
-    def __init__(self, level: Process) -> None:
+    def __init__(self, level: ProcessLevel) -> None:
         self._level = level
         self._statuses: Statuses = {}
         self._pid = 0
@@ -99,7 +99,7 @@ class Children:
             become(self._level, line, out, err, folder)
         self._pid, self._statuses = pid, {pid: None}
 
-    def look(self) -> None:
+    def reap(self) -> None:
         os.read(self.fd, _LONGEST)
         reap(self._statuses)
 
@@ -117,13 +117,17 @@ class Children:
 
 
 class Init:
-    """The same in namespaces of its own, which *level* makes; *foreign*: descriptors not for it."""
+    """
+    The processes of one step after another, forked by an init in namespaces that *level* makes.
 
-    def __init__(self, level: Process, foreign: Iterable[int]) -> None:
+    *foreign*: descriptors of the supervisor that the init closes.
+    """
+
+    def __init__(self, level: ProcessLevel, foreign: Iterable[int]) -> None:
         self._line, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         self.fd = self._line.fileno()
         self.folder = -1
-        """The folder of the step that was started last; whoever uses it closes it."""
+        """A descriptor of the latest step's folder. The caller closes it."""
         self.status: int | None = None
         self._pid = clone(NEW_PID)
         if self._pid == 0:
@@ -135,25 +139,25 @@ class Init:
     def start(self, ours: int, line: int, out: int, err: int, folder: str) -> None:
         self.status = None
         socket.send_fds(self._line, [_START], [line, out, err])
-        said, fds, _, _ = socket.recv_fds(self._line, _LONGEST, 1)
-        number, words = marshal.loads(_something(said))  # noqa: S302 - from our own fork
+        message, fds, _, _ = socket.recv_fds(self._line, _LONGEST, 1)
+        number, words = marshal.loads(_received(message))  # noqa: S302 - from our own fork
         if number:
             raise OSError(number, words)
         self.folder = fds[0]
 
-    def look(self) -> None:
-        self.status = int(_something(self._line.recv(_LONGEST)))
+    def reap(self) -> None:
+        self.status = int(_received(self._line.recv(_LONGEST)))
 
     def members(self) -> Iterable[int]:
         return descendants_of(self._pid)
 
     def end_all(self) -> None:
         self._line.send(_END)
-        said = _something(self._line.recv(_LONGEST))
-        if not said.startswith(_END):  # it was sent before it knew that all is to end
-            self.status = int(said)
-            said = _something(self._line.recv(_LONGEST))
-        status = marshal.loads(said[1:])  # noqa: S302 - from our own fork
+        message = _received(self._line.recv(_LONGEST))
+        if not message.startswith(_END):  # a status that the init sent before it had read the order
+            self.status = int(message)
+            message = _received(self._line.recv(_LONGEST))
+        status = marshal.loads(message[1:])  # noqa: S302 - from our own fork
         self.status = self.status if status is None else status
 
     def are_as_new(self) -> bool:
@@ -164,30 +168,30 @@ class Init:
         os.waitpid(self._pid, 0)
 
 
-def _something(said: bytes) -> bytes:
-    if not said:
+def _received(message: bytes) -> bytes:
+    if not message:
         raise ConnectionError("the init of its namespace is gone")
-    return said
+    return message
 
 
 def _wake_up_pipe() -> int:
-    """What becomes readable with each SIGCHLD."""
+    """A pipe that becomes readable with each SIGCHLD."""
     wake, awaken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(awaken, warn_on_full_buffer=False)
     return wake
 
 
-def _serve(level: Process, line: socket.socket) -> NoReturn:
-    """The init: enter the namespaces, start and end steps until the line is closed."""
+def _serve(level: ProcessLevel, line: socket.socket) -> NoReturn:
+    """Enter the namespaces as the init, then start and end steps until the line is closed."""
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        _Server(level, line).run()
+        _InitLoop(level, line).run()
     finally:
-        os._exit(0)  # whatever it was: the supervisor's line is closed, and says so
+        os._exit(0)  # whatever the cause: the end of the line tells the supervisor
 
 
-class _Server:
-    def __init__(self, level: Process, line: socket.socket) -> None:
+class _InitLoop:
+    def __init__(self, level: ProcessLevel, line: socket.socket) -> None:
         self._level = level
         self._line = line
         self._wake = _wake_up_pipe()
@@ -197,7 +201,7 @@ class _Server:
         self._trouble: OSError | None = None
         try:
             level.enter()
-        except OSError as trouble:  # said when there is a step to start
+        except OSError as trouble:  # reported when there is a step to start
             self._trouble = trouble
 
     def run(self) -> None:
@@ -224,14 +228,14 @@ class _Server:
             self._line.send(b"%d" % status)
 
     def _on_order(self) -> bool:
-        said, fds, _, _ = socket.recv_fds(self._line, 1, 3)
-        if said == _START:
+        message, fds, _, _ = socket.recv_fds(self._line, 1, 3)
+        if message == _START:
             for fd in fds:
-                os.set_inheritable(fd, False)  # else the step's program has them, too
+                os.set_inheritable(fd, False)  # else the step's program would have them, too
             self._start(fds)
-        elif said == _END:
+        elif message == _END:
             self._end()
-        return bool(said)
+        return bool(message)
 
     def _start(self, fds: list[int]) -> None:
         made: list[int] = []
@@ -241,12 +245,12 @@ class _Server:
             if self._used:
                 self._level.renew()
             self._used = True
-            made = [workdir.divided(self._level, STEP_DIR)]
+            made = [workdir.make_subfolders(self._level, STEP_DIR)]
             self._fork(*fds)
-            said = (0, "")
+            message = (0, "")
         except OSError as trouble:
-            said = (trouble.errno or 1, trouble.strerror or str(trouble))
-        socket.send_fds(self._line, [marshal.dumps(said)], made)
+            message = (trouble.errno or 1, trouble.strerror or str(trouble))
+        socket.send_fds(self._line, [marshal.dumps(message)], made)
         for fd in (*fds, *made):
             os.close(fd)
 

@@ -1,13 +1,14 @@
 """
-The level of isolation of steps here: the strongest whose probe step is confined.
+The level of isolation of steps on this machine: the strongest whose probe step is confined.
 
-For each level from the top, a spawner is started and a step sent through it in the usual way; what
-the step sees of a file, a port and a process of the server decides. That takes some tens of
-milliseconds, once per process.
+For each level, the strongest first, a spawner runs a probe step in the usual way. The probe tries
+to reach a file, a port and a process of the server, and the level counts only if it cannot. That
+takes some tens of milliseconds, once per process.
 """
 
 import asyncio
 import errno
+import hashlib
 import marshal
 import os
 import secrets
@@ -20,7 +21,7 @@ from typing import Any
 
 from attrs import frozen
 
-from adapters_runtime.sandbox.client import NotStarted, Order, Spawner
+from adapters_runtime.sandbox.client import LaunchOrder, NotStarted, Spawner
 from adapters_runtime.sandbox.isolation.config import (
     LADDER,
     LANDLOCK,
@@ -30,13 +31,16 @@ from adapters_runtime.sandbox.isolation.config import (
     UID,
     SandboxConfig,
 )
-from adapters_runtime.sandbox.shortage import words
+from adapters_runtime.sandbox.shortage import describe
 from adapters_runtime.sandbox.step_folders import Folders, StepFolder
 
 _PROBE_S = 10.0
 _LIMITS = {"core": 1}
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
-"""What says nothing about a level. Not ENOSPC: so says a kernel that allows no namespaces."""
+"""
+Errors that pass, and so prove nothing about a level. Not ENOSPC, by which a kernel refuses
+namespaces.
+"""
 
 _SEEN = {
     "file": "the probe could read a file of the server's",
@@ -60,10 +64,10 @@ class Isolation:
     """
     The operator's settings for isolation.
 
-    *forced*: use this level and no other. *minimum*: below it no step is run. *reads*, *writes*:
-    paths that every step may see, or change. *hidden*: paths that no step sees. *closed*: ports
-    that steps with network access do not reach. *reserved*: ports that they do not take
-    (`SandboxConfig`).
+    *forced*: the only level to use. *minimum*: the lowest level at which a step is run. *reads*,
+    *writes*: paths that every step may see, or change. *hidden*: paths that no step sees. *closed*:
+    ports that steps with network access cannot reach. *reserved*: ports that steps with network
+    access cannot take (`SandboxConfig`).
     """
 
     forced: str | None = None
@@ -77,10 +81,10 @@ class Isolation:
     @property
     def least(self) -> str:
         """
-        The lowest level at which steps are run. Forcing a level accepts it.
+        The lowest level at which steps are run. An operator who forces a level accepts it.
 
-        A server that is root does not run steps as root by itself: what a step does to an inode as
-        root, such as a set-user-ID program, goes further than as any other user.
+        A server that is root runs no step as root unless forced: what root does to an inode, such
+        as making a set-user-ID program, has consequences that no other user's changes have.
         """
         accepted = self.forced if self.forced in LADDER[2:] else None
         return self.minimum or accepted or (UID if os.geteuid() == 0 else LANDLOCK)
@@ -89,9 +93,10 @@ class Isolation:
 @frozen
 class Level:
     """
-    The level found, and why each stronger one could not be used.
+    The level in use.
 
-    *uncounted*: why no control group counts what steps use; None if one does.
+    *missed*: why each stronger level cannot be used, by name. *uncounted*: why no control group
+    counts what steps use, or None if one does.
     """
 
     name: str
@@ -107,9 +112,9 @@ _found: dict[str | None, Level] = {}
 
 async def find_level(forced: str | None, root: Path) -> Level:
     """
-    The strongest level that can be used here; *forced*: that one, if it can be. CS-8.
+    The strongest level that can be used on this machine, or *forced* if that one can be used. CS-8.
 
-    *root* is a folder of the server. The result is remembered.
+    *root* is a folder of the server. The result is cached.
     """
     if forced not in _found:
         _found[forced] = await _find(forced, root)
@@ -128,9 +133,9 @@ async def _find(forced: str | None, root: Path) -> Level:
 
 async def _try(name: str, root: Path) -> str | Mapping[str, Any]:
     """
-    What a step sees at that level here, or why it cannot be confined so.
+    What a step sees at the level *name*, or as text why this machine cannot confine a step so.
 
-    Raises `NotStarted` or `OSError` if the machine lacks the means to find out: a temporary
+    Raises `NotStarted` or `OSError` if the machine lacks the means for a probe: a temporary
     shortage of processes must not lower the level for good.
     """
     folders = folders_for(name, root)
@@ -147,16 +152,16 @@ async def _try(name: str, root: Path) -> str | Mapping[str, Any]:
         await spawner.close()
         folders.close()
     if ended.unready and ended.errno in _PASSING:
-        raise NotStarted(words(ended.errno, ended.failure or ""), ended.errno)
+        raise NotStarted(describe(ended.errno, ended.failure or ""), ended.errno)
     if ended.failure or ended.exit != 0:
         return ended.failure or f"a probe ended with status {ended.exit}"
     seen = marshal.loads(ended.stdout)  # noqa: S302 - from our own probe
     return _fault(name, seen) or seen
 
 
-def _probe(folder: StepFolder, canary: dict[str, Any]) -> Order:
+def _probe(folder: StepFolder, canary: dict[str, Any]) -> LaunchOrder:
     shell = shutil.which("sh", path="/bin:/usr/bin") or "/bin/sh"
-    return Order(
+    return LaunchOrder(
         argv=[shell, "-c", ":"],
         env={},
         folder=folder.path,
@@ -167,7 +172,7 @@ def _probe(folder: StepFolder, canary: dict[str, Any]) -> Order:
         stderr_bytes=65_536,
         output_bytes=65_536,
         memory=1 << 30,
-        look=canary,
+        canary=canary,
     )
 
 
@@ -183,20 +188,21 @@ def _canary(folder: Path) -> Iterator[dict[str, Any]]:
 def _fault(name: str, seen: Mapping[str, Any]) -> str | None:
     faults = [text for fact, text in _SEEN.items() if fact in _UNSEEN[name] and seen[fact]]
     if name == NAMESPACE and (seen["process number"] > 3 or seen["disk"] > 1 << 21):
-        faults.append("the probe was not in a world of its own")
+        faults.append("the probe was not in namespaces of its own")
     if name == UID and seen["user"] == os.geteuid():
         faults.append("the probe was the server's own user")
     return "; ".join(faults) or None
 
 
 def folders_for(level: str, root: Path) -> Folders:
-    """Where steps of that *level* live, below *root* if they can reach it. Raises `OSError`."""
+    """The folders for steps of *level*: below *root* if steps can reach it. Raises `OSError`."""
     return Folders(_common_root(root), passable=True) if level == UID else Folders(root)
 
 
 def _common_root(root: Path) -> Path:
     """A folder that other users can reach."""
-    name = f"wfcore-steps-{os.geteuid()}-{_digest(str(root.absolute()))}"
+    digest = hashlib.sha256(str(root.absolute()).encode()).hexdigest()
+    name = f"wfcore-steps-{os.geteuid()}-{digest[:16]}"
     shared = Path(os.environ.get("TMPDIR") or "/tmp") / name  # noqa: S108 - checked below
     shared.mkdir(0o711, exist_ok=True)
     facts = shared.lstat()
@@ -206,16 +212,10 @@ def _common_root(root: Path) -> Path:
     return shared
 
 
-def _digest(text: str) -> str:
-    from hashlib import sha256
-
-    return sha256(text.encode()).hexdigest()[:16]
-
-
 async def _silent(stream: str, lines: str) -> None:
-    raise AssertionError("a probe's lines are not asked for")
+    raise AssertionError("a probe logs no lines")
 
 
 def find_level_now(forced: str | None, root: Path) -> Level:
-    """As `find_level`, without a running event loop."""
+    """`find_level` for callers without a running event loop."""
     return asyncio.run(find_level(forced, root))

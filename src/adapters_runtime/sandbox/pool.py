@@ -1,20 +1,20 @@
 """
-How many supervisors to hold ready, and for which profile of steps: the pools of the spawner.
+The pools of the spawner: how many supervisors to hold ready for each profile of steps.
 
-Preparing a sandbox takes longer than most steps run, so it is done before there is a job. What has
-to be known beforehand is little (`isolation.config.Profile`: network or not, which paths, which
-interpreter to start), and steps of one profile can share spare supervisors.
+Preparing a sandbox takes longer than most steps run, so the spawner does it before there is a job.
+Only a step's profile must be known beforehand (`isolation.config.Profile`: network or not, which
+paths, which interpreter to start), and steps of one profile share spare supervisors.
 
 - Every profile in use has one spare. If a step finds its pool empty shortly after another step,
   the pool grows by one, up to `MOST_EACH`.
-- A spare that holds a started interpreter costs more than all else of a step, so the first step of
-  such a profile asks for none: steps that come one by one start what they use and no more.
-- A pool that was quiet for `QUIET_S` shrinks to one spare, and after `IDLE_S` it is given up;
-  sooner if its spares hold a started interpreter, because that is memory.
-- Only the `MOST_PROFILES` profiles used last are kept. The usual one is never given up.
+- A spare with a started interpreter costs more than the rest of a step, so the first step of such a
+  profile does not grow the pool: steps that come one by one start only what they use.
+- A pool that was quiet for `QUIET_S` shrinks to one spare. After `IDLE_S` the pool is dropped, or
+  after `LARGE_IDLE_S` if its spares hold a started interpreter, because that is memory.
+- Only the `MOST_PROFILES` profiles used last are kept. The usual profile is never dropped.
 
-Pure: time is an argument, and whoever calls this makes and ends the processes. Standard library
-only, since the spawner runs it.
+Pure: time is an argument, and the caller makes and ends the processes. Standard library only,
+since the spawner runs it.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -26,11 +26,11 @@ S = TypeVar("S")
 MOST_PROFILES = 6
 MOST_EACH = 4
 QUIET_S = 20.0
-"""After so long without a step a pool shrinks to one."""
+"""The time without a step after which a pool shrinks to one spare."""
 IDLE_S = 300.0
-"""After so long it is given up."""
+"""The time without a step after which a pool is dropped."""
 LARGE_IDLE_S = 30.0
-"""After so long, one of spares that hold a started interpreter."""
+"""The same for a pool whose spares hold a started interpreter."""
 
 
 class _Pool(Generic[S]):
@@ -44,8 +44,10 @@ class _Pool(Generic[S]):
 
 class Pools(Generic[K, S]):
     """
-    Pools by profile. *always*: the profile that is held ready from the start, and never given up.
-    *is_large*: whether spares of a profile take much memory.
+    The pools by profile.
+
+    *always*: the profile that has a spare from the start, and is never dropped. *is_large*: whether
+    spares of a profile take much memory.
     """
 
     def __init__(self, always: K, is_large: Callable[[K], bool] = lambda _: False) -> None:
@@ -54,7 +56,7 @@ class Pools(Generic[K, S]):
         self._pools: dict[K, _Pool[S]] = {always: _Pool(0.0, is_large=False)}
 
     def take(self, profile: K, now: float) -> S | None:
-        """A spare of *profile*; None where there is none, which asks for more of them."""
+        """A spare for *profile*, or None if the pool is empty; this grows the pool."""
         known = self._pools.pop(profile, None)
         pool = known or _Pool(now, self._is_large(profile))
         self._pools[profile] = pool  # the latest used is last
@@ -65,31 +67,31 @@ class Pools(Generic[K, S]):
 
     def wants(self, profile: K) -> bool:
         """
-        Whether to hold one ready that has just served a step: not more large ones than would be
-        made; of others all, until it gets quiet.
+        Whether to keep a spare that has just served a step. All are kept until the pool is quiet;
+        of a large profile no more than would be made.
         """
         pool = self._pools.get(profile)
         return pool is not None and (not pool.is_large or len(pool.spares) < pool.wanted)
 
     def add(self, profile: K, spare: S) -> None:
-        """Hold *spare* ready."""
+        """Add *spare* to the pool of *profile*."""
         self._pools[profile].spares.append(spare)
 
     def forget(self, spare: S) -> None:
-        """It is dead."""
+        """Remove *spare*, which is dead, from its pool."""
         for pool in self._pools.values():
             if spare in pool.spares:
                 pool.spares.remove(spare)
 
     def missing(self) -> K | None:
-        """The profile that a spare should be made of next, the latest used first."""
+        """The profile used last of those that need another spare, or None."""
         for profile in reversed(self._pools):
             if len(self._pools[profile].spares) < self._pools[profile].wanted:
                 return profile
         return None
 
     def surplus(self, now: float) -> list[S]:
-        """The spares to be given up now."""
+        """Removes and returns the spares to end now."""
         gone: list[S] = []
         for profile, pool in list(self._pools.items()):
             quiet = now - pool.used_at
@@ -104,8 +106,8 @@ class Pools(Generic[K, S]):
                 del pool.spares[pool.wanted :]
         return gone
 
-    def next_look_s(self, now: float) -> float | None:
-        """After how long something may have become surplus; None: never."""
+    def next_surplus_s(self, now: float) -> float | None:
+        """The seconds until spares may be surplus, or None if no time will make them so."""
         waits = [
             (QUIET_S if max(pool.wanted, len(pool.spares)) > 1 else pool.idle_s)
             - (now - pool.used_at)

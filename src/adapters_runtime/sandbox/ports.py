@@ -1,13 +1,15 @@
 """
-Which ports a step with network may connect to, and which it may take. Standard library only.
+The ports that a step with network may connect to, and those that it may take.
 
-Pure: addresses are the bytes of a `sockaddr`, answers are numbers of errors, 0 for yes. Who takes a
-port decides who is talked to, so a step takes one only if it says `listen`, and never one that
-belongs to the server or to somebody whom the server calls, whether that runs or not: while it
-restarts, its port is free. CS-20, decision 254.
+Pure: addresses are the bytes of a `sockaddr`, answers are numbers of errors, 0 for yes. The owner
+of a port receives what others send there, so a step takes a port only with `listen`. A port of the
+server, or of a service that the server calls, is never taken: it is free while its owner restarts.
+CS-20, decision 254.
 
-A *client* needs a port, too, one that the kernel chooses: by `connect`, by sending a datagram, or
-by `bind` to the port 0, as some resolvers do. That takes nothing that others know.
+A *client* needs a port, too, which the kernel chooses: at `connect`, when a datagram is sent, or at
+a `bind` to the port 0, as some resolvers do. No other program relies on such a port.
+
+Standard library only.
 """
 
 import errno
@@ -23,9 +25,11 @@ _OF_NETLINK = 12
 
 class Ports:
     """
-    The rules for one step. *closed* are (address, port) that it does not reach: an address of this
-    machine, or an empty one, by none of the machine's addresses. *reserved*: ports that it does not
-    take. *listen*: where it may listen (`isolation.config`).
+    The rules for one step.
+
+    *closed*: each (address, port) that the step cannot connect to; with an empty address, or one
+    of this machine, through no address of this machine. *reserved*: ports that the step cannot
+    take. *listen*: where the step may listen (`isolation.config`).
     """
 
     def __init__(
@@ -36,7 +40,9 @@ class Ports:
         self._listen = listen
 
     def of_connect(self, address: bytes, is_here: Callable[[bytes], bool]) -> int:
-        """Whether to connect to *address*; *is_here* says whether a host is this machine."""
+        """
+        The error for a `connect` to *address*, or 0. *is_here*: whether a host is this machine.
+        """
         host, port = host_and_port(address)
         places = [place for place, closed_port in self._closed if port == closed_port]
         if host in places:
@@ -45,9 +51,9 @@ class Ports:
         return errno.EACCES if reached else 0
 
     def of_bind(self, address: bytes, first_free: int) -> int:
-        """Whether to bind to *address*. Ports below *first_free* are root's alone."""
+        """The error for a `bind` to *address*, or 0. Only root takes ports below *first_free*."""
         family = family_of(address)
-        if family == socket.AF_NETLINK:  # to ask for routes; not to be told of changes
+        if family == socket.AF_NETLINK:  # to read routes, not to subscribe to changes
             return 0 if not any(address[8:_OF_NETLINK]) else errno.EACCES
         if family not in (socket.AF_UNSPEC, socket.AF_INET, socket.AF_INET6):
             return errno.EAFNOSUPPORT
@@ -59,15 +65,15 @@ class Ports:
         return self._of_taking(host, port)
 
     def of_listen(self, host: bytes, port: int) -> int:
-        """Whether a socket that is bound to *host* and *port* may listen."""
+        """The error for a `listen` of a socket that is bound to *host* and *port*, or 0."""
         return self._of_taking(host, port)
 
-    def spares(self, port: int) -> bool:
-        """Whether a *port* that the kernel chose is nobody's."""
+    def is_unreserved(self, port: int) -> bool:
+        """Whether a *port* that the kernel chose is not reserved."""
         return port not in self._reserved
 
     def may_meet(self, low: int, high: int) -> bool:
-        """Whether the kernel, which chooses from *low* to *high*, might choose a reserved port."""
+        """Whether a reserved port lies from *low* to *high*, where the kernel chooses ports."""
         return any(low <= port <= high for port in self._reserved)
 
     def _of_taking(self, host: bytes, port: int) -> int:
@@ -76,12 +82,12 @@ class Ports:
 
 
 def family_of(address: bytes) -> int:
-    """The family of a `sockaddr`; 0 where it is too short to say."""
+    """The family of a `sockaddr`, or 0 if it is too short for one."""
     return int.from_bytes(address[:2], sys.byteorder) if len(address) >= 2 else 0
 
 
 def host_and_port(address: bytes) -> tuple[bytes, int]:
-    """Host and port of an IPv4 or IPv6 address; of others nothing and 0."""
+    """Host and port of an IPv4 or IPv6 address; for other families an empty host and port 0."""
     family = family_of(address) if len(address) >= 8 else -1
     port = int.from_bytes(address[2:4], "big")
     if family in (socket.AF_INET, socket.AF_UNSPEC):
@@ -97,7 +103,7 @@ def is_loopback(host: bytes) -> bool:
 
 
 def packed(address: str) -> bytes:
-    """The bytes of an *address* in words, IPv4 as such however it is written."""
+    """The bytes of an *address* given as text. IPv4 written as IPv6 becomes IPv4."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return socket.inet_pton(family, address.partition("%")[0]).removeprefix(_MAPPED)
 

@@ -1,8 +1,8 @@
 """
-What a step can see and do, tried in its own process just before it would begin.
+The probe: what a step can see and do, tried in the step's own process just before its program.
 
-The level of isolation is chosen by this, not by what the machine claims to support: a probe passes
-through the same code as every step, and then looks. Standard library only.
+The results choose the level of isolation, not the features that the machine claims to support. A
+probe passes through the same code as every step. Standard library only.
 """
 
 import marshal
@@ -14,11 +14,11 @@ from typing import Any
 from adapters_runtime.sandbox.isolation import syscalls
 
 
-def tell(canary: dict[str, Any], uncounted: str | None) -> None:
+def report(canary: dict[str, Any], uncounted: str | None) -> None:
     """
-    Report what is visible of the *canary* (a file, a port and a process of the server).
+    Write to stdout what is visible of the *canary* (a file, a port and a process of the server).
 
-    *uncounted*: why no control group counts memory, as found before.
+    *uncounted*: why no control group counts memory, which is passed on.
     """
     status = _status()
     seen = {

@@ -1,9 +1,9 @@
 """
-Process trees: ending them exactly, and measuring the memory that they use.
+Process trees: how to end them exactly, and how much memory they use.
 
-A killed process group is not a killed tree: what called `setsid` survives. Whoever calls these
-functions is a subreaper, so every orphan among its descendants becomes its
-child: when it has no child left, it has no descendant left. Until then: stop all, kill all, reap.
+A killed process group is not a killed tree: a process that called `setsid` survives. The caller of
+these functions must be a subreaper, so that every orphan among its descendants becomes its child.
+Once the caller has no child, it has no descendant. Until then: stop all, kill all, reap.
 
 A memory limit per process does not limit a hundred processes. Control groups
 (`sandbox.isolation.cgroups`) count trees exactly, but not every server may create them; otherwise
@@ -18,7 +18,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
-_WALL = 0x40000000  # also children whose end is told by another signal than SIGCHLD
+_WALL = 0x40000000  # also children whose end sends another signal than SIGCHLD
 _PAUSE_S = 0.0005
 _QUIET_ROUNDS = 3
 
@@ -26,14 +26,15 @@ _children_listed = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
 Statuses = dict[int, int | None]
-"""The processes whose wait status is wanted; None until they have ended."""
+"""The wait status by process id, for the wanted processes; None while a process runs."""
 
 
 def reap(statuses: Statuses, wait: bool = False) -> bool:
     """
-    Reap every child that has ended, recording its wait status if wanted; whether any child is left.
+    Reap every child that has ended; returns whether any child is left.
 
-    *wait*: until at least one has ended.
+    A wait status goes to *statuses* if the child is wanted there. *wait*: until at least one child
+    has ended.
     """
     while True:
         try:
@@ -48,7 +49,7 @@ def reap(statuses: Statuses, wait: bool = False) -> bool:
 
 
 def end_descendants(statuses: Statuses) -> None:
-    """Kill and reap every descendant. CS-7. Does not read /proc if there is none."""
+    """Kill and reap every descendant. Reads /proc only if there are any. CS-7."""
     while reap(statuses):
         kill_families(children_of(os.getpid()))
         time.sleep(_PAUSE_S)
@@ -82,7 +83,7 @@ def kill_families(roots: Iterable[int]) -> None:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes whose parent is *pid*, including zombies; empty if it is gone."""
+    """The processes whose parent is *pid*, including zombies; none if *pid* is gone."""
     return _listed_children(pid) if _children_listed else _scanned_children(pid)
 
 
@@ -115,7 +116,7 @@ def _stop_families(roots: Iterable[int], known: Collection[int]) -> set[int]:
 
 
 def _send(pid: int, number: signal.Signals) -> None:
-    # Gone already; or not ours to signal, which no_new_privs rules out.
+    # The process is gone; or it belongs to another user, which no_new_privs rules out.
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
@@ -127,7 +128,7 @@ def _reap_one(pid: int) -> None:
 
 def _listed_children(pid: int) -> list[int]:
     found: list[int] = []
-    with suppress(OSError):  # it ended while we looked; the next round knows
+    with suppress(OSError):  # the process ended meanwhile; the next round finds its children
         for thread in os.listdir(f"/proc/{pid}/task"):
             found += map(int, _read(f"/proc/{pid}/task/{thread}", "children").split())
     return found
@@ -147,7 +148,7 @@ def _parent(name: str) -> int | None:
 
 
 _GROWTH = 2 << 30
-"""Bytes that a tree may claim in a second, as a guess for when to look again."""
+"""The bytes that a tree may claim in a second: a guess, for the time of the next measurement."""
 _TABLES = b"VmPTE:"
 _ROUGH = (b"RssAnon:", b"RssShmem:", b"VmSwap:", _TABLES)
 _EXACT = (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:")
@@ -156,30 +157,31 @@ _SOONEST_S, _LATEST_S = 0.05, 0.5
 
 def memory_held(pids: Iterable[int], limit: int) -> int:
     """
-    The bytes that *pids* use: a rough sum first, which counts shared pages several times; an exact
-    one only if that is over *limit*.
+    The bytes that *pids* use.
+
+    The sum is rough, with shared pages counted several times; it is exact if the rough one is over
+    *limit*.
     """
     pids = list(pids)
     rough = sum(map(_rough, pids))
     return rough if rough <= limit else sum(map(_share, pids))
 
 
-def next_look_s(held_bytes: int, limit: int) -> float:
-    """How long a tree of that size cannot exceed its limit."""
+def next_measure_s(held_bytes: int, limit: int) -> float:
+    """The time in which a tree that uses *held_bytes* cannot exceed *limit*."""
     return min(_LATEST_S, max(_SOONEST_S, (limit - held_bytes) / _GROWTH))
 
 
 def _rough(pid: int) -> int:
-    """
-    Private memory, shared memory and page tables, without files, including what was swapped out.
-    """
+    """Private memory, shared memory, swapped memory and page tables of *pid*, without files."""
     return next(filter(None, (_sum(_read(at, "status"), _ROUGH) for at in _places(pid))), 0)
 
 
 def _share(pid: int) -> int:
     """
-    The same with its share of shared pages, which costs a walk of its page tables. The rough sum
-    where the kernel does not tell: a process may forbid to be looked into.
+    The memory of *pid* with only its share of shared pages, which costs a walk of page tables.
+
+    For a process that forbids others to inspect it, the rough sum.
     """
     for at in _places(pid):
         if shared := _sum(_read(at, "smaps_rollup"), _EXACT):
@@ -189,8 +191,10 @@ def _share(pid: int) -> int:
 
 def _places(pid: int) -> Iterator[str]:
     """
-    Where the kernel tells of the memory of *pid*: at its first thread, which has none any more
-    once it has ended; so then at each other one, which all have the same.
+    The folders in /proc that may describe the memory of *pid*: of the process, then of each thread.
+
+    All threads share one memory, but the folder of the process describes none once its first
+    thread has ended.
     """
     yield f"/proc/{pid}"
     with suppress(OSError):
@@ -207,4 +211,4 @@ def _read(place: str, name: str) -> bytes:
         with open(f"{place}/{name}", "rb", buffering=0) as file:
             return file.readall()
     except OSError:
-        return b""  # it has ended, or may not be looked into
+        return b""  # the process has ended, or forbids others to inspect it

@@ -2,17 +2,19 @@
 The fork server: a Python step runs in a process forked from the spawner, whose interpreter is the
 one that steps run on.
 
-What the step must find: the modules, paths, environment, streams and signals of a fresh
-`python -I main.py`. How it ends is the interpreter's business (`Py_Exit`): it waits for threads,
-calls exit functions, flushes, and takes the modules apart. Only three things are done for it.
-Modules that every step starts with are hidden from the teardown, which would write to, and so copy,
-every page that they share with the spawner. When all modules are gone, the process ends: what would
-follow, freeing types and strings one by one, runs nothing of the step and takes a third of its
-time. And the process list is told what runs here: the environment that the kernel shows is the
-spawner's, so nothing else names the execution to an operator.
+The step must find the modules, paths, environment, streams and signals of a fresh
+`python -I main.py`. The interpreter ends the process (`Py_Exit`): it waits for threads, calls exit
+functions, flushes, and takes the modules apart. Three things differ from a fresh interpreter:
+
+- The modules that every step starts with are hidden from the teardown, which would write to, and so
+  copy, every page that they share with the spawner.
+- The process ends when all modules are gone. The interpreter would then free types and strings one
+  by one, which runs no code of the step and takes a third of its time.
+- The process list shows the execution. The environment that the kernel shows is the spawner's, so
+  an operator could not find the execution otherwise.
 
 Each process runs one step. An interpreter that served several would hand on their modules and
-memory, and a Python step could read what the one before it held.
+memory, and a Python step could read what an earlier step held.
 """
 
 import atexit
@@ -45,7 +47,7 @@ def remember_the_start(modules: frozenset[str], places: tuple[str, ...]) -> None
 
 
 def run(job: dict[str, Any]) -> NoReturn:
-    """Run the file `argv[-1]` of *job* as the main program, and end with its status."""
+    """Run the file `argv[-1]` of *job* as the main program, and exit with its status."""
     path = job["argv"][-1]
     go_on_as_python()
     _show(*job["argv"], f"WF_EXECUTION_ID={job['env'].get('WF_EXECUTION_ID', '')}")
@@ -66,14 +68,14 @@ def run(job: dict[str, Any]) -> NoReturn:
 
 
 def _show(*words: str) -> None:
-    """Show in the process list what runs here, over the spawner's own command line."""
+    """Write *words* over the spawner's command line, which the process list shows."""
     begin, end = _title
     text = "\0".join(words).encode("utf-8", "replace")[: end - begin - 1]
     ctypes.memmove(begin, text.ljust(end - begin, b"\0"), end - begin)
 
 
 def _open_outputs(at_once: bool) -> None:
-    """As with `-u`, what is printed is written at once."""
+    """Make prints write at once if *at_once*, as `-u` does."""
     if at_once:
         for name, fd in (("stdout", 1), ("stderr", 2)):
             old = getattr(sys, name)
@@ -119,7 +121,7 @@ def _status_of(main: ModuleType, path: str) -> int:
         exec(code, main.__dict__)  # noqa: S102 - the step's own code, in its own process
     except SystemExit as request:
         return _requested(request.code)
-    except BaseException as error:  # whatever the code raises is its end, and is shown as usual
+    except BaseException as error:  # whatever the code raises ends it, and is shown as usual
         trace = error.__traceback__
         return _reported(error, trace.tb_next if trace else None)
     return 0
@@ -143,20 +145,22 @@ def _reported(error: BaseException, trace: TracebackType | None) -> int:
 
 
 def _die_interrupted() -> None:
-    """Die of the signal, as an interpreter does."""
+    """Die of SIGINT, as an interpreter does."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.raise_signal(signal.SIGINT)
 
 
 def _leave(statuses: list[int]) -> None:
     """
-    Hide the modules that every step starts with from the teardown, and end after it: unless
-    something cannot be written, which the interpreter tells of, and has a status of its own for.
+    Hide the modules that every step starts with from the teardown, and exit after it.
+
+    If output cannot be written, nothing changes: the interpreter reports that, with a status of
+    its own.
     """
     start = ctypes.py_object([sys.modules.pop(name, None) for name in _fresh - {"__main__"}])
     ctypes.pythonapi.Py_IncRef(start)
     streams = [sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__]
-    with suppress(OSError, ValueError, IndexError):  # no status: a fork of it ends
+    with suppress(OSError, ValueError, IndexError):  # IndexError: a fork of the step exits
         _flush(streams)
         vars(sys)["_last"] = _Last(statuses[-1], streams)
 
@@ -168,7 +172,7 @@ def _flush(streams: list[TextIO | None]) -> None:
 
 
 class _Last:
-    """What the interpreter takes apart after all modules: no code of the step can run later."""
+    """The object that the interpreter frees after all modules, when no code of the step can run."""
 
     def __init__(self, status: int, streams: list[TextIO | None]) -> None:
         self._status = status

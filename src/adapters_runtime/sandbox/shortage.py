@@ -1,8 +1,8 @@
 """
-What the machine lacks when a step cannot be started: in accurate words, and visibly.
+The shortages of the machine that keep steps from starting, and their descriptions for people.
 
 A step of which nothing has run is begun again later (EX-27), so `explain`, readiness and metrics
-must tell what it is waiting for. Standard library only: the spawner uses it too.
+must show the shortage that it waits for. Standard library only: the spawner uses it too.
 """
 
 import errno
@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 
 SEEN_FOR_S = 60.0
-"""How long a shortage counts after it was last met: twice the longest wait before a next try."""
+"""How long a shortage counts after its last report: twice the longest wait before a next try."""
 
-_WORDS = {
+_DESCRIPTIONS = {
     errno.EMFILE: "the server has no file descriptors left",
     errno.ENFILE: "the machine has no file descriptors left",
     errno.ENOSPC: "the disk has no space, or no room for more files, left",
@@ -27,40 +27,40 @@ _WORDS = {
 
 def is_shortage(number: int | None) -> bool:
     """Whether this error number means that the machine lacks something, whatever the call."""
-    return number in _WORDS
+    return number in _DESCRIPTIONS
 
 
-def may_pass(number: int | None) -> bool:
-    """Whether it may go away by itself: a shortage, or a folder that is missing at the moment."""
+def is_temporary(number: int | None) -> bool:
+    """Whether this error may go away by itself: a shortage, or a folder that is missing for now."""
     return is_shortage(number) or number == errno.ENOENT
 
 
-def words(number: int | None, said: str) -> str:
-    """What is lacking, for people; *said*: what failed, and the system's words for it."""
-    known = _WORDS.get(number or 0)
-    return f"{known} ({said})" if known else said
+def describe(number: int | None, message: str) -> str:
+    """A text for people: what the machine lacks, if anything, and the system's own *message*."""
+    known = _DESCRIPTIONS.get(number or 0)
+    return f"{known} ({message})" if known else message
 
 
 class Shortages:
-    """Recent shortages by what met them, until something of that kind begins again."""
+    """The recent shortages by kind of step. A step of a kind that starts ends its shortage."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._met: dict[str, tuple[str, float]] = {}
+        self._noted: dict[str, tuple[str, float]] = {}
         self.total = 0
-        """How many beginnings were postponed since the start."""
+        """How many starts of steps were postponed since the server started."""
 
     def note(self, kind: str, lacking: str | None) -> None:
-        """A start of that kind was postponed for *lacking*; None: it succeeded."""
+        """Note that a start of *kind* was postponed for *lacking*; with None, that it succeeded."""
         if lacking is None:
-            self._met.pop(kind, None)
+            self._noted.pop(kind, None)
             return
         self.total += 1
-        self._met[kind] = (lacking, self._clock())
+        self._noted[kind] = (lacking, self._clock())
 
     @property
     def now(self) -> str | None:
-        """What is lacking as far as is known; None for nothing."""
+        """What the machine lacks, or None if no recent start was postponed."""
         oldest = self._clock() - SEEN_FOR_S
-        recent = [lacking for lacking, at in self._met.values() if at > oldest]
+        recent = [lacking for lacking, at in self._noted.values() if at > oldest]
         return recent[-1] if recent else None

@@ -1,15 +1,19 @@
 """
-The spawner: a small single-threaded program that the server starts once.
+The spawner: a small single-threaded program of the server that forks supervisors.
 
-For each step it gets one end of a socket pair and hands it to a supervisor: to one that is free
-after its last step, or to a new one; one of each profile of step in use is forked in advance
-whenever it is quiet. Jobs travel on that socket alone, so the spawner never sees one, and nothing
-of the server's memory or environment is in it. It keeps the step's end of the socket open until the
-supervisor is free or has ended and, should somebody have killed it, until the orphans it left are
-dead: the server reads "end of file" only when nothing of the step is alive.
+The spawner starts no step itself: a supervisor forks the step's process or has an init fork it, and
+`launch` turns that process into the step's program.
 
-It ends when the server is gone and the last supervisor with it. Standard library only; run by
-`process.Spawner` through `main`, with its end of a SOCK_SEQPACKET pair as standard input.
+For each step the spawner receives one end of a socket pair, the step's channel, and hands it to a
+supervisor: one that is free after a step, or a new one. While the server is quiet, the spawner
+forks supervisors in advance (`pool`). Jobs travel on the step's channel alone, so the spawner never
+reads one, and it holds nothing of the server's memory or environment. It keeps its copy of the
+step's channel open until the supervisor is free or has ended, and if somebody killed the
+supervisor, until its orphans are dead. So the server reads "end of file" only when no process of
+the step is alive.
+
+The spawner ends when the server and the last supervisor are gone. Standard library only; run by
+`client.Spawner` through `main`, with its end of a SOCK_SEQPACKET pair as standard input.
 """
 
 import errno
@@ -26,7 +30,7 @@ from typing import NoReturn
 
 from adapters_runtime.sandbox.isolation import identity
 from adapters_runtime.sandbox.isolation.config import Profile, SandboxConfig, unpacked
-from adapters_runtime.sandbox.isolation.levels import LEVELS, Process, Refused
+from adapters_runtime.sandbox.isolation.levels import LEVELS, ProcessLevel, RefusingLevel
 from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from adapters_runtime.sandbox.launch import IGNORED
 from adapters_runtime.sandbox.pool import Pools
@@ -38,65 +42,65 @@ START = b"s"
 END = b"e"
 LONGEST = 65_536
 _QUIET_MS = 1
-"""The next spare is made while a step begins, when the server does nothing for it."""
+"""The quiet time before the next spare is forked, while the server waits for a step to begin."""
 
 
 class _SupervisorProcess:
-    """What the spawner knows of one: its process, the channel to it, the step it was given."""
+    """A supervisor, for the spawner: its process, the channel to it, and its present step."""
 
-    def __init__(self, pid: int, profile: Profile, place: int, door: socket.socket) -> None:
+    def __init__(self, pid: int, profile: Profile, place: int, channel: socket.socket) -> None:
         self.pid = pid
         self.profile = profile
         self.place = place
-        self.door = door
+        self.channel = channel
         self.number: int | None = None
-        self.channel: socket.socket | None = None
+        self.step_channel: socket.socket | None = None
 
-    def give(self, number: int, channel: socket.socket) -> None:
-        """Give it a step. Raises `ConnectionError` if it is dead."""
-        socket.send_fds(self.door, [START], [channel.fileno()])
-        self.number, self.channel = number, channel
+    def give(self, number: int, step_channel: socket.socket) -> None:
+        """Hand the step *number* over. Raises `ConnectionError` if the supervisor is dead."""
+        socket.send_fds(self.channel, [START], [step_channel.fileno()])
+        self.number, self.step_channel = number, step_channel
 
-    def heard(self) -> bytes | None:
-        """What it says: that it is free; nothing if it has ended, None if it says nothing."""
+    def receive(self) -> bytes | None:
+        """The message that the supervisor is free, b"" if it has ended, or None if it is busy."""
         try:
-            return self.door.recv(1, socket.MSG_DONTWAIT)
+            return self.channel.recv(1, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return None
         except ConnectionError:
             return b""
 
     def end_step(self) -> None:
-        """All of its step is dead."""
-        if self.channel:
-            self.channel.close()
-        self.number = self.channel = None
+        """Close the channel of the step, which is dead."""
+        if self.step_channel:
+            self.step_channel.close()
+        self.number = self.step_channel = None
 
     def close(self) -> None:
-        self.door.close()
+        self.channel.close()
         self.end_step()
 
 
 class _SpawnerLoop:
-    def __init__(self, control: socket.socket, level: Process) -> None:
+    def __init__(self, control: socket.socket, level: ProcessLevel) -> None:
         self._control = control
         self._level = level
-        self._self = os.pidfd_open(os.getpid())  # supervisors see by it that we are gone
+        self._self = os.pidfd_open(os.getpid())  # it tells supervisors of the spawner's end
         self._supervisors: dict[int, _SupervisorProcess] = {}
-        self._busy: dict[int, _SupervisorProcess] = {}  # by their doors
+        self._busy: dict[int, _SupervisorProcess] = {}  # by their channels
         self._wake, awaken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(awaken, warn_on_full_buffer=False)
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
         self._poll.register(control, select.POLLIN)
-        self._server_there = True
+        self._has_server = True
         self._spares: Pools[Profile, _SupervisorProcess] = Pools(
             Profile(), is_large=lambda profile: profile.prestart is not None
         )
 
     def run(self) -> None:
         """Serve until the server is gone and the last supervisor has ended."""
-        while self._server_there or self._supervisors:
+        while self._has_server or self._supervisors:
             events = self._poll.poll(self._pause_ms())
             for fd, _ in events:
                 if fd == self._wake:
@@ -104,16 +108,16 @@ class _SpawnerLoop:
                 elif fd == self._control.fileno():
                     self._on_control()
                 else:
-                    self._on_door(fd)
+                    self._on_supervisor(fd)
             if not events:
-                self._make_ready()
+                self._fork_spare()
 
     def _pause_ms(self) -> float | None:
-        if not self._server_there:
+        if not self._has_server:
             return None
         if self._spares.missing() is not None:
             return _QUIET_MS
-        pause_s = self._spares.next_look_s(time.monotonic())
+        pause_s = self._spares.next_surplus_s(time.monotonic())
         return None if pause_s is None else pause_s * 1_000 + 1
 
     def _on_control(self) -> None:
@@ -125,65 +129,65 @@ class _SpawnerLoop:
             self._on_server_gone()
         elif message[:1] == START and fds:
             number, profile = marshal.loads(message[1:])  # noqa: S302 - from the server
-            self._start(number, unpacked(profile), socket.socket(fileno=fds[0]))
+            self._assign(number, unpacked(profile), socket.socket(fileno=fds[0]))
         elif message[:1] == END:
             self._end(int(message[1:]))
 
     def _on_server_gone(self) -> None:
-        self._server_there = False
+        self._has_server = False
         self._poll.unregister(self._control)
         for spare in self._spares:
-            spare.door.close()  # it ends
+            spare.channel.close()  # which ends the supervisor
 
-    def _start(self, number: int, profile: Profile, channel: socket.socket) -> None:
-        """Give a step to a spare supervisor of its profile, or to a new one."""
+    def _assign(self, number: int, profile: Profile, step_channel: socket.socket) -> None:
+        """Hand the step *number* to a spare supervisor of its profile, or to a new one."""
         spare = self._spares.take(profile, time.monotonic())
         try:
             try:
-                self._give(spare or self._fork(profile), number, channel)
-            except ConnectionError:  # somebody killed it while it waited
-                self._give(self._fork(profile), number, channel)
+                self._give(spare or self._fork(profile), number, step_channel)
+            except ConnectionError:  # somebody killed the spare while it waited
+                self._give(self._fork(profile), number, step_channel)
         except OSError as trouble:  # too many processes or files
             if trouble.errno == errno.ENOSPC:  # that is how the kernel says it
                 trouble = OSError("the machine allows no more namespaces")
-            refuse(channel, f"no supervisor for it: {trouble.strerror or trouble}", trouble)
-            channel.close()
+            refuse(step_channel, f"no supervisor for it: {trouble.strerror or trouble}", trouble)
+            step_channel.close()
 
-    def _give(self, to: _SupervisorProcess, number: int, channel: socket.socket) -> None:
-        to.give(number, channel)
+    def _give(self, to: _SupervisorProcess, number: int, step_channel: socket.socket) -> None:
+        to.give(number, step_channel)
         self._is_busy(to, True)
 
-    def _on_door(self, fd: int) -> None:
-        """A supervisor has ended its step and could serve another, or has ended."""
+    def _on_supervisor(self, fd: int) -> None:
+        """Handle a supervisor that is free for another step, or has ended."""
         supervisor = self._busy.get(fd)
-        said = supervisor.heard() if supervisor else None
-        if supervisor is None or said is None:
-            return  # it ended while we looked at others, and its number is used again
+        message = supervisor.receive() if supervisor else None
+        if supervisor is None or message is None:
+            return  # it ended earlier in this round, and its descriptor's number is in use again
         self._is_busy(supervisor, False)
-        if not said:
-            return  # which SIGCHLD says, too
+        if not message:
+            return  # SIGCHLD follows
         supervisor.end_step()
-        if self._server_there and self._spares.wants(supervisor.profile):
+        if self._has_server and self._spares.wants(supervisor.profile):
             with suppress(ConnectionError):
-                supervisor.door.send(START)
+                supervisor.channel.send(START)
                 self._spares.add(supervisor.profile, supervisor)
         else:
-            supervisor.door.close()  # it ends
+            supervisor.channel.close()  # which ends the supervisor
 
     def _is_busy(self, supervisor: _SupervisorProcess, is_busy: bool) -> None:
-        fd = supervisor.door.fileno()
+        fd = supervisor.channel.fileno()
         if is_busy:
             self._busy[fd] = supervisor
             self._poll.register(fd, select.POLLIN)
         elif self._busy.pop(fd, None):
             self._poll.unregister(fd)
 
-    def _make_ready(self) -> None:
-        """Fork the next spare, at a moment when no start of a step has to wait for it."""
-        if not self._server_there:
+    def _fork_spare(self) -> None:
+        """End surplus spares and fork a missing one, while no start of a step waits for it."""
+        if not self._has_server:
             return
         for spare in self._spares.surplus(time.monotonic()):
-            spare.door.close()  # it ends
+            spare.channel.close()  # which ends the supervisor
         profile = self._spares.missing()
         if profile is not None:
             with suppress(OSError):
@@ -199,16 +203,16 @@ class _SpawnerLoop:
         self._supervisors[pid] = _SupervisorProcess(pid, profile, place, ours)
         return self._supervisors[pid]
 
-    def _become_supervisor(self, profile: Profile, place: int, door: socket.socket) -> NoReturn:
+    def _become_supervisor(self, profile: Profile, place: int, channel: socket.socket) -> NoReturn:
         status = 1
         signal.set_wakeup_fd(-1)  # the spawner's pipe, which is closed here
         try:
-            low, high = sorted((door.fileno(), self._self))
+            low, high = sorted((channel.fileno(), self._self))
             for first, beyond in ((3, low), (low + 1, high), (high + 1, 1 << 20)):
                 os.closerange(first, beyond)
-            supervise(self._level, profile, place, door, self._self)
+            supervise(self._level, profile, place, channel, self._self)
             status = 0
-        except BaseException as trouble:  # last resort of a process: say it, the spawner sweeps up
+        except BaseException as trouble:  # a process's last resort: report; the spawner cleans up
             print(f"wfcore: a step's supervisor failed: {trouble!r}", file=sys.stderr)
         finally:
             os._exit(status)
@@ -247,7 +251,7 @@ def main() -> None:
     prctl(PR_SET_CHILD_SUBREAPER)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        # What the server inherited (a shell ignores some for its background) is not the step's.
+        # The step must not inherit the server's settings: a shell ignores some in its background.
         signal.signal(number, signal.SIG_IGN if number in IGNORED else signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler, so that the wake-up pipe is written
     gc.disable()
@@ -256,17 +260,17 @@ def main() -> None:
     sys.exit(0)
 
 
-def _open_level(control: socket.socket) -> Process:
-    """The level that the server requests; if it cannot be used, one that refuses all steps."""
-    said = control.recv(LONGEST)
-    if not said:
+def _open_level(control: socket.socket) -> ProcessLevel:
+    """The level that the server requests, or one that refuses all steps if it cannot be used."""
+    message = control.recv(LONGEST)
+    if not message:
         sys.exit(0)  # the server is gone already
-    config = SandboxConfig(*marshal.loads(said))  # noqa: S302 - from the server
+    config = SandboxConfig(*marshal.loads(message))  # noqa: S302 - from the server
     level = LEVELS[config.level](config)
     try:
         level.open()
     except OSError as trouble:
         if is_shortage(trouble.errno):
-            raise  # the server notices, and starts another spawner with the next step
-        return Refused(config, trouble)
+            raise  # the server notices the end, and starts another spawner for the next step
+        return RefusingLevel(config, trouble)
     return level

@@ -1,8 +1,8 @@
 """
-The private folders of steps: created, and removed whatever they contain.
+The private folders of steps: their creation, and their removal whatever they contain.
 
-Each server process has a folder of its own below the root and holds a lock on it. The lock is
-released with the process, so the next start recognizes and removes the folders of dead processes.
+Each server process holds a lock on a folder of its own below the root. The lock ends with the
+process, so the next server to start recognizes and removes the folders of dead processes.
 """
 
 import fcntl
@@ -27,9 +27,10 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 @frozen
 class StepFolder:
     """
-    Where one attempt lives, as it sees it; paths are text, because they go into environments.
+    The folder of one attempt, at the path that the attempt sees. The supervisor creates it.
 
-    `work` is its current folder, empty at the start. The supervisor creates it.
+    Paths are text, because they go into environments. `work`, the current folder of the step, is
+    empty at the start.
     """
 
     path: str
@@ -47,9 +48,9 @@ class StepFolder:
 
     def remove_if_plain(self) -> bool:
         """
-        Remove it if it contains hardly more than at the start; whether it is gone.
+        Remove the folder if it contains hardly more than at the start; returns whether it is gone.
 
-        For most steps this is faster than starting a thread.
+        For most steps this takes less time than a start of a thread.
         """
         try:
             with os.scandir(self.path) as entries:
@@ -67,7 +68,7 @@ class StepFolder:
         return True
 
     def remove(self) -> None:
-        """Remove it with everything in it."""
+        """Remove the folder with everything in it."""
         remove_tree(Path(self.path))
 
 
@@ -95,7 +96,7 @@ class Folders:
         return self._own
 
     def next(self) -> StepFolder:
-        """A folder that is not created yet."""
+        """The folder for the next step, not created yet."""
         return StepFolder.at(f"{self._own}/{next(self._numbers)}")
 
     def close(self) -> None:
@@ -108,12 +109,12 @@ class Folders:
 
 def remove_tree(path: Path) -> None:
     """
-    Remove *path* with everything below it, as far as permissions allow; never follows a link.
+    Remove *path* with everything below it, as far as permissions allow. Links are never followed.
 
-    Each folder found inside is moved to the top before it is emptied: whatever the depth, two
-    descriptors and short names are enough.
+    Each folder inside is moved to the top before it is emptied, so two descriptors and short names
+    are enough for any depth.
     """
-    with suppress(OSError):  # what cannot go now (a mount, say) is tried at the next start
+    with suppress(OSError):  # what cannot be removed (a mount, say) is tried at the next start
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             path.unlink()
             return
@@ -127,7 +128,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _empty(top: int) -> None:
-    token = secrets.token_hex(8)  # names that nobody in there can have taken
+    token = secrets.token_hex(8)  # for names that cannot exist in there
     new_names = (f".{token}-{number}" for number in count())
     waiting = _empty_one(top, top, new_names)
     while waiting:
@@ -143,8 +144,9 @@ def _empty(top: int) -> None:
 
 def _empty_one(folder: int, top: int, new_names: Iterator[str]) -> list[str]:
     """
-    Remove what is in *folder*; its non-empty subfolders are moved to *top*; returns their names
-    there.
+    Remove the content of *folder*, but move its non-empty subfolders to *top*.
+
+    Returns the names of the moved subfolders.
     """
     moved: list[str] = []
     with os.scandir(folder) as entries:

@@ -1,4 +1,4 @@
-"""A step's folder as its supervisor creates it, and what the step left in it."""
+"""A step's folder: its creation by the supervisor, and the output that the step left in it."""
 
 import errno
 import os
@@ -7,37 +7,44 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from adapters_runtime.sandbox.isolation.config import FOLDERS, OUTPUT
-from adapters_runtime.sandbox.isolation.levels import Process
+from adapters_runtime.sandbox.isolation.levels import ProcessLevel
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PRIVATE = 0o700
 
 
-def make(level: Process, path: str) -> int:
-    """Create the folder at *path* with its subfolders; returns its descriptor. Raises `OSError`."""
+class Unusable(Exception):
+    """The step left a file or folder that cannot be used; the message tells the author why."""
+
+
+def make(level: ProcessLevel, path: str) -> int:
+    """Make the folder at *path* with its subfolders; returns its descriptor. Raises `OSError`."""
     os.mkdir(path, _PRIVATE)
-    return divided(level, path)
+    return make_subfolders(level, path)
 
 
-def divided(level: Process, path: str) -> int:
-    """The same for an empty folder that exists."""
-    folder = os.open(path, _FOLDER)
+def make_subfolders(level: ProcessLevel, path: str) -> int:
+    """Make the subfolders of the empty folder at *path*; returns the descriptor of *path*."""
+    folder = os.open(path, FOLDER)
     level.own(folder)
     for name in FOLDERS:
         os.mkdir(name, _PRIVATE, dir_fd=folder)
-        below = os.open(name, _FOLDER, dir_fd=folder)
+        below = os.open(name, FOLDER, dir_fd=folder)
         level.own(below)
         os.close(below)
     return folder
 
 
-def fill(level: Process, folder: int, files: Mapping[str, bytes], links: Mapping[str, str]) -> None:
-    """Write *files* and *links*, whose names contain no slash. Raises `OSError`."""
+def fill(
+    level: ProcessLevel, folder: int, files: Mapping[str, bytes], links: Mapping[str, str]
+) -> None:
+    """Write *files* and *links* into *folder*. Names contain no slash. Raises `OSError`."""
     for name, target in links.items():
         os.symlink(target, name, dir_fd=folder)
     for name, content in files.items():
-        fd = os.open(name, _FILE, 0o600, dir_fd=folder)
+        fd = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
         try:
             level.own(fd)
             rest = memoryview(content)
@@ -48,23 +55,15 @@ def fill(level: Process, folder: int, files: Mapping[str, bytes], links: Mapping
 
 
 def remove_unused(path: str) -> None:
-    """Remove the folder at *path* as `make` left it, if it exists."""
+    """Remove the folder at *path* if it exists and is as `make` left it."""
     with suppress(OSError):
         for name in FOLDERS:
             os.rmdir(f"{path}/{name}")
         os.rmdir(path)
 
 
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-class Unusable(Exception):
-    """Something that the step left cannot be used; the message tells the author why."""
-
-
 def output(folder: int, most_bytes: int) -> bytes | None:
-    """What the step wrote as its output; None if nothing. Raises `Unusable`."""
+    """The content of the step's output file, or None if there is none. Raises `Unusable`."""
     try:
         fd = os.open(OUTPUT, FILE, dir_fd=folder)
     except FileNotFoundError:
@@ -88,7 +87,7 @@ def output(folder: int, most_bytes: int) -> bytes | None:
 
 
 def artifacts(folder: int) -> int | None:
-    """The folder of artifacts, opened; None if it is empty. Raises `Unusable`."""
+    """A descriptor of the folder of artifacts, or None if it is empty. Raises `Unusable`."""
     try:
         fd = os.open("artifacts", FOLDER, dir_fd=folder)
     except OSError as problem:

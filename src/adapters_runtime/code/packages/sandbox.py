@@ -21,7 +21,7 @@ from attrs import field, frozen
 
 from adapters_runtime.code.outputs import fault_of
 from adapters_runtime.code.packages.program import LIMIT_S, words
-from adapters_runtime.sandbox.client import Ended, NotStarted, Order, Spawner, uninterrupted
+from adapters_runtime.sandbox.client import Ended, LaunchOrder, NotStarted, Spawner, uninterrupted
 from adapters_runtime.sandbox.isolation.config import (
     LANDLOCK,
     NAMESPACE,
@@ -112,7 +112,7 @@ class Sandbox:
         return level
 
     async def _run(self, program: Program, level: Level, folders: Folders) -> Ended:
-        spawner = Spawner(self._terms(level, folders))
+        spawner = Spawner(self._config(level, folders))
         try:
             return await spawner.run(await self._order(program, level, folders), _silent)
         except NotStarted as problem:
@@ -121,7 +121,7 @@ class Sandbox:
         finally:
             await spawner.close()
 
-    def _terms(self, level: Level, folders: Folders) -> SandboxConfig:
+    def _config(self, level: Level, folders: Folders) -> SandboxConfig:
         return SandboxConfig(
             level.name,
             base=str(folders.own),
@@ -132,7 +132,7 @@ class Sandbox:
             closed=self.isolation.closed,
         )
 
-    async def _order(self, program: Program, level: Level, folders: Folders) -> Order:
+    async def _order(self, program: Program, level: Level, folders: Folders) -> LaunchOrder:
         folder = StepFolder.at(STEP_DIR) if level.name == NAMESPACE else folders.next()
         brought = {path: path for path in program.brought}
         if level.name in (UID, LANDLOCK):
@@ -145,7 +145,7 @@ class Sandbox:
                 text = text.replace(path, place)
             return text.replace(HERE, folder.path)
 
-        return Order(
+        return LaunchOrder(
             argv=[told(one) for one in program.argv],
             env={
                 **{name: told(value) for name, value in program.environment.items()},

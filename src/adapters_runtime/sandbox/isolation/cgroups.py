@@ -1,13 +1,13 @@
 """
 Control groups: limits on a whole step, enforced by the kernel. Standard library only.
 
-They count whatever a step makes the kernel hold: pages that are no longer mapped, page tables,
-pipes. A step's group is created below the group of the server, so the server's limits apply to its
-steps too.
+Control groups count whatever a step makes the kernel hold: pages that are no longer mapped, page
+tables, pipes. A step's group is made below the group of the server, so the server's limits apply to
+its steps too.
 
 Version 2 has one more rule: a group that shares controllers with its children has no processes of
-its own. So the server moves into a child, `SERVER`, if its group is its own to arrange: systemd
-says so (`Delegate=`), or no other process is in it.
+its own. So the server moves into a child, `SERVER`, if the server may arrange its group: systemd
+has delegated it (`Delegate=`), or no other process is in it.
 """
 
 import errno
@@ -24,7 +24,7 @@ STEP = "wfcore-step-"
 _DELEGATED = ("trusted.delegate", "user.delegate")
 _CONTROLLERS = {"memory", "pids"}
 _OPTIONAL = ("memory.swap.max", "memory.oom.group", "memory.memsw.limit_in_bytes")
-"""Not on every kernel, and without swap of no consequence."""
+"""The settings that some kernels lack, and that have no effect without swap."""
 
 
 class Uncounted(Exception):
@@ -33,7 +33,8 @@ class Uncounted(Exception):
 
 class Hierarchy(NamedTuple):
     """
-    A folder below which groups are made, the limits of each, and the file that reports its end.
+    A folder below which groups are made, the limits of each group, and the name of the file that
+    counts its processes killed for memory.
     """
 
     folder: str
@@ -41,22 +42,22 @@ class Hierarchy(NamedTuple):
     events: str = ""
 
 
-class Groups:
-    """Creates the groups of steps, one for each place. Tried out when made: raises `Uncounted`."""
+class ControlGroups:
+    """Makes the groups of steps, one for each place. Tries one at once, and raises `Uncounted`."""
 
     def __init__(self, hierarchies: tuple[Hierarchy, ...]) -> None:
         self._hierarchies = hierarchies
         self._prefix = f"{STEP}{os.getpid()}-"
         for hierarchy in hierarchies:
-            _sweep(hierarchy.folder)
+            _remove_abandoned(hierarchy.folder)
         try:
             self._try()
         except OSError as trouble:
             raise Uncounted(f"{trouble.strerror}: {trouble.filename or 'a group'}") from trouble
 
-    def make(self, place: int) -> "Group":
+    def make(self, place: int) -> "ControlGroup":
         """The group of the step at *place*. Raises `OSError`."""
-        return Group(self._hierarchies, f"{self._prefix}{place}")
+        return ControlGroup(self._hierarchies, f"{self._prefix}{place}")
 
     def remove(self, place: int) -> None:
         """Remove the group of a step whose supervisor was killed, once the step is dead."""
@@ -69,16 +70,16 @@ class Groups:
         try:
             pid = os.fork()
             if pid == 0:
-                os._exit(not group.holds_who_joins())
+                os._exit(not group.join_checked())
             if os.waitpid(pid, 0)[1]:
                 raise OSError(errno.EPERM, "a process that joins a group is not in it")
         finally:
             group.remove()
 
 
-class Group:
+class ControlGroup:
     """
-    One step's group, used through descriptors: the supervisor of the step soon cannot see its
+    The group of one step, used through descriptors, because the supervisor soon cannot see the
     folder.
     """
 
@@ -100,12 +101,12 @@ class Group:
                     self._kill = self._open("cgroup.kill", parent)
 
     def join(self) -> None:
-        """Join the group, with all processes forked later. Raises `OSError`."""
+        """Add this process and all that it forks later. Raises `OSError`."""
         for entry in self._entries:
             os.write(entry, b"0")
 
-    def holds_who_joins(self) -> bool:
-        """Join, and check that it worked."""
+    def join_checked(self) -> bool:
+        """Add this process; returns whether it is in the group."""
         with suppress(OSError):
             self.join()
             with open("/proc/self/cgroup") as memberships:
@@ -113,17 +114,20 @@ class Group:
         return False
 
     def ran_out(self) -> bool:
-        """Whether the kernel killed one of its processes for lack of memory."""
+        """Whether the kernel killed a process of the group for lack of memory."""
         counts = os.pread(self._events, 4096, 0).decode().splitlines()
         return any(line.startswith("oom_kill ") and line != "oom_kill 0" for line in counts)
 
     def kill(self) -> None:
-        """Kill all processes in it at once, if the kernel can (version 2)."""
+        """Kill all processes of the group at once, if the kernel can (version 2)."""
         if self._kill >= 0:
             os.write(self._kill, b"1")
 
     def remove(self) -> None:
-        """Remove it; all of its processes are dead. If the kernel is late, the next sweep does."""
+        """
+        Remove the group, whose processes are dead. If the kernel still holds it, the next spawner
+        removes it.
+        """
         for parent in self._parents:
             with suppress(OSError):
                 os.rmdir(self._name, dir_fd=parent)
@@ -148,16 +152,16 @@ class Group:
             os.close(fd)
 
 
-def find(config: SandboxConfig, memory: int) -> Groups:
-    """Groups for steps that may use *memory* bytes in all. Raises `Uncounted`."""
+def find(config: SandboxConfig, memory: int) -> ControlGroups:
+    """The groups for steps that may use *memory* bytes each. Raises `Uncounted`."""
     try:
         places = dict(_places())
     except OSError as trouble:
         raise Uncounted(f"this process's control groups are not known: {trouble}") from trouble
     if "memory" in places:
-        return Groups(tuple(_of_version_1(places, memory, config.processes)))
+        return ControlGroups(tuple(_of_version_1(places, memory, config.processes)))
     if "" in places:
-        return Groups((_of_version_2(places[""], memory, config.processes),))
+        return ControlGroups((_of_version_2(places[""], memory, config.processes),))
     raise Uncounted("no control groups are mounted")
 
 
@@ -179,7 +183,7 @@ def _of_version_2(own: str, memory: int, processes: int) -> Hierarchy:
 
 
 def _share_controllers(base: str) -> None:
-    """Let children of *base* have limits. Raises `OSError` and `Uncounted`."""
+    """Enable limits for children of *base*. Raises `OSError` and `Uncounted`."""
     if not set(_read(f"{base}/cgroup.controllers").split()) >= _CONTROLLERS:
         raise Uncounted(f"{base} was not given the controllers memory and pids")
     if set(_read(f"{base}/cgroup.subtree_control").split()) >= _CONTROLLERS:
@@ -214,7 +218,7 @@ def _lineage() -> set[str]:
 
 
 def _places() -> Iterator[tuple[str, str]]:
-    """The folder of our own group by controller; in version 2 the name is empty."""
+    """The controllers and the folder of this process's group in each. Version 2 is named ""."""
     own = dict(_memberships())
     for line in _read("/proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
@@ -236,13 +240,13 @@ def _memberships() -> Iterator[tuple[str, str]]:
 def _make(name: str, parent: int) -> None:
     try:
         os.mkdir(name, 0o755, dir_fd=parent)
-    except FileExistsError:  # of a step whose end the kernel was late with
+    except FileExistsError:  # left by a step whose group the kernel still held
         os.rmdir(name, dir_fd=parent)
         os.mkdir(name, 0o755, dir_fd=parent)
 
 
-def _sweep(folder: str) -> None:
-    """Remove what killed spawners left behind."""
+def _remove_abandoned(folder: str) -> None:
+    """Remove the groups of spawners that were killed."""
     with suppress(OSError):
         for name in os.listdir(folder):
             pid = name.removeprefix(STEP).partition("-")[0]

@@ -1,7 +1,7 @@
 """
-What the server tells its spawner once, and about each step before its job. Standard library only.
+The configuration of the spawner, sent once, and the profile of a step, sent before its job.
 
-Both are sent by `marshal` as plain tuples.
+Both are sent by `marshal` as plain tuples. Standard library only.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ LADDER = (NAMESPACE, UID, LANDLOCK, PROCESS)
 """The levels of isolation, the strongest first."""
 
 STEP_DIR = "/step"
-"""Where a step in a mount namespace of its own finds its folder."""
+"""The path of its folder for a step in a mount namespace of its own."""
 
 FOLDERS = ("work", "home", "tmp", "artifacts")
 OUTPUT, CONTEXT = "output.json", "context.json"
@@ -23,10 +23,10 @@ class SandboxConfig(NamedTuple):
 
     *base*: a folder of the server below which the spawner may mount. *memory* and *processes*:
     limits of a whole step if a control group counts them. *disk* and *inodes*: the size of a step's
-    folder if it has a file system of its own. *reads* and *writes*: paths that every step may see.
-    *hidden*: paths that no step may see, even inside visible ones. *closed*: ports that no step
-    reaches, each as `(address, port)`, where an empty address means this machine. *reserved*: ports
-    that no step takes.
+    folder if the folder has a file system of its own. *reads*: paths that every step may see.
+    *writes*: paths that every step may change. *hidden*: paths that no step may see, even inside
+    visible ones. *closed*: ports that no step can connect to, each as `(address, port)`, where an
+    empty address means this machine. *reserved*: ports that no step can take.
     """
 
     level: str
@@ -44,11 +44,11 @@ class SandboxConfig(NamedTuple):
 
 JOB_FD = 3
 LOOPBACK, ANY = "loopback", "any"
-"""Where a step may listen; empty: nowhere."""
+"""The addresses at which a step may listen. Empty text means none."""
 
 
 class Prestart(NamedTuple):
-    """A program that is started before its job: how, and under which limits."""
+    """A program that is started before its job, with its environment and limits."""
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
@@ -57,11 +57,11 @@ class Prestart(NamedTuple):
 
 class Profile(NamedTuple):
     """
-    What must be known of a step before its job, so that everything can be prepared for it.
+    The properties of a step that must be known before its job, so that its sandbox can be prepared.
 
-    *readable*: further paths that it may see because its interpreter needs them. *ahead*: its
-    program, if it is started before the job: it reads the job from `JOB_FD`. *listen*: where it may
-    listen, `LOOPBACK`, `ANY` or nowhere.
+    *network*: whether the step may connect. *readable*: further paths that its interpreter reads.
+    *prestart*: the program that is started before the job, and then reads the job from `JOB_FD`.
+    *listen*: where the step may listen, `LOOPBACK`, `ANY` or nowhere.
     """
 
     network: bool = False
@@ -71,12 +71,12 @@ class Profile(NamedTuple):
 
 
 def packed(profile: Profile) -> tuple[Any, ...]:
-    """The profile as plain tuples, for `marshal`."""
+    """*profile* as plain tuples, for `marshal`."""
     network, readable, prestart, listen = profile
     return network, readable, tuple(prestart) if prestart else None, listen
 
 
-def unpacked(words: tuple[Any, ...]) -> Profile:
+def unpacked(packed: tuple[Any, ...]) -> Profile:
     """The inverse of `packed`."""
-    network, readable, prestart, listen = words
+    network, readable, prestart, listen = packed
     return Profile(network, readable, Prestart(*prestart) if prestart else None, listen)

@@ -1,10 +1,10 @@
 """
-The file system as a step sees it: read-only system folders, and a folder of its own.
+The file system that a step sees: read-only system folders, and a folder of its own.
 
-`RootTemplate` is made once, by the spawner, in a mount namespace of its own; `enter` enters a root
-made from it for one step, before the step's job is known. Steps without further paths share one
-that is already assembled except for their own mounts. Nothing else exists inside: no home, no data
-folder, no other step. Standard library only.
+The spawner makes the `RootTemplate` once, in a mount namespace of its own. `enter` enters a root
+made from the template for one step, before the step's job is known. Steps without further paths
+share a root that lacks only their own mounts. Nothing else exists inside: no home, no data folder,
+no other step. Standard library only.
 """
 
 import os
@@ -30,7 +30,7 @@ from adapters_runtime.sandbox.isolation.syscalls import (
 _words = str.split
 
 SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt", "nix", "gnu")
-"""Of the root folder: programs and libraries."""
+"""The folders of the root that hold programs and libraries."""
 
 _SETTINGS = _words("""
     alternatives bash.bashrc ca-certificates ca-certificates.conf crypto-policies debian_version
@@ -41,10 +41,9 @@ _SETTINGS = _words("""
 
 
 def settings() -> list[str]:
-    """The part of /etc that programs look up and that is not secret, as far as it exists."""
-    there = os.listdir("/etc")
-    started = tuple(name[:-1] for name in _SETTINGS if name.endswith("*"))
-    found = [name for name in there if name.startswith(started)]
+    """The existing names in /etc that programs read and that are not secret."""
+    prefixes = tuple(name[:-1] for name in _SETTINGS if name.endswith("*"))
+    found = [name for name in os.listdir("/etc") if name.startswith(prefixes)]
     return found + [name for name in _SETTINGS if os.path.lexists(f"/etc/{name}")]
 
 
@@ -64,10 +63,10 @@ _NO_DEVICES = MS_NOSUID | MS_NODEV
 
 
 class RootTemplate:
-    """What all steps see, made below *base*, in a mount namespace that belongs to us alone."""
+    """The part of the root that all steps see, below `base`, in a mount namespace of its own."""
 
     def __init__(self, config: SandboxConfig) -> None:
-        self._terms = config
+        self._config = config
         self._base = config.base
         mount("", "/", flags=MS_REC | MS_PRIVATE)
         mount("tmpfs", self._base, "tmpfs", _NO_DEVICES, "mode=755,size=4m")
@@ -86,9 +85,9 @@ class RootTemplate:
             _write(f"{etc}/{name}", text.encode())
         for name in settings():
             _copy_setting(f"/etc/{name}", f"{etc}/{name}")
-        for path in (*self._terms.reads, *self._terms.writes):
+        for path in (*self._config.reads, *self._config.writes):
             if path.startswith("/etc/") and not os.path.lexists(self._base + path):
-                _place(path, self._base + path)  # now: each step finds it sealed
+                _place(path, self._base + path)  # now: it is read-only for each step
         _seal(etc, _READ_ONLY)
 
     def _make_devices(self, dev: str) -> None:
@@ -102,7 +101,7 @@ class RootTemplate:
         _seal(dev, MS_RDONLY | MS_NOSUID | MS_NOEXEC)
 
     def enter(self, profile: Profile, user: int, group: int) -> None:
-        """Enter the root of one step for good; the step will be *user* of *group*."""
+        """Enter the root of one step for good. The step will run as *user* of *group*."""
         wanted = self._wanted(profile)
         root = self._assemble("root") if wanted else self._plain
         if profile.network:
@@ -127,7 +126,7 @@ class RootTemplate:
         os.chdir("/")
 
     def _assemble(self, name: str) -> str:
-        """Make a root with the system in it, and places for the rest."""
+        """Make a root with the system folders in it, and empty folders for the other mounts."""
         root = f"{self._base}/{name}"
         os.makedirs(root, 0o755, exist_ok=True)
         mount("tmpfs", root, "tmpfs", _NO_DEVICES, "mode=755,size=1m,nr_inodes=2k")
@@ -148,22 +147,22 @@ class RootTemplate:
                 restrict_mounts(f"{root}/etc/{name}", _READ_ONLY)
 
     def _wanted(self, profile: Profile) -> list[tuple[str, int]]:
-        """The further paths that exist, and how they are mounted."""
-        reads = _outermost((*self._terms.reads, *profile.readable))
+        """The further paths that exist, each with the flags of its mount."""
+        reads = _outermost((*self._config.reads, *profile.readable))
         wanted = [(path, _READ_ONLY) for path in reads if not self._is_shown(path)]
-        wanted += [(path, _NO_DEVICES) for path in self._terms.writes]
+        wanted += [(path, _NO_DEVICES) for path in self._config.writes]
         return [(path, flags) for path, flags in wanted if os.path.exists(path)]
 
     def _is_shown(self, path: str) -> bool:
         return path.split("/")[1] in self._system and not self._is_hidden(path)
 
     def _is_hidden(self, path: str) -> bool:
-        return any(_is_within(path, secret) for secret in self._terms.hidden)
+        return any(_is_within(path, secret) for secret in self._config.hidden)
 
     def _hide(self, root: str) -> list[str]:
-        """Cover what is hidden with something empty; returns the empty folders."""
+        """Cover hidden paths with empty folders or files; returns the empty folders."""
         masks = []
-        for path in self._terms.hidden:
+        for path in self._config.hidden:
             if os.path.isdir(root + path):
                 mount("tmpfs", root + path, "tmpfs", _NO_DEVICES, "mode=755,size=64k,nr_inodes=64")
                 masks.append(root + path)
@@ -172,18 +171,18 @@ class RootTemplate:
         return masks
 
     def renew(self, user: int, group: int) -> None:
-        """Inside such a root: an empty folder for the next step."""
+        """Mount an empty folder for the next step, inside a root that `enter` has entered."""
         umount(STEP_DIR)
         self._mount_folder(STEP_DIR, user, group)
 
     def _mount_folder(self, path: str, user: int, group: int) -> None:
-        size = f"size={self._terms.disk},nr_inodes={self._terms.inodes}"
+        size = f"size={self._config.disk},nr_inodes={self._config.inodes}"
         mount("tmpfs", path, "tmpfs", _NO_DEVICES, f"mode=700,uid={user},gid={group},{size}")
 
 
 def _link_temporary(root: str) -> None:
     for link in ("tmp", "var/tmp"):
-        if not os.path.lexists(f"{root}/{link}"):  # else something shown lies below it
+        if not os.path.lexists(f"{root}/{link}"):  # else a visible path lies below it
             os.symlink(f"{STEP_DIR}/tmp", f"{root}/{link}")  # noqa: S108 - the step's own
 
 
@@ -197,7 +196,7 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 
 def _copy_setting(source: str, target: str) -> None:
-    """A link into a system folder stays a link; other files and folders are copied."""
+    """Copy *source* to *target*. A link into a system folder stays a link."""
     os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
     real = os.path.realpath(source)
     if os.path.islink(source) and real.split("/")[1] in SYSTEM:
@@ -215,13 +214,13 @@ def _show(source: str, target: str, flags: int) -> None:
 
 
 def _bind(source: str, target: str) -> None:
-    """Mount *source* also at *target*, with everything mounted below it."""
+    """Mount *source* also at *target*, with all mounts below it."""
     _place(source, target)
     mount(source, target, flags=MS_BIND | MS_REC)
 
 
 def _place(source: str, target: str) -> None:
-    """Something empty at *target*, to mount *source* on."""
+    """Make an empty folder or file at *target*, to mount *source* on."""
     if os.path.isdir(source):
         os.makedirs(target, 0o755, exist_ok=True)
     else:
@@ -230,7 +229,7 @@ def _place(source: str, target: str) -> None:
 
 
 def _seal(folder: str, flags: int) -> None:
-    """Make *folder* a mount of its own with these flags, like all mounts inside it."""
+    """Make *folder* a mount of its own, and set *flags* on it and on all mounts inside it."""
     mount(folder, folder, flags=MS_BIND | MS_REC)
     restrict_mounts(folder, flags)
 
@@ -244,10 +243,10 @@ def _write(path: str, content: bytes = b"") -> None:
 
 def carve(paths: Iterable[str], hidden: Iterable[str]) -> Iterator[str]:
     """
-    *paths*, where a folder with something *hidden* below it is replaced by its entries that have
-    not.
+    *paths* without what is *hidden*, for rules that can only allow.
 
-    For rules that can only allow. A path that is named explicitly stays, even inside a hidden one.
+    A folder with a hidden path below it is replaced by its other entries. A path that is named
+    explicitly stays, even inside a hidden one.
     """
     hidden = tuple(hidden)
     for path in paths:

@@ -1,10 +1,10 @@
 """
 The identity of a step: a user id of its own, without capabilities. Standard library only.
 
-A server that runs as root runs each step as a different user, derived from the spawner's process id
-and the step's place among the spawner's children, so that no two living steps share one: what the
-kernel limits per user (inotify instances, pending signals, pipe buffers) one step cannot use up for
-another. If the server is not root, user namespaces divide some of that.
+A server that is root runs each step as a different user. The user id is derived from the spawner's
+process id and the step's place among the spawner's children, so no two living steps share a user,
+and none can use up for another what the kernel limits per user (inotify instances, pending signals,
+pipe buffers). If the server is not root, user namespaces divide some of these limits.
 """
 
 import os
@@ -21,12 +21,12 @@ from adapters_runtime.sandbox.isolation.syscalls import (
 
 PLACES = 512
 INSIDE = 1_000
-"""How a step in a user namespace sees its own user and group."""
+"""The user id and group id that a step in a user namespace sees as its own."""
 
 _FIRST, _PIDS = 0x40000000, 1 << 22
 _FIRST_OF_FEW = 10_000
 _SHARES = 16
-"""Of what a user has of a quota, one step in a namespace has this part."""
+"""One step in a namespace has this fraction (1/16) of a user's quota."""
 _KEEP_CAPABILITIES = 1 << 2  # SECBIT_NO_SETUID_FIXUP
 
 
@@ -35,7 +35,7 @@ class NoPlace(OSError):
 
 
 def free_place(taken: Collection[int]) -> int:
-    """A place that is not in *taken*. Raises `NoPlace`."""
+    """The first place that is not in *taken*. Raises `NoPlace`."""
     for place in range(PLACES):
         if place not in taken:
             return place
@@ -48,7 +48,7 @@ def common_group_id() -> int:
 
 
 def namespaced_user_id(place: int) -> int:
-    """As `user_id`; if there are too few ids, the last one: a namespace divides quotas too."""
+    """`user_id`, or the last id if there are too few: a namespace divides quotas, too."""
     try:
         return user_id(place)
     except OSError:
@@ -57,7 +57,9 @@ def namespaced_user_id(place: int) -> int:
 
 def user_id(place: int) -> int:
     """
-    The user id of the step at *place*, which no other step has. Only for root. Raises `OSError`.
+    The user id of the step at *place*, which no other step has, if the server is root.
+
+    Raises `OSError`.
     """
     last = _last_user_id()
     if last < _FIRST_OF_FEW + PLACES:
@@ -86,14 +88,14 @@ def own_quotas() -> dict[str, str]:
 
 
 def hold_quotas(quotas: Mapping[str, str]) -> None:
-    """Limit the present user namespace, in which we have capabilities, to *quotas*."""
+    """Limit this process's user namespace to *quotas*. Needs capabilities in the namespace."""
     for path, most in quotas.items():
         with suppress(OSError):  # an old kernel, which has no such setting
             write(path, most)
 
 
 def become_keeping_capabilities(user: int, group: int) -> None:
-    """Become *user*, who is charged for a new namespace, while still allowed to create it."""
+    """Become *user* of *group*, and keep the capability to make a new namespace in their name."""
     prctl(PR_SET_SECUREBITS, _KEEP_CAPABILITIES)
     os.setresgid(group, group, group)
     os.setresuid(user, user, user)
@@ -101,10 +103,10 @@ def become_keeping_capabilities(user: int, group: int) -> None:
 
 def map_own_user(inside: int, user: int, inside_group: int, group: int) -> None:
     """
-    See our previous *user* and *group* as these two in our own new user namespace.
+    Map *user* and *group* to *inside* and *inside_group* in this process's new user namespace.
 
-    Who has changed its user may not write about itself in /proc before it says that it has nothing
-    to hide: here only what every step is forked from.
+    A process that has changed its user may write its own maps in /proc only once it is dumpable.
+    That shows other processes only memory that every step is forked from.
     """
     prctl(PR_SET_DUMPABLE)
     write("/proc/self/setgroups", "deny")

@@ -1,10 +1,10 @@
 """
-All that a process hands down to its children, as one snapshot that is compared whole.
+A snapshot of all that a process hands down to its children.
 
-A step must not change what the steps after it are forked from. So nothing is looked for by name:
-the snapshot is every file in /proc/self, and what only system calls tell, without what varies by
-itself (`_VARYING`) and what no child inherits (`_OWN`). A kernel that adds a limit adds it here,
-too. CS-12. Standard library only.
+A step must not change the process that later steps are forked from. No list names what is compared:
+the snapshot holds every file in /proc/self and the attributes that only system calls report,
+without values that vary by themselves (`_VARYING`) and values that no child inherits (`_OWN`). So a
+limit that a new kernel adds is compared, too. CS-12. Standard library only.
 """
 
 import ctypes
@@ -24,33 +24,36 @@ _VARYING = _words("""
     fd fdinfo ns net
 """)
 """
-Memory and where it lies; times, counters and what it does just now; what another file says as well
-(`mountinfo`, `oom_score_adj`, `cgroup`); and what is compared by other means: descriptors,
+The files that describe memory; times, counters and present activity; what another file holds as
+well (`mountinfo`, `oom_score_adj`, `cgroup`); and what is compared by other means: descriptors,
 namespaces, priorities (`stat`), and the traffic of the network.
 """
 _OWN = _words("""
     auxv comm cmdline environ clear_refs exe
     attr uid_map gid_map projid_map setgroups timens_offsets
 """)
-"""Of its program, whose memory only it can change, or of its namespaces, which are compared."""
+"""
+The files that describe the program, whose memory only the process itself can change, or its
+namespaces, which are compared by `ns`.
+"""
 _VARYING_LINES = (b"Vm", b"Rss", b"HugetlbPages", b"SigQ", b"voluntary", b"nonvoluntary")
 """
-Of `status`: memory, context switches, and the number of signals that the whole user has queued,
-whose limit is in `limits`.
+The lines of `status` on memory, context switches, and the number of signals that the whole user has
+queued, whose limit is in `limits`.
 """
 _NEW_EACH_TIME = "ipc"
-"""The namespace that every step has anew."""
+"""The namespace that is made anew for every step."""
 _LINKS = ("cwd", "root")
 _SESSION_KEYRING = -3
 _PROCESS = 1
 _MOST_OF_ATTRIBUTES = 256
 
 Snapshot = dict[str, object]
-"""Values by what they tell of, only to be compared."""
+"""Values by name, only to be compared."""
 
 
 class Inherited:
-    """What a child of this process inherits, as it is when this is made."""
+    """What a child of this process inherited at the time this object was made."""
 
     def __init__(self) -> None:
         self._names = [n for n in os.listdir("/proc/self") if n not in {*_VARYING, *_OWN}]
@@ -62,15 +65,15 @@ class Inherited:
         return self.snapshot() == self._first
 
     def snapshot(self) -> Snapshot:
-        """All of it."""
+        """Everything that a child would inherit now."""
         return {
             **{name: _content(name) for name in self._names},
             **{f"ns/{name}": os.readlink(f"/proc/self/ns/{name}") for name in self._namespaces},
             "descriptors": list(_descriptors()),
             "scheduling": _scheduling(),
-            "priority of input and output": _told("ioprio_get", _PROCESS, 0),
+            "priority of input and output": _result_of("ioprio_get", _PROCESS, 0),
             "attributes": [_attribute(number) for number in PR_GETS],
-            "keyring": _told("keyctl", 0, _SESSION_KEYRING, 0),
+            "keyring": _result_of("keyctl", 0, _SESSION_KEYRING, 0),
         }
 
 
@@ -99,24 +102,24 @@ def _read(path: str) -> bytes:
 
 
 def _descriptors() -> Iterator[tuple[int, ...]]:
-    """What is open, and how; not how far it was read or written, which others may move."""
+    """The open files with flags, but without offsets, which other processes may move."""
     for number in map(int, os.listdir("/proc/self/fd")):
         try:
             facts = os.fstat(number)
-            flags = (fcntl.fcntl(number, ask) for ask in (fcntl.F_GETFL, fcntl.F_GETFD))
+            flags = (fcntl.fcntl(number, query) for query in (fcntl.F_GETFL, fcntl.F_GETFD))
             yield number, facts.st_dev, facts.st_ino, *flags
         except OSError:
-            continue  # the listing's own
+            continue  # the descriptor of the listing
 
 
 def _scheduling() -> bytes:
-    """Policy, nice value, real-time priority, deadlines, and bounds of its use of a processor."""
+    """Policy, nice value, real-time priority, deadlines, and bounds of processor use."""
     attributes = ctypes.create_string_buffer(_MOST_OF_ATTRIBUTES)
     syscall("sched_getattr", 0, attributes, _MOST_OF_ATTRIBUTES, 0)
     return attributes.raw
 
 
-def _told(name: str, *arguments: int) -> tuple[bool, int | None]:
+def _result_of(name: str, *arguments: int) -> tuple[bool, int | None]:
     try:
         return True, syscall(name, *arguments)
     except OSError as trouble:

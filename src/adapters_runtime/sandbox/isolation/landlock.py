@@ -1,8 +1,8 @@
 """
-Landlock: which files a process may open from now on, whatever its user. Standard library only.
+Landlock: rules for the files that a process may open, whatever its user. Standard library only.
 
-It also confines signals and abstract sockets if the kernel supports it (Linux 6.12), and the kernel
-keeps confined processes from reading the memory of others.
+Landlock also confines signals and abstract sockets since Linux 6.12, and keeps confined processes
+from reading the memory of others.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """The supported version; 0 means none."""
+    """The version that the kernel supports, or 0."""
     try:
         return syscall("landlock_create_ruleset", None, 0, 1)
     except OSError:
@@ -51,7 +51,7 @@ def version() -> int:
 
 def restrict(rules: Iterable[tuple[str, int]]) -> None:
     """
-    Allow opening only what is below the paths of *rules*, each with its rights.
+    Allow this process to open only what is below the paths of *rules*, with the rights of each.
 
     Paths that do not exist are left out. Raises `OSError`. Needs `no_new_privs`.
     """

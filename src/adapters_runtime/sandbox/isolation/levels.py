@@ -1,27 +1,27 @@
 """
-The four levels of isolation, each as the same few moments in the life of a step. CS-11.
+The four levels of isolation, with the same methods, in the order of the life of a step. CS-11.
 
-| moment | where | what is known |
+| method | called in | state |
 |---|---|---|
-| `open` | spawner, once | the server's configuration |
-| `prepare` | supervisor, once | the profile of its steps, no job |
-| `enter` | init (`sandbox.init`), once | the same |
-| `confine_ahead` | the process that becomes the step | still no job |
-| `confine` | the same process | its folder and its job |
-| `end_all` | init; the supervisor without one | the step has ended, or has to |
-| `renew` | init, between two steps | nothing of the last step is alive |
-| `leave` | supervisor, last | nothing of any step is alive |
+| `open` | spawner, once | the server's configuration is known |
+| `prepare` | supervisor, once | the profile of its steps is known, no job |
+| `enter` | init (`sandbox.init`), once | as before |
+| `confine_early` | the step's process | still no job |
+| `confine` | the step's process | its folder and its job are known |
+| `end_all` | init, or the supervisor without one | the step has ended, or must end |
+| `renew` | init, between two steps | no process of the last step is alive |
+| `leave` | supervisor, last | no process of any step is alive |
 
-Everything that can be done before the job is known is done before it, so that no step waits for it.
-The order within a moment matters: capabilities and ids are given up only after everything that
-needs them, and the system call filter refuses mounts and namespaces, so these are made first.
+Whatever does not need the job is done before it, so that no step waits for it. The order within a
+method matters: capabilities and ids are given up only after everything that needs them, and mounts
+and namespaces are made before the system call filter, which refuses them.
 
-`Process` limits and counts, and isolates nothing. `Landlocked` adds rules for files and the filter;
-`OtherUser` does the same under a user id of its own. `Namespaced` gives a step a world of its own,
-with Landlock and the filter on top. Which level a server uses is tried out, not believed:
-`isolation_level` runs a probe step and takes the strongest level whose probe really is confined.
+`ProcessLevel` limits and counts, and isolates nothing. `LandlockLevel` adds rules for files and the
+filter; `UserLevel` does the same under a user id of its own. `NamespaceLevel` gives a step
+namespaces of its own, with Landlock and the filter on top. A server uses the strongest level whose
+probe step is really confined (`isolation_level`).
 
-Standard library only: this runs between `fork` and `exec`.
+Standard library only: the code runs between `fork` and `exec`.
 """
 
 import fcntl
@@ -34,7 +34,7 @@ from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from adapters_runtime.sandbox.isolation import cgroups, identity, landlock, seccomp, syscalls
-from adapters_runtime.sandbox.isolation.cgroups import Group, Groups, Uncounted
+from adapters_runtime.sandbox.isolation.cgroups import ControlGroup, ControlGroups, Uncounted
 from adapters_runtime.sandbox.isolation.config import (
     LANDLOCK,
     NAMESPACE,
@@ -60,7 +60,7 @@ _TRAFFIC = ("netstat", "snmp", "snmp6", "ip6_flowlabel")
 _HARMLESS = ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems")
 
 
-class Process:
+class ProcessLevel:
     """No isolation except a process tree of its own, with limits; the lowest level."""
 
     has_own_files = False
@@ -71,62 +71,62 @@ class Process:
         self.profile = Profile()
         self.user = os.geteuid()
         self.group = os.getegid()
-        self.groups: Groups | None = None
-        self.counted: Group | None = None
-        self.uncounted: str | None = None  # why no control group counts what steps hold
+        self.groups: ControlGroups | None = None
+        self.counted: ControlGroup | None = None
+        self.uncounted: str | None = None  # why no control group counts what steps use
 
     def open(self) -> None:
-        """What is needed once, in the spawner."""
-        files = self.config.disk if self.has_own_files else 0  # they are memory too
+        """Prepare in the spawner what all steps need."""
+        files = self.config.disk if self.has_own_files else 0  # which are memory, too
         try:
             self.groups = cgroups.find(self.config, self.config.memory + files)
         except Uncounted as reason:
             self.uncounted = str(reason)
 
     def prepare(self, profile: Profile, place: int) -> None:
-        """In the supervisor of steps with this profile, before anything of a step is forked."""
+        """Prepare the supervisor of steps of *profile*, before a step's process is forked."""
         self.profile = profile
         if self.groups:
             self.counted = self.groups.make(place)
 
     def leave(self) -> None:
-        """In the supervisor, last of all, when its steps are dead."""
+        """Release in the supervisor what `prepare` made, when its steps are dead."""
         if self.counted:
             self.counted.remove()
 
     def enter(self) -> None:
-        """In the init, if there is one, before anything of a step is forked."""
+        """Enter the namespaces in the init, if there is one, before a step's process is forked."""
 
     def renew(self) -> None:
-        """In the init: make all that the last step could have changed as it was before it."""
+        """Undo in the init all that the last step could have changed."""
 
     def is_as_new(self) -> bool:
-        """In the init: whether `renew` is enough; if not, its sandbox is given up."""
+        """Whether `renew` is enough for another step. Otherwise the sandbox is given up."""
         return False
 
-    def confine_ahead(self) -> int | None:
-        """In the step's process, before its job. Returns a listener for the supervisor."""
+    def confine_early(self) -> int | None:
+        """Confine the step's process before its job. Returns a listener for the supervisor."""
         if self.counted:
             self.counted.join()
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS)
-        _go_first_when_memory_runs_out()
+        _be_killed_first_without_memory()
         return None
 
     def confine(self, folder: str) -> None:
-        """In the step's process, last of all; it lives in *folder*."""
+        """Confine the step's process to its *folder*, as the last call before the program."""
 
     def own(self, fd: int) -> None:
-        """Give an open file or folder to the step."""
+        """Make the step the owner of an open file or folder."""
 
     def end_all(self, statuses: Statuses) -> None:
-        """In the parent of the step: kill all of it, and return when it is dead."""
+        """Kill all processes of the step, in their parent, and return when they are dead."""
         if self.counted:
             self.counted.kill()
         end_descendants(statuses)
 
 
-class Landlocked(Process):
-    """Files restricted by Landlock, system calls by a filter; the user is the server's own."""
+class LandlockLevel(ProcessLevel):
+    """Landlock rules for files and a filter for system calls, under the server's own user."""
 
     _as_server = True
 
@@ -149,8 +149,8 @@ class Landlocked(Process):
         if not landlock.version():
             raise OSError(38, "the kernel has no Landlock")
 
-    def confine_ahead(self) -> int | None:
-        super().confine_ahead()
+    def confine_early(self) -> int | None:
+        super().confine_early()
         self._become()
         return (self._open if self.profile.network else self._closed).install()
 
@@ -171,8 +171,8 @@ class Landlocked(Process):
         return rules
 
 
-class OtherUser(Landlocked):
-    """As `Landlocked`, under a user id of its own: for a server that is root."""
+class UserLevel(LandlockLevel):
+    """`LandlockLevel` under a user id of its own, for a server that is root."""
 
     _as_server = False
 
@@ -199,22 +199,23 @@ class OtherUser(Landlocked):
     def _kill_all(self) -> NoReturn:
         try:
             identity.become(self.user, self.group)
-            os.kill(-1, signal.SIGKILL)  # all of that user at once, wherever they are
+            os.kill(-1, signal.SIGKILL)  # all processes of that user at once
         finally:
             os._exit(0)
 
 
-class Namespaced(Process):
+class NamespaceLevel(ProcessLevel):
     """
     Namespaces for processes, files, network and users, plus Landlock and the filter.
 
-    The init is the first process of the namespace for processes: when it ends, for whatever reason,
-    the kernel ends all others in it first. Its namespaces serve one step after another, since
-    making them, most of all the one for the network, costs more than a short step. What a step can
-    leave in them is made anew: its files, its shared memory and queues, its user namespace. Whoever
-    used the network leaves counters, labels and ports that wait, so after such a step (`_traffic`)
-    none follows; nor after one that changed anything that the init hands down to its children
-    (`Inherited`). Decision 230.
+    The init is the first process of the process namespace: when the init ends, for whatever reason,
+    the kernel ends all others in the namespace first. The namespaces serve one step after another,
+    since making them, the one for the network above all, costs more than a short step. What a step
+    can leave in them is made anew: its files, its shared memory and queues, its user namespace.
+
+    No step follows one that used the network (`_traffic`), which leaves counters, labels and
+    waiting ports, or one that changed what the init hands down to its children (`Inherited`).
+    Decision 230.
     """
 
     has_own_files = True
@@ -239,7 +240,7 @@ class Namespaced(Process):
     def prepare(self, profile: Profile, place: int) -> None:
         super().prepare(profile, place)
         if os.geteuid() == 0:
-            # What steps write beside their own folder is shared, so there they are one user.
+            # Steps share what they write outside their own folders, so they need one user.
             shared = bool(self.config.writes)
             self.user = self.group if shared else identity.namespaced_user_id(place)
 
@@ -263,11 +264,11 @@ class Namespaced(Process):
         return self._inherited.is_unchanged() and self._traffic() == self._unused
 
     def _traffic(self) -> list[bytes]:
-        """All that the network namespace of a step tells of earlier ones; empty if it has none."""
+        """All counters of the network namespace, or nothing if the step has none of its own."""
         return [] if self.profile.network else [_content(f"/proc/net/{name}") for name in _TRAFFIC]
 
-    def confine_ahead(self) -> int | None:
-        super().confine_ahead()
+    def confine_early(self) -> int | None:
+        super().confine_early()
         if os.geteuid() == 0:
             os.setgroups([])
             identity.become_keeping_capabilities(self.user, self.group)
@@ -297,8 +298,8 @@ class Namespaced(Process):
         ]
 
 
-class Refused(Process):
-    """A level that cannot be used here: every step is refused with the reason."""
+class RefusingLevel(ProcessLevel):
+    """A level that cannot be used on this machine. Every step is refused with the reason."""
 
     def __init__(self, config: SandboxConfig, trouble: OSError) -> None:
         super().__init__(config)
@@ -308,18 +309,18 @@ class Refused(Process):
         raise self._trouble
 
 
-LEVELS: dict[str, type[Process]] = {
-    NAMESPACE: Namespaced,
-    UID: OtherUser,
-    LANDLOCK: Landlocked,
-    PROCESS: Process,
+LEVELS: dict[str, type[ProcessLevel]] = {
+    NAMESPACE: NamespaceLevel,
+    UID: UserLevel,
+    LANDLOCK: LandlockLevel,
+    PROCESS: ProcessLevel,
 }
 
 
 def _rights_on(device: str) -> int:
     """
-    A shared mapping of a writable `/dev/zero` is memory that is no longer counted once it is
-    dropped.
+    The rights on a file in /dev. `/dev/zero` is never writable: a shared mapping of it would be
+    memory that nothing counts once it is unmapped.
     """
     return landlock.READ if device == "zero" else landlock.DEVICE
 
@@ -338,7 +339,7 @@ def _switch_loopback_on() -> None:
 
 @contextmanager
 def _common_umask() -> Iterator[None]:
-    """What is made here must be visible to the step."""
+    """A umask with which the step can read what is made meanwhile."""
     kept = os.umask(0o022)
     try:
         yield
@@ -346,6 +347,6 @@ def _common_umask() -> Iterator[None]:
         os.umask(kept)
 
 
-def _go_first_when_memory_runs_out() -> None:
+def _be_killed_first_without_memory() -> None:
     with suppress(OSError):  # a read-only /proc is no reason not to run
         identity.write("/proc/self/oom_score_adj", "1000")

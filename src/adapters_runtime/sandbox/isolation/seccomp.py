@@ -1,12 +1,14 @@
 """
-The system call filter of a step: it refuses what no ordinary program needs.
+The system call filter of a step, which refuses calls that no ordinary program needs.
 
-It is the last line of defence: everything that it refuses is prevented by other means as well, but
-a kernel bug behind one of these calls cannot be reached. Standard library only.
+The filter is the last line of defence. Other means prevent everything that it refuses, but with the
+filter a step cannot even reach a kernel bug behind one of these calls.
 
-Calls are refused by their effect, "changes an inode other than by writing to it", and not by a list
-of names: a test makes each such call by its number, with and without the filter. A call whose
-arguments the filter cannot see (`openat2`) does not exist for a step.
+Calls are refused for their effect, such as "changes an inode other than by writing to it". That the
+lists of names are complete is tested: a test makes each call by its number, with and without the
+filter. A call whose arguments the filter cannot see (`openat2`) does not exist for a step.
+
+Standard library only.
 """
 
 import ctypes
@@ -29,14 +31,14 @@ _NEW_NAMESPACES = 0x7E020000
 _FAST_OPEN = 0x20000000
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _PROTOCOLS = (0, 1, 6, 17, 58)
-"""ICMP, TCP, UDP: others have further calls to connect and to listen."""
+"""ICMP, TCP and UDP. Other protocols have further calls to connect and to listen."""
 _PORTS_AND_GROUPS = ((1, 15), (0, 51), (270, 1))
 """
-By level and name, the options of sockets that do what `bind` would be refused: SO_REUSEPORT shares
-a port, IP_LOCAL_PORT_RANGE (of IPv6, too) says which the kernel is to choose,
-NETLINK_ADD_MEMBERSHIP has one told of changes.
+The options of sockets, by level and name, with which a step could get what `bind` refuses.
+SO_REUSEPORT shares a port, IP_LOCAL_PORT_RANGE (of IPv6, too) limits the ports that the kernel
+chooses from, NETLINK_ADD_MEMBERSHIP subscribes to changes.
 """
-GATED = ("connect", "bind", "listen")
+WATCHED = ("connect", "bind", "listen")
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
 _words = str.split
@@ -52,29 +54,31 @@ _REFUSED = _words("""
     migrate_pages move_pages memfd_secret shmget shmat shmctl msgget msgsnd msgrcv msgctl semget
     semop semtimedop semctl mq_open mq_unlink modify_ldt personality uselib ustat sysfs _sysctl
 """)
-"""Refused with EPERM, whatever the arguments."""
+"""The calls that fail with EPERM, whatever their arguments."""
 
 _UNKNOWN = _words("""
     clone3 io_uring_setup io_uring_enter io_uring_register io_setup memfd_create
 """)
 """
-As if the kernel did not have them: programs have another way then. What `clone3` is to do
-cannot be seen from a filter; memory of `memfd_create` is counted nowhere without a control group;
-the requests of `io_setup` come out of one pool of the whole machine.
+The calls that fail as on a kernel without them; programs then do without. A filter cannot see the
+arguments of `clone3`; memory of `memfd_create` is counted nowhere without a control group; the
+requests of `io_setup` come out of one pool of the whole machine.
 """
 
-# Landlock sees what is opened, not what is done to an inode that a descriptor or a path leads to.
-# So this is every call that changes an inode without changing what is in it, by its effect.
+# Landlock checks what is opened, and not what is done to an inode through a descriptor or a path.
+# So these are all calls that change an inode and not its content.
 _OWNERS_AND_ATTRIBUTES = _words("""
     chown lchown fchown fchownat
     setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat
     file_setattr
 """)
-"""Refused with EOPNOTSUPP: programs that copy files take it for a poor file system."""
+"""The calls that fail with EOPNOTSUPP: programs that copy files take it for a poor file system."""
 _MODES_AND_TIMES = _words("""
     chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat
 """)
-"""Not done, though the caller is told that it was: an error would break all that copy files."""
+"""
+The calls that do nothing and report success: an error would break every program that copies files.
+"""
 _CREATES: dict[str, tuple[int | None, int]] = {
     "open": (1, 2),
     "openat": (2, 3),
@@ -82,33 +86,38 @@ _CREATES: dict[str, tuple[int | None, int]] = {
     "mknod": (None, 1),
     "mknodat": (None, 2),
 }
-"""What makes files: where its flags are (None: it always makes one), and its mode."""
+"""
+The calls that make files, with the positions of their flags and their mode. None: the call always
+makes a file.
+"""
 _O_CREAT, _O_TMPFILE, _SET_IDS = 0o100, 0o20000000, 0o6000
 _FILE_SYSTEMS = tuple(letter << 8 for letter in b"fXvr\x94")
-"""The types of `ioctl` requests of file systems, which set flags, projects, seals of inodes."""
+"""The types of `ioctl` requests to file systems, which set flags, projects and seals of inodes."""
 _SETLEASE, _NOTIFY_OF_FOLDER, _SET_RW_HINT = 1024, 1026, 1036
 _ON_INODES = (_SETLEASE, _NOTIFY_OF_FOLDER, _SET_RW_HINT)
-"""What `fcntl` does to an inode or is told of one, through a descriptor for reading."""
+"""The commands of `fcntl` that change or watch an inode through a descriptor for reading."""
 
 _MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
 _OF_PROCESS = _words("prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr")
-"""Whose first argument is a process: 0 is the caller."""
+"""The calls whose first argument is a process, where 0 is the caller."""
 _OF_SOME = {"setpriority": 0, "ioprio_set": 1}
-"""Whose first argument says of what the second is a number, and how it says "of a process"."""
+"""
+The calls whose first argument says what the second identifies, with the value that means a process.
+"""
 
 Instruction = tuple[int, int, int, int]
 
 
 class SyscallFilter:
     """
-    What to refuse beyond the usual.
+    A system call filter that refuses further calls, depending on the level.
 
-    *sockets*: the allowed socket families. *watched*: the calls in `GATED` are referred to the
+    *sockets*: the allowed socket families. *watched*: the calls in `WATCHED` are referred to the
     owner of the listener. *same_files*: the step is in the server's file system, where Landlock
-    does not prevent looking at metadata. *same_user*: it runs as the server's own user, so changes
-    that Landlock does not cover (modes, owners, attributes, times) are refused.
-    *uncounted*: no control group counts its memory, so memory that is no longer mapped by any
-    process, which the supervisor could not see, is refused.
+    does not hide metadata. *same_user*: the step runs as the server's own user, so changes that
+    Landlock does not cover (modes, owners, attributes, times) are refused. *uncounted*: no control
+    group counts the step's memory, so memory that can outlive its mappings is refused, because the
+    supervisor could not measure it.
     """
 
     def __init__(
@@ -126,7 +135,7 @@ class SyscallFilter:
         self.uncounted = uncounted
 
     def ready(self) -> "SyscallFilter":
-        """The same with its program compiled, for all processes forked from here."""
+        """Compile the program for this process and all that it forks; returns the filter."""
         code = self.code(machine())
         self._code = ctypes.create_string_buffer(code, len(code))
         self._program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(self._code))
@@ -134,15 +143,15 @@ class SyscallFilter:
 
     def install(self) -> int | None:
         """
-        Apply it to this process and its children; returns the listener if it is `watched`.
+        Apply the filter to this process and its children; returns the listener if it is `watched`.
 
-        It must be `ready`.
+        `ready` must have been called.
         """
         listener = syscall("seccomp", 1, _NEW_LISTENER if self.watched else 0, self._program)
         return listener if self.watched else None
 
     def code(self, machine_name: str) -> bytes:
-        """The program for the kernel."""
+        """The instructions for the kernel."""
         instructions = [
             (_LOAD, 0, 0, _ARCH),
             (_EQUAL, 1, 0, AUDIT_ARCH[machine_name]),
@@ -173,7 +182,7 @@ class SyscallFilter:
         yield "socket", self._sockets()
         yield "socketpair", _allow_values(0, (_UNIX,), EAFNOSUPPORT)
         if self.watched:
-            for name in GATED:
+            for name in WATCHED:
                 yield name, [(_RETURN, 0, 0, _NOTIFY)]
             yield "setsockopt", _refuse_pairs(1, _PORTS_AND_GROUPS, ENOPROTOOPT)
             for name, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
@@ -187,7 +196,7 @@ class SyscallFilter:
             yield "vmsplice", _refuse(ENOSYS)
 
     def _requests(self) -> list[Instruction]:
-        """Nothing to a terminal that types for its user; nothing to an inode of the server's."""
+        """Refuses requests that type into a terminal or change an inode of the server's."""
         keys = _refuse_values(1, (_TIOCSTI, _TIOCLINUX), EPERM)
         if not self.same_user:
             return keys
@@ -221,16 +230,16 @@ def _same_user() -> Iterator[tuple[str, list[Instruction]]]:
     for name in _OWNERS_AND_ATTRIBUTES:
         yield name, _refuse(EOPNOTSUPP)
     for name in _MODES_AND_TIMES:
-        yield name, [(_RETURN, 0, 0, _ERRNO)]  # done as asked, they are told: see docs/isolation.md
+        yield name, [(_RETURN, 0, 0, _ERRNO)]  # reports success: see docs/isolation.md
     yield "openat2", _refuse(ENOSYS)  # its mode cannot be seen; programs have `openat`
     for name, (flags, mode) in _CREATES.items():
         yield name, _no_set_ids(flags, mode)
-    for name in ("inotify_init", "inotify_init1"):  # the server's user has a few in all
+    for name in ("inotify_init", "inotify_init1"):  # the server's user has only a few in all
         yield name, _refuse(EMFILE)
 
 
 def _no_set_ids(flags: int | None, mode: int) -> list[Instruction]:
-    """No new set-user-ID files: their owner would be the server's user."""
+    """Refuses new set-user-ID files, whose owner would be the server's user."""
     body = _refuse_bits(mode, _SET_IDS, EPERM)
     if flags is None:
         return body
@@ -240,9 +249,10 @@ def _no_set_ids(flags: int | None, mode: int) -> list[Instruction]:
 
 def _no_anonymous_sharing() -> list[Instruction]:
     """
-    Shared pages outlive their mapping, and then appear in no sum over processes.
+    Refuses shared anonymous memory, which can outlive its mappings and then appears in no sum over
+    processes.
 
-    `/dev/zero` is the other way to get them: `levels` and `view` do not let it be written to.
+    The other way to such memory is a writable `/dev/zero`, which `levels` and `filesystem` refuse.
     """
     flags = [(_LOAD, 0, 0, _argument(3))]
     for bit in (_MAP_SHARED, _MAP_ANONYMOUS):
@@ -285,7 +295,7 @@ def _allow_values(argument: int, values: Iterable[int], errno: int) -> list[Inst
 
 
 def _refuse_pairs(first: int, pairs: Iterable[tuple[int, int]], errno: int) -> list[Instruction]:
-    """Where this argument and the one after it are one of these *pairs*."""
+    """Refuses calls whose argument *first* and the one after it are one of *pairs*."""
     refused = [(_RETURN, 0, 0, _ERRNO | errno)]
     held, other_held = (_LOAD, 0, 0, _argument(first)), (_LOAD, 0, 0, _argument(first + 1))
     return [
@@ -296,7 +306,7 @@ def _refuse_pairs(first: int, pairs: Iterable[tuple[int, int]], errno: int) -> l
 
 
 def _allow_only(first: int, second: int, errno: int) -> list[Instruction]:
-    """Only with these two first arguments."""
+    """Allows calls only with *first* and *second* as first arguments."""
     refused = (_RETURN, 0, 0, _ERRNO | errno)
     held = (_LOAD, 0, 0, _argument(0))
     return [held, (_EQUAL, 1, 0, first), refused, *_allow_values(1, (second,), errno)]

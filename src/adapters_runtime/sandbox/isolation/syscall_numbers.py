@@ -159,7 +159,7 @@ _DIFFERENT: dict[str, tuple[int | None, int | None]] = {
 
 @cache
 def machine() -> str:
-    """Which of `MACHINES` this machine is. Raises `OSError`."""
+    """The name in `MACHINES` of this machine. Raises `OSError`."""
     name = os.uname().machine
     if name not in MACHINES:
         raise OSError(38, f"no system call filter for {name}")
@@ -167,7 +167,7 @@ def machine() -> str:
 
 
 def number_of(name: str, machine_name: str) -> int | None:
-    """The number of a system call; None if the machine does not have it."""
+    """The number of a system call, or None if the machine does not have the call."""
     if name in _SAME:
         return _SAME[name]
     return _DIFFERENT[name][MACHINES.index(machine_name)]

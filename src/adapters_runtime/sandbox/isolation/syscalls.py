@@ -1,5 +1,5 @@
 """
-System calls that Python has no function for; they raise `OSError` like those that it has.
+The system calls that Python has no function for. They raise `OSError`, as Python's functions do.
 
 Standard library only.
 """
@@ -29,7 +29,7 @@ PR_SET_SECUREBITS = 28
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 PR_GETS = (3, 7, 13, 27, 30, 34, 42, 66)
-"""Which tell of an attribute by their result: dumpable, keepcaps, timing, securebits and so on."""
+"""The options that return an attribute: dumpable, keepcaps, timing, securebits and so on."""
 
 _SIGCHLD = 17
 _AT_FDCWD = -100
@@ -38,7 +38,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _OF_OURSELVES = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
 _NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
 
-# Without giving up the interpreter's lock: a `clone` in between would leave it to nobody.
+# Calls keep the interpreter's lock: after a `clone` without it, no thread would hold the lock.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 _libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
@@ -56,20 +56,21 @@ class MountAttributes(ctypes.Structure):
 
 
 def syscall(name: str, *arguments: object) -> int:
-    """Any system call by name. Raises `OSError`."""
+    """Make the system call *name*. Raises `OSError`."""
     words = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
     return _checked(_libc.syscall(ctypes.c_long(number_here(name)), *words), name)
 
 
 def clone(flags: int) -> int:
-    """A `fork` into new namespaces; only for a process with a single thread."""
+    """Fork into new namespaces. Only for a process with a single thread."""
     return syscall("clone", flags | _SIGCHLD, 0, 0, 0, 0)
 
 
 def fork() -> int:
     """
-    A `fork` without Python's own work in the child, since most children soon become another
-    program. A child that stays Python calls `go_on_as_python`.
+    Fork without Python's own work in the child, since most children soon become another program.
+
+    A child that stays Python calls `go_on_as_python`.
     """
     _before_fork()
     pid = _libc.fork()
@@ -79,12 +80,12 @@ def fork() -> int:
 
 
 def go_on_as_python() -> None:
-    """What `os.fork` does in a child, for example new random numbers."""
+    """Do the work of `os.fork` in a child, such as new random numbers."""
     ctypes.pythonapi.PyOS_AfterFork_Child()
 
 
 def unshare(flags: int) -> None:
-    """Move to new namespaces of these kinds."""
+    """Move this process to new namespaces of the kinds in *flags*."""
     _checked(_libc.unshare(flags), "unshare")
 
 
@@ -141,7 +142,7 @@ def drop_possible_capabilities() -> None:
             prctl(PR_CAPBSET_DROP, capability)
             capability += 1
     except OSError as end:
-        if end.errno != errno.EINVAL or not capability:  # one more than there are
+        if end.errno != errno.EINVAL or not capability:  # EINVAL: beyond the last capability
             raise
     prctl(PR_SET_SECUREBITS, 0b10101111)  # no root, no fix-up, no ambient ones; all of it for good
 
