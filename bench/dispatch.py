@@ -32,7 +32,7 @@ from wfcore import (
     on_postgres,
     start_execution,
 )
-from wfcore.ports.dispatch import Hint
+from wfcore.ports.hints import Hint
 from wfcore.usecases.services import Policy
 from wfserver.settings import SHARED_POLL_MS, SHARED_SWEEP_MS
 

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from attrs import frozen
 
-from wfcore.ports.dispatch import Hint, HintKind
+from wfcore.ports.hints import Hint, HintKind
 
 IDS = 100
 """Ids of one text: what carries notifications of PostgreSQL takes 8,000 bytes."""
@@ -62,7 +62,7 @@ def channels(count: int) -> list[Channel]:
 
 @frozen
 class ChannelHints:
-    """Implements `wfcore.ports.dispatch.Hints` for the processes of one command."""
+    """Implements `wfcore.ports.hints.Hints` for the processes of one command."""
 
     channel: Channel
 

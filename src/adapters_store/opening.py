@@ -23,8 +23,8 @@ from adapters_store.schema import Schema
 from adapters_store.urls import installed_for, is_postgres, path_of
 from wfcore.installed import install
 from wfcore.ports.counters import Counters
-from wfcore.ports.dispatch import Hints
 from wfcore.ports.files import ArtifactFiles
+from wfcore.ports.hints import Hints
 from wfcore.ports.store import Store
 from wfcore.ports.system import Sealer
 from wfcore.time import Now

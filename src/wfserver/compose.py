@@ -21,8 +21,8 @@ from adapters_store import Opened, open_store, storage_around
 from adapters_store.files import LocalFiles
 from adapters_store.schema import Schema
 from wfcore.installed import install
-from wfcore.ports.dispatch import Hints
 from wfcore.ports.files import ArtifactFiles
+from wfcore.ports.hints import Hints
 from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import StepRunner
 from wfcore.time import Now

@@ -13,7 +13,7 @@ from temporalio.testing import ActivityEnvironment
 
 from distribution import program
 from examples.loading import example
-from wfcore.ports.dispatch import Dispatch, Due
+from wfcore.ports.queue import Dispatch, Due
 from wfcore.testing.contracts.dispatch import DispatchContract
 
 KEEP_S = 1.0

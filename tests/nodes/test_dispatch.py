@@ -19,7 +19,7 @@ from adapters_store.postgres.hints import PostgresHints
 from nodes.conftest import AddNode, Node, command
 from nodes.test_hints import Functions, hears
 from wfcore import Engine, FunctionRunner, Services, apply_workflow, start_execution
-from wfcore.ports.dispatch import Dispatch, Due, DueDelivery
+from wfcore.ports.queue import Dispatch, Due, DueDelivery
 from wfcore.ports.store import Slots
 from wfcore.rules.definition.written import read_definition
 from wfcore.testing.contracts.dispatch import taken

@@ -7,7 +7,7 @@ import pytest
 
 from adapters_runtime.engine.jetstream import NatsDispatch
 from nats_server import Broker
-from wfcore.ports.dispatch import Due
+from wfcore.ports.queue import Due
 from wfcore.testing.contracts.dispatch import PATIENCE_S, DispatchContract, connected, taken
 from wfcore.testing.dispatch import DispatchQueue, MemoryDispatch
 

@@ -22,7 +22,7 @@ from wfcore.model.access import Scope
 from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import ExecutionStatus
 from wfcore.ports.callbacks import CallbackAnswer
-from wfcore.ports.dispatch import Hint, HintKind
+from wfcore.ports.hints import Hint, HintKind
 from wfcore.rules.approval.machine import Approve
 from wfcore.testing.contracts.wakeups import HintsContract, WakeupContract
 from wfcore.time import HOUR

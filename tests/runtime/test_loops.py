@@ -23,7 +23,7 @@ from runtime.test_worker import a_scene
 from wfcore import FunctionRunner
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.model.node import Node
-from wfcore.ports.dispatch import Hint, HintKind
+from wfcore.ports.hints import Hint, HintKind
 from wfcore.rules.backoff import Backoff
 from wfcore.testing.fakes import ManualClock
 from wfcore.time import EpochMs, later

@@ -19,7 +19,8 @@ from wfcore.errors import InvalidInput
 from wfcore.installed import install
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import Workflow
-from wfcore.ports.dispatch import Dispatch, Due, Wakeup
+from wfcore.ports.hints import Wakeup
+from wfcore.ports.queue import Dispatch, Due
 from wfcore.ports.store import Store
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import DurationMs, EpochMs

@@ -29,8 +29,8 @@ from wfcore import __version__
 from wfcore.errors import NotReady, StoreUnavailable
 from wfcore.model.node import Node
 from wfcore.ports.callbacks import CallbackClient
-from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.notices import Notifier
+from wfcore.ports.queue import Dispatch
 from wfcore.ports.runtime import JobRunner
 from wfcore.time import MINUTE, SECOND
 from wfcore.usecases.audit.auditing import note_repeated

@@ -29,7 +29,7 @@ from nats.js import api
 from nats.js.errors import APIError
 
 from adapters_runtime.engine.addresses import several_hosts
-from wfcore.ports.dispatch import Due
+from wfcore.ports.queue import Due
 from wfcore.rules.backoff import Backoff
 from wfcore.time import DurationMs
 
@@ -117,7 +117,7 @@ class Place:
 
 @frozen
 class NatsDelivery:
-    """Implements `wfcore.ports.dispatch.DueDelivery`: answers by whatever connection there is."""
+    """Implements `wfcore.ports.queue.DueDelivery`: answers by whatever connection there is."""
 
     dispatch: "NatsDispatch"
     execution_id: str
@@ -149,7 +149,7 @@ class _Requested:
 
 @define(eq=False)
 class NatsDispatch:
-    """Implements `wfcore.ports.dispatch.Dispatch` over one connection after the other."""
+    """Implements `wfcore.ports.queue.Dispatch` over one connection after the other."""
 
     place: Place
     keep_s: float

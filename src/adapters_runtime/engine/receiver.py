@@ -14,7 +14,7 @@ from adapters_runtime.engine.loops import Loop
 from adapters_runtime.engine.worker import Worker
 from wfcore.errors import Unreadable
 from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.ports.dispatch import Dispatch, DueDelivery
+from wfcore.ports.queue import Dispatch, DueDelivery
 from wfcore.ports.store import head_of
 from wfcore.rules.backoff import Backoff
 from wfcore.rules.execution.machine import EXECUTION

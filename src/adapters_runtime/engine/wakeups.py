@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from adapters_runtime.engine.loops import wait_for
-from wfcore.ports.dispatch import Hint, HintKind, Hints, Rest
+from wfcore.ports.hints import Hint, HintKind, Hints, Rest
 
 POLL_MS = 500
 """Followers look again at least this often: a hint may be lost, or there is nobody to send it."""

@@ -31,7 +31,7 @@ from adapters_store.postgres.connection import (
 )
 from adapters_store.postgres.greeting import connected
 from wfcore.errors import Stale, StoreUnavailable
-from wfcore.ports.dispatch import Hint
+from wfcore.ports.hints import Hint
 from wfcore.rules.backoff import Backoff
 
 log = logging.getLogger("wfcore.hints")
@@ -53,7 +53,7 @@ class _Unheard(Exception):
 
 @define(eq=False)
 class PostgresHints:
-    """Implements `wfcore.ports.dispatch.Hints`: tells by *pool*, listens at *direct*."""
+    """Implements `wfcore.ports.hints.Hints`: tells by *pool*, listens at *direct*."""
 
     pool: Pool
     direct: str

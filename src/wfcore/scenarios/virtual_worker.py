@@ -12,7 +12,7 @@ from typing import TypeVar
 from attrs import define, field, frozen
 
 from wfcore.errors import LeaseLost
-from wfcore.ports.dispatch import Rest
+from wfcore.ports.hints import Rest
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.time import EpochMs, later
 from wfcore.usecases.executions import worker as running

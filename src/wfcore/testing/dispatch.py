@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from attrs import define, field, frozen
 
-from wfcore.ports.dispatch import Due
+from wfcore.ports.queue import Due
 from wfcore.time import DurationMs
 
 KEEP_S = 5.0
@@ -32,7 +32,7 @@ class DispatchQueue:
 
 @frozen
 class _Delivered:
-    """Implements `wfcore.ports.dispatch.DueDelivery`."""
+    """Implements `wfcore.ports.queue.DueDelivery`."""
 
     queue: DispatchQueue
     message: _Message
@@ -59,7 +59,7 @@ class _Delivered:
 
 class MemoryDispatch:
     """
-    Implements `wfcore.ports.dispatch.Dispatch` over a queue in memory. `connected` False: it is as
+    Implements `wfcore.ports.queue.Dispatch` over a queue in memory. `connected` False: it is as
     if its server were away.
     """
 

@@ -18,7 +18,7 @@ from wfcore.memory.virtual import ManualClock as ManualClock
 from wfcore.memory.virtual import NotedEnvironments as NotedEnvironments
 from wfcore.memory.virtual import PlainPasswords as PlainPasswords
 from wfcore.model.json import Json
-from wfcore.ports.dispatch import Rest
+from wfcore.ports.hints import Rest
 from wfcore.rules.limits import MIB, TEXT_RESULT
 from wfcore.rules.variables import compact
 

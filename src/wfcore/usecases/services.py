@@ -8,8 +8,8 @@ from wfcore.errors import InvalidInput
 from wfcore.model.access import Plan
 from wfcore.model.trigger import Missed
 from wfcore.ports.counters import Counters
-from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.files import ArtifactFiles
+from wfcore.ports.hints import Wakeup
 from wfcore.ports.runtime import NO_ENVIRONMENTS, Environments
 from wfcore.ports.store import Store
 from wfcore.ports.system import (

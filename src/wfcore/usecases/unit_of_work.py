@@ -50,7 +50,7 @@ from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
 from wfcore.model.trigger import Trigger
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
-from wfcore.ports.dispatch import Wakeup
+from wfcore.ports.hints import Wakeup
 from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.machine import BY_END, Withdraw, decide
 from wfcore.rules.auth.access import (

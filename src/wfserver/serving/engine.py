@@ -17,9 +17,9 @@ from adapters_runtime.engine.callbacks import HttpCallbackClient
 from adapters_runtime.engine.engine import Engine
 from wfcore.errors import InvalidInput
 from wfcore.ports.callbacks import CallbackClient
-from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.models import Prices
 from wfcore.ports.notices import Notifier
+from wfcore.ports.queue import Dispatch
 from wfcore.ports.runtime import StepRunner
 from wfcore.rules.execution.start import capabilities_with
 from wfserver.compose import System

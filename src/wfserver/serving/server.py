@@ -42,8 +42,8 @@ from adapters_runtime.engine.presence import Presence
 from wfcore.errors import InvalidInput, StoreUnavailable
 from wfcore.installed import install
 from wfcore.model.workflow import Definition, Runtime
-from wfcore.ports.dispatch import Dispatch
 from wfcore.ports.notices import Notifier
+from wfcore.ports.queue import Dispatch
 from wfcore.ports.runtime import StepRunner
 from wfcore.usecases.services import Services
 from wfserver.ai import missing_from

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 
-from wfcore.ports.dispatch import Dispatch, Due, DueDelivery
+from wfcore.ports.queue import Dispatch, Due, DueDelivery
 from wfcore.testing.contracts.awaited import Awaited
 from wfcore.time import DurationMs
 

@@ -7,7 +7,7 @@ Needs pytest-asyncio in auto mode.
 import asyncio
 from collections.abc import Callable
 
-from wfcore.ports.dispatch import Hint, HintKind, Hints, Wakeup
+from wfcore.ports.hints import Hint, HintKind, Hints, Wakeup
 from wfcore.testing.contracts.awaited import Awaited
 
 PATIENCE_S = 60

@@ -20,7 +20,7 @@ import pytest
 
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import TriggerSource
-from wfcore.ports.dispatch import Wakeup
+from wfcore.ports.hints import Wakeup
 from wfcore.ports.runtime import StepEnd
 from wfcore.testing.contracts.awaited import Awaited
 from wfcore.testing.contracts.worker_site import (

@@ -13,7 +13,8 @@ from wfcore.model.access import Account, Plan, Principal
 from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import CodeStep, Definition, Language, Step
-from wfcore.ports.dispatch import Wakeup, Worker
+from wfcore.ports.hints import Wakeup
+from wfcore.ports.queue import Worker
 from wfcore.ports.runtime import Job, JobRunner
 from wfcore.rules.approval.machine import Approve
 from wfcore.testing.fakes import (

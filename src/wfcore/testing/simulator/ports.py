@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import BinaryIO
 
 from wfcore.errors import NotFound
-from wfcore.ports.dispatch import Rest
 from wfcore.ports.files import FoundFile, StoredFile
+from wfcore.ports.hints import Rest
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, service_time
 from wfcore.testing.simulator.calls import Signal
 from wfcore.testing.simulator.scheduler import WorldScheduler
