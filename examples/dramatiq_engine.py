@@ -3,7 +3,7 @@ A dispatch over Dramatiq and Redis: each message is one id, and its actor ends o
 
 Dramatiq's threads do not run steps. Each holds one message while the engine works on an execution,
 so that the broker sees an unacknowledged message until the engine has let go of it, and gives it to
-another process if this one dies. The rows decide what really happens; see `wfcore.Dispatch`.
+another process if this one dies. The rows decide what really happens; see `wfcore.DispatchQueue`.
 
     pip install 'dramatiq[redis]'
 """
@@ -19,7 +19,7 @@ from dramatiq import Message, Worker, actor
 from dramatiq.brokers.redis import RedisBroker
 from redis.exceptions import RedisError
 
-from wfcore import Due
+from wfcore import DueExecution
 
 ANY = "wfcore"
 LABEL = "label:"
@@ -57,7 +57,7 @@ class Held:
 @define(eq=False)
 class DramatiqDispatch:
     """
-    Satisfies `wfcore.Dispatch`. *threads*: how many messages this process holds at most; give it
+    Satisfies `wfcore.DispatchQueue`. *threads*: how many messages this process holds at most; give it
     as many as the engine has places.
     """
 
@@ -97,7 +97,7 @@ class DramatiqDispatch:
         except RedisError:
             return False
 
-    async def tell(self, due: Collection[Due]) -> bool:
+    async def tell(self, due: Collection[DueExecution]) -> bool:
         """One message for each; what is due later waits in Dramatiq's queue for delays."""
         if not self.up:
             return False
@@ -107,7 +107,7 @@ class DramatiqDispatch:
             return False
         return True
 
-    def _enqueue(self, due: Sequence[Due]) -> None:
+    def _enqueue(self, due: Sequence[DueExecution]) -> None:
         for one in due:
             queue = queue_of(one.needs)
             self.broker.declare_queue(queue)

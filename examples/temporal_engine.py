@@ -25,7 +25,7 @@ from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 with workflow.unsafe.imports_passed_through():
-    from wfcore import Due
+    from wfcore import DueExecution
 
 QUEUE = "wfcore"
 IDLE = timedelta(minutes=10)
@@ -106,7 +106,7 @@ class Handled:
 
 @define(eq=False)
 class TemporalDispatch:
-    """Satisfies `wfcore.Dispatch`. *places*: how many activities this process holds at most."""
+    """Satisfies `wfcore.DispatchQueue`. *places*: how many activities this process holds at most."""
 
     address: str
     keep_s: float = 5.0
@@ -136,7 +136,7 @@ class TemporalDispatch:
         finally:
             self.up, self._client = False, None
 
-    async def tell(self, due: Collection[Due]) -> bool:
+    async def tell(self, due: Collection[DueExecution]) -> bool:
         """Signal the workflow of each execution, which starts with the signal if there is none."""
         if self._client is None:
             return False
@@ -146,7 +146,7 @@ class TemporalDispatch:
             return False
         return True
 
-    async def _signal(self, client: Client, one: Due) -> None:
+    async def _signal(self, client: Client, one: DueExecution) -> None:
         await client.start_workflow(
             Run.run,
             args=[one.execution_id, self.keep_s],

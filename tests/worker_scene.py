@@ -16,7 +16,7 @@ from adapters_store.memory import MemoryCounters, MemoryStore
 from wfcore.model.access import Plan, Principal
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import CodeStep, Definition, Language
-from wfcore.ports.queue import Dispatch
+from wfcore.ports.queue import DispatchQueue
 from wfcore.ports.runtime import LanguageState, Say, StepEnd, StepJob
 from wfcore.ports.store import Store
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
@@ -116,7 +116,7 @@ class Scene:
 async def a_scene(
     tmp_path: Path,
     store: Store | None = None,
-    dispatch: Dispatch | None = None,
+    dispatch: DispatchQueue | None = None,
     **policy: Any,
 ) -> AsyncIterator[Scene]:
     """*store* None: one in memory. *dispatch*: the worker's."""

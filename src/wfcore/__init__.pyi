@@ -164,9 +164,9 @@ from wfcore.ports.notices import NoticeDelayed as NoticeDelayed
 from wfcore.ports.notices import NoticeLine as NoticeLine
 from wfcore.ports.notices import NoticeRefused as NoticeRefused
 from wfcore.ports.notices import Notifier as Notifier
-from wfcore.ports.queue import Dispatch as Dispatch
-from wfcore.ports.queue import Due as Due
+from wfcore.ports.queue import DispatchQueue as DispatchQueue
 from wfcore.ports.queue import DueDelivery as DueDelivery
+from wfcore.ports.queue import DueExecution as DueExecution
 from wfcore.ports.records import KIND_OF as KIND_OF
 from wfcore.ports.records import RECORDS as RECORDS
 from wfcore.ports.records import AccountQueries as AccountQueries

@@ -13,7 +13,7 @@ from temporalio.testing import ActivityEnvironment
 
 from distribution import program
 from examples.loading import example
-from wfcore.ports.queue import Dispatch, Due
+from wfcore.ports.queue import DispatchQueue, DueExecution
 from wfcore.testing.contracts.dispatch import DispatchContract
 
 KEEP_S = 1.0
@@ -45,7 +45,7 @@ def redis() -> Iterator[str]:
 
 class TestDramatiqDispatch(DispatchContract):
     @pytest.fixture
-    def new_dispatch(self, redis: str) -> Callable[[], Dispatch]:
+    def new_dispatch(self, redis: str) -> Callable[[], DispatchQueue]:
         own.DramatiqDispatch(redis).broker.client.flushall()
         return lambda: own.DramatiqDispatch(redis, KEEP_S)
 
@@ -56,7 +56,7 @@ async def test_an_activity_lasts_until_its_execution_is_let_go_of() -> None:
     when it is to be handed out again. Without a connection nothing is told.
     """
     dispatch = recipe.TemporalDispatch("127.0.0.1:1")
-    assert not await dispatch.tell([Due("exec_1", "1")])
+    assert not await dispatch.tell([DueExecution("exec_1", "1")])
     beats: list[object] = []
     for ends, again_ms in (("settle", -1), ("put_back", 250)):
         there = ActivityEnvironment()

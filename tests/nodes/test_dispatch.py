@@ -19,7 +19,7 @@ from adapters_store.postgres.hints import PostgresHints
 from nodes.conftest import AddNode, Node, command
 from nodes.test_hints import Functions, hears
 from wfcore import Engine, FunctionRunner, Services, apply_workflow, start_execution
-from wfcore.ports.queue import Dispatch, Due, DueDelivery
+from wfcore.ports.queue import DispatchQueue, DueDelivery, DueExecution
 from wfcore.ports.store import Slots
 from wfcore.rules.definition.written import read_definition
 from wfcore.testing.contracts.dispatch import taken
@@ -36,7 +36,7 @@ COMMAND = "language:command"
 
 
 @asynccontextmanager
-async def told(node: Node, dispatch: Dispatch) -> AsyncIterator[Node]:
+async def told(node: Node, dispatch: DispatchQueue) -> AsyncIterator[Node]:
     """*node*, which tells *dispatch* what it makes due."""
     async with dispatching(node.services, dispatch) as services, asyncio.timeout(LONG_S):
         while not dispatch.up:  # noqa: ASYNC110
@@ -46,7 +46,7 @@ async def told(node: Node, dispatch: Dispatch) -> AsyncIterator[Node]:
 
 @asynccontextmanager
 async def at_work(
-    node: Node, dispatch: Dispatch, runner: FunctionRunner, able: Collection[str] | None = None
+    node: Node, dispatch: DispatchQueue, runner: FunctionRunner, able: Collection[str] | None = None
 ) -> AsyncIterator[Node]:
     """*node* with an engine that takes what *dispatch* delivers, once it has looked and sleeps."""
     async with (
@@ -148,14 +148,14 @@ async def test_what_is_due_later_is_delivered_then(
 class Losing(MemoryDispatch):
     """Says that it took everything, and has nothing."""
 
-    async def tell(self, due: Collection[Due]) -> bool:
+    async def tell(self, due: Collection[DueExecution]) -> bool:
         return True
 
 
 class Failing(MemoryDispatch):
     """Is up, and does not take anything."""
 
-    async def tell(self, due: Collection[Due]) -> bool:
+    async def tell(self, due: Collection[DueExecution]) -> bool:
         return False
 
 
@@ -342,5 +342,5 @@ async def test_what_is_over_is_settled(node: AddNode) -> None:
         assert await accepts.rests(run) == "COMPLETED"
         other = MemoryDispatch(queue)
         other.connect(True)
-        await other.tell([Due(run, "again"), Due("exec_unknown", "unknown")])
+        await other.tell([DueExecution(run, "again"), DueExecution("exec_unknown", "unknown")])
         await empty(queue)

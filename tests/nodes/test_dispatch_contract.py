@@ -7,7 +7,7 @@ import pytest
 
 from adapters_runtime.engine.jetstream import NatsDispatch
 from nats_server import Broker
-from wfcore.ports.queue import Due
+from wfcore.ports.queue import DueExecution
 from wfcore.testing.contracts.dispatch import PATIENCE_S, DispatchContract, connected, taken
 from wfcore.testing.dispatch import DispatchQueue, MemoryDispatch
 
@@ -41,7 +41,7 @@ async def test_the_queue_hands_out_no_more_at_once_than_its_limit(nats: Broker) 
     url = f"{nats.url}?name=contract-{next(_NAMES)}&in_flight=1"
     one, other = (NatsDispatch.at(url, PATIENCE_S) for _ in range(2))
     async with connected(one), connected(other):
-        await one.tell([Due(f"exec_{n}", f"k{n}") for n in range(2)])
+        await one.tell([DueExecution(f"exec_{n}", f"k{n}") for n in range(2)])
         (first,) = await taken(one, 1)
         assert not await other.take(1)
         await first.settle()

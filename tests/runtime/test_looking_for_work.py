@@ -12,7 +12,6 @@ from adapters_store.memory import MemoryStore
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.workflow import CodeStep, Concurrency, Definition, DelayStep, Language
-from wfcore.ports.queue import Dispatch
 from wfcore.ports.store import Store
 from wfcore.time import HOUR, DurationMs
 from wfcore.usecases.executions import starting

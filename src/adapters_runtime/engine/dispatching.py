@@ -20,7 +20,7 @@ from wfcore.installed import install
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import Workflow
 from wfcore.ports.hints import Wakeup
-from wfcore.ports.queue import Dispatch, Due
+from wfcore.ports.queue import DispatchQueue, DueExecution
 from wfcore.ports.store import Store
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import DurationMs, EpochMs
@@ -37,7 +37,7 @@ CLOSING_S = 2.0
 class Looking:
     """How seldom a worker looks into the store, with and without a dispatch."""
 
-    def __init__(self, policy: Policy, dispatch: Dispatch | None) -> None:
+    def __init__(self, policy: Policy, dispatch: DispatchQueue | None) -> None:
         self._policy = policy
         self._dispatch = dispatch
 
@@ -67,7 +67,7 @@ class Looking:
 
 
 @asynccontextmanager
-async def dispatching(services: Services, dispatch: Dispatch) -> AsyncIterator[Services]:
+async def dispatching(services: Services, dispatch: DispatchQueue) -> AsyncIterator[Services]:
     """
     *services* that tell *dispatch* what they make due, while it is connected here. An `Engine` over
     them that is to take what is delivered is given the same *dispatch*.
@@ -84,22 +84,22 @@ async def dispatching(services: Services, dispatch: Dispatch) -> AsyncIterator[S
         await asyncio.wait((running,))
 
 
-def due_of(run: Execution, now: EpochMs) -> Due | None:
+def due_of(run: Execution, now: EpochMs) -> DueExecution | None:
     """What to tell of an execution as it was stored; None: no worker may claim it, now or later."""
     is_over = run.status in EXECUTION.final or run.status is ExecutionStatus.INTERRUPTED
     if is_over or run.due_at is None or run.worker is not None:
         return None
     in_ms = DurationMs(max(run.due_at - now, 0))
-    return Due(run.id, f"{run.id}:{run.version}", in_ms, run.capabilities)
+    return DueExecution(run.id, f"{run.id}:{run.version}", in_ms, run.capabilities)
 
 
 class _Telling:
     """Tells what became due: at once, and what comes meanwhile together."""
 
-    def __init__(self, services: Services, dispatch: Dispatch) -> None:
+    def __init__(self, services: Services, dispatch: DispatchQueue) -> None:
         self._services = services
         self._dispatch = dispatch
-        self._untold: dict[str, Due] = {}
+        self._untold: dict[str, DueExecution] = {}
         self._task: asyncio.Task[None] | None = None
 
     def committed(self, record: Execution | Workflow) -> None:
@@ -132,7 +132,7 @@ class _Telling:
 class _ReplacedHint:
     """That something is due is told by the dispatch, while it is up."""
 
-    def __init__(self, wakeup: Wakeup, dispatch: Dispatch) -> None:
+    def __init__(self, wakeup: Wakeup, dispatch: DispatchQueue) -> None:
         self._wakeup = wakeup
         self._dispatch = dispatch
 
@@ -182,11 +182,11 @@ class _TellingUnit:
             self._committed(record)
 
 
-def open_dispatch(name: str, url: str, keep_s: float) -> Dispatch:
+def open_dispatch(name: str, url: str, keep_s: float) -> DispatchQueue:
     """
     The dispatch at *url*, not yet connected: of NATS, or of the installed package that offers an
     entry point of the group `wfcore.engines` by the scheme of *url*, which is called as
-    `open(url, keep_s)`; *keep_s* as in `Dispatch`.
+    `open(url, keep_s)`; *keep_s* as in `DispatchQueue`.
 
     Raises `InvalidInput`, by the *name* of a setting, for what cannot be opened; the URL, which may
     hold a password, is not repeated.
@@ -201,7 +201,7 @@ def open_dispatch(name: str, url: str, keep_s: float) -> Dispatch:
         there = "".join(f", {one}://…" for one in sorted(offered))
         raise InvalidInput(name, f"must be nats://HOST:4222, tls://HOST:4222{there}")
     try:
-        made: Dispatch = offered[scheme].load()(url, keep_s)
+        made: DispatchQueue = offered[scheme].load()(url, keep_s)
     except ValueError as error:
         raise InvalidInput(name, str(error)) from None
     return made
@@ -223,7 +223,7 @@ async def seen(name: str, url: str) -> str:
         raise ConnectionError(str(error) or type(error).__name__) from None
 
 
-def _nats(name: str, url: str, keep_s: float) -> Dispatch:
+def _nats(name: str, url: str, keep_s: float) -> DispatchQueue:
     try:
         from adapters_runtime.engine.jetstream import NatsDispatch
     except ModuleNotFoundError as error:

@@ -30,7 +30,7 @@ from wfcore.errors import NotReady, StoreUnavailable
 from wfcore.model.node import Node
 from wfcore.ports.callbacks import CallbackClient
 from wfcore.ports.notices import Notifier
-from wfcore.ports.queue import Dispatch
+from wfcore.ports.queue import DispatchQueue
 from wfcore.ports.runtime import JobRunner
 from wfcore.time import MINUTE, SECOND
 from wfcore.usecases.audit.auditing import note_repeated
@@ -94,7 +94,7 @@ class Engine:
         drain_ms: int = 25 * SECOND,
         stalled_ms: int = MINUTE,
         able: Collection[str] | None = None,
-        dispatch: Dispatch | None = None,
+        dispatch: DispatchQueue | None = None,
         present: Collection[str] | None = None,
         address: str = "",
     ) -> None:

@@ -29,7 +29,7 @@ from nats.js import api
 from nats.js.errors import APIError
 
 from adapters_runtime.engine.addresses import several_hosts
-from wfcore.ports.queue import Due
+from wfcore.ports.queue import DueExecution
 from wfcore.rules.backoff import Backoff
 from wfcore.time import DurationMs
 
@@ -149,7 +149,7 @@ class _Requested:
 
 @define(eq=False)
 class NatsDispatch:
-    """Implements `wfcore.ports.queue.Dispatch` over one connection after the other."""
+    """Implements `wfcore.ports.queue.DispatchQueue` over one connection after the other."""
 
     place: Place
     keep_s: float
@@ -208,7 +208,7 @@ class NatsDispatch:
                 async with asyncio.timeout(CONNECT_S):
                     await client.close()
 
-    async def tell(self, due: Collection[Due]) -> bool:
+    async def tell(self, due: Collection[DueExecution]) -> bool:
         """Publish each, and wait until the stream has it."""
         waiting = list(due)
         for first in range(0, len(waiting), TOLD_AT_ONCE):
@@ -221,7 +221,7 @@ class NatsDispatch:
                 return False
         return True
 
-    async def _publish(self, one: Due) -> None:
+    async def _publish(self, one: DueExecution) -> None:
         if self._client is None:
             raise nats.errors.ConnectionClosedError
         name, subject = self.place.name, f"{self.place.name}.due.{pool_of(one.needs)}"

@@ -14,7 +14,7 @@ from adapters_runtime.engine.loops import Loop
 from adapters_runtime.engine.worker import Worker
 from wfcore.errors import Unreadable
 from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.ports.queue import Dispatch, DueDelivery
+from wfcore.ports.queue import DispatchQueue, DueDelivery
 from wfcore.ports.store import head_of
 from wfcore.rules.backoff import Backoff
 from wfcore.rules.execution.machine import EXECUTION
@@ -35,7 +35,7 @@ CLOSING_S = 0.5
 class Receiver:
     """Hands what *dispatch* delivers to *worker*, of the same process."""
 
-    def __init__(self, services: Services, worker: Worker, dispatch: Dispatch) -> None:
+    def __init__(self, services: Services, worker: Worker, dispatch: DispatchQueue) -> None:
         self._services = services
         self._worker = worker
         self._dispatch = dispatch

@@ -50,7 +50,7 @@ from adapters_runtime.engine.loops import Loop
 from adapters_runtime.engine.telling import Lines, Told
 from adapters_runtime.sandbox.shortage import Shortages
 from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable
-from wfcore.ports.queue import Dispatch
+from wfcore.ports.queue import DispatchQueue
 from wfcore.ports.runtime import Job, JobRunner, Say, StepEnd, StepJob
 from wfcore.rules.backoff import Backoff
 from wfcore.time import EpochMs
@@ -118,7 +118,7 @@ class Worker:
         runner: JobRunner,
         worker: str,
         able: Collection[str] | None = None,
-        dispatch: Dispatch | None = None,
+        dispatch: DispatchQueue | None = None,
     ) -> None:
         self.worker = worker
         self.able = able

@@ -9,7 +9,7 @@ from wfcore.time import DurationMs
 
 
 @frozen
-class Due:
+class DueExecution:
     """
     What a unit of work has made due: an execution that a worker with all the capabilities `needs`
     may claim in *in_ms*. `key`: one for each time that it becomes due.
@@ -45,7 +45,7 @@ class DueDelivery(Protocol):
         """Deliver it again, to any worker, in *in_ms*."""
 
 
-class Dispatch(Protocol):
+class DispatchQueue(Protocol):
     """
     Tells workers which executions to claim, and when: a queue beside the store.
 
@@ -71,7 +71,7 @@ class Dispatch(Protocol):
         Connect, and connect again, until cancelled; *changed* is called when `up` has changed.
         """
 
-    async def tell(self, due: Collection[Due]) -> bool:
+    async def tell(self, due: Collection[DueExecution]) -> bool:
         """
         Have these executions delivered once they are due. False: some of it may be lost, and
         workers have to look. Never raises for want of a connection. What has the same key may be

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from attrs import define, field, frozen
 
-from wfcore.ports.queue import Due
+from wfcore.ports.queue import DueExecution
 from wfcore.time import DurationMs
 
 KEEP_S = 5.0
@@ -15,7 +15,7 @@ _WAIT_S = 0.5
 
 @define(eq=False)
 class _Message:
-    due: Due
+    due: DueExecution
     at: float
     """When to deliver it, by the event loop's clock; while it is out: when to deliver it again."""
     tries: int = 0
@@ -23,7 +23,7 @@ class _Message:
 
 @define(eq=False)
 class DispatchQueue:
-    """What several `MemoryDispatch` of one event loop share. *keep_s*: as in `Dispatch`."""
+    """What several `MemoryDispatch` of one event loop share. *keep_s*: as in `DispatchQueue`."""
 
     keep_s: float = KEEP_S
     messages: dict[str, _Message] = field(factory=dict)
@@ -59,7 +59,7 @@ class _Delivered:
 
 class MemoryDispatch:
     """
-    Implements `wfcore.ports.queue.Dispatch` over a queue in memory. `connected` False: it is as
+    Implements `wfcore.ports.queue.DispatchQueue` over a queue in memory. `connected` False: it is as
     if its server were away.
     """
 
@@ -85,7 +85,7 @@ class MemoryDispatch:
         if self._changed is not None:
             self._changed()
 
-    async def tell(self, due: Collection[Due]) -> bool:
+    async def tell(self, due: Collection[DueExecution]) -> bool:
         """Keep each until somebody settles it."""
         if not self.up:
             return False

@@ -38,7 +38,7 @@ class Policy:
     that do not say what follows then.
 
     `poll_ms`: how long a worker may leave unseen what another process stored; `reconcile_ms`: the
-    same while a `Dispatch` delivers what is due. `heartbeat_ms`: how
+    same while a `DispatchQueue` delivers what is due. `heartbeat_ms`: how
     often it extends its leases of `lease_ms`, which must be longer. `facts_at_once`: how much of an
     execution is decided before others get their turn. EX-33. `sweep_ms`: how often the
     scheduler looks for what it was not told of. `one_for_all`: one person

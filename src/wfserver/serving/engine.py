@@ -19,7 +19,7 @@ from wfcore.errors import InvalidInput
 from wfcore.ports.callbacks import CallbackClient
 from wfcore.ports.models import Prices
 from wfcore.ports.notices import Notifier
-from wfcore.ports.queue import Dispatch
+from wfcore.ports.queue import DispatchQueue
 from wfcore.ports.runtime import StepRunner
 from wfcore.rules.execution.start import capabilities_with
 from wfserver.compose import System
@@ -128,7 +128,7 @@ async def engine(
     notifier: Notifier | None = None,
     able: Collection[str] | None = None,
     prices: Prices | None = None,
-    dispatch: Dispatch | None = None,
+    dispatch: DispatchQueue | None = None,
     traces: Traces | None = None,
     present: Collection[str] | None = None,
     address: str = "",

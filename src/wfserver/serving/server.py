@@ -43,7 +43,7 @@ from wfcore.errors import InvalidInput, StoreUnavailable
 from wfcore.installed import install
 from wfcore.model.workflow import Definition, Runtime
 from wfcore.ports.notices import Notifier
-from wfcore.ports.queue import Dispatch
+from wfcore.ports.queue import DispatchQueue
 from wfcore.ports.runtime import StepRunner
 from wfcore.usecases.services import Services
 from wfserver.ai import missing_from
@@ -205,7 +205,10 @@ def _counted(system: System, metrics: ServerMetrics, traces: Traces | None) -> S
 
 
 async def _gauges(
-    working: Engine | None, ledger: Connections, standing: StoreGauges, dispatch: Dispatch | None
+    working: Engine | None,
+    ledger: Connections,
+    standing: StoreGauges,
+    dispatch: DispatchQueue | None,
 ) -> Mapping[str, float]:
     here = working.gauges() if working else {}
     queued = await dispatch.gauges() if dispatch else {}
@@ -239,7 +242,7 @@ LOOKED_AT_FOR_S = 60
 
 
 @asynccontextmanager
-async def _dispatched(system: System) -> AsyncIterator[tuple[System, Dispatch | None]]:
+async def _dispatched(system: System) -> AsyncIterator[tuple[System, DispatchQueue | None]]:
     """*system*, whose services tell the dispatch of the settings what is due, if there is one."""
     settings = system.settings
     if settings.engine is None:
@@ -256,7 +259,7 @@ async def _engine(
     runner: StepRunner,
     notifier: Notifier | None,
     metrics: ServerMetrics,
-    dispatch: Dispatch | None,
+    dispatch: DispatchQueue | None,
     traces: Traces | None,
     address: str,
 ) -> AsyncIterator[Engine | None]:
