@@ -35,7 +35,7 @@ from wfcore.rules.execution.fold_steps import size_of
 from wfcore.time import DurationMs
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.administration.lookup import owner_of
-from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.executions import executions, redriving, starting, worker
 from wfcore.usecases.executions.step_jobs import job_for
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of
@@ -178,7 +178,7 @@ async def _start_to_delay(system: System, id: str) -> float:
     run = await executions.read_execution(services, None, id, outputs=False)
     who = await owner_of(services, run.owner_id)
     began = time.process_time()
-    started = await starting.redrive(services, who, id)
+    started = await redriving.redrive(services, who, id)
     (lease,) = await worker.claim(services, "bench", 1, ids=[started.execution_id])
     await worker.begin(services, lease)
     spent = (time.process_time() - began) * 1_000

@@ -57,7 +57,7 @@ class Held:
 @define(eq=False)
 class DramatiqDispatch:
     """
-    Satisfies `wfcore.DispatchQueue`. *threads*: how many messages this process holds at most; give it
+    A `wfcore.DispatchQueue`. *threads*: how many messages this process holds at most; give it
     as many as the engine has places.
     """
 

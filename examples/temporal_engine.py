@@ -106,7 +106,7 @@ class Handled:
 
 @define(eq=False)
 class TemporalDispatch:
-    """Satisfies `wfcore.DispatchQueue`. *places*: how many activities this process holds at most."""
+    """A `wfcore.DispatchQueue`. *places*: how many activities this process holds at most."""
 
     address: str
     keep_s: float = 5.0

@@ -9,7 +9,7 @@ from wfcore.errors import InvalidInput
 from wfcore.model.page import PageRequest
 from wfcore.rules.paging import page_request
 from wfcore.time import EpochMs
-from wfcore.usecases.executions.starting import Idempotency
+from wfcore.usecases.executions.idempotency import Idempotency
 
 E = TypeVar("E", bound=StrEnum)
 _INSTANT_DIGITS = 15

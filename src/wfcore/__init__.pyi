@@ -268,13 +268,13 @@ from wfcore.usecases.accounts.sessions import session_of as session_of
 from wfcore.usecases.accounts.sessions import sign_in as sign_in
 from wfcore.usecases.accounts.sessions import sign_out as sign_out
 from wfcore.usecases.accounts.usage import read_usage as read_usage
-from wfcore.usecases.approvals.approvals import Decide as Decide
 from wfcore.usecases.approvals.approvals import approvals_of as approvals_of
-from wfcore.usecases.approvals.approvals import decide_approval as decide_approval
 from wfcore.usecases.approvals.approvals import list_approvals as list_approvals
 from wfcore.usecases.approvals.approvals import question_for as question_for
 from wfcore.usecases.approvals.approvals import read_approval as read_approval
 from wfcore.usecases.approvals.approvals import standings as standings
+from wfcore.usecases.approvals.deciding import Decide as Decide
+from wfcore.usecases.approvals.deciding import decide_approval as decide_approval
 from wfcore.usecases.approvals.delegating import delegate_approval as delegate_approval
 from wfcore.usecases.approvals.several import decide_several as decide_several
 from wfcore.usecases.artifacts import Link as Link
@@ -310,11 +310,10 @@ from wfcore.usecases.executions.explaining import explain_execution as explain_e
 from wfcore.usecases.executions.gates import GateState as GateState
 from wfcore.usecases.executions.gates import open_gate as open_gate
 from wfcore.usecases.executions.gates import read_gate as read_gate
-from wfcore.usecases.executions.starting import Idempotency as Idempotency
+from wfcore.usecases.executions.idempotency import Idempotency as Idempotency
+from wfcore.usecases.executions.redriving import redrive as redrive
 from wfcore.usecases.executions.starting import Started as Started
-from wfcore.usecases.executions.starting import redrive as redrive
 from wfcore.usecases.executions.starting import start_execution as start_execution
-from wfcore.usecases.executions.starting import trigger_webhook as trigger_webhook
 from wfcore.usecases.executions.worker import Lease as Lease
 from wfcore.usecases.executions.worker import Work as Work
 from wfcore.usecases.executions.worker import begin as begin
@@ -358,6 +357,7 @@ from wfcore.usecases.upkeep.sweeping import sweep as sweep
 from wfcore.usecases.webhooks.deliveries import deliver_test as deliver_test
 from wfcore.usecases.webhooks.deliveries import list_deliveries as list_deliveries
 from wfcore.usecases.webhooks.deliveries import replay_delivery as replay_delivery
+from wfcore.usecases.webhooks.triggering import trigger_webhook as trigger_webhook
 from wfcore.usecases.webhooks.webhooks import NewWebhook as NewWebhook
 from wfcore.usecases.webhooks.webhooks import WebhookChange as WebhookChange
 from wfcore.usecases.webhooks.webhooks import create_webhook as create_webhook

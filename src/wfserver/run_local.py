@@ -18,7 +18,8 @@ from wfcore.rules.approval.machine import Choice
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import DurationMs
 from wfcore.usecases.accounts.accounts import create_account, set_secret
-from wfcore.usecases.approvals.approvals import Decide, approvals_of, decide_approval
+from wfcore.usecases.approvals.approvals import approvals_of
+from wfcore.usecases.approvals.deciding import Decide, decide_approval
 from wfcore.usecases.artifacts import list_artifacts
 from wfcore.usecases.executions.executions import cancel_execution, read_events
 from wfcore.usecases.executions.starting import start_execution

@@ -13,7 +13,8 @@ from wfcore.model.approval import Approval, DecisionSource, HistoryEntry
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.approval.machine import Approve
-from wfcore.usecases.approvals.approvals import Decide, decide_approval, read_approval
+from wfcore.usecases.approvals.approvals import read_approval
+from wfcore.usecases.approvals.deciding import Decide, decide_approval
 
 COLUMNS = (
     Column("id", "Payout", editable=False),

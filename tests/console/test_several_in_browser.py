@@ -10,7 +10,8 @@ from wfcore.model.access import Principal
 from wfcore.model.approval import ApprovalStatus, DecisionSource
 from wfcore.rules.approval.machine import Approve
 from wfcore.rules.limits import MAX_DECISIONS
-from wfcore.usecases.approvals.approvals import Decide, decide_approval, read_approval
+from wfcore.usecases.approvals.approvals import read_approval
+from wfcore.usecases.approvals.deciding import Decide, decide_approval
 
 
 def fill(site: Site, count: int) -> Sequence[str]:

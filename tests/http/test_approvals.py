@@ -14,7 +14,7 @@ from wfcore.model.access import Permission
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.ports.runtime import StepEnd
 from wfcore.time import EpochMs
-from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals import deciding
 from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.workflows import workflows
 
@@ -360,8 +360,8 @@ async def test_a_decision_about_many_rows_leaves_the_loop_to_others(
     for module, name in (
         (request_body, "parse_object"),
         (request_body, "refuse_repeated_keys"),
-        (approvals, "decide"),
-        (approvals, "decided"),
+        (deciding, "decide"),
+        (deciding, "decided"),
         (handlers, "approval_detail"),
         (handlers, "dump_json"),
     ):

@@ -23,7 +23,7 @@ from wfcore.ports.queue import DispatchQueue, DueDelivery, DueExecution
 from wfcore.ports.store import Slots
 from wfcore.rules.definition.written import read_definition
 from wfcore.testing.contracts.dispatch import taken
-from wfcore.testing.dispatch import DispatchQueue, MemoryDispatch
+from wfcore.testing.dispatch import MemoryDispatch, SharedQueue
 from wfcore.time import HOUR, DurationMs, EpochMs
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.executions import cancel_execution, read_execution
@@ -61,7 +61,7 @@ async def at_work(
 
 @asynccontextmanager
 async def a_pair(
-    node: AddNode, queue: DispatchQueue, runner: FunctionRunner, **policy: int
+    node: AddNode, queue: SharedQueue, runner: FunctionRunner, **policy: int
 ) -> AsyncIterator[tuple[Node, Node]]:
     """One that only accepts, and one that works; they share a queue."""
     accepts, works = await node(**(policy or NEVER)), await node(**(policy or NEVER))
@@ -79,7 +79,7 @@ async def started(node: Node, **definition: Any) -> str:
     return (await start_execution(node.services, node.ann, workflow.id, {})).execution_id
 
 
-async def empty(queue: DispatchQueue) -> None:
+async def empty(queue: SharedQueue) -> None:
     """Wait until every message is settled."""
     async with asyncio.timeout(LONG_S):
         while queue.messages:  # noqa: ASYNC110
@@ -107,7 +107,7 @@ async def test_what_is_due_is_delivered_and_claimed_by_name(
     node: AddNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody looks: each execution is claimed by its id, and its message settled afterwards."""
-    queue, looks = DispatchQueue(KEEP_S), Looks(monkeypatch)
+    queue, looks = SharedQueue(KEEP_S), Looks(monkeypatch)
     async with a_pair(node, queue, Functions().runner()) as (accepts, _):
         assert await accepts.rests(await accepts.start(command("greet"))) == "COMPLETED"
         before = looks.open
@@ -119,7 +119,7 @@ async def test_what_is_due_is_delivered_and_claimed_by_name(
 
 async def test_a_message_is_kept_until_the_execution_is_let_go_of(node: AddNode) -> None:
     """While a step runs its message is neither settled nor delivered to anybody else."""
-    queue, functions = DispatchQueue(KEEP_S), Functions()
+    queue, functions = SharedQueue(KEEP_S), Functions()
     async with a_pair(node, queue, functions.runner()) as (accepts, _):
         run = await accepts.start(command("wait"))
         await functions.begun.wait()
@@ -137,7 +137,7 @@ async def test_what_is_due_later_is_delivered_then(
     node: AddNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a delay the execution is delivered once more; nobody looked for it."""
-    queue, looks = DispatchQueue(KEEP_S), Looks(monkeypatch)
+    queue, looks = SharedQueue(KEEP_S), Looks(monkeypatch)
     pause = {"name": "pause", "kind": "delay", "duration": "100ms"}
     async with a_pair(node, queue, Functions().runner()) as (accepts, _):
         run = await accepts.start(command("greet"), pause, command("greet", "again"))
@@ -190,7 +190,7 @@ async def test_unplugged_and_plugged_in_again(
     While the dispatch is away workers look and are told by hints; once it is back, what is due is
     delivered again, and what was accepted by others meanwhile is looked for.
     """
-    queue = DispatchQueue(KEEP_S)
+    queue = SharedQueue(KEEP_S)
     accepts, works = await node(**NEVER), await node(**NEVER)
     ours, theirs = MemoryDispatch(queue), MemoryDispatch(queue)
     async with (
@@ -224,7 +224,7 @@ async def test_unplugged_and_unheard_the_next_look_finds_everything(
     async def lost(*_: object) -> None:
         """Nothing is sent."""
 
-    queue = DispatchQueue(KEEP_S)
+    queue = SharedQueue(KEEP_S)
     looking = {"poll_ms": 20, "sweep_ms": HOUR, "reconcile_ms": HOUR}
     accepts, works = await node(**NEVER), await node(**looking)
     ours, theirs = MemoryDispatch(queue), MemoryDispatch(queue)
@@ -265,7 +265,7 @@ def test_the_next_look_is_never_further_away_than_the_policy_says(
 
 async def test_a_place_in_a_group_that_gets_free_is_taken(node: AddNode) -> None:
     """What had to wait for its group, and was delivered in vain, begins once the group has room."""
-    queue, functions = DispatchQueue(KEEP_S), Functions()
+    queue, functions = SharedQueue(KEEP_S), Functions()
     one = {"concurrency": {"limit": 1}}
     async with a_pair(node, queue, functions.runner()) as (accepts, _):
         first = await started(accepts, steps=[command("wait")], **one)
@@ -280,7 +280,7 @@ async def test_a_place_in_a_group_that_gets_free_is_taken(node: AddNode) -> None
 
 async def test_a_place_that_a_person_frees_is_taken(node: AddNode) -> None:
     """The same where no worker holds what ends: somebody cancels what waits for an approval."""
-    queue = DispatchQueue(KEEP_S)
+    queue = SharedQueue(KEEP_S)
     asks = {"name": "ask", "kind": "manual_approval", "message": "?"}
     more = {"concurrency": {"limit": 1}, "steps": [command("greet"), asks]}
     async with a_pair(node, queue, Functions().runner()) as (accepts, works):
@@ -299,7 +299,7 @@ async def test_a_message_that_comes_again_finds_a_dead_worker(node: AddNode) -> 
     A worker took an execution and died. Its message is delivered again, and that alone makes the
     sweep find the execution, which goes on here.
     """
-    queue = DispatchQueue(KEEP_S)
+    queue = SharedQueue(KEEP_S)
     accepts, works = await node(**NEVER), await node(**NEVER)
     async with told(accepts, MemoryDispatch(queue)) as accepts:
         run = await accepts.start(command("greet"))
@@ -321,7 +321,7 @@ class Blind(MemoryDispatch):
 
 async def test_who_cannot_do_it_puts_it_back(node: AddNode) -> None:
     """A worker that gets what it cannot run leaves it to another one, which then gets it."""
-    queue = DispatchQueue(KEEP_S)
+    queue = SharedQueue(KEEP_S)
     accepts, cannot, can = [await node(**NEVER) for _ in range(3)]
     functions = Functions()
     async with told(accepts, Blind(queue)) as accepts:
@@ -336,7 +336,7 @@ async def test_who_cannot_do_it_puts_it_back(node: AddNode) -> None:
 
 async def test_what_is_over_is_settled(node: AddNode) -> None:
     """Messages of what has ended, and of what never was, are settled without harm."""
-    queue = DispatchQueue(KEEP_S)
+    queue = SharedQueue(KEEP_S)
     async with a_pair(node, queue, Functions().runner()) as (accepts, _):
         run = await accepts.start(command("greet"))
         assert await accepts.rests(run) == "COMPLETED"

@@ -9,7 +9,7 @@ from adapters_runtime.engine.jetstream import NatsDispatch
 from nats_server import Broker
 from wfcore.ports.queue import DueExecution
 from wfcore.testing.contracts.dispatch import PATIENCE_S, DispatchContract, connected, taken
-from wfcore.testing.dispatch import DispatchQueue, MemoryDispatch
+from wfcore.testing.dispatch import MemoryDispatch, SharedQueue
 
 KEEP_S = 1.0
 _NAMES = count()
@@ -20,7 +20,7 @@ class TestMemoryDispatch(DispatchContract):
 
     @pytest.fixture
     def new_dispatch(self) -> Callable[[], MemoryDispatch]:
-        queue = DispatchQueue(KEEP_S)
+        queue = SharedQueue(KEEP_S)
         return lambda: MemoryDispatch(queue)
 
 

@@ -13,7 +13,7 @@ from adapters_runtime.engine.jetstream import ANY, NatsDispatch, Place, pool_of,
 from nats_server import Broker
 from wfcore.errors import InvalidInput
 from wfcore.rules.execution.start import label_word, language_word
-from wfcore.testing.dispatch import DispatchQueue, MemoryDispatch
+from wfcore.testing.dispatch import MemoryDispatch, SharedQueue
 from wfserver.doctor import _dispatch
 from wfserver.isolation import step_isolation
 from wfserver.settings import settings_from
@@ -109,7 +109,7 @@ def test_an_installed_package_brings_a_dispatch(monkeypatch: pytest.MonkeyPatch)
     def opened(url: str, keep_s: float) -> MemoryDispatch:
         if url.endswith("bad"):
             raise ValueError("is bad")
-        return MemoryDispatch(DispatchQueue(keep_s))
+        return MemoryDispatch(SharedQueue(keep_s))
 
     def entry_points(group: str) -> EntryPoints:
         assert group == dispatching.GROUP

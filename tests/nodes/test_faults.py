@@ -22,7 +22,7 @@ from wfcore.model.event import EventKind
 from wfcore.rules.definition.written import read_definition
 from wfcore.time import MINUTE
 from wfcore.usecases.executions.executions import read_events
-from wfcore.usecases.executions.starting import Idempotency
+from wfcore.usecases.executions.idempotency import Idempotency
 
 LONG_S = 300
 LOST = int(os.environ.get("LOST_ANSWERS", "8"))

@@ -27,7 +27,8 @@ from wfcore.rules.approval.machine import Approve
 from wfcore.testing.contracts.wakeups import HintsContract, WakeupContract
 from wfcore.time import HOUR
 from wfcore.usecases.accounts import keys
-from wfcore.usecases.approvals.approvals import Decide, approvals_of, decide_approval
+from wfcore.usecases.approvals.approvals import approvals_of
+from wfcore.usecases.approvals.deciding import Decide, decide_approval
 from wfcore.usecases.executions import executions
 from wfcore.usecases.executions.executions import (
     cancel_execution,

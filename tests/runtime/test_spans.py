@@ -31,10 +31,10 @@ from wfcore.ports.runtime import StepEnd
 from wfcore.rules.approval.machine import Approve, Choice, Revise
 from wfcore.testing.strategies.trees import trees
 from wfcore.time import DurationMs
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.audit.auditing import Origin
-from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.executions import executions, redriving, starting, worker
 from wfcore.usecases.upkeep import sweeping
 
 ABOVE = "00f067aa0ba902b7"
@@ -204,7 +204,7 @@ async def decide(world: World, who: Principal, run_id: str, decision: Choice) ->
     found = await approvals.approvals_of(world.services, who, run_id)
     (open,) = [one for one in found if one.status is ApprovalStatus.PENDING]
     asked = Decide(open.id, decision, DecisionSource.API, comment="so")
-    await approvals.decide_approval(world.services, who, asked)
+    await deciding.decide_approval(world.services, who, asked)
 
 
 async def test_who_comes_after_links_to_who_was_before(traced: Traced) -> None:
@@ -221,7 +221,7 @@ async def test_who_comes_after_links_to_who_was_before(traced: Traced) -> None:
     lease, _ = await world.take()
     await worker.complete_step(world.services, lease, "b", StepEnd(error="no"))
     above = Trace("5" * 32, ABOVE, sampled=True, recorded=True)
-    again = await starting.redrive(world.services, ann, old, origin=Origin(trace=above))
+    again = await redriving.redrive(world.services, ann, old, origin=Origin(trace=above))
     lease, _ = await world.take()
     await world.finish(lease, "b")
     chained, redriven = traced.execution(old), traced.execution(again.execution_id)

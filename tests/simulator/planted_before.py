@@ -14,7 +14,7 @@ from simulator.planted import beginning_forgotten, end_recorded_again
 from simulator.planted_requests import key_read_twice
 from wfcore.ports.store import Slots
 from wfcore.testing.simulator.worker import SimWorker
-from wfcore.usecases.approvals import approvals, expiry
+from wfcore.usecases.approvals import deciding, expiry
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.worker import Lease
 from wfcore.usecases.services import Services
@@ -27,7 +27,7 @@ def torn_reads(patch: pytest.MonkeyPatch) -> None:
     def apart(kind: str, id: str) -> Iterator[None]:
         yield
 
-    patch.setattr(approvals, "stale_if_illegal", apart)
+    patch.setattr(deciding, "stale_if_illegal", apart)
     patch.setattr(expiry, "stale_if_illegal", apart)
 
 

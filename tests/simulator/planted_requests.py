@@ -15,15 +15,15 @@ from wfcore.rules.approval.machine import BY_TIMEOUT, Approve, Expire, decide, e
 from wfcore.rules.execution import fold, machine, proceed
 from wfcore.rules.execution.fold import advance
 from wfcore.usecases import unit_of_work
-from wfcore.usecases.approvals import approvals, expiry
+from wfcore.usecases.approvals import deciding, expiry
 from wfcore.usecases.executions import executions, starting
 from wfcore.usecases.services import Services
-from wfcore.usecases.webhooks import webhooks
+from wfcore.usecases.webhooks import triggering, webhooks
 
 
 def second_decision_acknowledged(patch: pytest.MonkeyPatch) -> None:
     """Whoever lost the race for a decision is told that it has won."""
-    once = approvals._decide.__wrapped__  # type: ignore[attr-defined]
+    once = deciding._decide.__wrapped__  # type: ignore[attr-defined]
 
     async def decides(services: Services, who: Any, asked: Any, origin: Any) -> Any:
         try:
@@ -36,7 +36,7 @@ def second_decision_acknowledged(patch: pytest.MonkeyPatch) -> None:
                 approval, status=ApprovalStatus.APPROVED if yes else ApprovalStatus.REJECTED
             )
 
-    patch.setattr(approvals, "_decide", decides)
+    patch.setattr(deciding, "_decide", decides)
 
 
 def expiry_overrides(patch: pytest.MonkeyPatch) -> None:
@@ -132,11 +132,12 @@ def key_in_a_unit_of_its_own(patch: pytest.MonkeyPatch) -> None:
         started = await accept(services, unit, workflow, start, now, None, *more, **named)
         if asked is not None:
             async with services.store.unit() as after:
-                after.put(asked.stands_for(started.execution_id, now))
+                after.put(asked.record_for(started.execution_id, now))
                 await after.commit()
         return started
 
     patch.setattr(starting, "accept_start", accepts)
+    patch.setattr(triggering, "accept_start", accepts)
 
 
 def key_read_twice(patch: pytest.MonkeyPatch) -> None:
@@ -159,6 +160,7 @@ def key_read_twice(patch: pytest.MonkeyPatch) -> None:
         return await accept(services, unit, workflow, start, now, asked, *more, **named)
 
     patch.setattr(starting, "accept_start", accepts)
+    patch.setattr(triggering, "accept_start", accepts)
 
 
 def quota_in_two_steps(patch: pytest.MonkeyPatch) -> None:

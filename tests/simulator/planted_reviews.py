@@ -11,7 +11,7 @@ from wfcore.rules.approval import machine as decisions
 from wfcore.rules.auth import access
 from wfcore.rules.execution import open_approval
 from wfcore.rules.notices import delivery
-from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals import deciding
 from wfcore.usecases.notices import sending, telling
 from wfcore.usecases.services import Services
 
@@ -81,12 +81,12 @@ def the_next_stage_is_not_told(patch: pytest.MonkeyPatch) -> None:
     async def tell(services: Any, unit: Any, before: Approval, after: Approval) -> bool:
         return False
 
-    patch.setattr(approvals, "tell_decision", tell)
+    patch.setattr(deciding, "tell_decision", tell)
 
 
 def notices_in_a_unit_of_their_own(patch: pytest.MonkeyPatch) -> None:
     """The notices of a decision are written once it is."""
-    tells, decides, kept = telling.tell_decision, approvals._decide, dict[str, Approval]()
+    tells, decides, kept = telling.tell_decision, deciding._decide, dict[str, Approval]()
 
     async def later(services: Any, unit: Any, before: Approval, after: Approval) -> bool:
         kept[before.id] = before
@@ -99,5 +99,5 @@ def notices_in_a_unit_of_their_own(patch: pytest.MonkeyPatch) -> None:
             await unit.commit()
         return approval
 
-    patch.setattr(approvals, "tell_decision", later)
-    patch.setattr(approvals, "_decide", decide)
+    patch.setattr(deciding, "tell_decision", later)
+    patch.setattr(deciding, "_decide", decide)

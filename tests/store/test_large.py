@@ -18,7 +18,8 @@ from wfcore.model.workflow import ApprovalStep, CodeStep, DataStep, Definition, 
 from wfcore.ports.runtime import StepEnd
 from wfcore.ports.store import head_of
 from wfcore.rules.approval.machine import Approve
-from wfcore.usecases.approvals.approvals import Decide, approvals_of, decide_approval
+from wfcore.usecases.approvals.approvals import approvals_of
+from wfcore.usecases.approvals.deciding import Decide, decide_approval
 from wfcore.usecases.executions import executions, worker
 
 LARGE: Json = [{"id": number, "name": "x" * 20} for number in range(2_000)]

@@ -31,7 +31,7 @@ from wfcore.rules.execution.fold_steps import size_of
 from wfcore.testing.builders import NOW
 from wfcore.usecases.accounts.keys import create_key
 from wfcore.usecases.executions import executions, worker
-from wfcore.usecases.executions.starting import redrive
+from wfcore.usecases.executions.redriving import redrive
 
 LARGE: Json = [{"id": number, "name": "x" * 20} for number in range(2_000)]
 CODE = {"language": Language.COMMAND, "command": ("true",)}

@@ -24,7 +24,7 @@ from wfcore.time import DAY, HOUR, MINUTE, DurationMs, EpochMs
 from wfcore.usecases.accounts import accounts, authenticate, keys, sessions
 from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.audit.auditing import Origin
-from wfcore.usecases.executions import starting
+from wfcore.usecases.executions import idempotency, starting
 from wfcore.usecases.webhooks import senders, webhooks
 from wfcore.usecases.webhooks.webhooks import NewWebhook, WebhookChange
 
@@ -319,9 +319,9 @@ async def test_one_idempotency_key_starts_one_execution(world: World) -> None:
     """The same key at once and later gives the first answer; another body is a conflict. IK-1."""
     ann = await world.account()
     workflow = await world.workflow(ann, code("one"))
-    same = starting.Idempotency("order-1", "f" * 64)
+    same = idempotency.Idempotency("order-1", "f" * 64)
 
-    async def start(idempotency: starting.Idempotency) -> starting.Started:
+    async def start(idempotency: idempotency.Idempotency) -> starting.Started:
         return await starting.start_execution(
             world.services, ann, workflow, {}, idempotency=idempotency
         )

@@ -12,7 +12,7 @@ from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.usecases.accounts import usage
 from wfcore.usecases.executions import browsing, executions
-from wfcore.usecases.executions.starting import Idempotency
+from wfcore.usecases.executions.idempotency import Idempotency
 from wfcore.usecases.workflows import workflows
 from wfcore.usecases.workflows.browsing import read_version
 from wfcore.usecases.workflows.versions import list_versions

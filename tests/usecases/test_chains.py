@@ -23,7 +23,7 @@ from wfcore.model.access import Permission
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.trigger import Chain, Refusal, Schedule, TriggerState
 from wfcore.time import MINUTE, SECOND
-from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.executions import executions, redriving
 from wfcore.usecases.upkeep import sweeping
 from wfcore.usecases.workflows import workflows
 
@@ -189,7 +189,7 @@ async def test_a_redrive_stays_in_its_chain(world: World) -> None:
     lease, _ = await world.take()
     await world.finish(lease, "a", error="no")
     old = (await runs_of(world, loop))[-1]
-    again = await starting.redrive(world.services, ann, old.id)
+    again = await redriving.redrive(world.services, ann, old.id)
     run = await executions.read_execution(world.services, ann, again.execution_id)
     assert run.chain_depth == old.chain_depth == 1
 

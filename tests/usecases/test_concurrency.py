@@ -16,12 +16,12 @@ from wfcore.model.workflow import Concurrency, OnLimit, Variable, VariableType
 from wfcore.rules.approval.machine import Approve
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import HOUR, MINUTE
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.audit import auditing
-from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.executions import executions, redriving, starting
 from wfcore.usecases.executions import worker as running
-from wfcore.usecases.executions.starting import Idempotency
+from wfcore.usecases.executions.idempotency import Idempotency
 from wfcore.usecases.executions.worker import Lease
 from wfcore.usecases.upkeep import sweeping
 from wfcore.usecases.workflows import workflows
@@ -107,7 +107,7 @@ async def test_waiting_for_people_and_interrupted_hold_the_place(world: World) -
     assert not await claimed(world)
     (approval,) = await approvals.approvals_of(world.services, ann, first)
     yes = Decide(approval.id, Approve(), DecisionSource.API)
-    await approvals.decide_approval(world.services, ann, yes)
+    await deciding.decide_approval(world.services, ann, yes)
     lease, _ = await world.take()
     assert lease.execution_id == first
     world.clock.advance(MINUTE)
@@ -230,9 +230,9 @@ async def test_a_redrive_keeps_the_limit_of_today(world: World) -> None:
     await world.workflow(ann, code("a"), concurrency=SKIP)
     first = await world.start(ann, flow)
     with pytest.raises(LimitReached):
-        await starting.redrive(world.services, ann, old)
+        await redriving.redrive(world.services, ann, old)
     await executions.cancel_execution(world.services, ann, first)
-    again = await starting.redrive(world.services, ann, old)
+    again = await redriving.redrive(world.services, ann, old)
     assert (await everything(world))[again.execution_id].concurrency_group == flow
 
 
@@ -247,7 +247,7 @@ async def test_redriving_an_interrupted_execution_ends_it(
     await world.take()
     world.clock.advance(MINUTE)
     assert await sweeping.recover(world.services) == 1
-    again = await starting.redrive(world.services, ann, old)
+    again = await redriving.redrive(world.services, ann, old)
     ended = (await everything(world))[old]
     assert ended.status is S.FAILED
     await sweeping.sweep(world.services)

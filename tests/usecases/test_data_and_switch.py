@@ -21,7 +21,7 @@ from wfcore.model.workflow import (
     Variable,
     VariableType,
 )
-from wfcore.usecases.executions import starting
+from wfcore.usecases.executions import redriving
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.services import Policy
 from wfcore.usecases.upkeep.sweeping import sweep
@@ -112,7 +112,7 @@ async def test_a_choice_is_made_once(world: World) -> None:
     lease, (job,) = await world.take()
     assert job.step_name == "pay"
     await world.finish(lease, "pay", error="no")
-    again = await starting.redrive(world.services, ann, run.id)
+    again = await redriving.redrive(world.services, ann, run.id)
     _, (job,) = await world.take()
     anew = await read(world, ann, again.execution_id)
     assert (job.step_name, anew.step_results["size"].case) == ("pay", 0)

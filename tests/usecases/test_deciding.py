@@ -19,8 +19,8 @@ from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.rules.limits import MAX_DECISIONS
 from wfcore.time import DAY
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.approvals.several import decide_several
 from wfcore.usecases.executions import executions
 from wfcore.usecases.upkeep import sweeping
@@ -44,7 +44,7 @@ async def decide(
     world: World, who: Principal | None, approval: Approval, decision: Approve | Reject
 ) -> Approval:
     asked = Decide(approval.id, decision, DecisionSource.API, "because")
-    return await approvals.decide_approval(world.services, who, asked)
+    return await deciding.decide_approval(world.services, who, asked)
 
 
 async def test_approved_rows_reach_the_next_step_as_they_were(world: World) -> None:
@@ -135,7 +135,7 @@ async def test_a_decision_that_comes_too_late_records_the_expiry(world: World) -
     world.clock.advance(DAY)
     asked = Decide(approval.id, Approve(), DecisionSource.API, items_hash="of other rows")
     with pytest.raises(AlreadyDecided):
-        await approvals.decide_approval(world.services, ann, asked)
+        await deciding.decide_approval(world.services, ann, asked)
     async with world.services.store.view() as view:
         stored = await view.get(Approval, approval.id)
     assert stored is not None

@@ -32,8 +32,8 @@ from wfcore.rules.canonical import canonical, digest
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import DAY, HOUR, DurationMs, EpochMs
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.approvals.expiry import remind_due
 from wfcore.usecases.audit.auditing import UNKNOWN, read_audit
 from wfcore.usecases.audit.evidence import audit_anchor, check_audit, write_evidence
@@ -55,9 +55,9 @@ async def decided(world: World, who: Principal) -> str:
     (approval,) = await approvals.approvals_of(world.services, who, id)
     await keep(world.services.store, make.audit_entry("aud_other1"))
     asked = Decide(approval.id, Approve({"rows": EDITED}), DecisionSource.API, f"say {SECRET}")
-    await approvals.decide_approval(world.services, who, asked)
+    await deciding.decide_approval(world.services, who, asked)
     with pytest.raises(Conflict):
-        await approvals.decide_approval(world.services, who, asked)
+        await deciding.decide_approval(world.services, who, asked)
     await keep(world.services.store, make.audit_entry("aud_other2"))
     lease, _ = await world.take()
     await world.finish(lease, "after", {"echo": SECRET})

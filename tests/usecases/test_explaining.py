@@ -11,7 +11,7 @@ from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import ChildStep, Concurrency, DelayStep, LoopStep, Retry
 from wfcore.rules.approval.machine import Reject
 from wfcore.time import HOUR, MINUTE, SECOND, DurationMs
-from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals import approvals, deciding
 from wfcore.usecases.executions import worker
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.services import Policy
@@ -48,8 +48,8 @@ async def test_each_place_on_the_way_is_explained(world: World) -> None:
     assert waiting.code is Why.AWAITING_APPROVAL
     (approval,) = await approvals.approvals_of(world.services, ann, id)
     assert (waiting.approval_id, waiting.until) == (approval.id, approval.expires_at)
-    asked = approvals.Decide(approval.id, Reject(), DecisionSource.API, "not today")
-    await approvals.decide_approval(world.services, ann, asked)
+    asked = deciding.Decide(approval.id, Reject(), DecisionSource.API, "not today")
+    await deciding.decide_approval(world.services, ann, asked)
     because, cure = await lines(world, ann, id)
     assert because.text == f"Approval {approval.id} was rejected by ann@example.org: not today"
     assert cure.code is Why.CAN_REDRIVE

@@ -10,7 +10,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.workflow import AiStep, Branch, Budget, OnExceeded, ParallelStep, Retry
 from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.time import HOUR, MINUTE, SECOND
-from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals import approvals, deciding
 from wfcore.usecases.executions import worker
 from wfcore.usecases.upkeep import sweeping
 
@@ -121,8 +121,8 @@ async def test_one_decision_is_about_the_budget_of_all_branches(world: World, ve
     await world.finish(lease, "first", usage=Usage(1, 0, "0"))
     (one,) = (await approvals.list_approvals(world.services, ann, PageRequest())).rows
     decision = Approve() if verb == "approve" else Reject()
-    decide = approvals.Decide(one.id, decision, DecisionSource.API)
-    await approvals.decide_approval(world.services, ann, decide)
+    decide = deciding.Decide(one.id, decision, DecisionSource.API)
+    await deciding.decide_approval(world.services, ann, decide)
     if verb == "reject":
         assert (await read(world, run_id)).status is S.CANCELLED
         return

@@ -17,12 +17,12 @@ from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.trigger import Chain
 from wfcore.model.workflow import ChildStep, Concurrency, DelayStep, Step, Variable
 from wfcore.time import HOUR, EpochMs
-from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.executions import executions, redriving, starting
 from wfcore.usecases.executions import worker as running
-from wfcore.usecases.executions.starting import Idempotency
+from wfcore.usecases.executions.idempotency import Idempotency
 from wfcore.usecases.services import Policy
 from wfcore.usecases.upkeep import sweeping
-from wfcore.usecases.webhooks import webhooks
+from wfcore.usecases.webhooks import triggering, webhooks
 from wfcore.usecases.workflows.backfilling import backfill
 
 WAYS: Mapping[str, tuple[Step, ...]] = {
@@ -126,7 +126,7 @@ async def test_a_webhook_starts_it_too(world: World) -> None:
     hook = await webhooks.create_webhook(
         world.services, ann, webhooks.NewWebhook(flow, "hook", key.id)
     )
-    started = await starting.trigger_webhook(world.services, hook.id, {"n": "7"})
+    started = await triggering.trigger_webhook(world.services, hook.id, {"n": "7"})
     run = await read(world, ann, started.execution_id)
     assert (run.status, run.output, run.trigger_source) == (S.COMPLETED, "7", TriggerSource.WEBHOOK)
 
@@ -177,7 +177,7 @@ async def test_a_redrive_does(world: World) -> None:
     flow = await world.workflow(ann, data("a", 1), review())
     id = await world.start(ann, flow)
     await executions.cancel_execution(world.services, ann, id)
-    again = await starting.redrive(world.services, ann, id)
+    again = await redriving.redrive(world.services, ann, id)
     run = await read(world, ann, again.execution_id)
     assert (run.status, list(run.step_results)) == (S.AWAITING_APPROVAL, ["a", "review"])
 

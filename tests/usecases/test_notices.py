@@ -18,7 +18,7 @@ from wfcore.rules.auth.signature import personal_token
 from wfcore.testing.fakes_running import NotedNotifier
 from wfcore.time import DAY, HOUR, MINUTE, DurationMs, EpochMs
 from wfcore.usecases.accounts import accounts
-from wfcore.usecases.approvals.approvals import Decide, decide_approval
+from wfcore.usecases.approvals.deciding import Decide, decide_approval
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.notices.sending import Sending, settle_notice, take_notices
 from wfcore.usecases.notices.telling import tell_quota

@@ -9,7 +9,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.workflow import CodeStep, Language
 from wfcore.ports.runtime import StepEnd, StepJob
 from wfcore.time import DAY
-from wfcore.usecases.executions import executions, explaining, starting, worker
+from wfcore.usecases.executions import executions, explaining, redriving, worker
 from wfcore.usecases.upkeep import sweeping
 
 TELL = CodeStep("tell", Language.COMMAND, command=("tell", "{{ error }}", "{{ steps.two.status }}"))
@@ -74,7 +74,7 @@ async def test_a_redrive_begins_with_the_work(world: World) -> None:
     lease, _ = await world.take()
     await worker.complete_step(world.services, lease, "one", FAILED)
     await worker.complete_step(world.services, lease, "tell", StepEnd())
-    again = await starting.redrive(world.services, ann, run_id)
+    again = await redriving.redrive(world.services, ann, run_id)
     run = await executions.read_execution(world.services, ann, again.execution_id)
     assert (run.step_results, run.failing) == ({}, None)
     _, jobs = await world.take()

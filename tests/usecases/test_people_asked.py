@@ -14,7 +14,7 @@ from wfcore.model.review import Escalation, Stage
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.time import HOUR, DurationMs
 from wfcore.usecases.accounts import accounts
-from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals import approvals, deciding
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.executions import executions, starting
 from wfcore.usecases.workflows import workflows
@@ -178,6 +178,6 @@ async def test_an_approver_with_a_domain_of_any_script_decides(world: World) -> 
     ann = await world.account("ann@xn--bcher-kva.example")
     found = await opened(world, ann, approvers=("Ann@Bücher.example",), required_approvals=1)
     assert isinstance(found, Approval)
-    asked = approvals.Decide(found.id, approvals.Approve(), DecisionSource.API)
-    done = await approvals.decide_approval(world.services, ann, asked)
+    asked = deciding.Decide(found.id, approvals.Approve(), DecisionSource.API)
+    done = await deciding.decide_approval(world.services, ann, asked)
     assert done.status == "APPROVED"

@@ -12,8 +12,8 @@ from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.approval.machine import Approve, Reject
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.executions import executions
 
 S = ExecutionStatus
@@ -37,7 +37,7 @@ class Board:
             DecisionSource.API,
             **more,  # type: ignore[arg-type]
         )
-        return await approvals.decide_approval(self.world.services, who, asked)
+        return await deciding.decide_approval(self.world.services, who, asked)
 
     async def now(self) -> Approval:
         return await approvals.read_approval(self.world.services, None, self.approval.id)

@@ -16,10 +16,11 @@ from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.rules.approval.machine import Approve
 from wfcore.time import DAY, MINUTE, SECOND
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
-from wfcore.usecases.executions import executions, starting, worker
-from wfcore.usecases.executions.starting import Idempotency, Started
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
+from wfcore.usecases.executions import executions, redriving, starting, worker
+from wfcore.usecases.executions.idempotency import Idempotency
+from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.upkeep import sweeping
 
 TURNS = range(8)
@@ -68,7 +69,7 @@ async def test_a_decision_that_meets_a_cancel_is_late_or_first(world: World, tur
     asked = Decide(approval.id, Approve(), DecisionSource.API)
     answers = await race(
         turns,
-        approvals.decide_approval(world.services, ann, asked),
+        deciding.decide_approval(world.services, ann, asked),
         executions.cancel_execution(world.services, ann, approval.execution_id),
     )
     refusals = [answer for answer in answers if isinstance(answer, Exception)]
@@ -141,7 +142,7 @@ async def test_of_two_who_redrive_what_nobody_has_one_does(world: World) -> None
 
     async def once() -> str | None:
         try:
-            return (await starting.redrive(world.services, ann, run_id, once=True)).execution_id
+            return (await redriving.redrive(world.services, ann, run_id, once=True)).execution_id
         except Conflict:
             return None
 
@@ -154,7 +155,7 @@ async def test_of_two_who_redrive_what_nobody_has_one_does(world: World) -> None
         == new
     )
     world.clock.advance(1)
-    assert (await starting.redrive(world.services, ann, run_id)).execution_id != new
+    assert (await redriving.redrive(world.services, ann, run_id)).execution_id != new
 
 
 async def moved(world: World, run_id: str) -> None:

@@ -16,12 +16,13 @@ from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
 from wfcore.rules.execution.budget import total
 from wfcore.rules.execution.scope import scope
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.approvals.reviewing import Tab, count_waiting, read_inbox
 from wfcore.usecases.artifacts import list_artifacts, read_artifact
 from wfcore.usecases.executions import executions
-from wfcore.usecases.executions.starting import redrive, start_execution
+from wfcore.usecases.executions.redriving import redrive
+from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.unit_of_work import definition_of
 from wfcore.usecases.workflows import workflows
 
@@ -48,7 +49,7 @@ async def decide(
     world: World, who: Principal | None, id: str, decision: Choice, **more: object
 ) -> Approval:
     asked = Decide(id, decision, DecisionSource.API, **more)  # type: ignore[arg-type]
-    return await approvals.decide_approval(world.services, who, asked)
+    return await deciding.decide_approval(world.services, who, asked)
 
 
 async def asked(world: World, ann: Principal, *files: LeftFile, **step: object) -> Approval:

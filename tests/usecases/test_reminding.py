@@ -10,8 +10,8 @@ from wfcore.model.approval import DecisionSource
 from wfcore.model.event import Event, EventKind
 from wfcore.rules.approval.machine import Approve
 from wfcore.time import DAY, HOUR, EpochMs
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.executions import executions
 from wfcore.usecases.upkeep import sweeping
 
@@ -73,7 +73,7 @@ async def test_nobody_is_reminded_of_what_is_over(world: World) -> None:
     decided, cancelled, expired = [await asked_again(world, n) for n in range(3)]
     (approval,) = await approvals.approvals_of(world.services, None, decided)
     yes = Decide(approval.id, Approve(), DecisionSource.API)
-    await approvals.decide_approval(world.services, None, yes)
+    await deciding.decide_approval(world.services, None, yes)
     await executions.cancel_execution(world.services, None, cancelled)
     world.clock.advance(DAY)
     await sweeping.sweep(world.services)

@@ -19,7 +19,7 @@ from wfcore.ports.runtime import LeftFile
 from wfcore.time import HOUR, MINUTE, SECOND, EpochMs
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.artifacts import list_artifacts
-from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.executions import executions, redriving, worker
 from wfcore.usecases.upkeep import sweeping
 
 S = ExecutionStatus
@@ -308,7 +308,7 @@ async def test_redrive_begins_at_the_first_unfinished_step(world: World) -> None
     lease, _ = await world.take()
     await world.finish(lease, "one", "first")
     await world.finish(lease, "two", error="broken")
-    again = await starting.redrive(world.services, ann, run_id)
+    again = await redriving.redrive(world.services, ann, run_id)
     lease, (job,) = await world.take()
     assert (lease.execution_id, job.step_name) == (again.execution_id, "two")
     await world.finish(lease, "two", "second")
@@ -324,7 +324,7 @@ async def test_a_redrive_runs_the_definition_of_the_first_run(world: World) -> N
     await world.finish(lease, "one", error="broken")
     workflow_id = await world.workflow(ann, code("another"))
     old = await executions.read_execution(world.services, ann, run_id)
-    again = await starting.redrive(world.services, ann, run_id)
+    again = await redriving.redrive(world.services, ann, run_id)
     run = await executions.read_execution(world.services, ann, again.execution_id)
     assert (run.workflow_id, run.revision) == (workflow_id, old.revision)
     _, (job,) = await world.take()

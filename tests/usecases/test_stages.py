@@ -13,8 +13,8 @@ from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Decider, Delegate, Reject, decide
 from wfcore.rules.limits import MAX_HISTORY
 from wfcore.time import HOUR, DurationMs, EpochMs, later
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.approvals.expiry import remind_due
 from wfcore.usecases.audit.auditing import read_audit
@@ -36,7 +36,7 @@ class Board:
     async def decide(self, name: str, decision: Approve | Reject | None = None) -> Approval:
         id = (await self.now()).id
         asked = Decide(id, decision or Approve(), DecisionSource.API)
-        return await approvals.decide_approval(self.world.services, self.people[name], asked)
+        return await deciding.decide_approval(self.world.services, self.people[name], asked)
 
 
 def mail(*names: str) -> tuple[str, ...]:

@@ -20,9 +20,9 @@ from wfcore.model.workflow import (
 )
 from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.time import HOUR, MINUTE, SECOND
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
-from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
+from wfcore.usecases.executions import executions, redriving, worker
 from wfcore.usecases.upkeep import sweeping
 from wfcore.wire.executions import status_view
 
@@ -58,7 +58,7 @@ async def open_ones(world: World, who: Principal, run_id: str) -> dict[str, Appr
 
 async def decide(world: World, who: Principal, approval: Approval, yes: bool = True) -> None:
     asked = Decide(approval.id, Approve() if yes else Reject(), DecisionSource.API)
-    await approvals.decide_approval(world.services, who, asked)
+    await deciding.decide_approval(world.services, who, asked)
 
 
 async def test_branches_begin_together_and_end_together(world: World) -> None:
@@ -279,7 +279,7 @@ async def test_a_redrive_asks_nobody_twice(world: World) -> None:
     (asked,) = (await open_ones(world, ann, run_id)).values()
     await worker.hand_back(world.services, lease)
     world.clock.advance(SECOND)
-    await starting.redrive(world.services, ann, run_id)
+    await redriving.redrive(world.services, ann, run_id)
     assert (await read(world, ann, run_id)).status is S.FAILED
     (withdrawn,) = await approvals.approvals_of(world.services, ann, run_id)
     assert (withdrawn.id, withdrawn.status) == (asked.id, ApprovalStatus.CANCELLED)
@@ -292,7 +292,7 @@ async def test_a_redrive_goes_on_inside_a_loop(world: World) -> None:
     lease, _ = await world.take()
     await world.finish(lease, "each.0.work", "one")
     await world.finish(lease, "each.1.work", error="broken")
-    again = await starting.redrive(world.services, ann, run_id)
+    again = await redriving.redrive(world.services, ann, run_id)
     lease, (job,) = await world.take()
     assert (job.execution_id, job.step_name) == (again.execution_id, "each.1.work")
     await world.finish(lease, "each.1.work", "two")

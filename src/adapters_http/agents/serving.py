@@ -38,7 +38,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases.executions import executions, gates, starting
 from wfcore.usecases.executions.executions import rests, wait_until
 from wfcore.usecases.executions.explaining import explain_execution
-from wfcore.usecases.executions.starting import Idempotency
+from wfcore.usecases.executions.idempotency import Idempotency
 from wfcore.usecases.reading import outputs_of
 from wfcore.usecases.workflows import browsing
 from wfcore.usecases.workflows.workflows import Defined, read_workflow

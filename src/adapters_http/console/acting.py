@@ -22,7 +22,7 @@ from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.redrive import FROM, kept_results
 from wfcore.usecases.executions.browsing import read_some
 from wfcore.usecases.executions.executions import cancel_execution
-from wfcore.usecases.executions.starting import redrive
+from wfcore.usecases.executions.redriving import redrive
 
 MOST = 50
 """Executions that one form may name."""

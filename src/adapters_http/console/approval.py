@@ -55,7 +55,7 @@ from wfcore.rules.approval.typed import cell_text, choices, read_answers
 from wfcore.rules.notices.facts import MAIL
 from wfcore.rules.visible import visible
 from wfcore.usecases.accounts.accounts import find_account
-from wfcore.usecases.approvals.approvals import Decide, decide_approval, has_many_rows
+from wfcore.usecases.approvals.deciding import Decide, decide_approval, has_many_rows
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.approvals.reviewing import Review, review_for
 from wfcore.usecases.signing import signing_keys

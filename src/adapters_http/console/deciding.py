@@ -31,7 +31,7 @@ from wfcore.rules.approval.edited_items import items_hash, unanswered
 from wfcore.rules.approval.question import title
 from wfcore.rules.approval.review import Total, totals
 from wfcore.rules.limits import MAX_DECISIONS
-from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.approvals.reviewing import Review, review_for
 from wfcore.usecases.approvals.several import decide_several
 from wfcore.wire.decisions import command

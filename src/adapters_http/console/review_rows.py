@@ -22,7 +22,7 @@ from wfcore.model.approval import Approval, ApprovalStatus, Group
 from wfcore.model.workflow import Column
 from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.approval.review import ReviewRow, review_rows
-from wfcore.usecases.approvals.approvals import has_many_rows
+from wfcore.usecases.approvals.deciding import has_many_rows
 from wfcore.usecases.approvals.reviewing import Review, review_for
 from wfcore.wire.approvals import column_view, field_view
 from wfcore.wire.common import disposition

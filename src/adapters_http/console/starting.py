@@ -26,7 +26,8 @@ from wfcore.model.workflow import Variable, VariableType
 from wfcore.rules.auth.access import includes
 from wfcore.rules.variables import parse_text
 from wfcore.rules.visible import visible
-from wfcore.usecases.executions.starting import Idempotency, start_execution
+from wfcore.usecases.executions.idempotency import Idempotency
+from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.workflows.browsing import read_permitted
 from wfcore.usecases.workflows.workflows import Defined
 

@@ -11,8 +11,8 @@ from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
 from wfcore.rules.limits import APPROVAL_PAGE
 from wfcore.time import EpochMs
-from wfcore.usecases.approvals import approvals, several
-from wfcore.usecases.approvals.approvals import Decide, has_many_rows
+from wfcore.usecases.approvals import approvals, deciding, several
+from wfcore.usecases.approvals.deciding import Decide, has_many_rows
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.signing import signing_keys
 from wfcore.wire.approvals import (
@@ -143,4 +143,4 @@ async def respond(request: Request) -> DecisionView:
 
 
 async def _decide(request: Request, asked: Decide) -> Approval:
-    return await approvals.decide_approval(request.services, request.who, asked, request.origin)
+    return await deciding.decide_approval(request.services, request.who, asked, request.origin)

@@ -15,7 +15,8 @@ from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
 from wfcore.rules.approval.machine import has_assented
 from wfcore.rules.limits import MAX_COMMENT
-from wfcore.usecases.approvals.approvals import Decide, Question, decide_approval, question_for
+from wfcore.usecases.approvals.approvals import Question, question_for
+from wfcore.usecases.approvals.deciding import Decide, decide_approval
 from wfcore.wire.decisions import command
 
 

@@ -16,8 +16,9 @@ from wfcore.rules.webhooks.scheme import (
     sender_id,
     slack_challenge,
 )
-from wfcore.usecases.executions.starting import Idempotency, trigger_webhook
+from wfcore.usecases.executions.idempotency import Idempotency
 from wfcore.usecases.webhooks import deliveries, webhooks
+from wfcore.usecases.webhooks.triggering import trigger_webhook
 from wfcore.usecases.webhooks.webhooks import NewWebhook, Unchanged, WebhookChange
 from wfcore.wire.common import WEBHOOKS, shown_of
 from wfcore.wire.converter import sent

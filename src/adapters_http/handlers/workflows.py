@@ -6,8 +6,8 @@ from adapters_http.params import idempotency, page, wait_ms
 from adapters_http.request import Request
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
-from wfcore.usecases.approvals.approvals import has_many_rows
-from wfcore.usecases.executions import gates, starting
+from wfcore.usecases.approvals.deciding import has_many_rows
+from wfcore.usecases.executions import gates, redriving, starting
 from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.workflows import workflows
 from wfcore.usecases.workflows.workflows import Defined
@@ -95,7 +95,7 @@ async def _gate(request: Request, id: str, wait: int | None) -> GateView | bytes
 async def redrive(request: Request) -> StartView:
     """Accept a new execution that continues where an earlier one stopped."""
     wait = wait_ms(request)
-    started = await starting.redrive(
+    started = await redriving.redrive(
         request.services, request.who, request.params["id"], origin=request.origin
     )
     return await _started(request, started, wait)

@@ -43,7 +43,7 @@ from wfcore.scenarios.document import Decision, Scenario, StartedBy, Stub
 from wfcore.scenarios.virtual_worker import Ending, NotedMoves, VirtualWorker, at_once, done
 from wfcore.time import DAY, DurationMs, EpochMs, later
 from wfcore.usecases.accounts.accounts import set_secret
-from wfcore.usecases.approvals.approvals import Decide, decide_approval
+from wfcore.usecases.approvals.deciding import Decide, decide_approval
 from wfcore.usecases.approvals.expiry import expire_due, remind_due
 from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.services import Policy, Services

@@ -22,7 +22,7 @@ class _Message:
 
 
 @define(eq=False)
-class DispatchQueue:
+class SharedQueue:
     """What several `MemoryDispatch` of one event loop share. *keep_s*: as in `DispatchQueue`."""
 
     keep_s: float = KEEP_S
@@ -34,7 +34,7 @@ class DispatchQueue:
 class _Delivered:
     """Implements `wfcore.ports.queue.DueDelivery`."""
 
-    queue: DispatchQueue
+    queue: SharedQueue
     message: _Message
     tries: int
 
@@ -59,12 +59,12 @@ class _Delivered:
 
 class MemoryDispatch:
     """
-    Implements `wfcore.ports.queue.DispatchQueue` over a queue in memory. `connected` False: it is as
+    Implements `wfcore.DispatchQueue` over a queue in memory. `connected` False: it is as
     if its server were away.
     """
 
-    def __init__(self, queue: DispatchQueue | None = None) -> None:
-        self.queue = queue or DispatchQueue()
+    def __init__(self, queue: SharedQueue | None = None) -> None:
+        self.queue = queue or SharedQueue()
         self.keep_s = self.queue.keep_s
         self.up = False
         self._changed: Callable[[], None] | None = None

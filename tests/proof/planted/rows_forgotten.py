@@ -2,11 +2,11 @@
 
 from wfcore.model.approval import Approval
 from wfcore.model.json import JsonObject
-from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals import deciding
 
 
 def plant() -> None:
-    whole = approvals.step_output
+    whole = deciding.step_output
 
     def original(decided: Approval) -> JsonObject:
         output, before = whole(decided), decided.history[-1].rows_before
@@ -14,4 +14,4 @@ def plant() -> None:
             return output
         return {**output, "groups": {name: list(rows) for name, rows in before.items()}}
 
-    approvals.step_output = original
+    deciding.step_output = original

@@ -27,7 +27,7 @@ from wfcore.testing.fakes import (
 )
 from wfcore.testing.fakes_running import DictFiles, HeldRunner, counters_in_memory
 from wfcore.usecases.accounts import accounts
-from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals import approvals, deciding
 from wfcore.usecases.executions import executions, starting
 from wfcore.usecases.services import Policy, Services
 from wfcore.usecases.upkeep import sweeping
@@ -110,8 +110,8 @@ class Site:
     async def approve(self, execution_id: str) -> None:
         """Approve the execution's open approval."""
         for approval in await approvals.approvals_of(self.services, None, execution_id):
-            asked = approvals.Decide(approval.id, Approve(), DecisionSource.API)
-            await approvals.decide_approval(self.services, None, asked)
+            asked = deciding.Decide(approval.id, Approve(), DecisionSource.API)
+            await deciding.decide_approval(self.services, None, asked)
 
     async def _account(self, email: str) -> Account:
         try:

@@ -25,12 +25,13 @@ from wfcore.testing.simulator.scheduler import Mailbox, WorldScheduler
 from wfcore.testing.simulator.seed_data import BUSY, DAN, PEOPLE
 from wfcore.time import MINUTE, later
 from wfcore.usecases.accounts import authenticate
-from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals import approvals, deciding
 from wfcore.usecases.approvals.delegating import delegate_approval
-from wfcore.usecases.executions import executions, starting
-from wfcore.usecases.executions.starting import Idempotency, Started
+from wfcore.usecases.executions import executions, redriving, starting
+from wfcore.usecases.executions.idempotency import Idempotency
+from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.services import Services
-from wfcore.usecases.webhooks import webhooks
+from wfcore.usecases.webhooks import triggering, webhooks
 from wfcore.usecases.workflows import workflows
 
 R = TypeVar("R")
@@ -163,7 +164,7 @@ class SimClient:
         webhook_id = self._scene.webhook_ids[self._number("flow")]
 
         async def door(services: Services) -> Started:
-            return await starting.trigger_webhook(
+            return await triggering.trigger_webhook(
                 services, webhook_id, {"tag": tag}, idempotency=once
             )
 
@@ -183,14 +184,14 @@ class SimClient:
         by_link = bool(self._act.what.get("link"))
         source = DecisionSource.LINK if by_link else DecisionSource.API
         decision = await self._decision(approval)
-        asked = approvals.Decide(approval.id, decision, source, self._label)
+        asked = deciding.Decide(approval.id, decision, source, self._label)
 
         async def door(services: Services) -> Approval:
             caller: Caller = who
             if by_link:
                 token = personal_token(services.signing_key, approval, who.email)
                 caller = await authenticate.admit_guest(services, token)
-            return await approvals.decide_approval(services, caller, asked)
+            return await deciding.decide_approval(services, caller, asked)
 
         decided = await self._ask(door)
         self._scene.expectations.decision(decided, who.account.email)
@@ -215,11 +216,11 @@ class SimClient:
             return
         email = self._reviewer(approval)
         decision = await self._decision(approval)
-        asked = approvals.Decide(approval.id, decision, DecisionSource.LINK, self._label)
+        asked = deciding.Decide(approval.id, decision, DecisionSource.LINK, self._label)
 
         async def door(services: Services) -> Approval:
             caller = await self._caller(services, approval)
-            return await approvals.decide_approval(services, caller, asked)
+            return await deciding.decide_approval(services, caller, asked)
 
         async def again(services: Services) -> Approval:
             return await approvals.read_approval(services, None, approval.id)
@@ -302,7 +303,7 @@ class SimClient:
             return
 
         async def door(services: Services) -> Started:
-            return await starting.redrive(services, who, target)
+            return await redriving.redrive(services, who, target)
 
         again = await self._ask(door, 1)
         self._scene.expectations.redriven[again.execution_id] = target

@@ -14,8 +14,8 @@ from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
 from wfcore.usecases.administration import lookup
 from wfcore.usecases.administration.operator import Answer, Operator, checked_size, shown
-from wfcore.usecases.approvals import approvals
-from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.approvals import approvals, deciding
+from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.services import Services
 from wfcore.wire.approvals import approval_detail, approval_view
@@ -93,7 +93,7 @@ async def _decide(
 ) -> Answer:
     asked = Decide(id, choice, DecisionSource.CONSOLE, comment, expect, alone)
     return shown(
-        approval_detail(await approvals.decide_approval(at.services, None, asked, origin=at.origin))
+        approval_detail(await deciding.decide_approval(at.services, None, asked, origin=at.origin))
     )
 
 

@@ -19,7 +19,7 @@ from wfcore.usecases.administration.operator import (
     listed,
     shown,
 )
-from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.executions import executions, redriving, starting
 from wfcore.usecases.executions.callbacks import read_callback
 from wfcore.usecases.executions.executions import rests
 from wfcore.usecases.executions.explaining import explain_execution
@@ -64,7 +64,7 @@ async def redrive_execution(at: Operator, id: str, once: bool = False) -> Answer
     """
     old = await executions.read_execution(at.services, None, id, outputs=False)
     who = await lookup.owner_of(at.services, old.owner_id)
-    started = await starting.redrive(
+    started = await redriving.redrive(
         at.services, who, id, source=TriggerSource.MANUAL, origin=at.origin, once=once
     )
     return _started(started)

@@ -13,7 +13,8 @@ from wfcore.model.workflow import Workflow
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import APPROVAL, Approve, Choice, Reject
 from wfcore.rules.auth.access import is_approver, sees_execution
-from wfcore.usecases.approvals.approvals import list_approvals, read_approval, require_may
+from wfcore.usecases.approvals.approvals import list_approvals, read_approval
+from wfcore.usecases.approvals.deciding import require_may
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import approval_for

@@ -16,7 +16,7 @@ from wfcore.model.access import Caller
 from wfcore.model.approval import ApprovalStatus, DecisionOutcome, DecisionResult
 from wfcore.rules.approval.machine import Approve
 from wfcore.rules.limits import MAX_DECISIONS
-from wfcore.usecases.approvals.approvals import Decide, decide_approval
+from wfcore.usecases.approvals.deciding import Decide, decide_approval
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin
 from wfcore.usecases.services import Services
 

@@ -28,12 +28,8 @@ from wfcore.time import EpochMs
 from wfcore.usecases.approvals.acquainting import require_own_choice
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.executions.executions import Still, read_execution, wait_until
-from wfcore.usecases.executions.starting import (
-    Idempotency,
-    Started,
-    accept_start,
-    answered,
-)
+from wfcore.usecases.executions.idempotency import Idempotency, IdempotencyRecord
+from wfcore.usecases.executions.starting import Started, accept_start
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, retried
@@ -50,7 +46,7 @@ class GateState:
 async def open_gate(
     services: Services,
     who: Principal,
-    asked: JsonObject,
+    question: JsonObject,
     *,
     idempotency: Idempotency | None = None,
     origin: Origin = UNKNOWN,
@@ -58,21 +54,21 @@ async def open_gate(
     """
     Ask people; the approval is open on return. GT-1, GT-2.
 
-    *asked*: `message`, and if wanted `groups` (with `rows`), `approvers` and `timeout`, as a
+    *question*: `message`, and if wanted `groups` (with `rows`), `approvers` and `timeout`, as a
     `manual_approval` step has them, but that nothing in them is a template. Approvers are those
     whom *who* may choose. GT-5. Raises `Forbidden` (GT-3), `InvalidInput`, `Conflict` (the
     idempotency key with another body, or a workflow of another kind has the name of gates).
     """
     require_asker(who)
-    asked = bound(asked, who)
+    question = bound(question, who)
     problems = services.templates.problems
     try:
         definition = await services.offload(
-            partial(read_definition, gate_document(asked), problems)
+            partial(read_definition, gate_document(question), problems)
         )
     except InvalidDefinition as error:
         raise in_words_of_gate(error) from None
-    inputs = await services.offload(partial(gate_inputs, asked, definition))
+    inputs = await services.offload(partial(gate_inputs, question, definition))
     return await _opened(services, who, definition, inputs, idempotency, origin)
 
 
@@ -88,11 +84,11 @@ async def _opened(
     caller = who.key.id if who.key else who.account.id
     now = services.store.now()
     async with services.store.unit() as unit:
-        asked = await answered(unit, f"gate:{caller}", idempotency)
-        if asked and (first := asked.answer(now)):
-            run = await execution_of(unit, first.execution_id)
+        record = await IdempotencyRecord.load(unit, f"gate:{caller}", idempotency)
+        if record and (previous := record.previous_answer(now)):
+            run = await execution_of(unit, previous.execution_id)
             workflow_id = run.workflow_id if run else ""
-            return Started(first.execution_id, workflow_id, first.created_at, replayed=True)
+            return Started(previous.execution_id, workflow_id, previous.created_at, replayed=True)
         await require_own_choice(services, unit, who, definition)
         workflow, revision = await _workflow(unit, services, who, definition, now)
         start = Start(
@@ -104,7 +100,7 @@ async def _opened(
         )
         id = services.ids.new("exec", now)
         note(services, unit, "gate.open", who, workflow.id, origin, execution_id=id)
-        return await accept_start(services, unit, workflow, start, now, asked, revision, id=id)
+        return await accept_start(services, unit, workflow, start, now, record, revision, id=id)
 
 
 _LOOKED_AT = 8

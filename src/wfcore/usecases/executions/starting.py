@@ -1,54 +1,40 @@
-"""Starting executions: by API, webhook, hand, again, or within the engine. EX-1, EX-17, IK-1."""
+"""Starting an execution: with what every start has in common. EX-1, EX-34, IK-1."""
 
 from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
-from wfcore.effects import Effect, Outcome
-from wfcore.errors import Conflict, Forbidden, InvalidInput, KeyReused, NotFound
+from wfcore.effects import Outcome
+from wfcore.errors import Forbidden, InvalidInput
 from wfcore.model.access import Permission, Principal
-from wfcore.model.execution import Artifact, Execution, ExecutionStatus, Replay, TriggerSource
+from wfcore.model.execution import Artifact, Execution, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.trace import span_of
-from wfcore.model.webhook import ACCEPTED, Delivery, DeliveryKind, Webhook
+from wfcore.model.webhook import Delivery
 from wfcore.model.workflow import Concurrency, Definition, OnLimit, Workflow
 from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.people import People
 from wfcore.rules.callback import FIELD, check_url
 from wfcore.rules.execution.concurrency import in_group, require_room
-from wfcore.rules.execution.fold import advance
-from wfcore.rules.execution.machine import GraceOver
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.proceed import NewId
-from wfcore.rules.execution.redrive import kept_results
-from wfcore.rules.execution.start import NOTHING, Start, accept, begun_alone, id_for
+from wfcore.rules.execution.start import NOTHING, Start, accept, begun_alone
 from wfcore.rules.gate import ABOUT, GATES, require_asker
-from wfcore.rules.limits import REPLAY_WINDOW
-from wfcore.rules.variables import map_payload
-from wfcore.rules.webhooks.webhook import require_triggerable, utc_date
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.acquainting import acquainted, require_own_choice
 from wfcore.usecases.approvals.opening import opened
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.executions.idempotency import Idempotency, IdempotencyRecord
 from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     definition_of,
-    execution_for,
     notify,
     retried,
     stage,
     workflow_for,
 )
-
-
-@frozen
-class Idempotency:
-    """The client's key, and a SHA-256 of the request body; of the inputs, without HTTP. IK-2."""
-
-    key: str
-    fingerprint: str
 
 
 @frozen
@@ -88,11 +74,11 @@ async def start_execution(
     caller = who.key.id if who.key else who.account.id
     now = services.store.now()
     async with services.store.unit() as unit:
-        workflow = await _startable(services, unit, who, workflow_id)
-        asked = await answered(unit, f"start:{caller}:{workflow_id}", idempotency)
-        first = asked.answer(now) if asked else None
-        if first is not None:
-            return Started(first.execution_id, workflow_id, first.created_at, replayed=True)
+        workflow = await startable_workflow(services, unit, who, workflow_id)
+        record = await IdempotencyRecord.load(unit, f"start:{caller}:{workflow_id}", idempotency)
+        previous = record.previous_answer(now) if record else None
+        if previous is not None:
+            return Started(previous.execution_id, workflow_id, previous.created_at, replayed=True)
         start = Start(
             owner_id=who.account.id,
             trigger_source=source,
@@ -106,7 +92,7 @@ async def start_execution(
         id = services.ids.new("exec", now)
         if source is not TriggerSource.OPEN_API:
             note(services, unit, "execution.start", who, workflow_id, origin, execution_id=id)
-        return await accept_start(services, unit, workflow, start, now, asked, id=id)
+        return await accept_start(services, unit, workflow, start, now, record, id=id)
 
 
 def _callback(services: Services, who: Principal, url: str | None) -> str | None:
@@ -118,175 +104,13 @@ def _callback(services: Services, who: Principal, url: str | None) -> str | None
     return check_url(url, services.policy.private_callbacks)
 
 
-@retried
-async def trigger_webhook(
-    services: Services,
-    webhook_id: str,
-    payload: JsonObject | None,
-    *,
-    idempotency: Idempotency | None = None,
-    kind: DeliveryKind = DeliveryKind.SENDER,
-    replay_of: Delivery | None = None,
-    origin: Origin = UNKNOWN,
-) -> Started:
-    """
-    Accept an execution for an admitted trigger; it belongs to the webhook's owner. WH-20.
-
-    *replay_of*: the delivery that this one repeats. If it started an execution, that execution's
-    variables are used and *payload* is ignored. WH-22.
-    Raises `NotFound`, `Conflict` (disabled, or the idempotency key with another body),
-    `InvalidInput` (the payload violates a declaration), `LimitReached`.
-    """
-    now = services.store.now()
-    async with services.store.unit() as unit:
-        webhook = await unit.get(Webhook, webhook_id)
-        workflow = await unit.get(Workflow, webhook.workflow_id) if webhook else None
-        if webhook is None or workflow is None:
-            raise NotFound("Webhook")
-        require_triggerable(webhook)
-        asked = await answered(unit, f"webhook:{webhook_id}", idempotency)
-        first = asked.answer(now) if asked else None
-        wall = services.clock.now()
-        delivery = Delivery(
-            id=services.ids.new("dlv", wall),
-            webhook_id=webhook_id,
-            at=wall,
-            kind=kind,
-            status=ACCEPTED,
-            authenticated=True,
-            replay_of=replay_of.id if replay_of else None,
-        )
-        if first is not None:
-            again = evolve(delivery, execution_id=first.execution_id, reason=REPEATED)
-            unit.deliver(again)
-            await unit.commit()
-            return Started(first.execution_id, workflow.id, first.created_at, replayed=True)
-        unit.tally(webhook_id, utc_date(wall), ACCEPTED, wall)
-        start = Start(
-            owner_id=webhook.owner_id,
-            trigger_source=TriggerSource.WEBHOOK,
-            variables=await _inputs(unit, webhook, payload, replay_of),
-            key_id=webhook.api_key_id,
-            webhook_id=webhook.id,
-            request_id=origin.request_id,
-            trace=origin.trace,
-        )
-        return await accept_start(services, unit, workflow, start, now, asked, delivery=delivery)
-
-
-REPEATED = "repeats a delivery: the first answer was given again, nothing was started"
-GONE = "What the delivery carried is not stored, so it cannot be replayed"
-
-
-async def _inputs(
-    unit: Unit, webhook: Webhook, payload: JsonObject | None, replay_of: Delivery | None
-) -> JsonObject:
-    """The variables of a delivery, or of the one that it replays. Raises `Conflict`. WH-22."""
-    if replay_of is not None and replay_of.execution_id is not None:
-        first = await execution_of(unit, replay_of.execution_id)
-        if first is None:
-            raise Conflict(GONE)
-        return first.variables
-    if payload is None:
-        raise Conflict(GONE)
-    return map_payload(payload, webhook.variable_mapping)
-
-
-@retried
-async def redrive(
-    services: Services,
-    who: Principal,
-    execution_id: str,
-    *,
-    source: TriggerSource = TriggerSource.OPEN_API,
-    origin: Origin = UNKNOWN,
-    once: bool = False,
-) -> Started:
-    """
-    A new execution that keeps the results of the finished steps of an old one. EX-17. *once*: only
-    if nobody has redriven it, of several at one moment one.
-    Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
-    `Conflict` (for *once*), `LimitReached` (nothing was changed).
-    """
-    now = services.store.now()
-    async with services.store.unit() as unit:
-        old = await execution_for(unit, who, execution_id)
-        workflow = await _startable(services, unit, who, old.workflow_id, old.revision)
-        definition = await definition_of(unit, old.workflow_id, old.revision)
-        before = await unit.executions.redriven_as(old.id)
-        if once and before is not None:
-            raise Conflict(f"{old.id} was redriven already, as {before}")
-        start = Start(
-            owner_id=who.account.id,
-            trigger_source=source,
-            variables=old.variables,
-            monitored=old.monitored,
-            key_id=who.key.id if who.key else None,
-            redrive_of=old.id,
-            callback_url=old.callback_url if who.key and who.key.callback_secret else None,
-            chain_depth=old.chain_depth,
-            step_results=kept_results(old, definition, now),
-            put_aside=old.put_aside,
-            request_id=origin.request_id,
-            trace=origin.trace,
-        )
-        note(services, unit, "execution.redrive", who, execution_id, origin, execution_id=old.id)
-        given_up = await _given_up(unit, old, now)
-        id = id_for(f"redrive of {old.id}") if before is None else None
-        started = await accept_start(
-            services, unit, workflow, start, now, None, old.revision, id=id
-        )
-    notify(services.wakeup, old.id, given_up)
-    return started
-
-
-async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect]:
-    """
-    An interrupted execution that is redriven has its successor: it is FAILED now, not when its
-    grace is over, so that it is not resumed beside it and holds no place in its group. EX-17.
-    """
-    if old.status is not ExecutionStatus.INTERRUPTED:
-        return ()
-    return (await stage(unit, advance(old, GraceOver(), now), now)).effects
-
-
-@frozen
-class Asked:
-    """An idempotency key, and the record of it as this unit found it."""
-
-    scope: str
-    idempotency: Idempotency
-    found: Replay | None
-
-    def answer(self, now: EpochMs) -> Replay | None:
-        """The answer to this key within 24 h. Raises `KeyReused` for another body. IK-1, IK-2."""
-        if self.found is None or now >= self.found.created_at + REPLAY_WINDOW:
-            return None
-        if self.found.fingerprint != self.idempotency.fingerprint:
-            raise KeyReused("This Idempotency-Key was used with another body")
-        return self.found
-
-    def stands_for(self, execution_id: str, now: EpochMs) -> Replay:
-        """The record of a new answer, replacing exactly the one that was found."""
-        key, print_ = self.idempotency.key, self.idempotency.fingerprint
-        version = self.found.version if self.found else 0
-        return Replay(self.scope, key, print_, execution_id, now, version=version)
-
-
-async def answered(unit: Unit, scope: str, idempotency: Idempotency | None) -> Asked | None:
-    """The request's idempotency key as *unit* finds it; None: it has none."""
-    if idempotency is None:
-        return None
-    return Asked(scope, idempotency, await unit.get(Replay, scope, idempotency.key))
-
-
 async def accept_start(
     services: Services,
     unit: Unit,
     workflow: Workflow,
     start: Start,
     now: EpochMs,
-    asked: Asked | None,
+    record: IdempotencyRecord | None,
     revision: int | None = None,
     delivery: Delivery | None = None,
     id: str | None = None,
@@ -294,8 +118,8 @@ async def accept_start(
     """Store a new execution with what stands for its request, and commit."""
     outcome = await enqueue(services, unit, workflow, start, now, revision=revision, id=id)
     run = outcome.record
-    if asked is not None:
-        unit.put(asked.stands_for(run.id, now))
+    if record is not None:
+        unit.put(record.record_for(run.id, now))
     if delivery is not None:
         unit.deliver(evolve(delivery, execution_id=run.id))
     await unit.commit()
@@ -408,7 +232,7 @@ async def _claim_room(unit: Unit, run: Execution, limit: Concurrency) -> None:
     unit.require_room(run.concurrency_group, limit.limit)
 
 
-async def _startable(
+async def startable_workflow(
     services: Services,
     view: View | Unit,
     who: Principal,

@@ -20,10 +20,11 @@ from wfcore.rules.webhooks.webhook import (
 )
 from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.executions.starting import GONE, Started, trigger_webhook
+from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, retried
 from wfcore.usecases.webhooks.senders import admit_sender, identify_sender, owner_as_sender
+from wfcore.usecases.webhooks.triggering import GONE, trigger_webhook
 from wfcore.usecases.webhooks.webhooks import read_webhook
 
 SAMPLE: JsonObject = {"test": True}

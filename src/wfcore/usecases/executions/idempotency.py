@@ -1,0 +1,49 @@
+"""The answer to a request is kept under its idempotency key, for 24 h. IK-1, IK-2."""
+
+from attrs import frozen
+
+from wfcore.errors import KeyReused
+from wfcore.model.execution import Replay
+from wfcore.ports.store import Unit
+from wfcore.rules.limits import REPLAY_WINDOW
+from wfcore.time import EpochMs
+
+
+@frozen
+class Idempotency:
+    """The client's key, and a SHA-256 of the request body; of the inputs, without HTTP. IK-2."""
+
+    key: str
+    fingerprint: str
+
+
+@frozen
+class IdempotencyRecord:
+    """An idempotency key, with the record that this unit found under it."""
+
+    scope: str
+    idempotency: Idempotency
+    found: Replay | None
+
+    @classmethod
+    async def load(
+        cls, unit: Unit, scope: str, idempotency: Idempotency | None
+    ) -> "IdempotencyRecord | None":
+        """Returns the record of a request's key in *scope*, or None for a request without a key."""
+        if idempotency is None:
+            return None
+        return cls(scope, idempotency, await unit.get(Replay, scope, idempotency.key))
+
+    def previous_answer(self, now: EpochMs) -> Replay | None:
+        """Returns the answer of the last 24 h. Raises `KeyReused` for another body. IK-1, IK-2."""
+        if self.found is None or now >= self.found.created_at + REPLAY_WINDOW:
+            return None
+        if self.found.fingerprint != self.idempotency.fingerprint:
+            raise KeyReused("This Idempotency-Key was used with another body")
+        return self.found
+
+    def record_for(self, execution_id: str, now: EpochMs) -> Replay:
+        """Returns the record of a new answer; it replaces exactly the one that was found."""
+        key, print_ = self.idempotency.key, self.idempotency.fingerprint
+        version = self.found.version if self.found else 0
+        return Replay(self.scope, key, print_, execution_id, now, version=version)
