@@ -27,7 +27,7 @@ from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.audit.auditing import UNKNOWN
 from wfcore.usecases.workflows import workflows
 from wfserver.compose import open_system
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 EXECUTIONS, APPROVALS = 1_000_000, 10_000
 LARGE, ROWS = 200, 1_000

@@ -34,7 +34,7 @@ from wfcore import (
 )
 from wfcore.ports.hints import Hint
 from wfcore.usecases.services import Policy
-from wfserver.settings import SHARED_POLL_MS, SHARED_SWEEP_MS
+from wfserver.settings.record import SHARED_POLL_MS, SHARED_SWEEP_MS
 
 TIMES = 200
 PAUSE_S = 0.02

@@ -15,7 +15,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases.executions import starting, worker
 from wfcore.usecases.services import Services
 from wfserver.seal_keys import sealer_of
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 DATABASE = "wfcore.db"
 AT_ONCE = 50_000

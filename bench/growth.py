@@ -43,7 +43,7 @@ from wfcore.usecases.upkeep.sweeping import next_deadline, sweep
 from wfcore.usecases.workflows import workflows
 from wfcore.wire.common import EXECUTIONS
 from wfserver.compose import open_system
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 Ask: TypeAlias = Callable[[], object]
 FEW, USUAL, LONG = 10_000, 1_000_000, 10_000_000

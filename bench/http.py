@@ -24,7 +24,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks import webhooks
 from wfcore.usecases.workflows import workflows
 from wfserver.compose import open_system
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 _SOURCES = Path(__file__).parents[1] / "src"
 STARTS = 5

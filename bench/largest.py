@@ -26,7 +26,7 @@ from wfcore.usecases.approvals import approvals
 from wfcore.usecases.executions import starting, worker
 from wfcore.usecases.workflows import workflows
 from wfserver.compose import System, open_system
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 WORDS = tuple(f"c{number}" for number in range(6))
 PIECE = 65_536

@@ -42,7 +42,7 @@ from wfcore.usecases.unit_of_work import definition_of
 from wfcore.usecases.workflows import workflows
 from wfserver.compose import System, open_system
 from wfserver.serving.memory import settle_memory
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 STEPS, EACH = 15, 4_000_000
 KINDS = ("large", "small")

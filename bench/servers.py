@@ -94,7 +94,7 @@ async def _serve_http_alone(data: str, port: int) -> None:
     from adapters_http.transport.uvicorn_protocol import server_config
     from wfserver.compose import open_system
     from wfserver.serving.memory import settle_memory
-    from wfserver.settings import settings_from
+    from wfserver.settings.record import settings_from
 
     async with open_system(settings_from(data=data)) as system:
         app = create_app(system.services)

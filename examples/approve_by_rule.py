@@ -34,7 +34,7 @@ from wfcore import (
 )
 from wfcore.errors import Conflict, Forbidden, InvalidInput, StoreUnavailable
 from wfserver.compose import open_system
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 LOOK_EVERY_S = 0.5
 MOST = 100

@@ -40,7 +40,7 @@ from wfcore.wire.converter import plain
 from wfcore.wire.executions import status_view
 from wfserver.compose import open_system
 from wfserver.serving.engine import engine, new_runner
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 SECRET = "s3cret"
 OWNER = "shop@example.org"

@@ -26,7 +26,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver.compose import open_system
 from wfserver.serving.engine import engine, new_runner
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 PEOPLE = {"ann": "ann@example.org", "bob": "bob@example.org"}
 SESSIONS: dict[str, str] = {}

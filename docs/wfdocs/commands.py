@@ -9,7 +9,7 @@ import click
 from wfdocs.markdown import cell, code, table
 from wfdocs.rules import ROOT
 from wfserver.cli import cli
-from wfserver.setting_table import SETTINGS, Setting
+from wfserver.settings.table import SETTINGS, Setting
 
 _SETTING = re.compile(r"WFCORE_[A-Z]+(?:_[A-Z]+)*")
 _TAKEN_BY_EACH = ("data", "store", "json", "help")

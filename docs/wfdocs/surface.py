@@ -44,7 +44,7 @@ ADAPTERS = {
     "wfserver.definition": ("checked", "read_definition"),
     "wfserver.serving.engine": ("engine", "new_runner", "runner_of"),
     "wfserver.serving.serve": ("ServerInfo", "run"),
-    "wfserver.settings": ("Settings", "settings_from"),
+    "wfserver.settings.record": ("Settings", "settings_from"),
 }
 """The names of the adapters that embedders may rely on."""
 

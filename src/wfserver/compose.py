@@ -31,8 +31,8 @@ from wfserver.data_folder import SIGNING_KEY_BYTES, make_data_folder, signing_ke
 from wfserver.failures import Failed
 from wfserver.packages import Environments
 from wfserver.seal_keys import sealer_of
-from wfserver.settings import Settings
-from wfserver.sharing import ARTIFACTS
+from wfserver.settings.record import Settings
+from wfserver.settings.sharing import ARTIFACTS
 
 CLOCK_FILE = "clock.json"
 """What is known of the clocks, see `SystemClock`."""

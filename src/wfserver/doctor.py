@@ -29,14 +29,14 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
 from wfcore.usecases.webhooks.webhooks import list_webhooks
 from wfserver import ai
-from wfserver.channel_settings import SMTP_URL, setting_of_channel
 from wfserver.compose import System
 from wfserver.failures import Failed, explain
 from wfserver.health import Check, backups, disk, folder, keys, packages, program
 from wfserver.notices import try_channel
-from wfserver.settings import Settings
-from wfserver.sharing import ENGINE, SIGNING_KEY
-from wfserver.sign_on import sign_on_with
+from wfserver.settings.channels import SMTP_URL, setting_of_channel
+from wfserver.settings.record import Settings
+from wfserver.settings.sharing import ENGINE, SIGNING_KEY
+from wfserver.settings.sign_on import sign_on_with
 from wfserver.terminal.bulk import agreed
 from wfserver.terminal.invocation import Session
 

@@ -17,7 +17,7 @@ from wfserver.failures import Failed, explain
 from wfserver.isolation import isolation_here
 from wfserver.packages import Environments
 from wfserver.seal_keys import file_of, read_keys
-from wfserver.settings import SEAL_KEY, Settings
+from wfserver.settings.record import SEAL_KEY, Settings
 
 _LITTLE_DISK = 1 << 30
 _NO_DISK = 64 << 20

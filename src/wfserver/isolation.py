@@ -15,7 +15,7 @@ from adapters_runtime.sandbox.isolation.config import LADDER, LANDLOCK, NAMESPAC
 from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level_now
 from adapters_store import POSTGRES, servers_of
 from wfserver.own_ports import ports_of
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 HOLDS: Mapping[str, tuple[str, ...]] = {
     NAMESPACE: (

@@ -13,10 +13,10 @@ from wfcore.model.notice import NoticeKind
 from wfcore.ports.notices import Message, NoticeLine, NoticeRefused, Notifier
 from wfcore.rules.notices.facts import MAIL
 from wfcore.usecases.services import Services
-from wfserver.channel_settings import SMTP_URL, NoticeSettings, setting_of_channel
+from wfserver.settings.channels import SMTP_URL, NoticeSettings, setting_of_channel
 
 if TYPE_CHECKING:
-    from wfserver.settings import Settings
+    from wfserver.settings.record import Settings
 
 NOTIFIERS = "wfcore.notifiers"
 

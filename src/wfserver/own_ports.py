@@ -18,7 +18,7 @@ import attrs
 from adapters_runtime.code.packages.settings import written
 from adapters_runtime.engine.dispatching import NATS_PORT
 from adapters_store import POSTGRES, servers_of
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^\s/?#\"'<>]+)", re.I)
 _DEFAULTS: Mapping[str, tuple[int, ...]] = {

@@ -15,7 +15,7 @@ from attrs import define
 
 from wfcore.model.workflow import Needs
 from wfserver.isolation import step_isolation
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 if TYPE_CHECKING:
     from adapters_runtime.code.languages import Interpreters

@@ -27,7 +27,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver.compose import System, open_system
 from wfserver.serving.engine import engine, runner_of
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 _LOOK_MS = 50
 _OWNER = "you@localhost"

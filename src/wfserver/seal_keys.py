@@ -14,7 +14,7 @@ from adapters_store.private_folder import alone
 from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
 from wfserver.data_folder import SEAL_KEY_FILE, write_key
 from wfserver.failures import Failed
-from wfserver.settings import SEAL_KEY, Settings
+from wfserver.settings.record import SEAL_KEY, Settings
 
 _YOUNG_S = 60
 """So long after a rotation a server may still write what it sealed with the key before."""

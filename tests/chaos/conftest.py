@@ -19,7 +19,7 @@ from s3_server import Buckets
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.audit.auditing import UNKNOWN
 from wfserver.compose import open_system
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 LONG_S = float(os.environ.get("CHAOS_S", "0"))
 chaos_alone = pytest.mark.skipif(not LONG_S, reason="CHAOS_S=2 plays it; make chaos")

@@ -22,7 +22,7 @@ from deploy.shipped_services import IMAGE, Server, compose, manifests
 from distribution import program
 from postgres_server import Cluster, binaries, cluster
 from scenarios.process import free_port
-from wfserver.setting_table import KNOWN
+from wfserver.settings.table import KNOWN
 
 FLOW = """
 name: Two machines

@@ -17,7 +17,7 @@ from distribution import program
 from postgres_server import emptied
 from server.conftest import environment
 from server.conftest import program as wfcore
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 WORKER = "wfcore.service.d/worker.conf"

@@ -14,7 +14,7 @@ from wfdocs.markdown import breakable
 from wfdocs.rules import ids, places, rules
 from wfserver.cli import COMMANDS
 from wfserver.definition import checked
-from wfserver.setting_table import KNOWN
+from wfserver.settings.table import KNOWN
 
 IDS = {rule.id for rule in rules()}
 

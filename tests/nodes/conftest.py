@@ -15,7 +15,7 @@ from wfcore.rules.definition.written import read_definition
 from wfcore.time import HOUR
 from wfcore.usecases.executions.executions import wait_for_rest
 from wfserver.compose import open_system
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 NEVER = {"poll_ms": HOUR, "sweep_ms": HOUR}
 """The policy of a node that finds nothing by looking."""

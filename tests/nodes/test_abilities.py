@@ -25,8 +25,8 @@ from wfcore.usecases.executions.executions import read_execution
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.nodes import NodeState, drain_node, known_nodes, list_nodes
 from wfserver.serving.metrics import StoreGauges
-from wfserver.settings import settings_from
-from wfserver.sharing import Role
+from wfserver.settings.record import settings_from
+from wfserver.settings.sharing import Role
 
 ON_GPU = command("greet", labels=["gpu"])
 

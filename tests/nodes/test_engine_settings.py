@@ -16,8 +16,8 @@ from wfcore.rules.execution.start import label_word, language_word
 from wfcore.testing.dispatch import MemoryDispatch, SharedQueue
 from wfserver.doctor import _dispatch
 from wfserver.isolation import step_isolation
-from wfserver.settings import settings_from
-from wfserver.sharing import ENGINE
+from wfserver.settings.record import settings_from
+from wfserver.settings.sharing import ENGINE
 
 STORE = "postgresql:///wfcore"
 SECRET = "hunter2"

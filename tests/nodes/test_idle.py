@@ -22,7 +22,7 @@ from wfcore import Engine
 from wfcore.ports.runtime import StepEnd
 from wfcore.testing.fakes_running import NotedCallbacks, NotedNotifier
 from wfcore.usecases.executions import worker as running
-from wfserver.settings import SHARED_POLL_MS, SHARED_SWEEP_MS
+from wfserver.settings.record import SHARED_POLL_MS, SHARED_SWEEP_MS
 
 IDLE_S = float(os.environ.get("IDLE_S", "0"))
 FASTER = 1 if IDLE_S else 20

@@ -22,7 +22,7 @@ from wfcore.rules.execution import retry
 from wfcore.usecases.executions.executions import read_execution
 from wfserver.compose import open_system
 from wfserver.serving.engine import engine, new_runner
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 LONG_S = 300
 PYTHON = {

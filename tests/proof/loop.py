@@ -23,7 +23,7 @@ from wfcore.model.approval import Approval
 from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
 from wfserver.compose import open_system
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 Act = asyncio.Task[None]
 ACTS = (10, 40)

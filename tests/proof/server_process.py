@@ -13,7 +13,7 @@ import sys
 from adapters_runtime.system import CronCalendar, SystemClock
 from proof.often import Often
 from wfserver.serving.serve import ServerInfo, run
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 
 def say(info: ServerInfo) -> None:

@@ -18,7 +18,7 @@ from wfcore.rules.triggers.schedule import start_id
 from wfcore.testing import builders
 from wfcore.testing.strategies.values import base62, instants
 from wfcore.time import EpochMs
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 PREFIXES = ("exec", "appr", "wf", "wh", "acc", "art", "trg", "aud", "dlv", "worker", "wfk", "ntc")
 HEX = "0123456789abcdef"

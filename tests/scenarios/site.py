@@ -23,7 +23,7 @@ from wfcore.usecases.webhooks.webhooks import NewWebhook
 from wfcore.usecases.workflows import workflows
 from wfserver.compose import open_system
 from wfserver.definition import checked
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 T = TypeVar("T")
 PASSWORD = "correct horse battery staple"

@@ -11,9 +11,9 @@ from wfcore.errors import InvalidInput
 from wfcore.model.access import SignOnTerms
 from wfcore.testing.fakes import ManualClock
 from wfserver.failures import Failed
-from wfserver.setting_table import KNOWN
-from wfserver.settings import settings_from, take_environment
-from wfserver.sign_on import sign_on_with
+from wfserver.settings.record import settings_from, take_environment
+from wfserver.settings.sign_on import sign_on_with
+from wfserver.settings.table import KNOWN
 
 
 def test_nobody_is_trusted_and_every_name_is_right_by_default():
@@ -137,7 +137,7 @@ def test_who_may_be_asked_without_an_account_is_a_setting():
 def test_an_identity_provider_needs_its_extra(monkeypatch):
     """Without Authlib the server says what to install, before it answers."""
     settings = settings_from(OIDC)
-    monkeypatch.setattr("wfserver.sign_on.find_spec", lambda name: None)
+    monkeypatch.setattr("wfserver.settings.sign_on.find_spec", lambda name: None)
     with pytest.raises(Failed, match=r"\[oidc\]"):
         sign_on_with(settings.sign_on, ManualClock())
 

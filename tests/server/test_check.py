@@ -16,7 +16,7 @@ from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfserver.commands import compact
 from wfserver.seal_keys import sealer_of
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 from .conftest import Call, Running
 

@@ -12,7 +12,7 @@ import pytest
 
 from wfserver.archive import FORMAT, LAST_BACKUP, MANIFEST, last_backup
 from wfserver.health import of_the_machine
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 from .conftest import Call
 from .test_data_folder import as_ordinary_user, folder, given_to_the_user, said_by

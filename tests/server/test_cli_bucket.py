@@ -16,7 +16,7 @@ from wfcore.testing.contracts.keeping import keep
 from wfcore.usecases.upkeep import orphans
 from wfserver.commands.move import FOLDER
 from wfserver.compose import open_system
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 from .conftest import Call, Said
 

@@ -11,7 +11,7 @@ from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.testing import builders as make
 from wfcore.time import DAY, EpochMs
 from wfserver.seal_keys import sealer_of
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 from wfserver.terminal.output import _aligned
 
 from .conftest import Call

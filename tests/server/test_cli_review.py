@@ -21,7 +21,7 @@ from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.testing import builders as make
 from wfserver.seal_keys import sealer_of
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 from .conftest import Call, environment
 

@@ -6,7 +6,7 @@ import pytest
 
 from wfcore.errors import InvalidInput
 from wfcore.model.trigger import Missed
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 from .conftest import STEP, Call
 

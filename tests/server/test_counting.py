@@ -22,7 +22,7 @@ from wfserver.serving.metrics import (
     counted_quotas,
 )
 from wfserver.serving.server import Machine
-from wfserver.settings import Settings, settings_from
+from wfserver.settings.record import Settings, settings_from
 
 ANSWER = Answer("yes", 10, 5)
 

@@ -21,7 +21,7 @@ from wfserver.compose import open_system
 from wfserver.data_folder import FIRST_KEY_FILE, SIGNING_KEY_FILE, signing_key
 from wfserver.failures import Failed
 from wfserver.serving.pidfile import FILE, Presence, is_serving, noted_url
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 from .conftest import Call, Said, document, end, environment, start
 

@@ -8,7 +8,7 @@ import pytest
 from adapters_runtime.sandbox.isolation.config import LADDER
 from adapters_runtime.sandbox.isolation_level import Isolation, Level
 from wfserver.isolation import HOLDS, LACKS, report, step_isolation
-from wfserver.settings import Settings, settings_from
+from wfserver.settings.record import Settings, settings_from
 
 
 def test_the_data_folder_is_hidden_and_the_own_port_closed(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from wfcore.model.notice import NoticeKind
 from wfcore.ports.notices import Message, NoticeLine
 from wfserver.compose import open_system
 from wfserver.notices import new_notifier
-from wfserver.settings import UnknownSetting, settings_from, take_environment
+from wfserver.settings.record import UnknownSetting, settings_from, take_environment
 
 from .conftest import Call
 

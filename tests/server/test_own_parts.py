@@ -26,7 +26,7 @@ from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver.compose import open_system
 from wfserver.serving.engine import engine, runner_of
-from wfserver.settings import Settings, settings_from
+from wfserver.settings.record import Settings, settings_from
 
 EMBEDDING = Path(__file__).parents[2] / "docs" / "embedding.md"
 HELLO = Definition("Hello", (CodeStep("greet", Language.COMMAND, command=("greet", "you")),))
@@ -129,7 +129,7 @@ from adapters_runtime.functions import FunctionRunner
 from wfcore import Visitor
 from wfserver.compose import open_system
 from wfserver.serving.serve import run
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 async def login(scope):
     known = dict(scope["headers"]).get(b"x-who") == b"ann"

@@ -15,7 +15,7 @@ from wfcore.errors import StoreUnavailable
 from wfserver.compose import open_system
 from wfserver.serving import server as serving
 from wfserver.serving.engine import new_runner
-from wfserver.settings import Settings, settings_from
+from wfserver.settings.record import Settings, settings_from
 
 DEADLINE_S = 60
 KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'"

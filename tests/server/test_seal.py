@@ -17,7 +17,7 @@ from wfcore.model.node import Node
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import EpochMs
 from wfserver.seal_keys import add_key, sealer_of
-from wfserver.settings import Settings, take_environment
+from wfserver.settings.record import Settings, take_environment
 
 from .conftest import Call, Running, Said, document, end, program, start
 

@@ -8,8 +8,8 @@ import pytest
 
 from wfcore.errors import InvalidInput
 from wfserver.isolation import step_isolation
-from wfserver.setting_table import SETTINGS
-from wfserver.settings import settings_from, take_environment
+from wfserver.settings.record import settings_from, take_environment
+from wfserver.settings.table import SETTINGS
 
 from .conftest import Call, Said
 

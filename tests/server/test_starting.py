@@ -10,7 +10,7 @@ import pytest
 from wfserver.compose import open_system
 from wfserver.serving import server
 from wfserver.serving.engine import new_runner
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 from .conftest import document, end, log_of, start
 

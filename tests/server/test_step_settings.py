@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from wfcore.errors import InvalidInput
-from wfserver.settings import UnknownSetting, settings_from
-from wfserver.step_settings import StepSettings, step_settings
+from wfserver.settings.record import UnknownSetting, settings_from
+from wfserver.settings.steps import StepSettings, step_settings
 
 
 def test_everything_has_a_default() -> None:

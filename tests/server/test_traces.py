@@ -15,7 +15,7 @@ from wfserver.serving import otlp
 from wfserver.serving.otlp import otlp_spans
 from wfserver.serving.server import open_traces
 from wfserver.serving.traces import Traces
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 ID, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 RECORDED = Trace(ID, SPAN, sampled=True, recorded=True)

@@ -14,7 +14,7 @@ from postgres_server import Cluster
 from wfcore.model.execution import Execution
 from wfcore.usecases.executions.executions import read_execution
 from wfserver.compose import open_system
-from wfserver.settings import settings_from
+from wfserver.settings.record import settings_from
 
 
 @pytest.mark.parametrize("row", [writer.bare_group_commit, writer.transitions])

@@ -9,7 +9,7 @@ from postgres_server import Cluster
 from wfcore.testing.fakes import ManualClock
 from wfcore.time import MINUTE
 from wfserver.compose import open_system
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 
 @pytest.fixture

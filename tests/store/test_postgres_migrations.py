@@ -22,7 +22,7 @@ from postgres_server import Cluster, emptied
 from wfcore.errors import StoreRefused, StoreUnavailable
 from wfcore.model.event import AuditChain
 from wfcore.rules.audit.chain import BEGINNING
-from wfserver.settings import settings_from, take_environment
+from wfserver.settings.record import settings_from, take_environment
 
 PUBLISHED = {
     1: "349c849d8896d838d5c2735e8e549db24652a147ddc525edf72133e4b8ca9799",

@@ -7,7 +7,7 @@ import click
 from wfcore.model.access import AccountStatus, Plan
 from wfcore.usecases.administration import accounts
 from wfcore.wire.languages import LANGUAGES
-from wfserver.channel_settings import names_in
+from wfserver.settings.channels import names_in
 from wfserver.terminal.bulk import agreed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, Member, limit, pass_session, password, read_line

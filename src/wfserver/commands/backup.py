@@ -15,7 +15,7 @@ from wfserver.compose import System, open_system
 from wfserver.data_folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, signing_key
 from wfserver.failures import Failed
 from wfserver.seal_keys import file_of, sealer_of
-from wfserver.settings import SEAL_KEY, Settings
+from wfserver.settings.record import SEAL_KEY, Settings
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import clean, put_json, say

@@ -14,7 +14,7 @@ from adapters_store.sqlite.full_check import Stage, Told, check, check_counters
 from wfserver.compose import System
 from wfserver.failures import FAILED, Failed
 from wfserver.seal_keys import sealer_of
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import clean, put_json, say

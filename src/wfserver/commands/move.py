@@ -33,8 +33,8 @@ from wfserver.data_folder import (
 from wfserver.failures import Failed
 from wfserver.seal_keys import file_of, put_before, read_keys
 from wfserver.serving.pidfile import is_serving
-from wfserver.settings import Settings
-from wfserver.sharing import ARTIFACTS, artifacts_url
+from wfserver.settings.record import Settings
+from wfserver.settings.sharing import ARTIFACTS, artifacts_url
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import clean, put_json, say

@@ -9,7 +9,7 @@ from wfcore.usecases.nodes import NodeState, known_nodes
 from wfserver.compose import System
 from wfserver.failures import Failed
 from wfserver.seal_keys import add_key, file_of, read_keys, remove_keys, require_settled, sealer_of
-from wfserver.settings import SEAL_KEY
+from wfserver.settings.record import SEAL_KEY
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, pass_session
 from wfserver.terminal.output import put_fields, put_json, say

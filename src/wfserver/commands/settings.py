@@ -7,9 +7,9 @@ import click
 from attrs import asdict, frozen
 
 from adapters_runtime.ai.providers import is_of_a_provider
-from wfserver.channel_settings import is_of_a_channel
-from wfserver.setting_table import KNOWN
-from wfserver.settings_file import OF_PROVIDERS, is_secret
+from wfserver.settings.channels import is_of_a_channel
+from wfserver.settings.file import OF_PROVIDERS, is_secret
+from wfserver.settings.table import KNOWN
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import put_json, put_table

@@ -63,7 +63,7 @@ async def on_sqlite(folder: str | Path, **parts: Unpack[Parts]) -> AsyncIterator
     """
     with _needing("on_sqlite"):
         from wfserver.compose import open_system
-        from wfserver.settings import settings_from
+        from wfserver.settings.record import settings_from
     async with open_system(settings_from({}, data=str(folder)), **parts) as system:
         yield system.services
 
@@ -87,7 +87,7 @@ async def on_postgres(
         raise MissingExtra("on_postgres", "postgres", "asyncpg", install("postgres"))
     with _needing("on_postgres"):
         from wfserver.compose import open_system
-        from wfserver.settings import settings_from
+        from wfserver.settings.record import settings_from
     async with open_system(settings_from({}, data=str(folder), store=url), **parts) as system:
         yield system.services
 

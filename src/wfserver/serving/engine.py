@@ -26,7 +26,7 @@ from wfserver.compose import System
 from wfserver.isolation import step_isolation
 from wfserver.notices import new_notifier
 from wfserver.serving.traces import TracedCallbacks, TracedModels, Traces
-from wfserver.settings import PRICES, Settings
+from wfserver.settings.record import PRICES, Settings
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -10,7 +10,7 @@ from wfserver.serving.sockets import close, listen
 
 if TYPE_CHECKING:
     from wfserver.serving.serve import ServerInfo
-    from wfserver.settings import Settings
+    from wfserver.settings.record import Settings
 
 
 def require_free_port(settings: "Settings") -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wfserver.settings import Settings
+    from wfserver.settings.record import Settings
 
 FILE = "server.json"
 _MOST_BYTES = 4_096

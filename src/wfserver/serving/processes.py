@@ -29,7 +29,7 @@ from attrs import define, evolve, field, frozen
 from adapters_store.hints import Channel, ChannelHints, channels
 from wfcore.rules.backoff import Backoff
 from wfserver.serving.sockets import listen
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 log = logging.getLogger("wfcore.server")
 

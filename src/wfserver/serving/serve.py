@@ -32,7 +32,7 @@ from wfserver.compose import System, open_system
 from wfserver.isolation import IsolationReport, report, step_isolation
 from wfserver.serving.engine import runner_of
 from wfserver.serving.sockets import close, listen
-from wfserver.settings import Settings
+from wfserver.settings.record import Settings
 
 if TYPE_CHECKING:
     from wfserver.serving.processes import Process

@@ -59,9 +59,9 @@ from wfserver.serving.metrics import (
     counted_quotas,
 )
 from wfserver.serving.traces import Traces
-from wfserver.settings import TRACES, Settings
-from wfserver.sharing import ENGINE, Role
-from wfserver.sign_on import sign_on_with
+from wfserver.settings.record import TRACES, Settings
+from wfserver.settings.sharing import ENGINE, Role
+from wfserver.settings.sign_on import sign_on_with
 
 if TYPE_CHECKING:
     from wfserver.serving.processes import Process

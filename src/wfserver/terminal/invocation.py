@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from adapters_store.schema import Schema
     from wfcore.usecases.administration.operator import Operation, Operator
     from wfserver.compose import System
-    from wfserver.settings import Settings
+    from wfserver.settings.record import Settings
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Session:
 
         Raises `InvalidInput` for a file that cannot be read.
         """
-        from wfserver.settings import take_environment
+        from wfserver.settings.record import take_environment
 
         if self._environment is None:
             self._environment = take_environment(self.settings_file)
@@ -61,8 +61,8 @@ class Session:
         was named, which has its own.
         """
         from wfcore.errors import InvalidInput
-        from wfserver.settings import settings_from
-        from wfserver.settings_file import WrongSetting
+        from wfserver.settings.file import WrongSetting
+        from wfserver.settings.record import settings_from
 
         if (self.url if offline else self.elsewhere) is not None:
             raise _needs_its_host()
@@ -152,7 +152,7 @@ class Session:
     ) -> "System":
         from adapters_store.schema import Schema
         from wfserver.compose import open_system
-        from wfserver.settings_file import WrongSetting
+        from wfserver.settings.file import WrongSetting
 
         opened = open_system(self._local(fresh), schema=schema or Schema.PRESENT)
         try:

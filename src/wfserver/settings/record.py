@@ -34,16 +34,15 @@ from wfcore.rules.mailbox import ascii_domain, mailbox
 from wfcore.rules.notices.facts import MAIL
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
-from wfserver.channel_settings import (
+from wfserver.data_folder import FIRST_KEY_FILE
+from wfserver.settings.channels import (
     NoticeSettings,
     forget_channels,
     is_of_a_channel,
     notice_settings,
 )
-from wfserver.data_folder import FIRST_KEY_FILE
-from wfserver.setting_table import KNOWN
-from wfserver.settings_file import FILE, WrongSetting, with_file
-from wfserver.sharing import (
+from wfserver.settings.file import FILE, WrongSetting, with_file
+from wfserver.settings.sharing import (
     DIRECT,
     ENGINE,
     SIGNING_KEY,
@@ -59,8 +58,9 @@ from wfserver.sharing import (
     role_of,
     signing_keys,
 )
-from wfserver.sign_on import SECRET, SignOnSettings, sign_on_settings
-from wfserver.step_settings import StepSettings, size, step_settings, switch
+from wfserver.settings.sign_on import SECRET, SignOnSettings, sign_on_settings
+from wfserver.settings.steps import StepSettings, size, step_settings, switch
+from wfserver.settings.table import KNOWN
 
 GATE_APPROVERS = "WFCORE_GATE_APPROVERS"
 PRICES = "WFCORE_AI_PRICES"

@@ -16,8 +16,8 @@ from attrs import define
 
 from adapters_runtime.ai.providers import DEFAULTS
 from wfcore.errors import InvalidInput
-from wfserver.channel_settings import is_of_a_channel
-from wfserver.setting_table import KNOWN
+from wfserver.settings.channels import is_of_a_channel
+from wfserver.settings.table import KNOWN
 
 FILE = "WFCORE_SETTINGS"
 

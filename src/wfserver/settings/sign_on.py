@@ -14,7 +14,7 @@ from wfcore.installed import install
 from wfcore.model.access import SignOnTerms
 from wfcore.ports.system import Clock
 from wfserver.failures import Failed
-from wfserver.step_settings import switch
+from wfserver.settings.steps import switch
 
 ISSUER, SECRET = "WFCORE_OIDC_ISSUER", "WFCORE_OIDC_CLIENT_SECRET"
 _CLIENT, _NAME = "WFCORE_OIDC_CLIENT_ID", "WFCORE_OIDC_NAME"

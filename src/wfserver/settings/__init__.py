@@ -1,0 +1,1 @@
+"""Settings: from the environment, a file and the command line to one frozen record."""
