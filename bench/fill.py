@@ -14,7 +14,7 @@ from wfcore.ports.runtime import StepEnd
 from wfcore.time import EpochMs
 from wfcore.usecases.executions import starting, worker
 from wfcore.usecases.services import Services
-from wfserver.seal_keys import sealer_of
+from wfserver.data.seal_keys import sealer_of
 from wfserver.settings.record import Settings
 
 DATABASE = "wfcore.db"

@@ -27,10 +27,10 @@ from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import StepRunner
 from wfcore.time import Now
 from wfcore.usecases.services import Parts, Services
-from wfserver.data_folder import SIGNING_KEY_BYTES, make_data_folder, signing_key
+from wfserver.data.folder import SIGNING_KEY_BYTES, make_data_folder, signing_key
+from wfserver.data.seal_keys import sealer_of
 from wfserver.failures import Failed
 from wfserver.packages import Environments
-from wfserver.seal_keys import sealer_of
 from wfserver.settings.record import Settings
 from wfserver.settings.sharing import ARTIFACTS
 

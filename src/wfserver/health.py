@@ -11,12 +11,12 @@ from attrs import frozen
 
 from adapters_store import POSTGRES
 from adapters_store.sealing import id_of
-from wfserver.archive import last_backup
-from wfserver.data_folder import SIGNING_KEY_FILE, trouble_with
+from wfserver.data.archive import last_backup
+from wfserver.data.folder import SIGNING_KEY_FILE, trouble_with
+from wfserver.data.seal_keys import file_of, read_keys
 from wfserver.failures import Failed, explain
 from wfserver.isolation import isolation_here
 from wfserver.packages import Environments
-from wfserver.seal_keys import file_of, read_keys
 from wfserver.settings.record import SEAL_KEY, Settings
 
 _LITTLE_DISK = 1 << 30

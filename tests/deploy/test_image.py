@@ -25,7 +25,7 @@ from deploy.containerfile import (
     Image,
     lines_of,
 )
-from wfserver.bootstrap import EMAIL
+from wfserver.data.bootstrap import EMAIL
 
 BASE = os.environ.get("IMAGE_BASE", "")
 pytestmark = pytest.mark.skipif(not BASE, reason="make image")

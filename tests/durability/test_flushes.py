@@ -208,7 +208,7 @@ SERVED: Mapping[str, tuple[Planted, str]] = {
         r"data/artifacts: its name",
     ),
     "no flush of a key": (
-        ("wfserver.data_folder", "        os.fsync(file.fileno())\n", ""),
+        ("wfserver.data.folder", "        os.fsync(file.fileno())\n", ""),
         r"first\.key: its content(?s:.*)signing\.key: its content",
     ),
 }
@@ -273,32 +273,36 @@ def keyed_anew(data: Path, *planted: Planted) -> list[str]:
 COMMANDS: Mapping[str, tuple[Callable[..., list[str]], Planted, str]] = {
     "backup without a flush": (
         backed_up,
-        ("wfserver.archive", "        os.fsync(raw.fileno())\n", ""),
+        ("wfserver.data.archive", "        os.fsync(raw.fileno())\n", ""),
         r"all\.tar: its content",
     ),
     "backup without a flush of its folder": (
         backed_up,
-        ("wfserver.archive", "    flush_folder(file.parent)\n", ""),
+        ("wfserver.data.archive", "    flush_folder(file.parent)\n", ""),
         r"all\.tar: its name",
     ),
     "key without a flush of its folder": (
         keyed_anew,
-        ("wfserver.data_folder", "    flush_folder(path.parent)\n", ""),
+        ("wfserver.data.folder", "    flush_folder(path.parent)\n", ""),
         r"signing\.key: its name",
     ),
     "restore without a flush": (
         restored,
-        ("wfserver.archive", "                os.fsync(file.fileno())\n", "                pass\n"),
+        (
+            "wfserver.data.archive",
+            "                os.fsync(file.fileno())\n",
+            "                pass\n",
+        ),
         r"signing\.key: its content",
     ),
     "restore without a flush of folders": (
         restored,
-        ("wfserver.archive", "        flush_folder(Path(parent))\n", ""),
+        ("wfserver.data.archive", "        flush_folder(Path(parent))\n", ""),
         r"artifacts/exec_1/art_1: its name",
     ),
     "restore without a flush of the data folder": (
         restored,
-        ("wfserver.archive", "    flush_folder(data)\n", ""),
+        ("wfserver.data.archive", "    flush_folder(data)\n", ""),
         r"again/wfcore\.db: its name",
     ),
 }

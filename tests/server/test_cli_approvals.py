@@ -14,7 +14,7 @@ from wfcore.model.approval import Group
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.model.review import Column
 from wfcore.testing import builders as make
-from wfserver.seal_keys import sealer_of
+from wfserver.data.seal_keys import sealer_of
 from wfserver.settings.record import Settings
 from wfserver.terminal.review import put_rows
 

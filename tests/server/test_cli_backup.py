@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wfserver.archive import FORMAT, LAST_BACKUP, MANIFEST, last_backup
+from wfserver.data.archive import FORMAT, LAST_BACKUP, MANIFEST, last_backup
 from wfserver.health import of_the_machine
 from wfserver.settings.record import settings_from
 

@@ -10,7 +10,7 @@ from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.testing import builders as make
 from wfcore.time import DAY, EpochMs
-from wfserver.seal_keys import sealer_of
+from wfserver.data.seal_keys import sealer_of
 from wfserver.settings.record import Settings
 from wfserver.terminal.output import _aligned
 

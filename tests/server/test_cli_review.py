@@ -20,7 +20,7 @@ from wfcore.model.approval import Group
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.testing import builders as make
-from wfserver.seal_keys import sealer_of
+from wfserver.data.seal_keys import sealer_of
 from wfserver.settings.record import Settings
 
 from .conftest import Call, environment

@@ -16,12 +16,12 @@ import pytest
 
 from wfcore.errors import StoreDisplaced
 from wfcore.model.access import Plan
-from wfserver.bootstrap import first_things
 from wfserver.compose import open_system
-from wfserver.data_folder import FIRST_KEY_FILE, SIGNING_KEY_FILE, signing_key
+from wfserver.data.bootstrap import first_things
+from wfserver.data.folder import SIGNING_KEY_FILE, signing_key
+from wfserver.data.pidfile import FILE, Presence, is_serving, noted_url
 from wfserver.failures import Failed
-from wfserver.serving.pidfile import FILE, Presence, is_serving, noted_url
-from wfserver.settings.record import settings_from
+from wfserver.settings.record import FIRST_KEY_FILE, settings_from
 
 from .conftest import Call, Said, document, end, environment, start
 

@@ -12,7 +12,7 @@ from adapters_store.sqlite.store import SqliteStore
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import EpochMs
-from wfserver.seal_keys import sealer_of
+from wfserver.data.seal_keys import sealer_of
 from wfserver.settings.record import Settings
 
 from .conftest import Call

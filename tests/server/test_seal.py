@@ -16,7 +16,7 @@ from postgres_server import Cluster
 from wfcore.model.node import Node
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import EpochMs
-from wfserver.seal_keys import add_key, sealer_of
+from wfserver.data.seal_keys import add_key, sealer_of
 from wfserver.settings.record import Settings, take_environment
 
 from .conftest import Call, Running, Said, document, end, program, start

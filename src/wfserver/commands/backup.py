@@ -10,11 +10,11 @@ from attrs import evolve
 from adapters_store.sqlite.full_check import unreadable
 from adapters_store.sqlite.migrate import prepare, require_whole
 from adapters_store.sqlite.sealing_keys import keys_of
-from wfserver.archive import DATABASE, back_up, unpacked
 from wfserver.compose import System, open_system
-from wfserver.data_folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, signing_key
+from wfserver.data.archive import DATABASE, back_up, unpacked
+from wfserver.data.folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, signing_key
+from wfserver.data.seal_keys import file_of, sealer_of
 from wfserver.failures import Failed
-from wfserver.seal_keys import file_of, sealer_of
 from wfserver.settings.record import SEAL_KEY, Settings
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session

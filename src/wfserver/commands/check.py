@@ -12,8 +12,8 @@ from adapters_store import POSTGRES, database_of
 from adapters_store.schema import Schema
 from adapters_store.sqlite.full_check import Stage, Told, check, check_counters
 from wfserver.compose import System
+from wfserver.data.seal_keys import sealer_of
 from wfserver.failures import FAILED, Failed
-from wfserver.seal_keys import sealer_of
 from wfserver.settings.record import Settings
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session

@@ -9,8 +9,8 @@ import click
 from adapters_store import database_of
 from adapters_store.sqlite.vacuum import carry_over, keeps_account, used, write_anew
 from wfserver.compose import System
+from wfserver.data.pidfile import is_serving
 from wfserver.failures import Failed
-from wfserver.serving.pidfile import is_serving
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import put_json, say

@@ -7,8 +7,8 @@ import click
 
 from adapters_store.moving import require_idle
 from wfserver.commands.move import side_of
+from wfserver.data.pidfile import is_serving
 from wfserver.failures import Failed
-from wfserver.serving.pidfile import is_serving
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import put_json, say

@@ -21,18 +21,18 @@ from wfcore.errors import NotFound
 from wfcore.installed import install
 from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.ports.files import ArtifactFiles
-from wfserver.archive import ARTIFACTS as FOLDER
 from wfserver.compose import bucket_at, files_at
-from wfserver.data_folder import (
+from wfserver.data.archive import ARTIFACTS as FOLDER
+from wfserver.data.folder import (
     SEAL_KEY_FILE,
     SIGNING_KEY_FILE,
     make_data_folder,
     signing_key,
     write_key,
 )
+from wfserver.data.pidfile import is_serving
+from wfserver.data.seal_keys import file_of, put_before, read_keys
 from wfserver.failures import Failed
-from wfserver.seal_keys import file_of, put_before, read_keys
-from wfserver.serving.pidfile import is_serving
 from wfserver.settings.record import Settings
 from wfserver.settings.sharing import ARTIFACTS, artifacts_url
 from wfserver.terminal.invocation import Session

@@ -7,8 +7,15 @@ import click
 from adapters_store.sealing import Sealed, id_of, new_key
 from wfcore.usecases.nodes import NodeState, known_nodes
 from wfserver.compose import System
+from wfserver.data.seal_keys import (
+    add_key,
+    file_of,
+    read_keys,
+    remove_keys,
+    require_settled,
+    sealer_of,
+)
 from wfserver.failures import Failed
-from wfserver.seal_keys import add_key, file_of, read_keys, remove_keys, require_settled, sealer_of
 from wfserver.settings.record import SEAL_KEY
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, pass_session

@@ -13,10 +13,10 @@ from wfcore.model.approval import Approval
 from wfcore.rules.approval.edited_items import items_hash
 from wfcore.rules.approval.machine import Approve
 from wfserver import sample
-from wfserver.bootstrap import read_key
-from wfserver.data_folder import FIRST_KEY_FILE
+from wfserver.data.bootstrap import read_key
+from wfserver.data.pidfile import noted_url
 from wfserver.failures import Failed
-from wfserver.serving.pidfile import noted_url
+from wfserver.settings.record import FIRST_KEY_FILE
 from wfserver.terminal.http_client import Api, Exchange
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session

@@ -11,8 +11,8 @@ from wfcore.errors import AccountBlocked
 from wfcore.model.access import Plan
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.administration.operator import AT_THE_COMMAND_LINE
-from wfserver.bootstrap import First, first_things
 from wfserver.compose import System
+from wfserver.data.bootstrap import First, first_things
 from wfserver.serving.listening import require_free_port, serve
 from wfserver.serving.memory import collecting_once
 from wfserver.terminal.invocation import Session

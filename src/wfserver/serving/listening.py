@@ -4,8 +4,8 @@ import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from wfserver.data.pidfile import presence
 from wfserver.failures import Failed
-from wfserver.serving.pidfile import presence
 from wfserver.serving.sockets import close, listen
 
 if TYPE_CHECKING:

@@ -34,7 +34,6 @@ from wfcore.rules.mailbox import ascii_domain, mailbox
 from wfcore.rules.notices.facts import MAIL
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
-from wfserver.data_folder import FIRST_KEY_FILE
 from wfserver.settings.channels import (
     NoticeSettings,
     forget_channels,
@@ -69,6 +68,8 @@ DEFAULT_PLAN = "WFCORE_DEFAULT_PLAN"
 STORE = "WFCORE_STORE"
 TRACES = "WFCORE_TRACES"
 _OURS = "WFCORE_"
+FIRST_KEY_FILE = "first.key"
+"""The file with the API key that `wfcore up` made, in the data folder that it made."""
 
 
 class UnknownSetting(WrongSetting):

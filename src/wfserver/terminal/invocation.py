@@ -168,8 +168,8 @@ async def _awaited(answer: Awaitable[T]) -> T:
 def _operator(system: "System") -> "Operator":
     from wfcore.usecases.administration.operator import Operator
     from wfserver.ai import missing_from
+    from wfserver.data.pidfile import base_url, is_serving
     from wfserver.definition import checked
-    from wfserver.serving.pidfile import base_url, is_serving
 
     settings = system.settings
     return Operator(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import wfcore
 from wfcore.model.workflow import Language, Runtime
 from wfcore.ports.runtime import LanguageState
-from wfserver.bootstrap import First
+from wfserver.data.bootstrap import First
 from wfserver.terminal.output import console
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ from attrs import frozen
 
 from adapters_store.private_folder import flush_folder, make_private
 from wfserver.failures import Failed
+from wfserver.settings.record import FIRST_KEY_FILE
 
 SIGNING_KEY_FILE = "signing.key"
 SIGNING_KEY_BYTES = 32
 SEAL_KEY_FILE = "seal.key"
-FIRST_KEY_FILE = "first.key"
-"""The API key that `wfcore up` made, in the data folder that it made."""
 
 _FOLDERS = ("artifacts", "packages", "steps", "workers")
 _WRITTEN = ("wfcore.db", "wfcore.db-wal", "wfcore.db-shm", "wfcore.db-commit", "counters.db")

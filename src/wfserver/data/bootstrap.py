@@ -17,8 +17,9 @@ from wfcore.usecases.administration.operator import AT_THE_COMMAND_LINE
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow, list_workflows
 from wfserver import sample
-from wfserver.data_folder import FIRST_KEY_FILE, write_key
+from wfserver.data.folder import write_key
 from wfserver.definition import checked
+from wfserver.settings.record import FIRST_KEY_FILE
 
 EMAIL = "you@example.org"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from adapters_store.private_folder import alone
 from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
-from wfserver.data_folder import SEAL_KEY_FILE, write_key
+from wfserver.data.folder import SEAL_KEY_FILE, write_key
 from wfserver.failures import Failed
 from wfserver.settings.record import SEAL_KEY, Settings
 

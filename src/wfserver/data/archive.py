@@ -23,7 +23,7 @@ from adapters_store.sqlite.database_file import RESTORING
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.ports.store import Store
 from wfcore.rules.phrase import said
-from wfserver.data_folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, make_data_folder
+from wfserver.data.folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, make_data_folder
 from wfserver.failures import Failed
 
 FORMAT = {"format": "wfcore-backup", "version": 1}
