@@ -206,7 +206,7 @@ clean:                     ## remove environments, caches and everything built
 	  || { rm -rf .venv; echo "Install the venv module first: apt-get install python3-venv"; exit 1; }
 
 # A Node that runs TypeScript, too (22.18 or newer), on PATH or from the extra `node`: what a server would use.
-HAS_NODE = $(BIN)/python -c 'import sys; from wfcore import Language; from wfserver.definition import interpreters; \
+HAS_NODE = $(BIN)/python -c 'import sys; from wfcore import Language; from wfserver.definitions.read import interpreters; \
   sys.exit(not interpreters().find(Language.TYPESCRIPT).available)'
 
 .venv/.server: .venv/bin/python pyproject.toml requirements/server.txt requirements/node.txt

@@ -3,8 +3,8 @@
 import time
 from pathlib import Path
 
-from wfserver.definition import files_in
-from wfserver.scenarios import load
+from wfserver.definitions.read import files_in
+from wfserver.definitions.scenarios import load
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "workflows"
 

@@ -35,7 +35,7 @@ from wfcore.wire import drawing  # noqa: E402
 from wfdocs import metrics, peers, pictures, states  # noqa: E402
 from wfdocs.commands import settings  # noqa: E402
 from wfdocs.fields import fields  # noqa: E402
-from wfserver.definition import read_text  # noqa: E402
+from wfserver.definitions.read import read_text  # noqa: E402
 
 DEPLOY = HERE.parent / "deploy"
 EXAMPLES = HERE.parent / "examples" / "workflows"

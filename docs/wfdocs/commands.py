@@ -76,7 +76,7 @@ def settings_read() -> set[str]:
     return {
         text
         for path in (ROOT / "src").rglob("*.py")
-        if path.name != "setting_table.py"
+        if path != ROOT / "src/wfserver/settings/table.py"
         for node in ast.walk(ast.parse(path.read_text()))
         for text in ([node.value] if isinstance(node, ast.Constant) else [])
         if isinstance(text, str) and _SETTING.fullmatch(text)

@@ -41,7 +41,7 @@ ADAPTERS = {
     "wfcore_client.synchronous": ("Client",),
     "wfserver.compose": ("System", "open_system"),
     "wfserver.embedding.blocking": ("Door", "in_memory", "on_sqlite"),
-    "wfserver.definition": ("checked", "read_definition"),
+    "wfserver.definitions.read": ("checked", "read_definition"),
     "wfserver.serving.engine": ("engine", "new_runner", "runner_of"),
     "wfserver.serving.serve": ("ServerInfo", "run"),
     "wfserver.settings.record": ("Settings", "settings_from"),

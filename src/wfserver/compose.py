@@ -29,8 +29,8 @@ from wfcore.time import Now
 from wfcore.usecases.services import Parts, Services
 from wfserver.data.folder import SIGNING_KEY_BYTES, make_data_folder, signing_key
 from wfserver.data.seal_keys import sealer_of
+from wfserver.definitions.packages import Environments
 from wfserver.failures import Failed
-from wfserver.packages import Environments
 from wfserver.settings.record import Settings
 from wfserver.settings.sharing import ARTIFACTS
 

@@ -31,7 +31,7 @@ from wfcore.usecases.approvals.approvals import list_approvals
 from wfcore.usecases.executions.executions import list_executions
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 
 CLIENTS = 4
 AGAIN = (429, 503)

@@ -39,7 +39,7 @@ from wfcore.testing import builders
 from wfcore.time import MINUTE
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.services import Policy
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "10"))
 CHECKS = [

@@ -15,7 +15,7 @@ from wfcore.model.access import Permission
 from wfcore.model.workflow import Definition, Variable
 from wfcore.rules.definition import changes
 from wfcore.usecases.workflows import workflows
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 
 WRITTEN = """\
 # Payouts of a month; ask Ann before you change the limit.

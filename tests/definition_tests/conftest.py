@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wfserver.scenarios import ScenarioResult, load
+from wfserver.definitions.scenarios import ScenarioResult, load
 
 Play = Callable[..., Sequence[ScenarioResult]]
 """Takes the text of a definition and of scenarios, and other definitions by file name."""

@@ -10,8 +10,8 @@ import pytest
 from adapters_runtime.definition_yaml import load_definition_text
 from wfcore.errors import InvalidDefinition
 from wfcore.scenarios.document import read_scenarios, scenarios_schema
+from wfserver.definitions.scenarios import load
 from wfserver.failures import explain
-from wfserver.scenarios import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "workflows"
 VALIDATOR = jsonschema_rs.validator_for(scenarios_schema())

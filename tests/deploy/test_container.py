@@ -8,7 +8,8 @@ import pytest
 
 from adapters_runtime.sandbox.isolation_level import Level
 from deploy.containerfile import HERE, PROFILE, Follower, in_context, lines_of, refused_by_profile
-from wfserver.isolation import report, step_isolation
+from wfserver.doctor.isolation import report
+from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import Settings
 
 LINES = lines_of()

@@ -13,7 +13,7 @@ from wfdocs import commands, core, http, reference, specification
 from wfdocs.markdown import breakable
 from wfdocs.rules import ids, places, rules
 from wfserver.cli import COMMANDS
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 from wfserver.settings.table import KNOWN
 
 IDS = {rule.id for rule in rules()}

@@ -15,7 +15,7 @@ from wfcore.model.trigger import Schedule
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.accounts.sessions import account_of_link
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 
 
 async def _asked(world: World, method: str, path: str, json: Any = None) -> httpx.Response:

@@ -14,8 +14,8 @@ from nats_server import Broker
 from wfcore.errors import InvalidInput
 from wfcore.rules.execution.start import label_word, language_word
 from wfcore.testing.dispatch import MemoryDispatch, SharedQueue
-from wfserver.doctor import _dispatch
-from wfserver.isolation import step_isolation
+from wfserver.doctor.checks import _dispatch
+from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import settings_from
 from wfserver.settings.sharing import ENGINE
 

@@ -22,7 +22,7 @@ from wfcore.usecases.signing import (
 )
 from wfserver.compose import open_system
 from wfserver.failures import Failed
-from wfserver.isolation import step_isolation
+from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import settings_from
 
 OLD, NEW = "a" * 64, "B" * 64

@@ -26,7 +26,7 @@ from wfcore.usecases.executions.executions import list_executions, read_events
 from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks.webhooks import NewWebhook, create_webhook
 from wfcore.usecases.workflows.workflows import apply_workflow
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 
 T = TypeVar("T", Execution, Approval)
 CLIENTS = 3

@@ -18,7 +18,7 @@ from wfcore.ports.runtime import StepJob
 from wfcore.rules.execution.start import capabilities_of, capabilities_with
 from wfcore.testing.contracts.steps import Lines, job, silent
 from wfcore.testing.fakes_running import DictFiles
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 
 SAYS = "console.log(process.versions.bun ? 'bun' : 'node')"
 FLOW = """

@@ -12,7 +12,7 @@ from adapters_runtime.code.typescript import Stripped, without_types
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import CodeStep, Language, LoopStep
 from wfcore.testing.contracts.steps import job, silent
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 
 TYPED = "const one: number = 1;\nconsole.log(one as number);"
 FLOW = """

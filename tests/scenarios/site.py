@@ -22,7 +22,7 @@ from wfcore.usecases.webhooks import webhooks
 from wfcore.usecases.webhooks.webhooks import NewWebhook
 from wfcore.usecases.workflows import workflows
 from wfserver.compose import open_system
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 from wfserver.settings.record import Settings
 
 T = TypeVar("T")

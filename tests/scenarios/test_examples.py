@@ -26,7 +26,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.triggers import list_triggers
 from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver import sample
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 
 WORKFLOWS = Path(__file__).parents[2] / "examples" / "workflows"
 SECRET = "a secret that GitHub knows, too"

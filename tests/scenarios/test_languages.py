@@ -6,7 +6,7 @@ import pytest
 
 from scenarios.site import CallbackLoop
 from wfcore.model.workflow import Language
-from wfserver.definition import interpreters
+from wfserver.definitions.read import interpreters
 
 SOURCES = {
     Language.PYTHON: """

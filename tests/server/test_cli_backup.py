@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wfserver.data.archive import FORMAT, LAST_BACKUP, MANIFEST, last_backup
-from wfserver.health import of_the_machine
+from wfserver.doctor.machine import of_the_machine
 from wfserver.settings.record import settings_from
 
 from .conftest import Call

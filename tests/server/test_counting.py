@@ -12,7 +12,7 @@ from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Window
 from wfcore.ports.models import Answer
 from wfcore.time import EpochMs
-from wfserver.health import Check
+from wfserver.doctor.machine import Check
 from wfserver.serving.metrics import (
     MOST_MODELS,
     OTHER,
@@ -132,7 +132,7 @@ async def test_many_views_of_the_machine_cost_one_look(
         looks.append(settings)
         return [Check("disk", True, f"{len(looks)} GiB free")]
 
-    monkeypatch.setattr("wfserver.health.of_the_machine", look)
+    monkeypatch.setattr("wfserver.doctor.machine.of_the_machine", look)
     machine = Machine(settings_from({}, data=str(tmp_path)))
     found = await asyncio.gather(*(machine.checks() for _ in range(20)))
     assert len(looks) == 1

@@ -13,7 +13,7 @@ from wfcore.model.workflow import Language
 from wfcore.usecases.administration.operations import OPERATIONS
 from wfcore.usecases.administration.operator import parameters_of
 from wfcore.wire.converter import wire_name
-from wfserver.definition import interpreters
+from wfserver.definitions.read import interpreters
 from wfserver.terminal.http_client import Api, Refused
 
 from .conftest import STEP, Call, Running, Said, program, up

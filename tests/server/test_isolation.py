@@ -7,7 +7,8 @@ import pytest
 
 from adapters_runtime.sandbox.isolation.config import LADDER
 from adapters_runtime.sandbox.isolation_level import Isolation, Level
-from wfserver.isolation import HOLDS, LACKS, report, step_isolation
+from wfserver.doctor.isolation import HOLDS, LACKS, report
+from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import Settings, settings_from
 
 

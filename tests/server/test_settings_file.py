@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wfcore.errors import InvalidInput
-from wfserver.isolation import step_isolation
+from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import settings_from, take_environment
 from wfserver.settings.table import SETTINGS
 

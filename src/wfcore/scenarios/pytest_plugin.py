@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-SCENARIOS, FILES = "wfserver.scenarios", "wfserver.definition"
+SCENARIOS, FILES = "wfserver.definitions.scenarios", "wfserver.definitions.read"
 FAILURES = "wfserver.failures"
 
 

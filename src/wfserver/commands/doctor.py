@@ -1,6 +1,7 @@
 """`wfcore doctor`: what works here, and what to install."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import attrs
 import click
@@ -8,9 +9,11 @@ import click
 from adapters_runtime.sandbox.isolation.config import UID
 from wfcore.model.workflow import Language, Runtime
 from wfcore.ports.runtime import LanguageState
-from wfserver.definition import interpreters
-from wfserver.doctor import checks, compared, tried
-from wfserver.isolation import COUNTING, isolation_here
+from wfserver.definitions.read import interpreters
+from wfserver.doctor.checks import checks, compared, tried
+from wfserver.doctor.isolation import COUNTING, isolation_here
+from wfserver.serving.server import require_servable
+from wfserver.terminal.bulk import agreed
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import clean, console, put_json, say
@@ -29,10 +32,14 @@ def doctor_command(
     """Check store, languages, isolation, providers. Exit status 1: something essential fails."""
     if mend and not artifacts:
         raise click.UsageError("--mend goes with --artifacts")
-    found = [*checks(session, online=online), *(tried(session, tell) if tell else ())]
-    if artifacts:
-        found.append(compared(session, mend, yes))
     settings = session.settings()
+    found = [*checks(settings, session.work_in, require_servable, online=online)]
+    if tell:
+        found += tried(settings, session.work_in, tell)
+    if artifacts:
+        what = "Files of these executions, which are not in the store, go"
+        confirm = partial(agreed, what, yes=yes) if mend else None
+        found.append(compared(session.work_in, confirm))
     level = isolation_here(settings)
     here = interpreters(settings.steps.javascript, public=level.level == UID)
     languages, runtimes = here.states(), here.runtimes()

@@ -20,7 +20,7 @@ from wfcore.rules.variables import parse_text
 from wfcore.wire.converter import plain
 from wfcore.wire.executions import result_view
 from wfserver import logs
-from wfserver.definition import STDIN, announce_packages, children_in, read_text
+from wfserver.definitions.read import STDIN, announce_packages, children_in, read_text
 from wfserver.run_local import Decision, Ran, Watcher, for_a_run, run_here
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, inputs, pass_session

@@ -7,15 +7,15 @@ import click
 
 from wfcore.errors import InvalidInput
 from wfcore.scenarios.document import scenarios_schema
-from wfserver.definition import ENDINGS, files_in
-from wfserver.failures import FAILED
-from wfserver.scenarios import (
+from wfserver.definitions.read import ENDINGS, files_in
+from wfserver.definitions.scenarios import (
     ScenarioResult,
     junit,
     played,
     report,
     unexpected,
 )
+from wfserver.failures import FAILED
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import counted, put_json

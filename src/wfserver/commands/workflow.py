@@ -11,9 +11,9 @@ from wfcore.model.workflow import Runtime
 from wfcore.rules.definition.check import definition_schema
 from wfcore.usecases.administration import workflows
 from wfcore.wire import drawing
-from wfserver import validation
 from wfserver.commands.trigger import fires
-from wfserver.definition import read_text
+from wfserver.definitions.read import read_text
+from wfserver.definitions.validate import report, sarif, validated
 from wfserver.failures import FAILED
 from wfserver.terminal import applying
 from wfserver.terminal.invocation import Session
@@ -141,10 +141,10 @@ def validate(session: Session, files: Sequence[str], as_sarif: bool) -> int:
     """
     if as_sarif and session.json:
         raise click.UsageError("--json and --sarif exclude each other")
-    found = [validation.validated(file) for file in files]
+    found = [validated(file) for file in files]
     ok = not any(one.problems for one in found)
     if as_sarif or session.json:
-        put_json(validation.sarif(found) if as_sarif else validation.report(found))
+        put_json(sarif(found) if as_sarif else report(found))
         return 0 if ok else FAILED
     for one in found:
         say(clean("\n".join(one.lines())) if one.problems else f"{clean(one.file)}: ok")

@@ -18,7 +18,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow, list_workflows
 from wfserver import sample
 from wfserver.data.folder import write_key
-from wfserver.definition import checked
+from wfserver.definitions.read import checked
 from wfserver.settings.record import FIRST_KEY_FILE
 
 EMAIL = "you@example.org"

@@ -100,7 +100,7 @@ def definition_from_yaml(text: str | bytes, source: str = "") -> Definition:
     line, and `MissingExtra` where only the base is installed.
     """
     with _needing("definition_from_yaml"):
-        from wfserver.definition import checked
+        from wfserver.definitions.read import checked
     written = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     return checked(written, source, runs_here=False)
 

@@ -23,9 +23,9 @@ from wfcore.ports.queue import DispatchQueue
 from wfcore.ports.runtime import StepRunner
 from wfcore.rules.execution.start import capabilities_with
 from wfserver.compose import System
-from wfserver.isolation import step_isolation
 from wfserver.notices import new_notifier
 from wfserver.serving.traces import TracedCallbacks, TracedModels, Traces
+from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import PRICES, Settings
 
 if TYPE_CHECKING:

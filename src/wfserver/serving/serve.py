@@ -29,9 +29,10 @@ from attrs import frozen
 from adapters_runtime.code.runner import CodeStepRunner
 from wfcore.ports.runtime import StepRunner
 from wfserver.compose import System, open_system
-from wfserver.isolation import IsolationReport, report, step_isolation
+from wfserver.doctor.isolation import IsolationReport, report
 from wfserver.serving.engine import runner_of
 from wfserver.serving.sockets import close, listen
+from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import Settings
 
 if TYPE_CHECKING:

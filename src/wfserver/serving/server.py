@@ -39,6 +39,7 @@ from adapters_runtime.engine.dispatching import dispatching, open_dispatch
 from adapters_runtime.engine.engine import Engine, new_node
 from adapters_runtime.engine.journal import journalled
 from adapters_runtime.engine.presence import Presence
+from adapters_runtime.system import SystemClock
 from wfcore.errors import InvalidInput, StoreUnavailable
 from wfcore.installed import install
 from wfcore.model.workflow import Definition, Runtime
@@ -46,10 +47,10 @@ from wfcore.ports.notices import Notifier
 from wfcore.ports.queue import DispatchQueue
 from wfcore.ports.runtime import StepRunner
 from wfcore.usecases.services import Services
-from wfserver.ai import missing_from
 from wfserver.compose import System
+from wfserver.doctor.providers import missing_from
 from wfserver.failures import Failed
-from wfserver.serving.engine import able_to, engine, new_prices, notifier_of
+from wfserver.serving.engine import able_to, engine, new_prices, notifier_of, require_runner
 from wfserver.serving.memory import settle_memory, trimming
 from wfserver.serving.metrics import (
     GAUGES,
@@ -171,6 +172,14 @@ async def _drop_caches(context: Context) -> None:
             await drop()
 
 
+def require_servable(settings: Settings) -> None:
+    """Raises what a server would refuse of *settings* at its start: `Failed`, `InvalidInput`."""
+    offers_agents(settings)
+    sign_on_with(settings.sign_on, SystemClock())
+    new_prices(settings)
+    require_runner(settings.runner)
+
+
 def offers_agents(settings: Settings) -> bool:
     """Whether there is `/mcp`. Raises `Failed` where it is wanted and cannot be."""
     if settings.agents and find_spec("mcp") is None:
@@ -228,11 +237,11 @@ class Machine:
     _looking: asyncio.Lock = field(factory=asyncio.Lock)
 
     async def checks(self) -> Sequence[HealthCheck]:
-        from wfserver import health
+        from wfserver.doctor.machine import of_the_machine
 
         async with self._looking:
             if monotonic() >= self._until:
-                found = await asyncio.to_thread(health.of_the_machine, self._settings)
+                found = await asyncio.to_thread(of_the_machine, self._settings)
                 self._found = [HealthCheck(one.name, one.ok, one.detail, one.cure) for one in found]
                 self._until = monotonic() + LOOKED_AT_FOR_S
             return self._found
@@ -296,7 +305,7 @@ async def _announced(services: Services, address: str) -> AsyncIterator[None]:
 
 def _definition(javascript: Runtime, text: bytes) -> Definition:
     """As `wfcore workflow apply` reads it."""
-    from wfserver.definition import checked
+    from wfserver.definitions.read import checked
 
     return checked(text, "", javascript=javascript)
 

@@ -12,7 +12,7 @@ from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import Definition, Runtime
 from wfcore.usecases.administration import workflows
 from wfcore.usecases.administration.operator import MOST_LISTED
-from wfserver.definition import (
+from wfserver.definitions.read import (
     SUFFIXES,
     Text,
     announce_packages,
@@ -90,7 +90,7 @@ def require_tests(file: str) -> None:
     files = files_beside(file)
     if not files:
         return
-    from wfserver.scenarios import played, unexpected  # a quarter of a second
+    from wfserver.definitions.scenarios import played, unexpected  # a quarter of a second
 
     found = {path: played(path) for path in files}
     wrong = [line for path, results in found.items() for line in unexpected(path, results)]

@@ -167,9 +167,9 @@ async def _awaited(answer: Awaitable[T]) -> T:
 
 def _operator(system: "System") -> "Operator":
     from wfcore.usecases.administration.operator import Operator
-    from wfserver.ai import missing_from
     from wfserver.data.pidfile import base_url, is_serving
-    from wfserver.definition import checked
+    from wfserver.definitions.read import checked
+    from wfserver.doctor.providers import missing_from
 
     settings = system.settings
     return Operator(

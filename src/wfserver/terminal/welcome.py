@@ -17,7 +17,7 @@ from wfserver.terminal.output import console
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wfserver.isolation import IsolationReport
+    from wfserver.doctor.isolation import IsolationReport
     from wfserver.serving.serve import ServerInfo
 
 Languages = Mapping[Language, LanguageState]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from attrs import define
 
 from wfcore.model.workflow import Needs
-from wfserver.isolation import step_isolation
+from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import Settings
 
 if TYPE_CHECKING:

@@ -1,19 +1,18 @@
-"""What works on this machine and with this store, and what to do about the rest."""
+"""The checks of `wfcore doctor`: of this machine, the settings, and the store."""
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
-from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from attrs import define, field
 
 from adapters_runtime.ai import CURE, is_available
 from adapters_runtime.ai.providers import Provider, setting_of
 from adapters_runtime.engine.dispatching import seen
-from adapters_runtime.system import StoreTime, SystemClock
+from adapters_runtime.system import StoreTime
 from adapters_store import POSTGRES
 from adapters_store.moving import Elsewhere
 from adapters_store.schema import OlderSchema, Schema, Unmade
@@ -28,57 +27,66 @@ from wfcore.usecases.notices.managing import list_notices
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
 from wfcore.usecases.webhooks.webhooks import list_webhooks
-from wfserver import ai
 from wfserver.compose import System
+from wfserver.doctor.machine import Check, backups, disk, folder, keys, packages, program
+from wfserver.doctor.providers import asked, described, wanted
 from wfserver.failures import Failed, explain
-from wfserver.health import Check, backups, disk, folder, keys, packages, program
 from wfserver.notices import try_channel
 from wfserver.settings.channels import SMTP_URL, setting_of_channel
 from wfserver.settings.record import Settings
 from wfserver.settings.sharing import ENGINE, SIGNING_KEY
-from wfserver.settings.sign_on import sign_on_with
-from wfserver.terminal.bulk import agreed
-from wfserver.terminal.invocation import Session
 
 _PAGE = 200
 _FEW = 3
 _PROBE = "doctor"
 
+T = TypeVar("T")
 
-def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
-    """All checks but those of languages and isolation; *online*: providers are asked, too."""
-    data = session.settings().data
-    found = [program(), folder(data), disk(data)]
-    stored = _store(session, data) if found[1].ok else _Stored()
+
+class WorkIn(Protocol):
+    """Runs a job with the open system: `Session.work_in`."""
+
+    def __call__(
+        self,
+        job: Callable[[System], Awaitable[T]],
+        *,
+        fresh: bool = False,
+        schema: Schema | None = None,
+    ) -> T: ...
+
+
+def checks(
+    settings: Settings,
+    work_in: WorkIn,
+    require_servable: Callable[[Settings], None],
+    *,
+    online: bool = False,
+) -> Sequence[Check]:
+    """
+    All checks but those of languages and isolation. *require_servable* raises what `serve` would
+    refuse of the settings; *online*: providers of models are called, too.
+    """
+    found = [program(), folder(settings.data), disk(settings.data)]
+    stored = _store(settings, work_in) if found[1].ok else _Stored()
     found += stored.checks
     if not found[1].essential:
-        settings = session.settings()
-        found += [
-            backups(settings), keys(settings), *_signing(settings), packages(settings)
-        ]  # fmt: skip
-    if (engine := session.settings().engine) is not None:
-        found.append(_dispatch(engine))
-    if (refused := _serving(session.settings())) is not None:
+        found += [backups(settings), keys(settings), *_signing(settings), packages(settings)]
+    if settings.engine is not None:
+        found.append(_dispatch(settings.engine))
+    if (refused := _serving(settings, require_servable)) is not None:
         found.append(refused)
-    providers = session.settings().providers
-    found.append(_providers(stored.wanted, providers))
-    found.append(_notices(session.settings(), stored.given_up))
-    if outsiders := session.settings().policy.gate_approvers:
+    found.append(_providers(stored.wanted, settings.providers))
+    found.append(_notices(settings, stored.given_up))
+    if outsiders := settings.policy.gate_approvers:
         what = f"besides accounts, gates and data may name {', '.join(sorted(outsiders))}"
         found.append(Check("approvers", True, what))
-    return [*found, *(_asked(one) for one in providers.values() if online)]
+    return [*found, *(_asked(one) for one in settings.providers.values() if online)]
 
 
-def _serving(settings: Settings) -> Check | None:
-    """What `serve` would refuse of these settings; None: nothing."""
-    from wfserver.serving.engine import new_prices, require_runner
-    from wfserver.serving.server import offers_agents
-
+def _serving(settings: Settings, require_servable: Callable[[Settings], None]) -> Check | None:
+    """The check that fails for what `serve` would refuse; None: it would refuse nothing."""
     try:
-        offers_agents(settings)
-        sign_on_with(settings.sign_on, SystemClock())
-        new_prices(settings)
-        require_runner(settings.runner)
+        require_servable(settings)
     except (Failed, WfError, OSError) as error:
         return Check("serve", False, explain(error), "change the setting", essential=True)
     return None
@@ -113,27 +121,27 @@ async def _given_up(system: System) -> int:
     return found.total or 0
 
 
-def tried(session: Session, to: str) -> Sequence[Check]:
-    """What came of a test message over each channel, by mail to *to*."""
-    settings = session.settings()
-    return [_tried(session, name, to) for name in sorted(settings.notices.channels)]
+def tried(settings: Settings, work_in: WorkIn, to: str) -> Sequence[Check]:
+    """The results of a test message over each channel, by mail to *to*."""
+    return [_tried(work_in, name, to) for name in sorted(settings.notices.channels)]
 
 
-def _tried(session: Session, channel: str, to: str) -> Check:
+def _tried(work_in: WorkIn, channel: str, to: str) -> Check:
     async def send(system: System) -> str:
         return await try_channel(system.settings, system.services, channel, to)
 
     try:
-        return Check(f"notice {channel}", True, session.work_in(send, fresh=True))
+        return Check(f"notice {channel}", True, work_in(send, fresh=True))
     except (WfError, Failed, OSError) as error:
         cure = f"check {setting_of_channel(channel)}"
         return Check(f"notice {channel}", False, explain(error), cure)
 
 
-def _providers(wanted: Mapping[str, Sequence[str]], providers: Mapping[str, Provider]) -> Check:
-    detail = "; ".join(map(ai.described, providers.values())) or "none; AI steps need one"
-    missing = [(name, wanted[name]) for name in sorted(wanted) if name not in providers]
-    if (wanted or providers) and not is_available():
+def _providers(users: Mapping[str, Sequence[str]], providers: Mapping[str, Provider]) -> Check:
+    """The providers that are configured, and those that only workflows name, with their *users*."""
+    detail = "; ".join(map(described, providers.values())) or "none; AI steps need one"
+    missing = [(name, users[name]) for name in sorted(users) if name not in providers]
+    if (users or providers) and not is_available():
         return Check("providers", False, f"{detail}; AI steps cannot run here", CURE)
     clear = [one for one in providers.values() if one.in_the_clear]
     if missing:
@@ -146,7 +154,7 @@ def _providers(wanted: Mapping[str, Sequence[str]], providers: Mapping[str, Prov
 
 
 def _asked(provider: Provider) -> Check:
-    fine, detail = ai.asked(provider)
+    fine, detail = asked(provider)
     cure = None if fine else f"check {provider.setting} and the base URL"
     return Check(f"provider {provider.name}", fine, detail, cure)
 
@@ -172,21 +180,21 @@ class _Stored:
     given_up: int = 0
 
 
-def _store(session: Session, data: Path) -> _Stored:
-    """The store is opened once: a database that is away is waited for once."""
+def _store(settings: Settings, work_in: WorkIn) -> _Stored:
+    """The store is opened once: a database that is down is waited for once."""
     found = _Stored()
 
     async def read(system: System) -> None:
         with suppress(WfError, OSError):
-            found.wanted = await ai.wanted(system)
+            found.wanted = await wanted(system)
             found.given_up = await _given_up(system)
         found.checks = await _open_store(system)
 
-    if session.settings().store is None and not data.exists():
+    if settings.store is None and not settings.data.exists():
         found.checks = [Check("store", True, "not made yet")]
         return found
     try:
-        session.work_in(read, schema=Schema.AS_IS)
+        work_in(read, schema=Schema.AS_IS)
     except Unmade as empty:
         found.checks = [Check("store", True, str(empty))]
     except (WfError, Failed, OSError) as error:
@@ -251,12 +259,15 @@ async def _artifacts(system: System) -> Check:
     return Check("artifacts", True, f"{where}, writable{direct}")
 
 
-def compared(session: Session, mend: bool, yes: bool) -> Check:
-    """Files and records of artifacts; with *mend* files of executions that are gone are deleted."""
-    found = session.work_in(lambda system: compare_files(system.services))
-    if mend and found.strange:
-        agreed("Files of these executions, which are not in the store, go", found.strange, yes)
-        session.work_in(lambda system: delete_strange(system.services, found))
+def compared(work_in: WorkIn, confirm: Callable[[Sequence[str]], None] | None) -> Check:
+    """
+    The check of artifacts' files against their records. With *confirm*, files of executions that
+    are not in the store are deleted, once it has been called with their ids.
+    """
+    found = work_in(lambda system: compare_files(system.services))
+    if confirm is not None and found.strange:
+        confirm(found.strange)
+        work_in(lambda system: delete_strange(system.services, found))
         found.strange.clear()
     faults = [
         f"{len(keys)} {what}: {', '.join(keys[:_FEW])}{'…' if len(keys) > _FEW else ''}"

@@ -1,20 +1,15 @@
 """How well code steps are kept apart here, what that level does not hold, and how to get more."""
 
 import os
-import socket
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from adapters_runtime.engine.addresses import several_hosts
-from adapters_runtime.engine.dispatching import NATS_PORT
 from adapters_runtime.sandbox.isolation.config import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
 from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level_now
-from adapters_store import POSTGRES, servers_of
-from wfserver.own_ports import ports_of
+from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import Settings
 
 HOLDS: Mapping[str, tuple[str, ...]] = {
@@ -67,9 +62,6 @@ _MARK = "container"
 """The variable by which systemd, Podman and our image say that a process is in a container."""
 
 
-Ports = tuple[tuple[str, int], ...]
-
-
 @frozen
 class IsolationReport:
     """
@@ -103,55 +95,6 @@ class IsolationReport:
             return f"{self.level}, below the minimum {self.minimum}: code steps are refused"
         lacks = f"; but not {', '.join(self.lacks)}" if self.lacks else ""
         return f"{self.level}: {', '.join(self.holds)}{lacks}"
-
-
-def step_isolation(settings: Settings, port: int | None = None) -> Isolation:
-    """What the settings say of isolation, for a server that listens on *port*."""
-    steps = settings.steps
-    own: Ports = () if port is None else (("", port),)
-    private = (settings.data, settings.artifacts_folder, settings.seal_key_file, settings.file)
-    return Isolation(
-        forced=steps.isolation,
-        minimum=steps.minimum,
-        reads=steps.reads,
-        writes=steps.writes,
-        hidden=tuple(map(os.path.realpath, filter(None, private))),
-        closed=(
-            *own,
-            *_store_ports(settings.store, settings.direct),
-            *_engine_ports(settings.engine),
-        ),
-        reserved=ports_of(settings, port),
-    )
-
-
-def _store_ports(*urls: str | None) -> Ports:
-    """Where the store listens, if it is a server: by every address that its names have now."""
-    servers = [
-        one for url in urls if (url or "").startswith(POSTGRES) for one in servers_of(url or "")
-    ]
-    return tuple(dict.fromkeys(place for server in servers for place in _places(*server)))
-
-
-def _engine_ports(url: str | None) -> Ports:
-    """Where the dispatch listens: whoever reaches it may take what is due from its queue."""
-    try:
-        named = [urlsplit(f"//{one}") for one in several_hosts(url or "").hosts if one]
-        servers = [(one.hostname or "", one.port or NATS_PORT) for one in named]
-    except ValueError:
-        return ()  # it is refused when it is opened
-    return tuple(dict.fromkeys(place for server in servers for place in _places(*server)))
-
-
-def _places(host: str, port: int) -> Ports:
-    if not host:
-        return (("", port),)
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:  # a name that means nothing to us means nothing to a step
-        return ()
-    addresses = sorted({str(address[0]).partition("%")[0] for *_, address in found})
-    return tuple((address, port) for address in addresses)
 
 
 def report(level: Level, isolation: Isolation) -> IsolationReport:

@@ -24,7 +24,7 @@ from wfcore.scenarios.document import (
 )
 from wfcore.scenarios.judging import mismatches
 from wfcore.scenarios.playing import Parts, play
-from wfserver.definition import read_definition, read_text
+from wfserver.definitions.read import read_definition, read_text
 
 
 @frozen

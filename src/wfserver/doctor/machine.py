@@ -14,9 +14,9 @@ from adapters_store.sealing import id_of
 from wfserver.data.archive import last_backup
 from wfserver.data.folder import SIGNING_KEY_FILE, trouble_with
 from wfserver.data.seal_keys import file_of, read_keys
+from wfserver.definitions.packages import Environments
+from wfserver.doctor.isolation import isolation_here
 from wfserver.failures import Failed, explain
-from wfserver.isolation import isolation_here
-from wfserver.packages import Environments
 from wfserver.settings.record import SEAL_KEY, Settings
 
 _LITTLE_DISK = 1 << 30

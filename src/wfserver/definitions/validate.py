@@ -9,8 +9,8 @@ from attrs import frozen
 
 from wfcore import __version__
 from wfcore.errors import InvalidDefinition, Problem
-from wfserver import scenarios
-from wfserver.definition import ENDINGS, STDIN, checked, read_text
+from wfserver.definitions import scenarios
+from wfserver.definitions.read import ENDINGS, STDIN, checked, read_text
 from wfserver.failures import explain
 
 _RULE = "definition"

@@ -1,0 +1,1 @@
+"""Files of workflow definitions and of scenarios: read, checked, played; and steps' packages."""
