@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import click
 
 from wfserver.failures import FAILED, USAGE, explain, is_expected, status_of
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import CommandGroup
 
 COMMANDS = {
     "up": "Serve, with a first account, key and sample: the place to begin.",
@@ -54,7 +54,7 @@ COMMANDS = {
 _MODULES = {"try": "trial", "restore": "backup", "login": "session"}
 
 
-class Commands(Group):
+class Commands(CommandGroup):
     """Imports `wfserver.commands.<name>` when a command is asked for."""
 
     shows_shared = True
@@ -100,10 +100,10 @@ def main(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    session = Session()
+    invocation = Invocation()
     try:
         _require_text(arguments)
-        returned = cli.main(list(arguments), "wfcore", standalone_mode=False, obj=session)
+        returned = cli.main(list(arguments), "wfcore", standalone_mode=False, obj=invocation)
         sys.stdout.flush()
         return returned if isinstance(returned, int) else 0
     except BrokenPipeError:

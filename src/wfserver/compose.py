@@ -1,7 +1,7 @@
 """
 The composition root: the one place where core and adapters meet.
 
-`open_system` gives what every command needs; `engine` is what makes it a server.
+`open_system` opens what every command needs; `serving.engine` makes a server of it.
 """
 
 import asyncio
@@ -29,21 +29,22 @@ from wfcore.time import Now
 from wfcore.usecases.services import Parts, Services
 from wfserver.data.folder import SIGNING_KEY_BYTES, make_data_folder, signing_key
 from wfserver.data.seal_keys import sealer_of
-from wfserver.definitions.packages import Environments
-from wfserver.failures import Failed
+from wfserver.definitions.packages import LazyEnvironments
+from wfserver.failures import CommandFailed
 from wfserver.settings.record import Settings
 from wfserver.settings.sharing import ARTIFACTS
 
 CLOCK_FILE = "clock.json"
-"""What is known of the clocks, see `SystemClock`."""
+"""The file that keeps the last times of the clocks, see `SystemClock`."""
 
 
 @frozen
 class System:
     """
-    An open store with everything the use cases need. `runner`, `login` and `notifier` None: the
-    bundled runner of code steps, logins by API key and console session alone, and the channels of
-    the settings.
+    An open store with everything that the use cases need.
+
+    `runner` None: the bundled runner of code steps. `login` None: callers log in with an API key or
+    a console session. `notifier` None: notices go over the channels of the settings.
     """
 
     settings: Settings
@@ -66,15 +67,15 @@ async def open_system(
     **parts: Unpack[Parts],
 ) -> AsyncIterator[System]:
     """
-    Open the store of *settings*, making the data folder if there is none.
+    Open the store of *settings*; the data folder is made if it does not exist.
 
-    *parts* replace the bundled ones; their owner closes them. *runner* (for code steps), *login*
-    and *notifier* are for the server that is made of the system. *hints*: to other processes, where
-    the store knows no way itself. *schema*: whether the store is made and migrated.
+    *parts* replace the bundled ones; the caller closes them. *runner* (for code steps), *login* and
+    *notifier* are for a server that is made of the system. *hints* carry hints to other processes
+    if the store cannot. *schema*: whether the store is made and migrated.
 
-    Raises `Failed` where the data folder or a key cannot be used, `StoreRefused` for a store
-    that is foreign, damaged, newer or not whole, `StoreUnavailable`, and `ValueError` for a store
-    URL that nobody knows.
+    Raises `CommandFailed` if the data folder or a key cannot be used, `StoreRefused` for a store
+    that is foreign, damaged, newer or incomplete, `StoreUnavailable`, and `ValueError` for a store
+    URL of an unknown scheme.
     """
     make_data_folder(settings.data)
     clock = parts.get("clock") or SystemClock(settings.data / CLOCK_FILE)
@@ -94,7 +95,7 @@ async def open_system(
             "wakeup": wakeup,
             "policy": settings.policy,
             "calendar": CronCalendar(),
-            "environments": Environments(settings),
+            "environments": LazyEnvironments(settings),
         }
         if "signing_key" not in parts:
             defaults["signing_key"], *older = _signing_keys(settings)
@@ -108,7 +109,7 @@ async def open_system(
 async def _storage(
     settings: Settings, parts: Parts, now: Now, schema: Schema
 ) -> AsyncIterator[Opened]:
-    """The store that is given or that the settings name; what is opened here is closed here."""
+    """The store in *parts*, or else the one that the settings name, which is closed on leaving."""
     given = parts.get("store")
     if given is not None:
         opened = await storage_around(given, settings.data)
@@ -131,20 +132,22 @@ def _files(settings: Settings, opened: Opened) -> ArtifactFiles:
 
 def files_at(settings: Settings) -> ArtifactFiles:
     """
-    The artifacts where the settings say. Raises `Failed` for a shared folder that is not there
-    (what is mounted late would hide it), and for a bucket that cannot be used as it is set up.
+    The files of artifacts, in the place that the settings name.
+
+    Raises `CommandFailed` for a shared folder that does not exist (a file system mounted there
+    later would hide its files), and for a bucket that cannot be used with these settings.
     """
     folder = settings.artifacts_folder
     if folder is None:
         return bucket_at(str(settings.artifacts), settings.direct_downloads)
     if settings.artifacts is not None and not folder.is_dir():
         what = f"{folder} of {ARTIFACTS} is not a folder here"
-        raise Failed(f"{what}; mount it, or create it where no other server has")
+        raise CommandFailed(f"{what}; mount it, or create it where no other server has")
     return LocalFiles(folder)
 
 
 def bucket_at(url: str, direct: bool = False) -> ArtifactFiles:
-    """The bucket at *url*, which nobody is asked for yet. Raises `Failed`."""
+    """The bucket at *url*; nothing is sent to it yet. Raises `CommandFailed`."""
     try:
         from adapters_store.objects import ObjectFiles
 
@@ -152,14 +155,14 @@ def bucket_at(url: str, direct: bool = False) -> ArtifactFiles:
     except ModuleNotFoundError as error:
         if error.name != "obstore":
             raise
-        raise Failed(f"artifacts in a bucket need a library: {install('objects')}") from None
+        raise CommandFailed(f"artifacts in a bucket need a library: {install('objects')}") from None
     except ValueError as error:
-        raise Failed(f"{ARTIFACTS}: {error}") from None
+        raise CommandFailed(f"{ARTIFACTS}: {error}") from None
 
 
 @asynccontextmanager
 async def _wakeups(hints: Hints | None) -> AsyncIterator[Wakeups]:
-    """Hints within this process, and to others where there is a way."""
+    """Hints within this process, and with *hints* also to other processes."""
     made = Wakeups() if hints is None else SharedWakeups(hints)
     try:
         yield made
@@ -168,7 +171,7 @@ async def _wakeups(hints: Hints | None) -> AsyncIterator[Wakeups]:
 
 
 def _signing_keys(settings: Settings) -> Sequence[bytes]:
-    """A store in memory takes its links with it, and leaves no key that tells of a service."""
+    """The keys that sign links, the newest first. A store in memory leaves no key file behind."""
     if settings.signing_keys:
         return [key for _, key in settings.signing_keys]
     if settings.store == "memory:":

@@ -16,7 +16,7 @@ FAILED = 1
 USAGE = 2
 
 
-class Failed(Exception):
+class CommandFailed(Exception):
     """The command could not do its work; the message says why and what helps."""
 
 
@@ -24,7 +24,7 @@ def is_expected(error: BaseException) -> bool:
     """Whether a command may fail with it. Anything else is a defect and shows its traceback."""
     from wfcore.errors import WfError
 
-    return isinstance(error, (WfError, Failed, OSError, click.ClickException, click.Abort))
+    return isinstance(error, (WfError, CommandFailed, OSError, click.ClickException, click.Abort))
 
 
 def status_of(error: BaseException) -> int:

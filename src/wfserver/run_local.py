@@ -57,7 +57,7 @@ class Watcher:
 
 
 @frozen
-class Ran:
+class LocalRun:
     """An execution that has ended, and the files that it left."""
 
     execution: Execution
@@ -88,7 +88,7 @@ async def run_here(
     inputs: Mapping[str, Json],
     watcher: Watcher,
     children: Sequence[Definition] = (),
-) -> Ran:
+) -> LocalRun:
     """
     Run *definition* to its end; what the data folder of *settings* keeps is transient. *children*:
     the workflows that it may start.
@@ -117,7 +117,7 @@ async def run_here(
         )
         async with engine(system, runner_of(system)):
             run = await _watch(services, started.execution_id, watcher)
-        return Ran(run, await _keep_artifacts(system, run.id, watcher.artifacts))
+        return LocalRun(run, await _keep_artifacts(system, run.id, watcher.artifacts))
 
 
 def _named_secrets(*definitions: Definition) -> Mapping[str, str]:

@@ -21,7 +21,7 @@ from wfcore.usecases.signing import (
     signing_keys,
 )
 from wfserver.compose import open_system
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import settings_from
 
@@ -79,7 +79,7 @@ async def test_a_download_works_at_every_server(database: str, tmp_path: Path) -
         parts = other.services.files.read(found.storage_key, 0, found.size)
         assert b"".join([part async for part in parts]) == b"the report"
     shared.rename(tmp_path / "elsewhere")
-    with pytest.raises(Failed, match="mount it"):
+    with pytest.raises(CommandFailed, match="mount it"):
         async with open_system(second):
             pass
 

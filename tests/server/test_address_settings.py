@@ -10,7 +10,7 @@ import pytest
 from wfcore.errors import InvalidInput
 from wfcore.model.access import SignOnTerms
 from wfcore.testing.fakes import ManualClock
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.settings.record import settings_from, take_environment
 from wfserver.settings.sign_on import sign_on_with
 from wfserver.settings.table import KNOWN
@@ -138,7 +138,7 @@ def test_an_identity_provider_needs_its_extra(monkeypatch):
     """Without Authlib the server says what to install, before it answers."""
     settings = settings_from(OIDC)
     monkeypatch.setattr("wfserver.settings.sign_on.find_spec", lambda name: None)
-    with pytest.raises(Failed, match=r"\[oidc\]"):
+    with pytest.raises(CommandFailed, match=r"\[oidc\]"):
         sign_on_with(settings.sign_on, ManualClock())
 
 

@@ -117,7 +117,7 @@ def test_the_new_folder_has_every_key_however_often_the_move_was_begun(
         raise OSError("the disk was taken away")
 
     with monkeypatch.context() as patched:
-        patched.setattr("wfserver.commands.move.Artifacts.all", broken)
+        patched.setattr("wfserver.commands.move.ArtifactCopies.all", broken)
         assert wfcore("move", str(new)).status == 1
     wfcore("seal", "rotate")
     own = new_key()

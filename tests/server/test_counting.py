@@ -12,7 +12,7 @@ from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Window
 from wfcore.ports.models import Answer
 from wfcore.time import EpochMs
-from wfserver.doctor.machine import Check
+from wfserver.doctor.machine import Finding
 from wfserver.serving.metrics import (
     MOST_MODELS,
     OTHER,
@@ -21,7 +21,7 @@ from wfserver.serving.metrics import (
     StoreGauges,
     counted_quotas,
 )
-from wfserver.serving.server import Machine
+from wfserver.serving.server import MachineChecks
 from wfserver.settings.record import Settings, settings_from
 
 ANSWER = Answer("yes", 10, 5)
@@ -128,17 +128,17 @@ async def test_many_views_of_the_machine_cost_one_look(
     """Looking starts programs: for a minute everybody gets what was found, then it is anew."""
     looks = []
 
-    def look(settings: Settings) -> list[Check]:
+    def look(settings: Settings) -> list[Finding]:
         looks.append(settings)
-        return [Check("disk", True, f"{len(looks)} GiB free")]
+        return [Finding("disk", True, f"{len(looks)} GiB free")]
 
     monkeypatch.setattr("wfserver.doctor.machine.of_the_machine", look)
-    machine = Machine(settings_from({}, data=str(tmp_path)))
+    machine = MachineChecks(settings_from({}, data=str(tmp_path)))
     found = await asyncio.gather(*(machine.checks() for _ in range(20)))
     assert len(looks) == 1
     assert [one.detail for (one,) in found] == ["1 GiB free"] * 20
     monkeypatch.setattr("wfserver.serving.server.LOOKED_AT_FOR_S", 0)
-    machine = Machine(settings_from({}, data=str(tmp_path)))
+    machine = MachineChecks(settings_from({}, data=str(tmp_path)))
     assert [(await machine.checks())[0].detail for _ in range(2)] == ["2 GiB free", "3 GiB free"]
 
 

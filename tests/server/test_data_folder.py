@@ -19,8 +19,8 @@ from wfcore.model.access import Plan
 from wfserver.compose import open_system
 from wfserver.data.bootstrap import first_things
 from wfserver.data.folder import SIGNING_KEY_FILE, signing_key
-from wfserver.data.pidfile import FILE, Presence, is_serving, noted_url
-from wfserver.failures import Failed
+from wfserver.data.pidfile import FILE, ServerNote, is_serving, noted_url
+from wfserver.failures import CommandFailed
 from wfserver.settings.record import FIRST_KEY_FILE, settings_from
 
 from .conftest import Call, Said, document, end, environment, start
@@ -226,7 +226,7 @@ def test_a_link_to_a_signing_key_is_followed(tmp_path: Path) -> None:
     (tmp_path / SIGNING_KEY_FILE).symlink_to("secret")
     assert signing_key(tmp_path) == b"k" * 32
     (tmp_path / "secret").write_bytes(b"")
-    with pytest.raises(Failed, match="0 bytes"):
+    with pytest.raises(CommandFailed, match="0 bytes"):
         signing_key(tmp_path)
 
 
@@ -273,7 +273,7 @@ def test_an_odd_note_of_a_server_is_no_note(tmp_path: Path, text: bytes) -> None
     (tmp_path / FILE).write_bytes(text)
     assert noted_url(tmp_path) is None
     assert is_serving(settings_from({}, data=str(tmp_path))) is False
-    note = Presence(tmp_path / FILE)
+    note = ServerNote(tmp_path / FILE)
     note.here("http://127.0.0.1:8000")
     assert noted_url(tmp_path) == "http://127.0.0.1:8000"
     assert is_serving(settings_from({}, data=str(tmp_path))) is True

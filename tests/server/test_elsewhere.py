@@ -14,7 +14,7 @@ from wfcore.usecases.administration.operations import OPERATIONS
 from wfcore.usecases.administration.operator import parameters_of
 from wfcore.wire.converter import wire_name
 from wfserver.definitions.read import interpreters
-from wfserver.terminal.http_client import Api, Refused
+from wfserver.terminal.http_client import Api, ServerRefused
 
 from .conftest import STEP, Call, Running, Said, program, up
 
@@ -196,10 +196,10 @@ def test_no_operation_fails_on_what_a_client_sends(up: Running, key: str, name: 
                 assert refusal.says
 
 
-def _refusal(api: Api, name: str, body: Any) -> Refused | None:
+def _refusal(api: Api, name: str, body: Any) -> ServerRefused | None:
     try:
         api.call("POST", f"/api/admin/{name}", body)
-    except Refused as refusal:
+    except ServerRefused as refusal:
         return refusal
     return None
 

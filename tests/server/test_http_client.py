@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from wfserver.terminal.http_client import Api, Refused
+from wfserver.terminal.http_client import Api, ServerRefused
 
 from .conftest import Call
 
@@ -43,7 +43,7 @@ def test_the_key_is_not_taken_along_by_a_redirect(
 ) -> None:
     """Whoever answers may not have the key sent to somebody else."""
     url, came = moved
-    with pytest.raises(Refused, match="302"):
+    with pytest.raises(ServerRefused, match="302"):
         Api(url, "wfk_1").call("POST", "/first", {})
     assert came() == ["/first wfk_1"]
 

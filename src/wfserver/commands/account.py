@@ -9,14 +9,21 @@ from wfcore.usecases.administration import accounts
 from wfcore.wire.languages import LANGUAGES
 from wfserver.settings.channels import names_in
 from wfserver.terminal.bulk import agreed
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, Member, limit, pass_session, password, read_line
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import (
+    CommandGroup,
+    Member,
+    limit,
+    pass_invocation,
+    password,
+    read_line,
+)
 from wfserver.terminal.output import instant, put_answer, put_fields, put_table
 
 _OPERATOR = "It sees the pages for operators, with what belongs to all accounts."
 
 
-@click.group("account", cls=Group)
+@click.group("account", cls=CommandGroup)
 def account_command() -> None:
     """Accounts own workflows, keys and webhooks."""
 
@@ -26,17 +33,17 @@ def account_command() -> None:
 @click.option("--plan", type=Member(Plan), help="[default: WFCORE_DEFAULT_PLAN]")
 @click.option("--operator", is_flag=True, help=_OPERATOR)
 @password
-@pass_session
+@pass_invocation
 def create(
-    session: Session, email: str, plan: Plan | None, operator: bool, password_stdin: bool
+    invocation: Invocation, email: str, plan: Plan | None, operator: bool, password_stdin: bool
 ) -> None:
     """A new active account. With a password it may use the console."""
     password = read_line(password_stdin)
-    with session.operations(fresh=True) as perform:
+    with invocation.operations(fresh=True) as perform:
         made = perform(
             accounts.create_account, email=email, plan=plan, password=password, operator=operator
         )
-    put_answer(session.json, made, put_fields)
+    put_answer(invocation.json, made, put_fields)
 
 
 @account_command.command("set")
@@ -51,9 +58,9 @@ def create(
     help="Where every failure of its workflows is told, like mail,ops; '' for nowhere.",
 )
 @password
-@pass_session
+@pass_invocation
 def set_(
-    session: Session,
+    invocation: Invocation,
     account: str,
     plan: Plan | None,
     status: AccountStatus | None,
@@ -67,7 +74,7 @@ def set_(
     if all(one is None for one in changes) and not password_stdin:
         options = "--plan, --status, --operator, --language, --failure-channels or --password-stdin"
         raise click.UsageError(f"Nothing to change: give {options}")
-    changed = session.perform(
+    changed = invocation.perform(
         accounts.set_account,
         account=account,
         plan=plan,
@@ -77,7 +84,7 @@ def set_(
         language=language,
         failure_channels=None if failure_channels is None else names_in(failure_channels),
     )
-    put_answer(session.json, changed, put_fields)
+    put_answer(invocation.json, changed, put_fields)
 
 
 @account_command.command("delete")
@@ -85,28 +92,28 @@ def set_(
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--cancel", is_flag=True, help="Cancel executions that have not ended.")
 @click.option("--yes", is_flag=True, help="Without asking.")
-@pass_session
-def delete(session: Session, account: str, dry_run: bool, cancel: bool, yes: bool) -> None:
+@pass_invocation
+def delete(invocation: Invocation, account: str, dry_run: bool, cancel: bool, yes: bool) -> None:
     """
     Delete an account with its workflows, executions, artifacts, keys, webhooks and shares.
 
     Shown first. The audit log stays. If it is interrupted, the account is disabled; call it again.
     """
-    with session.operations() as perform:
+    with invocation.operations() as perform:
         found = perform(accounts.preview_deletion, account=account)
         if not dry_run:
             lines = (f"{name}: {count}" for name, count in found.items())
             agreed("This would be deleted", lines, yes)
             found = perform(accounts.delete_account, account=account, cancel=cancel)
-    put_answer(session.json, found, put_fields)
+    put_answer(invocation.json, found, put_fields)
 
 
 @account_command.command("list")
 @limit
-@pass_session
-def list_(session: Session, limit: int) -> None:
+@pass_invocation
+def list_(invocation: Invocation, limit: int) -> None:
     """All accounts, newest first."""
-    put_answer(session.json, session.perform(accounts.list_accounts, limit=limit), _table)
+    put_answer(invocation.json, invocation.perform(accounts.list_accounts, limit=limit), _table)
 
 
 def _table(found: Any) -> None:

@@ -12,8 +12,16 @@ from wfcore.rules.approval.machine import Reject, Revise
 from wfcore.rules.numbers import kept, strictly
 from wfcore.time import EpochMs
 from wfcore.usecases.administration import approvals
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, Member, Pair, Since, limit, pass_session, span_of_time
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import (
+    CommandGroup,
+    Member,
+    Pair,
+    Since,
+    limit,
+    pass_invocation,
+    span_of_time,
+)
 from wfserver.terminal.output import (
     console,
     instant,
@@ -38,7 +46,7 @@ from wfserver.terminal.review import edit as edit_rows
 from wfserver.terminal.row_editor import Draft
 
 
-@click.group("approval", cls=Group)
+@click.group("approval", cls=CommandGroup)
 def approval_command() -> None:
     """Approvals. The operator may decide each of them."""
 
@@ -50,9 +58,9 @@ def approval_command() -> None:
 @span_of_time
 @click.option("--oldest", is_flag=True, help="Oldest first.")
 @limit
-@pass_session
+@pass_invocation
 def list_(
-    session: Session,
+    invocation: Invocation,
     status: tuple[ApprovalStatus, ...],
     workflow: str | None,
     execution: str | None,
@@ -63,7 +71,7 @@ def list_(
 ) -> None:
     """Approvals, newest first. WHEN: 1h ago, an ISO date and time, or epoch milliseconds."""
 
-    found = session.perform(
+    found = invocation.perform(
         approvals.list_approvals,
         status=status,
         workflow=workflow,
@@ -73,7 +81,7 @@ def list_(
         oldest=oldest,
         limit=limit,
     )
-    put_answer(session.json, found, _table)
+    put_answer(invocation.json, found, _table)
 
 
 def _table(found: Any) -> None:
@@ -83,10 +91,10 @@ def _table(found: Any) -> None:
 
 @approval_command.command("show")
 @click.argument("id")
-@pass_session
-def show(session: Session, id: str) -> None:
+@pass_invocation
+def show(invocation: Invocation, id: str) -> None:
     """One approval with its rows."""
-    put_answer(session.json, session.perform(approvals.read_approval, id=id), _put)
+    put_answer(invocation.json, invocation.perform(approvals.read_approval, id=id), _put)
 
 
 @approval_command.command("approve")
@@ -109,9 +117,9 @@ def show(session: Session, id: str) -> None:
     metavar="KEY=VALUE",
     help="An answer to one of its fields. Repeatable.",
 )
-@pass_session
+@pass_invocation
 def approve(
-    session: Session,
+    invocation: Invocation,
     id: str,
     comment: str | None,
     expect: str | None,
@@ -134,7 +142,7 @@ def approve(
         edited, seen = _rows_of(rows)
         expect = expect or seen
     given: Mapping[str, Json] | None = None
-    with session.operations() as perform:
+    with invocation.operations() as perform:
         if edit or answers:
             detail = perform(approvals.read_approval, id=id)
             shown = approval_of(detail)
@@ -151,7 +159,7 @@ def approve(
                 return 1
             if isinstance(said.choice, Revise):
                 revised = perform(approvals.revise, id=id, comment=said.comment or "")
-                put_answer(session.json, revised, _put_decided)
+                put_answer(invocation.json, revised, _put_decided)
                 return None
             edited, given, comment = said.choice.edited, said.choice.answers, said.comment
             expect = expect or detail["itemsHash"]
@@ -164,7 +172,7 @@ def approve(
             rows=edited,
             answers=given,
         )
-    put_answer(session.json, decided, _put_decided)
+    put_answer(invocation.json, decided, _put_decided)
     return None
 
 
@@ -223,21 +231,21 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 @approval_command.command("reject")
 @click.argument("id")
 @click.option("--comment", help="Kept in the approval's history.")
-@pass_session
-def reject(session: Session, id: str, comment: str | None) -> None:
+@pass_invocation
+def reject(invocation: Invocation, id: str, comment: str | None) -> None:
     """Stop the execution; no later step runs."""
-    rejected = session.perform(approvals.reject, id=id, comment=comment)
-    put_answer(session.json, rejected, _put_decided)
+    rejected = invocation.perform(approvals.reject, id=id, comment=comment)
+    put_answer(invocation.json, rejected, _put_decided)
 
 
 @approval_command.command("revise")
 @click.argument("id")
 @click.option("--comment", required=True, help="What is to be changed.")
-@pass_session
-def revise(session: Session, id: str, comment: str) -> None:
+@pass_invocation
+def revise(invocation: Invocation, id: str, comment: str) -> None:
     """Ask for changes; the execution goes back to the step that `onRevise` names."""
-    revised = session.perform(approvals.revise, id=id, comment=comment)
-    put_answer(session.json, revised, _put_decided)
+    revised = invocation.perform(approvals.revise, id=id, comment=comment)
+    put_answer(invocation.json, revised, _put_decided)
 
 
 @approval_command.command("delegate")
@@ -245,16 +253,16 @@ def revise(session: Session, id: str, comment: str) -> None:
 @click.option("--by", required=True, metavar="EMAIL", help="The approver on whose behalf.")
 @click.option("--to", required=True, metavar="EMAIL-or-ID", help="Who decides instead.")
 @click.option("--until", type=Since(), metavar="WHEN", help="Default: until the approval expires.")
-@pass_session
-def delegate(session: Session, id: str, by: str, to: str, until: EpochMs | None) -> None:
+@pass_invocation
+def delegate(invocation: Invocation, id: str, by: str, to: str, until: EpochMs | None) -> None:
     """
     Let somebody decide in an approver's place, where the step is `delegable`.
 
     WHEN: an ISO date and time, or epoch milliseconds.
     """
 
-    done = session.perform(approvals.delegate, id=id, by=by, to=to, until=until)
-    if session.json:
+    done = invocation.perform(approvals.delegate, id=id, by=by, to=to, until=until)
+    if invocation.json:
         put_json(done)
         return
     say(_delegated(done, by))

@@ -11,9 +11,9 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from wfcore.usecases.administration import executions
-from wfserver.failures import Failed
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, pass_session
+from wfserver.failures import CommandFailed
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import CommandGroup, pass_invocation
 from wfserver.terminal.output import clean, instant, put_answer, put_table, say
 
 if TYPE_CHECKING:
@@ -23,17 +23,19 @@ _STDOUT = "-"
 _DOWNLOADS = "/api/executions/"
 
 
-@click.group("artifact", cls=Group)
+@click.group("artifact", cls=CommandGroup)
 def artifact_command() -> None:
     """Artifacts of executions."""
 
 
 @artifact_command.command("list")
 @click.argument("execution")
-@pass_session
-def list_(session: Session, execution: str) -> None:
+@pass_invocation
+def list_(invocation: Invocation, execution: str) -> None:
     """The artifacts of an execution, newest first."""
-    put_answer(session.json, session.perform(executions.list_artifacts, execution=execution), _put)
+    put_answer(
+        invocation.json, invocation.perform(executions.list_artifacts, execution=execution), _put
+    )
 
 
 def _put(found: Any) -> None:
@@ -53,10 +55,10 @@ def _row(one: Any) -> tuple[object, ...]:
 @click.option(
     "--output", metavar="FILE", help="Where to; must be new. - is stdout.  [default: its name]"
 )
-@pass_session
-def get(session: Session, execution: str, artifact: str, output: str | None) -> None:
+@pass_invocation
+def get(invocation: Invocation, execution: str, artifact: str, output: str | None) -> None:
     """Write the content of an artifact to a file, or to stdout. Of two equal names the newest."""
-    found = session.perform(executions.read_artifact, execution=execution, artifact=artifact)
+    found = invocation.perform(executions.read_artifact, execution=execution, artifact=artifact)
     with _target(output or _file_name(found)) as (file, name):
         digest = sha256()
 
@@ -64,12 +66,12 @@ def get(session: Session, execution: str, artifact: str, output: str | None) -> 
             digest.update(part)
             file.write(part)
 
-        _fetch(session, found, write)
+        _fetch(invocation, found, write)
         if digest.hexdigest() != found["sha256"]:
-            raise Failed(f"{clean(found['name'])}: the content is not what was stored")
+            raise CommandFailed(f"{clean(found['name'])}: the content is not what was stored")
     if name is not None:
         put_answer(
-            session.json,
+            invocation.json,
             {"file": name, "size": found["size"], "sha256": found["sha256"]},
             lambda made: say(f"{clean(made['file'])}: {made['size']:,} bytes"),
         )
@@ -88,7 +90,7 @@ def _target(name: str) -> Iterator[tuple[IO[bytes], str | None]]:
         yield sys.stdout.buffer, None
         return
     if os.path.lexists(name):
-        raise Failed(f"{clean(name)} exists already; give another name with --output")
+        raise CommandFailed(f"{clean(name)} exists already; give another name with --output")
     try:
         with open(name, "xb") as file:
             yield file, name
@@ -97,17 +99,17 @@ def _target(name: str) -> Iterator[tuple[IO[bytes], str | None]]:
         raise
 
 
-def _fetch(session: Session, found: Any, write: Callable[[bytes], object]) -> None:
+def _fetch(invocation: Invocation, found: Any, write: Callable[[bytes], object]) -> None:
     """From the files of this host, or by the link to a server elsewhere."""
-    if session.elsewhere is not None:
+    if invocation.elsewhere is not None:
         from wfserver.terminal.http_client import Api
 
         path = _DOWNLOADS + found["downloadUrl"].partition(_DOWNLOADS)[2]
-        Api(session.elsewhere, "").download(f"{session.elsewhere}{path}", write)
+        Api(invocation.elsewhere, "").download(f"{invocation.elsewhere}{path}", write)
         return
 
     async def copy(system: "System") -> None:
         async for part in system.services.files.read(found["storageKey"], 0, found["size"]):
             write(part)
 
-    session.work_in(copy)
+    invocation.work_in(copy)

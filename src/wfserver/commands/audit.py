@@ -11,8 +11,8 @@ import click
 
 from wfcore.usecases.administration import server
 from wfserver.failures import FAILED
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, Since, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import CommandGroup, Since, pass_invocation
 from wfserver.terminal.output import clean, instant, put_answer, put_json, put_table, say
 from wfserver.terminal.perform import Perform
 
@@ -24,7 +24,7 @@ _DEFAULT_SINCE = "24h"
 C = TypeVar("C", bound=Callable[..., Any])
 
 
-@click.group("audit", cls=Group, invoke_without_command=True)
+@click.group("audit", cls=CommandGroup, invoke_without_command=True)
 @click.option(
     "--since",
     type=Since(),
@@ -34,19 +34,19 @@ C = TypeVar("C", bound=Callable[..., Any])
     help="1h, an ISO date and time, or epoch milliseconds.",
 )
 @click.option("--follow", is_flag=True, help="Go on with what comes; with --json one entry a line.")
-@pass_session
+@pass_invocation
 @click.pass_context
-def audit_command(ctx: click.Context, session: Session, since: int, follow: bool) -> None:
+def audit_command(ctx: click.Context, invocation: Invocation, since: int, follow: bool) -> None:
     """The audit log, oldest first."""
     if ctx.invoked_subcommand is not None:
         return
-    with session.operations() as perform:
+    with invocation.operations() as perform:
         if follow:
             with suppress(KeyboardInterrupt):
-                _follow(session, perform, since)
+                _follow(invocation, perform, since)
             return
         found = _all(perform, since)
-    if session.json:
+    if invocation.json:
         put_json({"items": found, "total": len(found)})
     else:
         heads = ("at", "event", "outcome", "reason", "target", "account", "key", "ip")
@@ -73,16 +73,16 @@ def anchor_texts(files: Sequence[Path]) -> Sequence[str]:
 
 @audit_command.command("verify")
 @anchors
-@pass_session
-def verify(session: Session, anchored: tuple[Path, ...]) -> int:
+@pass_invocation
+def verify(invocation: Invocation, anchored: tuple[Path, ...]) -> int:
     """
     Whether each entry is as it was written, where it was written, and none is missing.
 
     Exit status 1 names the first that does not fit. That the end was cut off together with the
     log's note of it shows only with an anchor that was kept elsewhere.
     """
-    checked = session.perform(server.verify_audit, anchors=anchor_texts(anchored))
-    put_answer(session.json, checked, _put_checked)
+    checked = invocation.perform(server.verify_audit, anchors=anchor_texts(anchored))
+    put_answer(invocation.json, checked, _put_checked)
     return 0 if checked["ok"] else FAILED
 
 
@@ -96,10 +96,10 @@ def _put_checked(checked: Any) -> None:
 
 
 @audit_command.command("anchor")
-@pass_session
-def anchor(session: Session) -> None:
+@pass_invocation
+def anchor(invocation: Invocation) -> None:
     """The log's end as one line of JSON. Keep it on another machine, for verify --anchor."""
-    say(session.perform(server.anchor_audit)["anchor"])
+    say(invocation.perform(server.anchor_audit)["anchor"])
 
 
 def _all(perform: Perform, since: int) -> list[Any]:
@@ -112,7 +112,7 @@ def _all(perform: Perform, since: int) -> list[Any]:
             return found
 
 
-def _follow(session: Session, perform: Perform, since: int) -> None:
+def _follow(invocation: Invocation, perform: Perform, since: int) -> None:
     """
     Show what comes, each entry once. Entries of several processes may be stored a little out
     of order, so each look goes a little back.
@@ -122,15 +122,15 @@ def _follow(session: Session, perform: Perform, since: int) -> None:
         found = _all(perform, since)
         for entry in found:
             if entry["id"] not in seen:
-                _say(session, entry)
+                _say(invocation, entry)
         if found:
             since = max(since, found[-1]["at"] - _OVERLAP_MS)
         seen = frozenset(entry["id"] for entry in found)
         time.sleep(_POLL_S)
 
 
-def _say(session: Session, entry: Any) -> None:
-    if session.json:
+def _say(invocation: Invocation, entry: Any) -> None:
+    if invocation.json:
         put_json(entry, indent=None)
     else:
         say("  ".join(clean(value) for value in _row(entry) if value))

@@ -14,18 +14,18 @@ from wfserver.compose import System, open_system
 from wfserver.data.archive import DATABASE, back_up, unpacked
 from wfserver.data.folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, signing_key
 from wfserver.data.seal_keys import file_of, sealer_of
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.settings.record import SEAL_KEY, Settings
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import clean, put_json, say
 
 
 @click.command("backup", cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--with-key", is_flag=True, help="Put the keys in, too: seal and signing key.")
-@pass_session
-def backup_command(session: Session, file: Path, with_key: bool) -> None:
+@pass_invocation
+def backup_command(invocation: Invocation, file: Path, with_key: bool) -> None:
     """
     Write a consistent copy of database and artifacts to FILE (a tar).
 
@@ -42,31 +42,31 @@ def backup_command(session: Session, file: Path, with_key: bool) -> None:
         sealer = sealer_of(system.settings)
         return size, sealer.where if sealer else ""
 
-    size, where = session.work_in(job)
-    if session.json:
+    size, where = invocation.work_in(job)
+    if invocation.json:
         put_json({"file": str(target), "size": size})
     elif with_key:
         say(f"{target}: {size:,} bytes. Keep it safe: it holds all data, and the keys to it.")
     else:
         say(f"{target}: {size:,} bytes, without keys: keep {where} apart, and safe.")
-    if (bucket := session.settings().artifacts) and not session.json:
+    if (bucket := invocation.settings().artifacts) and not invocation.json:
         say(f"Artifacts are not in it: {bucket} keeps them, and its versions back them up.")
 
 
 def _keys(settings: Settings) -> Path:
     if settings.seal_key is not None:
-        raise Failed(f"the keys are in {SEAL_KEY}, not in a file; keep them yourself")
+        raise CommandFailed(f"the keys are in {SEAL_KEY}, not in a file; keep them yourself")
     return file_of(settings)
 
 
 @click.command("restore", cls=Command)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@pass_session
-def restore_command(session: Session, file: Path) -> None:
+@pass_invocation
+def restore_command(invocation: Invocation, file: Path) -> None:
     """Fill the data folder, which must be empty or new, from a backup."""
-    settings = session.settings()
+    settings = invocation.settings()
     if settings.store is not None:
-        raise Failed("restore fills a data folder; leave out --store and WFCORE_STORE")
+        raise CommandFailed("restore fills a data folder; leave out --store and WFCORE_STORE")
     with unpacked(file, settings.data) as folder:
         signs = (folder / SIGNING_KEY_FILE).exists()
         there = evolve(settings, data=folder)
@@ -79,7 +79,7 @@ def restore_command(session: Session, file: Path) -> None:
         require_whole(folder / DATABASE)
         sealer = sealer_of(there)
         damaged = unreadable(folder / DATABASE, sealer) if sealer and not missing else ()
-    if session.json:
+    if invocation.json:
         unread = [f"{one.where}: {one.what}" for one in damaged]
         put_json({"data": str(settings.data), "missingKeys": missing, "unreadable": unread})
         return

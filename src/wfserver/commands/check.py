@@ -13,16 +13,16 @@ from adapters_store.schema import Schema
 from adapters_store.sqlite.full_check import Stage, Told, check, check_counters
 from wfserver.compose import System
 from wfserver.data.seal_keys import sealer_of
-from wfserver.failures import FAILED, Failed
+from wfserver.failures import FAILED, CommandFailed
 from wfserver.settings.record import Settings
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import clean, put_json, say
 
 
 @click.command("check", cls=Command)
-@pass_session
-def check_command(session: Session) -> int:
+@pass_invocation
+def check_command(invocation: Invocation) -> int:
     """
     Read all of the database: what belongs together, every record; of a file also pages, indexes and
     artifacts.
@@ -38,17 +38,17 @@ def check_command(session: Session) -> int:
             say(f"{time.monotonic() - began:7.1f} s  {told.name}", err=True)
             return
         found.append(told)
-        if not session.json:
+        if not invocation.json:
             say(f"{'note' if told.harmless else 'DAMAGE'}: {told.where}: {clean(told.what)}")
 
-    settings = session.settings()
+    settings = invocation.settings()
     if (settings.store or "").startswith(POSTGRES):
-        session.work_in(partial(_check_server, take=take), schema=Schema.AS_IS)
+        invocation.work_in(partial(_check_server, take=take), schema=Schema.AS_IS)
     else:
         for told in _told(settings):
             take(told)
     ok = all(finding.harmless for finding in found)
-    if session.json:
+    if invocation.json:
         put_json({"ok": ok, "findings": [attrs.asdict(finding) for finding in found]})
     elif ok:
         say("everything can be read")
@@ -63,8 +63,10 @@ async def _check_server(system: System, take: Callable[[Told], None]) -> None:
 def _told(settings: Settings) -> Iterator[Told]:
     path = database_of(settings.store, settings.data)
     if path is None:
-        raise Failed("this store is neither a file nor PostgreSQL: nothing that could be checked")
+        raise CommandFailed(
+            "this store is neither a file nor PostgreSQL: nothing that could be checked"
+        )
     if not path.exists():
-        raise Failed(f"there is no {path}; wfcore up makes it")
+        raise CommandFailed(f"there is no {path}; wfcore up makes it")
     yield from check(path, settings.artifacts_folder, sealer_of(settings))
     yield from check_counters(settings.data / "counters.db")

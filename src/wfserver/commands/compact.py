@@ -10,9 +10,9 @@ from adapters_store import database_of
 from adapters_store.sqlite.vacuum import carry_over, keeps_account, used, write_anew
 from wfserver.compose import System
 from wfserver.data.pidfile import is_serving
-from wfserver.failures import Failed
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.failures import CommandFailed
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import put_json, say
 
 _PIECE = 1 << 20
@@ -25,27 +25,27 @@ writing it back, which nothing interrupts and takes about twice as long; they gi
 
 
 @click.command("compact", cls=Command)
-@pass_session
-def compact_command(session: Session) -> None:
+@pass_invocation
+def compact_command(invocation: Invocation) -> None:
     """
     Give unused room of the database back to the file system, in small pieces beside a server.
 
     A server does this by itself once nothing old is left. A file of an early version is written
     anew first, which needs room for a copy and, unless it is small, the server to be stopped.
     """
-    settings = session.settings()
+    settings = invocation.settings()
     path = database_of(settings.store, settings.data)
     if path is None:
-        raise Failed("this store keeps no file; a database server gives room back by itself")
+        raise CommandFailed("this store keeps no file; a database server gives room back by itself")
     if not path.exists():
-        raise Failed(f"there is no {path}; wfcore up makes it")
+        raise CommandFailed(f"there is no {path}; wfcore up makes it")
     before = path.stat().st_size
     if not keeps_account(path):
         _write_anew(path, is_serving(settings) is True)
-    session.work_in(_release_all)
+    invocation.work_in(_release_all)
     carry_over(path)
     after = path.stat().st_size
-    if session.json:
+    if invocation.json:
         put_json({"file": str(path), "before": before, "after": after})
     else:
         say(f"{path}: {before:,} bytes before, {after:,} now")
@@ -54,7 +54,7 @@ def compact_command(session: Session) -> None:
 def _write_anew(path: Path, beside: bool) -> None:
     is_small = not beside or used(path) <= _BESIDE_BYTES
     if not (is_small and write_anew(path, _BESIDE_S if beside else None)):
-        raise Failed(
+        raise CommandFailed(
             f"{path} is of an early version and too large to be written anew beside a server; "
             "stop the server, call wfcore compact once, and start it again"
         )

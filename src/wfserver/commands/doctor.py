@@ -14,8 +14,8 @@ from wfserver.doctor.checks import checks, compared, tried
 from wfserver.doctor.isolation import COUNTING, isolation_here
 from wfserver.serving.server import require_servable
 from wfserver.terminal.bulk import agreed
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import clean, console, put_json, say
 
 
@@ -25,26 +25,26 @@ from wfserver.terminal.output import clean, console, put_json, say
 @click.option("--artifacts", is_flag=True, help="Compare files and records of artifacts.")
 @click.option("--mend", is_flag=True, help="With it, delete files of executions that are gone.")
 @click.option("--yes", is_flag=True, help="Without asking.")
-@pass_session
+@pass_invocation
 def doctor_command(
-    session: Session, online: bool, tell: str | None, artifacts: bool, mend: bool, yes: bool
+    invocation: Invocation, online: bool, tell: str | None, artifacts: bool, mend: bool, yes: bool
 ) -> int:
     """Check store, languages, isolation, providers. Exit status 1: something essential fails."""
     if mend and not artifacts:
         raise click.UsageError("--mend goes with --artifacts")
-    settings = session.settings()
-    found = [*checks(settings, session.work_in, require_servable, online=online)]
+    settings = invocation.settings()
+    found = [*checks(settings, invocation.work_in, require_servable, online=online)]
     if tell:
-        found += tried(settings, session.work_in, tell)
+        found += tried(settings, invocation.work_in, tell)
     if artifacts:
         what = "Files of these executions, which are not in the store, go"
         confirm = partial(agreed, what, yes=yes) if mend else None
-        found.append(compared(session.work_in, confirm))
+        found.append(compared(invocation.work_in, confirm))
     level = isolation_here(settings)
     here = interpreters(settings.steps.javascript, public=level.level == UID)
     languages, runtimes = here.states(), here.runtimes()
     ok = all(check.ok or not check.essential for check in found)
-    if session.json:
+    if invocation.json:
         put_json(
             {
                 "ok": ok,

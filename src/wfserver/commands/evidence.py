@@ -10,13 +10,13 @@ from wfcore.rules.audit.evidence import Unfit, anchor_misfit, proved, read_evide
 from wfcore.rules.canonical import digest
 from wfcore.usecases.administration import server
 from wfserver.commands.audit import anchor_texts, anchors
-from wfserver.failures import FAILED, Failed
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, pass_session
+from wfserver.failures import FAILED, CommandFailed
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import CommandGroup, pass_invocation
 from wfserver.terminal.output import put_json, say
 
 
-class _Evidence(Group):
+class _Evidence(CommandGroup):
     """`evidence ID` is `evidence write ID`."""
 
     def resolve_command(
@@ -41,9 +41,9 @@ def evidence_command() -> None:
     help="Where to; must be new.  [default: EXECUTION.evidence.json]",
 )
 @anchors
-@pass_session
+@pass_invocation
 def write(
-    session: Session, execution: str, output: Path | None, anchored: tuple[Path, ...]
+    invocation: Invocation, execution: str, output: Path | None, anchored: tuple[Path, ...]
 ) -> None:
     """
     Write definition, inputs, results (secrets masked), approvals with rows before and after,
@@ -52,13 +52,13 @@ def write(
     texts = anchor_texts(anchored)
     file = output or Path(f"{Path(execution).name}.evidence.json")
     if os.path.lexists(file):
-        raise Failed(f"{file} exists already; give another name with --output")
-    made = session.perform(server.write_evidence, execution=execution, anchors=texts)
+        raise CommandFailed(f"{file} exists already; give another name with --output")
+    made = invocation.perform(server.write_evidence, execution=execution, anchors=texts)
     text = made["text"]
     with open(file, "x", encoding="ascii", opener=_private) as written:
         written.write(text)
     hash = digest(text)
-    if session.json:
+    if invocation.json:
         put_json({"file": str(file), "size": len(text), "sha256": hash})
     else:
         say(f"{file}: {len(text):,} bytes, SHA-256 {hash}")
@@ -72,8 +72,10 @@ def _private(path: str, flags: int) -> int:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @anchors
 @click.option("--sha256", metavar="HEX", help="What wfcore evidence printed when FILE was written.")
-@pass_session
-def verify(session: Session, file: Path, anchored: tuple[Path, ...], sha256: str | None) -> int:
+@pass_invocation
+def verify(
+    invocation: Invocation, file: Path, anchored: tuple[Path, ...], sha256: str | None
+) -> int:
     """
     Whether FILE fits together, and what that shows. Needs no data folder and no network.
 
@@ -94,7 +96,7 @@ def verify(session: Session, file: Path, anchored: tuple[Path, ...], sha256: str
     except Unfit as unfit:
         why = str(unfit)
     shown = [] if why else [*proved(anchored=bool(known), known=sha256 is not None, gap=gap)]
-    if session.json:
+    if invocation.json:
         put_json({"ok": why is None, "fault": why, "shown": shown})
     elif why is None:
         say("\n".join([f"{document['executionId']}: everything fits", *shown]))

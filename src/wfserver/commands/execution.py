@@ -15,14 +15,14 @@ from wfcore.time import EpochMs
 from wfcore.usecases.administration import approvals, executions, workflows
 from wfcore.usecases.administration.operator import Operation
 from wfserver.terminal.bulk import act_on_each, refuse_both, several
-from wfserver.terminal.invocation import Session
+from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import (
+    CommandGroup,
     Duration,
-    Group,
     Member,
     inputs,
     limit,
-    pass_session,
+    pass_invocation,
     span_of_time,
 )
 from wfserver.terminal.output import (
@@ -61,7 +61,7 @@ def _wait(command: C) -> C:
     return wait(timeout(command))
 
 
-@click.group("execution", cls=Group)
+@click.group("execution", cls=CommandGroup)
 def execution_command() -> None:
     """Executions of workflows."""
 
@@ -70,9 +70,9 @@ def execution_command() -> None:
 @click.argument("workflow")
 @inputs
 @_wait
-@pass_session
+@pass_invocation
 def start(
-    session: Session,
+    invocation: Invocation,
     workflow: str,
     given: tuple[tuple[str, str], ...],
     wait: bool,
@@ -81,13 +81,13 @@ def start(
     """Start WORKFLOW (id or name). The running server does it."""
     asked = {"workflow": workflow, "inputs": dict(given)}
     if given:
-        _warn_of_unknown(session, workflow, [name for name, _ in given])
-    return _started(session, executions.start_execution, asked, wait, timeout)
+        _warn_of_unknown(invocation, workflow, [name for name, _ in given])
+    return _started(invocation, executions.start_execution, asked, wait, timeout)
 
 
-def _warn_of_unknown(session: Session, workflow: str, names: Sequence[str]) -> None:
+def _warn_of_unknown(invocation: Invocation, workflow: str, names: Sequence[str]) -> None:
     """A variable that the workflow lacks is allowed, and more often a typing error."""
-    declared = session.perform(workflows.read_workflow, workflow=workflow)["variables"]
+    declared = invocation.perform(workflows.read_workflow, workflow=workflow)["variables"]
     known = {one["name"] for one in declared}
     for name in names:
         if name not in known:
@@ -101,9 +101,9 @@ def _warn_of_unknown(session: Session, workflow: str, names: Sequence[str]) -> N
 @span_of_time
 @click.option("--oldest", is_flag=True, help="Oldest first.")
 @limit
-@pass_session
+@pass_invocation
 def list_(
-    session: Session,
+    invocation: Invocation,
     workflow: str | None,
     status: tuple[ExecutionStatus, ...],
     by: tuple[TriggerSource, ...],
@@ -114,7 +114,7 @@ def list_(
 ) -> None:
     """Executions, newest first. WHEN: 1h ago, an ISO date and time, or epoch milliseconds."""
 
-    found = session.perform(
+    found = invocation.perform(
         executions.list_executions,
         workflow=workflow,
         status=status,
@@ -124,7 +124,7 @@ def list_(
         oldest=oldest,
         limit=limit,
     )
-    put_answer(session.json, found, _table)
+    put_answer(invocation.json, found, _table)
 
 
 def _table(found: Any) -> None:
@@ -134,18 +134,18 @@ def _table(found: Any) -> None:
 
 @execution_command.command("show")
 @click.argument("id")
-@pass_session
-def show(session: Session, id: str) -> None:
+@pass_invocation
+def show(invocation: Invocation, id: str) -> None:
     """One execution with the results of its steps."""
-    put_answer(session.json, session.perform(executions.read_execution, id=id), _put)
+    put_answer(invocation.json, invocation.perform(executions.read_execution, id=id), _put)
 
 
 @execution_command.command("explain")
 @click.argument("id")
-@pass_session
-def explain(session: Session, id: str) -> None:
+@pass_invocation
+def explain(invocation: Invocation, id: str) -> None:
     """Why nothing is happening, or what happens next."""
-    put_answer(session.json, session.perform(executions.explain, id=id), _put_lines)
+    put_answer(invocation.json, invocation.perform(executions.explain, id=id), _put_lines)
 
 
 def _put_lines(found: Any) -> None:
@@ -160,9 +160,9 @@ def _put_lines(found: Any) -> None:
 @click.option("--stream", type=click.Choice(("stdout", "stderr")), help="Only of this stream.")
 @click.option("--search", metavar="TEXT", help="Only lines with this text, in either case.")
 @click.option("--follow", is_flag=True, help="Go on until the execution ends or waits.")
-@pass_session
+@pass_invocation
 def logs(
-    session: Session,
+    invocation: Invocation,
     id: str,
     step: str | None,
     stream: str | None,
@@ -173,24 +173,24 @@ def logs(
 
     shown: list[Any] = []
     asked = {"id": id, "step": step, "stream": stream, "search": search}
-    with session.operations() as perform:
+    with invocation.operations() as perform:
         after = 0
         while True:
             found = perform(executions.read_logs, after=after, **asked)
             after = found["next"]
-            shown += _lines_shown(session, found["items"])
+            shown += _lines_shown(invocation, found["items"])
             if not found["items"] and (not follow or found["rests"]):
                 break
             if not found["items"]:
-                time.sleep(_poll_s(session))
-    if session.json:
+                time.sleep(_poll_s(invocation))
+    if invocation.json:
         put_json({"items": shown})
 
 
 @execution_command.command("watch")
 @click.argument("id")
-@pass_session
-def watch(session: Session, id: str) -> int:
+@pass_invocation
+def watch(invocation: Invocation, id: str) -> int:
     """
     Show what happens, from its beginning, until it ends or waits for an approval.
 
@@ -198,23 +198,23 @@ def watch(session: Session, id: str) -> int:
     """
     events: list[Any] = []
     progress = Progress(console())
-    with session.operations() as perform:
+    with invocation.operations() as perform:
         after, rests = 0, False
         while True:
             found = perform(executions.read_events, id=id, after=after)
             after, new = found["next"], found["items"]
-            if session.json:
+            if invocation.json:
                 events += new
-            for one in () if session.json else new:
+            for one in () if invocation.json else new:
                 progress.tell(Event(id, one["number"], one["at"], one["kind"], one["data"]))
             if not new and rests:
                 break
             rests = found["rests"]
             if not new and not rests:
-                time.sleep(_poll_s(session))
+                time.sleep(_poll_s(invocation))
         progress.pause()
         run = perform(executions.read_execution, id=id)
-        put_answer(session.json, {"items": events}, lambda _: _put_rest(perform, run))
+        put_answer(invocation.json, {"items": events}, lambda _: _put_rest(perform, run))
     return 1 if run["status"] in _ENDED_BADLY else 0
 
 
@@ -233,14 +233,14 @@ def _put_next(perform: Perform, run: Any) -> None:
             say(f"next: wfcore approval approve {one['id']}   ({clean(one['stepName'])})")
 
 
-def _poll_s(session: Session) -> float:
+def _poll_s(invocation: Invocation) -> float:
     """How long until the next look: a server elsewhere is spared."""
-    return _POLL_S if session.elsewhere is None else _POLL_AFAR_S
+    return _POLL_S if invocation.elsewhere is None else _POLL_AFAR_S
 
 
-def _lines_shown(session: Session, found: list[Any]) -> list[Any]:
+def _lines_shown(invocation: Invocation, found: list[Any]) -> list[Any]:
     """The lines as they come; for JSON they are gathered."""
-    if session.json:
+    if invocation.json:
         return found
     for one in found:
         for line in clean(one["text"]).splitlines():
@@ -250,9 +250,9 @@ def _lines_shown(session: Session, found: list[Any]) -> list[Any]:
 
 @execution_command.command("cancel")
 @several
-@pass_session
+@pass_invocation
 def cancel(
-    session: Session,
+    invocation: Invocation,
     id: str | None,
     workflow: str | None,
     status: tuple[ExecutionStatus, ...],
@@ -263,22 +263,22 @@ def cancel(
     """End one at once, or all that a filter finds, once shown; running steps are killed."""
     if id is not None:
         refuse_both(workflow, status, since, until)
-        ended = session.perform(executions.cancel_execution, id=id)
-        put_answer(session.json, ended, _put_status)
+        ended = invocation.perform(executions.cancel_execution, id=id)
+        put_answer(invocation.json, ended, _put_status)
         return None
     wanted = tuple(one for one in status or _GOING if one in _GOING)
     asked = {"workflow": workflow, "status": wanted, "since": since, "until": until}
     if not (workflow or status or since or until):
         raise click.UsageError("Give an ID, or --workflow, --status, --from or --to")
-    return act_on_each(session, "cancelled", executions.cancel_execution, asked, yes)
+    return act_on_each(invocation, "cancelled", executions.cancel_execution, asked, yes)
 
 
 @execution_command.command("redrive")
 @several
 @_wait
-@pass_session
+@pass_invocation
 def redrive(
-    session: Session,
+    invocation: Invocation,
     id: str | None,
     workflow: str | None,
     status: tuple[ExecutionStatus, ...],
@@ -296,14 +296,14 @@ def redrive(
     """
     if id is not None:
         refuse_both(workflow, status, since, until)
-        return _started(session, executions.redrive_execution, {"id": id}, wait, timeout)
+        return _started(invocation, executions.redrive_execution, {"id": id}, wait, timeout)
     if wait or timeout is not None:
         raise click.UsageError("--wait and --timeout go with an ID")
     if not (workflow or status or since or until):
         raise click.UsageError("Give an ID, or --workflow, --status, --from or --to")
     wanted = tuple(one for one in status or (ExecutionStatus.FAILED,) if one in FROM)
     asked = {"workflow": workflow, "status": wanted, "since": since, "until": until}
-    return act_on_each(session, "redriven", executions.redrive_execution, asked, yes)
+    return act_on_each(invocation, "redriven", executions.redrive_execution, asked, yes)
 
 
 def _put_status(run: Any) -> None:
@@ -311,7 +311,7 @@ def _put_status(run: Any) -> None:
 
 
 def _started(
-    session: Session,
+    invocation: Invocation,
     begin: Operation[Any],
     asked: Mapping[str, Any],
     wait: bool,
@@ -320,21 +320,21 @@ def _started(
     """Begin, wait where that was asked for, and show how far it is; the exit status."""
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait")
-    with session.operations() as perform:
+    with invocation.operations() as perform:
         started = perform(begin, **asked)
         if not wait:
-            put_answer(session.json, started, _put_started)
+            put_answer(invocation.json, started, _put_started)
             return None
         id = started["executionId"]
-        rested = _rest(session, perform, id, timeout)
+        rested = _rest(invocation, perform, id, timeout)
         run = perform(executions.read_execution, id=id)
-        put_answer(session.json, run, _put)
-        if not session.json:
+        put_answer(invocation.json, run, _put)
+        if not invocation.json:
             _put_next(perform, run)
     return 0 if rested and run["status"] not in _ENDED_BADLY else 1
 
 
-def _rest(session: Session, perform: Perform, id: str, timeout: int | None) -> bool:
+def _rest(invocation: Invocation, perform: Perform, id: str, timeout: int | None) -> bool:
     """Whether it rests, or the timeout came first. Says on stderr how far it is."""
     said, asked_at, warned = "", time.monotonic(), False
     while True:
@@ -346,14 +346,14 @@ def _rest(session: Session, perform: Perform, id: str, timeout: int | None) -> b
             return False
         steps = f"{run['completedSteps']}/{run['totalSteps']}"
         now = f"{run['status']}  {steps}  {_at(run)}"
-        if now != said and not session.json:
+        if now != said and not invocation.json:
             say(now.rstrip(), err=True)
             said = now
         late = time.monotonic() - asked_at > _PATIENCE_S
         if run["status"] == ExecutionStatus.PENDING and late and not warned:
             say("still PENDING: is a server running? (wfcore serve)", err=True)
             warned = True
-        time.sleep(_poll_s(session))
+        time.sleep(_poll_s(invocation))
 
 
 def _at(run: Any) -> str:

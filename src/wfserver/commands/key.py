@@ -8,12 +8,12 @@ from wfcore.model.access import Scope
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.time import DurationMs
 from wfcore.usecases.administration import accounts
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Duration, Group, Member, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import CommandGroup, Duration, Member, pass_invocation
 from wfserver.terminal.output import instant, put_answer, put_fields, put_table, say
 
 
-@click.group("key", cls=Group)
+@click.group("key", cls=CommandGroup)
 def key_command() -> None:
     """API keys. Give each connected system its own."""
 
@@ -36,9 +36,9 @@ def key_command() -> None:
     metavar="ID-or-EMAIL",
     help="Repeatable, or separated by commas: the only people whom it may ask through gates.",
 )
-@pass_session
+@pass_invocation
 def create(
-    session: Session,
+    invocation: Invocation,
     account: str,
     name: str,
     scopes: tuple[Scope, ...],
@@ -46,7 +46,7 @@ def create(
     approvers: tuple[str, ...],
 ) -> None:
     """A new key, with what it may do."""
-    made = session.perform(
+    made = invocation.perform(
         accounts.create_key,
         account=account,
         name=name,
@@ -54,7 +54,7 @@ def create(
         expires_in=expires_in,
         approvers=[one for text in approvers for one in text.replace(",", " ").split()],
     )
-    put_answer(session.json, made, _once)
+    put_answer(invocation.json, made, _once)
 
 
 @key_command.command("rotate")
@@ -66,27 +66,29 @@ def create(
     show_default="24h",
     help="How long the old secret stays good.",
 )
-@pass_session
-def rotate(session: Session, id: str, overlap: DurationMs) -> None:
+@pass_invocation
+def rotate(invocation: Invocation, id: str, overlap: DurationMs) -> None:
     """A new secret under the same id."""
-    put_answer(session.json, session.perform(accounts.rotate_key, id=id, overlap=overlap), _once)
+    put_answer(
+        invocation.json, invocation.perform(accounts.rotate_key, id=id, overlap=overlap), _once
+    )
 
 
 @key_command.command("revoke")
 @click.argument("id")
-@pass_session
-def revoke(session: Session, id: str) -> None:
+@pass_invocation
+def revoke(invocation: Invocation, id: str) -> None:
     """Refuse a key from the next request on."""
-    revoked = session.perform(accounts.revoke_key, id=id)
-    put_answer(session.json, revoked, lambda key: say(f"{key['id']} is revoked"))
+    revoked = invocation.perform(accounts.revoke_key, id=id)
+    put_answer(invocation.json, revoked, lambda key: say(f"{key['id']} is revoked"))
 
 
 @key_command.command("list")
 @click.option("--account", required=True, metavar="ID-or-EMAIL", help="Whose keys.")
-@pass_session
-def list_(session: Session, account: str) -> None:
+@pass_invocation
+def list_(invocation: Invocation, account: str) -> None:
     """The keys of an account, newest first, with when they were last used."""
-    put_answer(session.json, session.perform(accounts.list_keys, account=account), _table)
+    put_answer(invocation.json, invocation.perform(accounts.list_keys, account=account), _table)
 
 
 def _table(found: Any) -> None:

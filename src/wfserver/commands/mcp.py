@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wfcore.installed import install
-from wfserver.failures import Failed
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.failures import CommandFailed
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.perform import KEY, URL
 
 if TYPE_CHECKING:
@@ -33,20 +33,20 @@ _REFUSED = -32_000
 
 
 @click.command("mcp", cls=Command)
-@pass_session
-def mcp_command(session: Session) -> None:
+@pass_invocation
+def mcp_command(invocation: Invocation) -> None:
     """Offer the workflows of a server elsewhere to an agent, over stdin and stdout."""
-    url, key = session.elsewhere, session.environment.get(KEY)
+    url, key = invocation.elsewhere, invocation.environment.get(KEY)
     if url is None or not key:
         raise click.UsageError(f"name the server with --url, and its key in {KEY}; see also {URL}")
     try:
         import mcp  # noqa: F401
     except ImportError:
-        raise Failed(f"wfcore mcp needs the extra mcp: {install('mcp')}") from None
+        raise CommandFailed(f"wfcore mcp needs the extra mcp: {install('mcp')}") from None
     try:
         asyncio.run(_offer(f"{url}/mcp", key))
     except* (OSError, Exception) as group:
-        raise Failed(f"{url}/mcp does not answer as wanted: {_first(group)}") from None
+        raise CommandFailed(f"{url}/mcp does not answer as wanted: {_first(group)}") from None
 
 
 def _first(group: BaseExceptionGroup[Any]) -> str:

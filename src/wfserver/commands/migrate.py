@@ -8,23 +8,23 @@ import click
 from adapters_store.moving import require_idle
 from wfserver.commands.move import side_of
 from wfserver.data.pidfile import is_serving
-from wfserver.failures import Failed
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.failures import CommandFailed
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import put_json, say
 
 
 @click.command("migrate", cls=Command)
-@pass_session
-def migrate_command(session: Session) -> None:
+@pass_invocation
+def migrate_command(invocation: Invocation) -> None:
     """
     Give the store the newest schema, as the first start of a new version does.
 
     Stop all servers first; back up before. Older versions refuse the store from then on.
     """
-    settings = session.settings()
+    settings = invocation.settings()
     if is_serving(settings):
-        raise Failed("a server works on this store; stop it first")
+        raise CommandFailed("a server works on this store; stop it first")
 
     async def migrated() -> str:
         async with AsyncExitStack() as stack:
@@ -34,7 +34,7 @@ def migrate_command(session: Session) -> None:
             return (await side_of(stack, settings.store, settings.data)).location
 
     location = asyncio.run(migrated())
-    if session.json:
+    if invocation.json:
         put_json({"store": location})
     else:
         say(f"{location} has the newest schema")

@@ -32,19 +32,19 @@ from wfserver.data.folder import (
 )
 from wfserver.data.pidfile import is_serving
 from wfserver.data.seal_keys import file_of, put_before, read_keys
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.settings.record import Settings
 from wfserver.settings.sharing import ARTIFACTS, artifacts_url
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import clean, put_json, say
 
 
 @click.command("move", cls=Command)
 @click.argument("target")
 @click.option("--artifacts", "bucket", metavar="URL", help="Copy artifacts to s3://BUCKET/PREFIX.")
-@pass_session
-def move_command(session: Session, target: str, bucket: str | None) -> None:
+@pass_invocation
+def move_command(invocation: Invocation, target: str, bucket: str | None) -> None:
     """
     Move everything to TARGET: the postgresql:// URL of an empty database, or a new data folder.
 
@@ -53,11 +53,11 @@ def move_command(session: Session, target: str, bucket: str | None) -> None:
     run again. Artifacts are compared with their checksums; to a new folder they are copied, with
     the keys, and to a bucket if --artifacts names one.
     """
-    settings = session.settings()
+    settings = invocation.settings()
     if is_serving(settings):
-        raise Failed("a server works on this store; stop it first")
-    moved = asyncio.run(_moved(settings, target, bucket, not session.json))
-    if session.json:
+        raise CommandFailed("a server works on this store; stop it first")
+    moved = asyncio.run(_moved(settings, target, bucket, not invocation.json))
+    if invocation.json:
         put_json(
             {
                 "target": moved.target,
@@ -80,7 +80,7 @@ def move_command(session: Session, target: str, bucket: str | None) -> None:
 
 
 @define
-class Artifacts:
+class ArtifactCopies:
     """
     Compares artifacts with their checksums, and copies them. *to* None: they stay. `missing`: the
     storage keys of those whose content is not as it was stored.
@@ -131,7 +131,7 @@ class Moved:
 
     target: str
     folder: Path | None
-    artifacts: Artifacts
+    artifacts: ArtifactCopies
     tables: list[Told] = field(factory=list)
 
 
@@ -140,7 +140,7 @@ async def _moved(settings: Settings, target: str, bucket: str | None, shown: boo
     if bucket:
         artifacts_url({ARTIFACTS: bucket}, target, shared=False)
     copies = LocalFiles(folder / FOLDER) if folder else None
-    artifacts = Artifacts(files_at(settings), bucket_at(bucket) if bucket else copies)
+    artifacts = ArtifactCopies(files_at(settings), bucket_at(bucket) if bucket else copies)
     async with AsyncExitStack() as stack:
         source = await side_of(stack, settings.store, settings.data)
         new = await side_of(stack, None if folder else target, folder or settings.data)
@@ -169,7 +169,9 @@ def _entry(target: str) -> AuditEntry:
 
 def _folder_of(target: str) -> Path:
     if "://" in target:
-        raise Failed(f"TARGET is a postgresql:// URL or a folder, not {target.partition(':')[0]}:")
+        raise CommandFailed(
+            f"TARGET is a postgresql:// URL or a folder, not {target.partition(':')[0]}:"
+        )
     folder = Path(target).absolute()
     make_data_folder(folder)
     return folder
@@ -178,19 +180,21 @@ def _folder_of(target: str) -> Path:
 async def side_of(
     stack: AsyncExitStack, url: str | None, data: Path, *, prepared: bool = True
 ) -> Side:
-    """*prepared*: with the newest schema. Raises `Failed` for a store of another kind."""
+    """*prepared*: with the newest schema. Raises `CommandFailed` for a store of another kind."""
     path = database_of(url, data)
     if path is not None:
         return stack.enter_context(SqliteSide.opened(path, data, prepared=prepared))
     if not (url or "").startswith(POSTGRES):
-        raise Failed("only SQLite and PostgreSQL can be moved; a store of your own has its own way")
+        raise CommandFailed(
+            "only SQLite and PostgreSQL can be moved; a store of your own has its own way"
+        )
     try:
         servers_of(str(url))
         from adapters_store.postgres.moving import PostgresSide
     except ValueError as error:
-        raise Failed(f"the URL of the database {error}") from None
+        raise CommandFailed(f"the URL of the database {error}") from None
     except ModuleNotFoundError:
-        raise Failed(f"postgresql:// needs a driver: {install('postgres')}") from None
+        raise CommandFailed(f"postgresql:// needs a driver: {install('postgres')}") from None
     return await stack.enter_async_context(PostgresSide.opened(str(url), prepared=prepared))
 
 

@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from wfcore.usecases.administration import server
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import CommandGroup, pass_invocation
 from wfserver.terminal.output import put_answer, put_fields, put_table
 
 
-@click.group("nodes", cls=Group)
+@click.group("nodes", cls=CommandGroup)
 def nodes_command() -> None:
     """
     Servers of this store. One that was killed counts as gone after a minute without a sign of life,
@@ -20,10 +20,10 @@ def nodes_command() -> None:
 
 
 @nodes_command.command("list")
-@pass_session
-def list_(session: Session) -> None:
+@pass_invocation
+def list_(invocation: Invocation) -> None:
     """Servers: what each does and can run, where it answers, and when it was seen last."""
-    put_answer(session.json, session.perform(server.list_nodes), _table)
+    put_answer(invocation.json, invocation.perform(server.list_nodes), _table)
 
 
 def _table(found: Any) -> None:
@@ -46,12 +46,12 @@ def _table(found: Any) -> None:
 @nodes_command.command("drain")
 @click.argument("id")
 @click.option("--undo", is_flag=True, help="Let it take executions again.")
-@pass_session
-def drain(session: Session, id: str, undo: bool) -> None:
+@pass_invocation
+def drain(invocation: Invocation, id: str, undo: bool) -> None:
     """Let a server finish what it runs and take nothing new, so that you can stop it."""
-    node = session.perform(server.drain_node, id=id, undo=undo)
+    node = invocation.perform(server.drain_node, id=id, undo=undo)
     put_answer(
-        session.json,
+        invocation.json,
         node,
         lambda one: put_fields(
             {"id": one["id"], "host": one["host"], "state": one["state"], "takes": _from_when(one)}

@@ -21,9 +21,9 @@ from wfcore.wire.converter import plain
 from wfcore.wire.executions import result_view
 from wfserver import logs
 from wfserver.definitions.read import STDIN, announce_packages, children_in, read_text
-from wfserver.run_local import Decision, Ran, Watcher, for_a_run, run_here
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, inputs, pass_session
+from wfserver.run_local import Decision, LocalRun, Watcher, for_a_run, run_here
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, inputs, pass_invocation
 from wfserver.terminal.output import as_json, clean, console, put_json, say, span
 from wfserver.terminal.progress import Progress
 from wfserver.terminal.review import ask, put_question
@@ -45,9 +45,9 @@ _NOBODY = "nobody is here to decide; give --approve or --reject"
     metavar="DIR",
     help="Keep the artifacts in this folder.  [default: ./wfcore-artifacts/EXECUTION-ID]",
 )
-@pass_session
+@pass_invocation
 def run_command(
-    session: Session,
+    invocation: Invocation,
     file: str,
     given: tuple[tuple[str, str], ...],
     answer: str | None,
@@ -58,15 +58,15 @@ def run_command(
     starts are found by their names in the folder of FILE.
     """
     logs.set_up("warning")
-    text, settings = read_text(file), session.settings(offline=True)
+    text, settings = read_text(file), invocation.settings(offline=True)
     javascript = settings.steps.javascript
     definition = text.definition(javascript=javascript)
     children = children_in(Path(file).parent, definition, javascript) if file != STDIN else ()
     values = {name: parse_text(definition.variables.get(name), text) for name, text in given}
-    seat = _Seat(console(stderr=True), answer, quiet=session.json)
+    seat = _Seat(console(stderr=True), answer, quiet=invocation.json)
     watcher = Watcher(seat.tell, seat.decide, artifacts)
     for one in (definition, *children):
-        announce_packages(one, quiet=session.json)
+        announce_packages(one, quiet=invocation.json)
     with tempfile.TemporaryDirectory(prefix="wfcore-run-") as folder:
         try:
             transient = for_a_run(settings, Path(folder))
@@ -75,7 +75,7 @@ def run_command(
             raise text.located(error) from None
         finally:
             seat.progress.pause()
-    _show(session, ran, seat.out)
+    _show(invocation, ran, seat.out)
     return 0 if ran.execution.status is ExecutionStatus.COMPLETED else 1
 
 
@@ -121,10 +121,10 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _show(session: Session, ran: Ran, out: "Console") -> None:
+def _show(invocation: Invocation, ran: LocalRun, out: "Console") -> None:
     run = ran.execution
     view = result_view(run)
-    if session.json:
+    if invocation.json:
         put_json(plain(view))
         return
     style = "green" if run.status is ExecutionStatus.COMPLETED else "red"

@@ -15,32 +15,32 @@ from wfserver.data.seal_keys import (
     require_settled,
     sealer_of,
 )
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.settings.record import SEAL_KEY
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import CommandGroup, pass_invocation
 from wfserver.terminal.output import put_fields, put_json, say
 
 
-@click.group("seal", cls=Group)
+@click.group("seal", cls=CommandGroup)
 def seal_command() -> None:
     """What is stored is sealed: with which keys, and with a new one."""
 
 
 @seal_command.command("key")
-@pass_session
-def key(session: Session) -> None:
+@pass_invocation
+def key(invocation: Invocation) -> None:
     """A new random key, for WFCORE_SEAL_KEY or a file of your own. Nothing is stored."""
     made = new_key()
-    if session.json:
+    if invocation.json:
         put_json({"key": made, "id": id_of(made)})
     else:
         say(made)
 
 
 @seal_command.command("status")
-@pass_session
-def status(session: Session) -> None:
+@pass_invocation
+def status(invocation: Invocation) -> None:
     """The keys in use, and how much is sealed with each."""
 
     async def job(system: System) -> tuple[str, dict[str, int], int]:
@@ -51,8 +51,8 @@ def status(session: Session) -> None:
         held = {id: found.get(id, 0) for id in sealer.keys}
         return sealer.where, held, clear
 
-    where, sealed, clear = session.work_in(job)
-    if session.json:
+    where, sealed, clear = invocation.work_in(job)
+    if invocation.json:
         put_json({"keys": where, "sealed": sealed, "clear": clear})
         return
     put_fields({"keys in": where, **{f"sealed with {id}": n for id, n in sealed.items()}})
@@ -63,8 +63,8 @@ def status(session: Session) -> None:
 @seal_command.command("rotate")
 @click.option("--accept-clear", is_flag=True, help="Seal what is in clear, too.")
 @click.option("--no-new-key", is_flag=True, help="Seal with the first key that is there.")
-@pass_session
-def rotate(session: Session, accept_clear: bool, no_new_key: bool) -> None:
+@pass_invocation
+def rotate(invocation: Invocation, accept_clear: bool, no_new_key: bool) -> None:
     """
     Seal everything with a new key, beside a running server.
 
@@ -87,8 +87,8 @@ def rotate(session: Session, accept_clear: bool, no_new_key: bool) -> None:
         assert sealer is not None
         return sealer.keys[0], await store.reseal(sealer, clear=accept_clear)
 
-    id, count = session.work_in(job)
-    if session.json:
+    id, count = invocation.work_in(job)
+    if invocation.json:
         put_json({"key": id, "sealed": count})
     else:
         say(f"{count:,} values are sealed with the key {id}")
@@ -96,22 +96,24 @@ def rotate(session: Session, accept_clear: bool, no_new_key: bool) -> None:
 
 
 @seal_command.command("prune")
-@pass_session
-def prune(session: Session) -> None:
+@pass_invocation
+def prune(invocation: Invocation) -> None:
     """Remove keys that nothing is sealed with any more; a backup from before still needs them."""
 
     async def job(system: System) -> list[str]:
         store, settings = _store(system), system.settings
         if settings.seal_key is not None:
-            raise Failed(f"the keys are in {SEAL_KEY}; wfcore seal status says which are in use")
+            raise CommandFailed(
+                f"the keys are in {SEAL_KEY}; wfcore seal status says which are in use"
+            )
         file = file_of(settings)
         require_settled(file)
         gone = await store.forget_keys([id_of(key) for key in read_keys(file)[1:]])
         remove_keys(file, gone)
         return list(gone)
 
-    gone = session.work_in(job)
-    if session.json:
+    gone = invocation.work_in(job)
+    if invocation.json:
         put_json({"removed": gone})
     else:
         say(f"removed: {', '.join(gone)}" if gone else "every key is in use")
@@ -120,16 +122,16 @@ def prune(session: Session) -> None:
 def _store(system: System) -> Sealed:
     store = system.services.store
     if not isinstance(store, Sealed):
-        raise Failed("this store keeps nothing that could be sealed anew")
+        raise CommandFailed("this store keeps nothing that could be sealed anew")
     return store
 
 
 async def _require_alone(system: System) -> None:
-    """Raises `Failed` where servers of other machines could not read what a new key seals."""
+    """Raises `CommandFailed` if servers on other machines could not read what a new key seals."""
     here, found = socket.gethostname(), await known_nodes(system.services)
     others = {node.host for node, state in found if state is not NodeState.GONE} - {here}
     if others:
-        raise Failed(
+        raise CommandFailed(
             f"servers on {', '.join(sorted(others))} could not read what a new key seals: put one "
             "(wfcore seal key) behind the others in the key file of each machine, then to the "
             "front in each, then use --no-new-key"

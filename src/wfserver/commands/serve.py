@@ -6,8 +6,8 @@ import click
 
 from wfserver.serving.listening import serve
 from wfserver.serving.memory import collecting_once
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import put_json, say
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     metavar="N",
     help="How many processes share the port and the store. [env WFCORE_PROCESSES; default: 1]",
 )
-@pass_session
+@pass_invocation
 def serve_command(
-    session: Session,
+    invocation: Invocation,
     host: str | None,
     port: int | None,
     public_url: str | None,
@@ -41,13 +41,13 @@ def serve_command(
     """Serve until Ctrl-C or SIGTERM; running steps may end first."""
 
     def ready(info: "ServerInfo") -> None:
-        if session.json:
+        if invocation.json:
             put_json({"url": info.url, "store": info.system.location})
         else:
             say(f"wfcore serves {info.system.location} at {info.url}")
 
     with collecting_once():
-        settings = session.settings(
+        settings = invocation.settings(
             host=host, port=port, public_url=public_url, role=role, processes=processes
         )
         serve(settings, ready)

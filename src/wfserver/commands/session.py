@@ -8,22 +8,22 @@ from typing import Any
 import click
 
 from wfcore.usecases.administration import accounts
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, Group, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, CommandGroup, pass_invocation
 from wfserver.terminal.output import instant, put_answer, put_table, say
 
 
-@click.group("session", cls=Group)
+@click.group("session", cls=CommandGroup)
 def session_command() -> None:
     """Console sessions of an account. They end by themselves after 12 idle hours, or 7 days."""
 
 
 @session_command.command("list")
 @click.argument("account", metavar="ID-or-EMAIL")
-@pass_session
-def list_(session: Session, account: str) -> None:
+@pass_invocation
+def list_(invocation: Invocation, account: str) -> None:
     """The sessions of an account that have not ended, newest first."""
-    put_answer(session.json, session.perform(accounts.list_sessions, account=account), _table)
+    put_answer(invocation.json, invocation.perform(accounts.list_sessions, account=account), _table)
 
 
 def _table(found: Any) -> None:
@@ -36,12 +36,12 @@ def _table(found: Any) -> None:
 @session_command.command("end")
 @click.argument("account", metavar="ID-or-EMAIL")
 @click.argument("id", required=False)
-@pass_session
-def end(session: Session, account: str, id: str | None) -> None:
+@pass_invocation
+def end(invocation: Invocation, account: str, id: str | None) -> None:
     """Sign an account out everywhere, or end the one session ID; from the next request on."""
-    done = session.perform(accounts.end_sessions, account=account, id=id)
+    done = invocation.perform(accounts.end_sessions, account=account, id=id)
     said = f"{account} is signed out" if id is None else f"{id} has ended"
-    put_answer(session.json, done, lambda _: say(said))
+    put_answer(invocation.json, done, lambda _: say(said))
 
 
 @click.command("login", cls=Command)
@@ -49,8 +49,8 @@ def end(session: Session, account: str, id: str | None) -> None:
 @click.option(
     "--minutes", type=click.IntRange(1, 1_440), default=15, show_default=True, metavar="N"
 )
-@pass_session
-def login_command(session: Session, account: str, minutes: int) -> None:
+@pass_invocation
+def login_command(invocation: Invocation, account: str, minutes: int) -> None:
     """Print a link that signs the account in at the console: once, and within N minutes."""
-    made = session.perform(accounts.issue_login_link, account=account, minutes=minutes)
-    put_answer(session.json, made, lambda one: say(one["url"]))
+    made = invocation.perform(accounts.issue_login_link, account=account, minutes=minutes)
+    put_answer(invocation.json, made, lambda one: say(one["url"]))

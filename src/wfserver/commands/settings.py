@@ -10,20 +10,24 @@ from adapters_runtime.ai.providers import is_of_a_provider
 from wfserver.settings.channels import is_of_a_channel
 from wfserver.settings.file import OF_PROVIDERS, is_secret
 from wfserver.settings.table import KNOWN
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import put_json, put_table
 
 
 @click.command("settings", cls=Command)
-@pass_session
-def settings_command(session: Session) -> None:
+@pass_invocation
+def settings_command(invocation: Invocation) -> None:
     """Every setting with its value, and where that came from. Secrets are not shown."""
-    session.settings()
-    given = {"DATA": session.data, "STORE": session.store, "SETTINGS": session.settings_file}
+    invocation.settings()
+    given = {
+        "DATA": invocation.data,
+        "STORE": invocation.store,
+        "SETTINGS": invocation.settings_file,
+    }
     options = {f"WFCORE_{name}": value for name, value in given.items() if value}
-    found = list(in_force(session.environment, options))
-    if session.json:
+    found = list(in_force(invocation.environment, options))
+    if invocation.json:
         put_json({"items": [{**asdict(one), "set": one.source != "default"} for one in found]})
         return
     rows = [

@@ -5,21 +5,21 @@ from typing import Any
 import click
 
 from wfcore.usecases.administration import server
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import CommandGroup, pass_invocation
 from wfserver.terminal.output import put_answer, put_table, say
 
 
-@click.group("signing", cls=Group)
+@click.group("signing", cls=CommandGroup)
 def signing_command() -> None:
     """Keys that sign links to downloads and personal links. No key is ever shown."""
 
 
 @signing_command.command("list")
-@pass_session
-def list_(session: Session) -> None:
+@pass_invocation
+def list_(invocation: Invocation) -> None:
     """Keys whose links are good; the first one signs new ones."""
-    put_answer(session.json, session.perform(server.list_signing_keys), _table)
+    put_answer(invocation.json, invocation.perform(server.list_signing_keys), _table)
 
 
 def _table(found: Any) -> None:
@@ -31,23 +31,23 @@ def _table(found: Any) -> None:
 
 
 @signing_command.command("rotate")
-@pass_session
-def rotate(session: Session) -> None:
+@pass_invocation
+def rotate(invocation: Invocation) -> None:
     """
     Let a new key sign from now on, at every server and without a restart. Links that are out stay
     good until the key that signed them is retired.
     """
-    made = session.perform(server.rotate_signing_key)
-    put_answer(session.json, made, lambda one: say(f"{one['id']} signs links from now on"))
+    made = invocation.perform(server.rotate_signing_key)
+    put_answer(invocation.json, made, lambda one: say(f"{one['id']} signs links from now on"))
 
 
 @signing_command.command("retire")
 @click.argument("id")
-@pass_session
-def retire(session: Session, id: str) -> None:
+@pass_invocation
+def retire(invocation: Invocation, id: str) -> None:
     """
     End every link that a key signed, at once and at every server: downloads, and personal links,
     whose approvers get a new one with the next reminder or sign in.
     """
-    done = session.perform(server.retire_signing_key, id=id)
-    put_answer(session.json, done, lambda _: say(f"Links that {id} signed are refused"))
+    done = invocation.perform(server.retire_signing_key, id=id)
+    put_answer(invocation.json, done, lambda _: say(f"Links that {id} signed are refused"))

@@ -8,8 +8,8 @@ import click
 
 from wfcore.testing.simulator import CampaignSummary
 from wfcore.testing.simulator.command import Campaign
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import console
 
 
@@ -43,15 +43,20 @@ from wfserver.terminal.output import console
     metavar="FILE",
     help="Play one kept world instead, and show all of its trace.",
 )
-@pass_session
+@pass_invocation
 def simulate_command(
-    session: Session, worlds: int, seed: int, failures: int, keep: Path | None, replay: Path | None
+    invocation: Invocation,
+    worlds: int,
+    seed: int,
+    failures: int,
+    keep: Path | None,
+    replay: Path | None,
 ) -> int:
     """
     Play small worlds of nodes that crash, stores that fail and clients that race, in virtual
     time, and judge every change of the store. Exit status 1: a promise was broken.
     """
-    campaign = Campaign(worlds, seed, failures, keep, replay, session.json)
+    campaign = Campaign(worlds, seed, failures, keep, replay, invocation.json)
     return campaign.run(click.echo, _progress)
 
 

@@ -16,8 +16,8 @@ from wfserver.definitions.scenarios import (
     unexpected,
 )
 from wfserver.failures import FAILED
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import counted, put_json
 
 
@@ -45,9 +45,9 @@ def _put_schema(ctx: click.Context, param: click.Parameter, value: bool) -> None
     callback=_put_schema,
     help="Print the JSON Schema of these files, for editors, and exit.",
 )
-@pass_session
+@pass_invocation
 def test_command(
-    session: Session, paths: Sequence[str], only: str | None, junit_file: Path | None
+    invocation: Invocation, paths: Sequence[str], only: str | None, junit_file: Path | None
 ) -> int:
     """
     Play the scenarios of workflow definitions: real templates and control flow in virtual time,
@@ -62,7 +62,7 @@ def test_command(
     ran = {file: played(file, only) for file in files}
     if junit_file is not None:
         junit_file.write_bytes(junit(ran))
-    if session.json:
+    if invocation.json:
         put_json(report(ran))
     else:
         _show(ran)

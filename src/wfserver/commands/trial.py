@@ -15,11 +15,11 @@ from wfcore.rules.approval.machine import Approve
 from wfserver import sample
 from wfserver.data.bootstrap import read_key
 from wfserver.data.pidfile import noted_url
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.settings.record import FIRST_KEY_FILE
 from wfserver.terminal.http_client import Api, Exchange
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import as_json, clean, console, put_json, say, shortened
 from wfserver.terminal.review import PAGE, Verdict, approval_of, ask, put_groups
 from wfserver.terminal.row_editor import Draft
@@ -51,18 +51,20 @@ _PREVIEW = 2_000
 
 @click.command("try", cls=Command)
 @click.option("--yes", is_flag=True, help="Approve without asking.")
-@pass_session
-def try_command(session: Session, yes: bool) -> int:
+@pass_invocation
+def try_command(invocation: Invocation, yes: bool) -> int:
     """Run the sample against the running server: watch, decide, see the result."""
-    data = session.settings().data
+    data = invocation.settings().data
     url, key = noted_url(data), read_key(data)
     if url is None:
-        raise Failed(f"no server runs on {data}; start one in another terminal: wfcore up")
+        raise CommandFailed(f"no server runs on {data}; start one in another terminal: wfcore up")
     if key is None:
-        raise Failed(f"{data / FIRST_KEY_FILE} is not there; wfcore up makes it where no key is")
-    trial = _Trial(Api(url, key), console(), quiet=session.json)
-    result, artifacts = trial.run(asks=not (yes or session.json))
-    if session.json:
+        raise CommandFailed(
+            f"{data / FIRST_KEY_FILE} is not there; wfcore up makes it where no key is"
+        )
+    trial = _Trial(Api(url, key), console(), quiet=invocation.json)
+    result, artifacts = trial.run(asks=not (yes or invocation.json))
+    if invocation.json:
         put_json({"result": result, "artifacts": artifacts, "requests": len(trial.exchanges)})
     else:
         trial.show_curl(data / FIRST_KEY_FILE)
@@ -111,7 +113,9 @@ class _Trial:
         for workflow in self._api.call("GET", "/api/v1/workflows?size=200")["items"]:
             if workflow["name"] == sample.NAME:
                 return str(workflow["id"])
-        raise Failed(f"the sample {sample.NAME!r} is not there; wfcore up makes it in a new store")
+        raise CommandFailed(
+            f"the sample {sample.NAME!r} is not there; wfcore up makes it in a new store"
+        )
 
     def _rest(self, id: str) -> str:
         """The status, as soon as nothing happens any more without somebody from outside."""
@@ -120,7 +124,7 @@ class _Trial:
             run = self._api.call("GET", f"/api/v1/executions/{id}?wait={_WAIT_S}")
             if run["status"] not in ("PENDING", "RUNNING"):
                 return str(run["status"])
-        raise Failed(f"{id} is still {run['status']} after {_PATIENCE_S:.0f} s")
+        raise CommandFailed(f"{id} is still {run['status']} after {_PATIENCE_S:.0f} s")
 
     def _decide(self, id: str, asks: bool) -> None:
         self._say("Somebody has to decide: see what is asked")
@@ -150,7 +154,7 @@ class _Trial:
             try:
                 self._api.call("POST", f"{path}/{verb.lower()}", body)
                 return
-            except Failed as refusal:
+            except CommandFailed as refusal:
                 if edited is None or self.exchanges[-1].status != _BAD_REQUEST:
                     raise
                 self._out.print(clean(refusal), style="red")

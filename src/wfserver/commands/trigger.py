@@ -8,14 +8,14 @@ from wfcore.time import EpochMs
 from wfcore.usecases.administration import workflows
 from wfserver.failures import FAILED
 from wfserver.terminal.bulk import agreed
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, limit, pass_session, span_of_time
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import CommandGroup, limit, pass_invocation, span_of_time
 from wfserver.terminal.output import instant, put_answer, put_table
 
 HEADS = ("id", "state", "next run", "when", "runs", "last result", "workflow", "why")
 
 
-@click.group("trigger", cls=Group)
+@click.group("trigger", cls=CommandGroup)
 def trigger_command() -> None:
     """Schedules and chains. They are made by `triggers` in a workflow's definition."""
 
@@ -23,11 +23,11 @@ def trigger_command() -> None:
 @trigger_command.command("list")
 @click.option("--workflow", metavar="ID-or-NAME", help="Only of this workflow.")
 @limit
-@pass_session
-def list_(session: Session, workflow: str | None, limit: int) -> None:
+@pass_invocation
+def list_(invocation: Invocation, workflow: str | None, limit: int) -> None:
     """All triggers: what they wait for, when they fire next, and why they do not."""
-    found = session.perform(workflows.list_triggers, workflow=workflow, limit=limit)
-    put_answer(session.json, found, _table)
+    found = invocation.perform(workflows.list_triggers, workflow=workflow, limit=limit)
+    put_answer(invocation.json, found, _table)
 
 
 def _table(found: Any) -> None:
@@ -37,19 +37,19 @@ def _table(found: Any) -> None:
 @trigger_command.command("pause")
 @click.argument("trigger", metavar="ID")
 @click.option("--reason", help="Shown in the list and on the workflow's page.")
-@pass_session
-def pause(session: Session, trigger: str, reason: str | None) -> None:
+@pass_invocation
+def pause(invocation: Invocation, trigger: str, reason: str | None) -> None:
     """Pause a trigger: it starts nothing until it is resumed."""
-    paused = session.perform(workflows.pause_trigger, id=trigger, reason=reason)
-    put_answer(session.json, paused, _put)
+    paused = invocation.perform(workflows.pause_trigger, id=trigger, reason=reason)
+    put_answer(invocation.json, paused, _put)
 
 
 @trigger_command.command("resume")
 @click.argument("trigger", metavar="ID")
-@pass_session
-def resume(session: Session, trigger: str) -> None:
+@pass_invocation
+def resume(invocation: Invocation, trigger: str) -> None:
     """Resume a paused trigger, from its next instant on."""
-    put_answer(session.json, session.perform(workflows.resume_trigger, id=trigger), _put)
+    put_answer(invocation.json, invocation.perform(workflows.resume_trigger, id=trigger), _put)
 
 
 @trigger_command.command("backfill")
@@ -57,9 +57,9 @@ def resume(session: Session, trigger: str) -> None:
 @span_of_time
 @click.option("--dry-run", is_flag=True, help="Only show what would be started.")
 @click.option("--yes", is_flag=True, help="Without asking.")
-@pass_session
+@pass_invocation
 def backfill(
-    session: Session,
+    invocation: Invocation,
     trigger: str,
     since: EpochMs | None,
     until: EpochMs | None,
@@ -75,13 +75,13 @@ def backfill(
     if since is None or until is None:
         raise click.UsageError("Give --from and --to")
     asked = {"id": trigger, "since": since, "until": until}
-    with session.operations() as perform:
+    with invocation.operations() as perform:
         found = perform(workflows.preview_backfill, **asked)
         todo = [one for one in found["items"] if not (one["executionId"] or one["refusal"])]
         if not dry_run and todo:
             agreed(f"{len(todo)} executions would be started", map(_instant, todo), yes)
             found = perform(workflows.backfill_trigger, **asked)
-    put_answer(session.json, found, _put_instants)
+    put_answer(invocation.json, found, _put_instants)
     return FAILED if not dry_run and any(one["refusal"] for one in found["items"]) else None
 
 

@@ -15,8 +15,8 @@ from wfserver.compose import System
 from wfserver.data.bootstrap import First, first_things
 from wfserver.serving.listening import require_free_port, serve
 from wfserver.serving.memory import collecting_once
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import put_json
 from wfserver.terminal.welcome import welcome, welcome_json
 
@@ -36,11 +36,11 @@ async def _way_in(system: System, first: First) -> str | None:
 @click.command("up", cls=Command)
 @click.option("--host", metavar="ADDRESS", help="[env WFCORE_HOST; default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65_535), help="[env WFCORE_PORT; default: 8000]")
-@pass_session
-def up_command(session: Session, host: str | None, port: int | None) -> None:
+@pass_invocation
+def up_command(invocation: Invocation, host: str | None, port: int | None) -> None:
     """Serve, with a first account, a key and a sample workflow where there are none."""
     with collecting_once():
-        settings = session.settings(host=host, port=port)
+        settings = invocation.settings(host=host, port=port)
         plan = settings.default_plan or Plan.ENTERPRISE
         settings = evolve(settings, policy=evolve(settings.policy, default_plan=plan))
         require_free_port(settings)
@@ -49,11 +49,11 @@ def up_command(session: Session, host: str | None, port: int | None) -> None:
             first = await first_things(system.services, system.settings.data, plan)
             return evolve(first, way_in=await _way_in(system, first))
 
-        first = session.work_in(job, fresh=True, schema=Schema.NEWEST)
+        first = invocation.work_in(job, fresh=True, schema=Schema.NEWEST)
 
         def ready(info: "ServerInfo") -> None:
             languages = info.runner.languages()
-            if session.json:
+            if invocation.json:
                 put_json(welcome_json(info, first, languages))
             else:
                 welcome(info, first, languages)

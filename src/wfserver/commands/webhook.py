@@ -9,14 +9,14 @@ from wfcore.errors import InvalidInput
 from wfcore.model.json import JsonObject
 from wfcore.model.webhook import AuthMode, Scheme, WebhookStatus
 from wfcore.usecases.administration import webhooks
-from wfserver.terminal.invocation import Session
+from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import (
+    CommandGroup,
     Duration,
-    Group,
     Member,
     Pair,
     limit,
-    pass_session,
+    pass_invocation,
     read_line,
     secret,
 )
@@ -26,7 +26,7 @@ MODES = {AuthMode.API_KEY: "key", AuthMode.SIGNATURE: "signature", AuthMode.NONE
 OPEN_WARNING = "Anybody who knows this URL can start the workflow: it has no key and no secret."
 
 
-@click.group("webhook", cls=Group)
+@click.group("webhook", cls=CommandGroup)
 def webhook_command() -> None:
     """Webhooks. They need the plan PRO or above."""
 
@@ -51,9 +51,9 @@ def webhook_command() -> None:
     metavar="VARIABLE=FIELD",
     help="A workflow variable and the payload's field it comes from. Repeatable.",
 )
-@pass_session
+@pass_invocation
 def create(
-    session: Session,
+    invocation: Invocation,
     workflow: str,
     name: str,
     key: str | None,
@@ -71,7 +71,7 @@ def create(
     if sum((key is not None, signed, open_)) != 1:
         raise click.UsageError("Give exactly one of --key, --secret (or --scheme) and --open")
 
-    made = session.perform(
+    made = invocation.perform(
         webhooks.create_webhook,
         workflow=workflow,
         name=name,
@@ -81,7 +81,7 @@ def create(
         open=open_,
         mapping=dict(mapping) or None,
     )
-    _show(session, made, made=secret is None)
+    _show(invocation, made, made=secret is None)
 
 
 @webhook_command.command("set")
@@ -96,9 +96,9 @@ def create(
     type=Duration(),
     help="How long the secret before stays good, too.  [default: 24h]",
 )
-@pass_session
+@pass_invocation
 def set_(
-    session: Session,
+    invocation: Invocation,
     id: str,
     status: WebhookStatus | None,
     scheme: Scheme | None,
@@ -113,7 +113,7 @@ def set_(
         raise click.UsageError("Give --secret or --new-secret, not both")
     if not any((status, scheme, secret, new_secret, overlap is not None)):
         raise click.UsageError("Say what changes: --status, --scheme, --secret, --new-secret")
-    changed = session.perform(
+    changed = invocation.perform(
         webhooks.set_webhook,
         id=id,
         status=status,
@@ -122,16 +122,18 @@ def set_(
         new_secret=new_secret,
         overlap=overlap,
     )
-    _show(session, changed, made=new_secret)
+    _show(invocation, changed, made=new_secret)
 
 
 @webhook_command.command("deliveries")
 @click.argument("id")
 @limit
-@pass_session
-def deliveries_(session: Session, id: str, limit: int) -> None:
+@pass_invocation
+def deliveries_(invocation: Invocation, id: str, limit: int) -> None:
     """The last deliveries to a webhook, and why some were refused."""
-    put_answer(session.json, session.perform(webhooks.list_deliveries, id=id, limit=limit), _sent)
+    put_answer(
+        invocation.json, invocation.perform(webhooks.list_deliveries, id=id, limit=limit), _sent
+    )
 
 
 def _sent(found: Any) -> None:
@@ -146,22 +148,22 @@ def _sent(found: Any) -> None:
 @webhook_command.command("replay")
 @click.argument("id")
 @click.argument("delivery")
-@pass_session
-def replay(session: Session, id: str, delivery: str) -> None:
+@pass_invocation
+def replay(invocation: Invocation, id: str, delivery: str) -> None:
     """Start a new execution from what a delivery carried."""
-    started = session.perform(webhooks.replay_delivery, id=id, delivery=delivery)
-    put_answer(session.json, started, _put_started)
+    started = invocation.perform(webhooks.replay_delivery, id=id, delivery=delivery)
+    put_answer(invocation.json, started, _put_started)
 
 
 @webhook_command.command("test")
 @click.argument("id")
 @click.option("--payload", metavar="JSON", help="The object to deliver, instead of a sample.")
-@pass_session
-def test(session: Session, id: str, payload: str | None) -> None:
+@pass_invocation
+def test(invocation: Invocation, id: str, payload: str | None) -> None:
     """Deliver a sample, signed as the sender would, through every check."""
     content = _object(payload) if payload is not None else None
-    started = session.perform(webhooks.try_webhook, id=id, payload=content)
-    put_answer(session.json, started, _put_started)
+    started = invocation.perform(webhooks.try_webhook, id=id, payload=content)
+    put_answer(invocation.json, started, _put_started)
 
 
 def _secret(given: str | None, stdin: bool) -> str | None:
@@ -190,10 +192,10 @@ def _put_started(started: Any) -> None:
 
 @webhook_command.command("list")
 @limit
-@pass_session
-def list_(session: Session, limit: int) -> None:
+@pass_invocation
+def list_(invocation: Invocation, limit: int) -> None:
     """All webhooks, newest first."""
-    put_answer(session.json, session.perform(webhooks.list_webhooks, limit=limit), _table)
+    put_answer(invocation.json, invocation.perform(webhooks.list_webhooks, limit=limit), _table)
 
 
 def _table(found: Any) -> None:
@@ -203,15 +205,15 @@ def _table(found: Any) -> None:
 
 @webhook_command.command("delete")
 @click.argument("id")
-@pass_session
-def delete(session: Session, id: str) -> None:
+@pass_invocation
+def delete(invocation: Invocation, id: str) -> None:
     """Delete a webhook with its statistics."""
-    done = session.perform(webhooks.delete_webhook, id=id)
-    put_answer(session.json, done, lambda _: say(f"{id} is deleted"))
+    done = invocation.perform(webhooks.delete_webhook, id=id)
+    put_answer(invocation.json, done, lambda _: say(f"{id} is deleted"))
 
 
-def _show(session: Session, document: Any, made: bool = False) -> None:
-    if session.json:
+def _show(invocation: Invocation, document: Any, made: bool = False) -> None:
+    if invocation.json:
         put_json(document)
         return
     put_fields(

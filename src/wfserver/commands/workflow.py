@@ -16,8 +16,8 @@ from wfserver.definitions.read import read_text
 from wfserver.definitions.validate import report, sarif, validated
 from wfserver.failures import FAILED
 from wfserver.terminal import applying
-from wfserver.terminal.invocation import Session
-from wfserver.terminal.options import Group, Member, limit, pass_session
+from wfserver.terminal.invocation import Invocation
+from wfserver.terminal.options import CommandGroup, Member, limit, pass_invocation
 from wfserver.terminal.output import (
     clean,
     instant,
@@ -30,7 +30,7 @@ from wfserver.terminal.output import (
 )
 
 
-@click.group("workflow", cls=Group)
+@click.group("workflow", cls=CommandGroup)
 def workflow_command() -> None:
     """Workflows. WORKFLOW is an id or a name."""
 
@@ -42,9 +42,15 @@ def workflow_command() -> None:
 @click.option("--prune", is_flag=True, help="Delete the owner's workflows that FOLDER lacks.")
 @click.option("--yes", is_flag=True, help="With --prune: delete without asking.")
 @click.option("--no-test", is_flag=True, help="Apply without playing the scenarios beside FILE.")
-@pass_session
+@pass_invocation
 def apply(
-    session: Session, file: str, owner: str, dry_run: bool, prune: bool, yes: bool, no_test: bool
+    invocation: Invocation,
+    file: str,
+    owner: str,
+    dry_run: bool,
+    prune: bool,
+    yes: bool,
+    no_test: bool,
 ) -> int | None:
     """
     Create workflows, or update the owner's workflows of these names. FILE - is stdin.
@@ -55,37 +61,37 @@ def apply(
     """
     if prune and not Path(file).is_dir():
         raise click.UsageError("--prune goes with a folder")
-    here = session.elsewhere is None
-    javascript = session.settings().steps.javascript if here else Runtime.NODE
+    here = invocation.elsewhere is None
+    javascript = invocation.settings().steps.javascript if here else Runtime.NODE
     texts = applying.texts_of(file, runs_here=here, javascript=javascript)
     if not no_test:
         applying.require_tests(file)
-    with session.operations() as perform:
+    with invocation.operations() as perform:
         gone = applying.missing(perform, owner, texts) if prune else []
         if dry_run:
-            return applying.preview(session, perform, owner, texts, gone)
+            return applying.preview(invocation, perform, owner, texts, gone)
         if gone and not yes:
             applying.confirm(gone)
         if Path(file).is_dir():
             applying.preview_all(perform, owner, texts)
             done = applying.apply_all(perform, owner, texts)
             applying.delete_all(perform, gone)
-            applying.put_applied(session, done, gone)
+            applying.put_applied(invocation, done, gone)
         else:
-            applying.announce(texts, quiet=session.json)
+            applying.announce(texts, quiet=invocation.json)
             (done,) = applying.apply_all(perform, owner, texts)
-            put_answer(session.json, done, applying.put_one)
+            put_answer(invocation.json, done, applying.put_one)
     return None
 
 
 @workflow_command.command("versions")
 @click.argument("workflow")
 @limit
-@pass_session
-def versions(session: Session, workflow: str, limit: int) -> None:
+@pass_invocation
+def versions(invocation: Invocation, workflow: str, limit: int) -> None:
     """The versions of a workflow, newest first."""
-    found = session.perform(workflows.list_versions, workflow=workflow, limit=limit)
-    put_answer(session.json, found, _put_versions)
+    found = invocation.perform(workflows.list_versions, workflow=workflow, limit=limit)
+    put_answer(invocation.json, found, _put_versions)
 
 
 def _put_versions(found: Any) -> None:
@@ -104,23 +110,23 @@ def _put_versions(found: Any) -> None:
 @workflow_command.command("rollback")
 @click.argument("workflow")
 @click.option("--to", required=True, type=click.IntRange(1), metavar="VERSION")
-@pass_session
-def rollback(session: Session, workflow: str, to: int) -> None:
+@pass_invocation
+def rollback(invocation: Invocation, workflow: str, to: int) -> None:
     """Apply what an earlier version said, as the next version. Running executions keep theirs."""
-    done = session.perform(workflows.roll_back_workflow, workflow=workflow, to=to)
-    put_answer(session.json, done, put_fields)
+    done = invocation.perform(workflows.roll_back_workflow, workflow=workflow, to=to)
+    put_answer(invocation.json, done, put_fields)
 
 
 @workflow_command.command("export")
 @click.argument("workflow")
 @click.option("--version", type=click.IntRange(1), help="Another than the present one.")
-@pass_session
-def export(session: Session, workflow: str, version: int | None) -> None:
+@pass_invocation
+def export(invocation: Invocation, workflow: str, version: int | None) -> None:
     """The text of a workflow as it was written, on stdout."""
-    found = session.perform(workflows.export_workflow, workflow=workflow, version=version)
+    found = invocation.perform(workflows.export_workflow, workflow=workflow, version=version)
     if not found["written"]:
         say(_NOT_WRITTEN, err=True)
-    put_answer(session.json, found, lambda one: put_text(one["text"]))
+    put_answer(invocation.json, found, lambda one: put_text(one["text"]))
 
 
 _NOT_WRITTEN = (
@@ -132,18 +138,18 @@ _NOT_WRITTEN = (
 @workflow_command.command("validate")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--sarif", "as_sarif", is_flag=True, help="One SARIF 2.1.0 document on stdout.")
-@pass_session
-def validate(session: Session, files: Sequence[str], as_sarif: bool) -> int:
+@pass_invocation
+def validate(invocation: Invocation, files: Sequence[str], as_sarif: bool) -> int:
     """
     Check definitions as apply does; nothing is stored, no server is needed. FILE - is stdin.
 
     Exit status 1: a definition has mistakes, or a file cannot be read.
     """
-    if as_sarif and session.json:
+    if as_sarif and invocation.json:
         raise click.UsageError("--json and --sarif exclude each other")
     found = [validated(file) for file in files]
     ok = not any(one.problems for one in found)
-    if as_sarif or session.json:
+    if as_sarif or invocation.json:
         put_json(sarif(found) if as_sarif else report(found))
         return 0 if ok else FAILED
     for one in found:
@@ -176,12 +182,12 @@ def schema() -> None:
 
 @workflow_command.command("list")
 @limit
-@pass_session
-def list_(session: Session, limit: int) -> None:
+@pass_invocation
+def list_(invocation: Invocation, limit: int) -> None:
     """All workflows, by name."""
 
-    found = session.perform(workflows.list_workflows, limit=limit)
-    put_answer(session.json, found, _table)
+    found = invocation.perform(workflows.list_workflows, limit=limit)
+    put_answer(invocation.json, found, _table)
 
 
 def _table(found: Any) -> None:
@@ -191,11 +197,13 @@ def _table(found: Any) -> None:
 
 @workflow_command.command("show")
 @click.argument("workflow")
-@pass_session
-def show(session: Session, workflow: str) -> None:
+@pass_invocation
+def show(invocation: Invocation, workflow: str) -> None:
     """One workflow: its steps, variables and shares."""
 
-    put_answer(session.json, session.perform(workflows.read_workflow, workflow=workflow), _put)
+    put_answer(
+        invocation.json, invocation.perform(workflows.read_workflow, workflow=workflow), _put
+    )
 
 
 def _put(found: Any) -> None:
@@ -222,14 +230,14 @@ def _put(found: Any) -> None:
 @click.argument("workflow")
 @click.option("--with", "other", required=True, metavar="ID-or-EMAIL")
 @click.option("--permission", type=Member(Permission), required=True, help="Each includes less.")
-@pass_session
-def share(session: Session, workflow: str, other: str, permission: Permission) -> None:
+@pass_invocation
+def share(invocation: Invocation, workflow: str, other: str, permission: Permission) -> None:
     """Let another account VIEW, EXECUTE or EDIT a workflow."""
-    shared = session.perform(
+    shared = invocation.perform(
         workflows.share_workflow, workflow=workflow, account=other, permission=permission
     )
     put_answer(
-        session.json,
+        invocation.json,
         shared,
         lambda one: say(f"{one['accountId']} may {permission} {one['workflowId']}"),
     )
@@ -238,12 +246,12 @@ def share(session: Session, workflow: str, other: str, permission: Permission) -
 @workflow_command.command("unshare")
 @click.argument("workflow")
 @click.option("--with", "other", required=True, metavar="ID-or-EMAIL")
-@pass_session
-def unshare(session: Session, workflow: str, other: str) -> None:
+@pass_invocation
+def unshare(invocation: Invocation, workflow: str, other: str) -> None:
     """Take a share away. Webhooks that the account made there are disabled."""
-    taken = session.perform(workflows.share_workflow, workflow=workflow, account=other)
+    taken = invocation.perform(workflows.share_workflow, workflow=workflow, account=other)
     put_answer(
-        session.json,
+        invocation.json,
         taken,
         lambda one: say(f"{one['accountId']} has no share of {one['workflowId']} any more"),
     )
@@ -251,11 +259,11 @@ def unshare(session: Session, workflow: str, other: str) -> None:
 
 @workflow_command.command("delete")
 @click.argument("workflow")
-@pass_session
-def delete(session: Session, workflow: str) -> None:
+@pass_invocation
+def delete(invocation: Invocation, workflow: str) -> None:
     """Delete a workflow. Its webhooks are disabled, its executions go on."""
-    done = session.perform(workflows.delete_workflow, workflow=workflow)
-    put_answer(session.json, done, lambda one: say(f"{one['id']} is deleted"))
+    done = invocation.perform(workflows.delete_workflow, workflow=workflow)
+    put_answer(invocation.json, done, lambda one: say(f"{one['id']} is deleted"))
 
 
 def _at_once(limit: Any) -> str | None:

@@ -1,9 +1,10 @@
 """
-Backup and restore: one tar of a database copy and the artifacts. Keys are in it only if asked for:
-whoever gets hold of an archive without them can neither read what is sealed nor sign a download.
+Backup and restore: one tar of a database copy and the artifacts. Keys are included on request only:
+with an archive that has none, nobody can read sealed records or sign a download.
 
-The database is copied first: an artifact is stored before the record that names it, so each one
-that the copy names is there (unless retention deleted it meanwhile). Quota counters are left out.
+The database is copied first. An artifact is stored before the record that names it, so the archive
+holds every artifact that the copy names (unless retention has deleted it). Quota counters are left
+out.
 """
 
 import io
@@ -24,12 +25,12 @@ from adapters_store.sqlite.store import SqliteStore
 from wfcore.ports.store import Store
 from wfcore.rules.phrase import said
 from wfserver.data.folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, make_data_folder
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 
 FORMAT = {"format": "wfcore-backup", "version": 1}
 MANIFEST = "backup.json"
 LAST_BACKUP = "last-backup.json"
-"""Of the last archive; it stays in the data folder, and is nothing that a backup holds."""
+"""The file that describes the last archive. It stays in the data folder; no backup holds it."""
 DATABASE = "wfcore.db"
 ARTIFACTS = "artifacts"
 _MADE = (ARTIFACTS, SIGNING_KEY_FILE, SEAL_KEY_FILE, DATABASE)
@@ -51,15 +52,15 @@ async def back_up(
     artifacts: str | None = None,
 ) -> int:
     """
-    Write the archive *file* (mode 600), complete or not at all; its size in bytes. *keys*: the file
-    of the keys that seal the database, if they and the signing key are to be in it. *artifacts*:
-    the URL where artifacts are kept, which then are not in it; None: they are in *data*.
+    Write the archive *file* (mode 600), complete or not at all. Returns its size in bytes.
 
-    Raises `Failed` where *file* is there already or the store is no file, `StoreUnavailable`,
-    `OSError`.
+    *keys*: the file of the keys that seal the database, to include these and the signing key.
+    *artifacts*: the URL where artifacts are kept, which leaves them out; None: *data* holds them.
+
+    Raises `CommandFailed` if *file* exists or the store is no file, `StoreUnavailable`, `OSError`.
     """
     if not isinstance(store, SqliteStore):
-        raise Failed(_instead(location, data, artifacts))
+        raise CommandFailed(_instead(location, data, artifacts))
     _require_new(file)
     with tempfile.TemporaryDirectory(prefix=".wfcore-backup-", dir=file.parent) as folder:
         copy = Path(folder) / DATABASE
@@ -72,7 +73,7 @@ async def back_up(
 
 
 def last_backup(data: Path) -> str | None:
-    """Which archive `back_up` wrote last of the folder *data*, how large and when, in words."""
+    """The archive that `back_up` last wrote of the folder *data*: name, size and time, in words."""
     try:
         last = json.loads((data / LAST_BACKUP).read_text())
         return f"{last['file']}, {last['bytes']:,} bytes, at {said(last['at'])}"
@@ -81,7 +82,7 @@ def last_backup(data: Path) -> str | None:
 
 
 def _instead(location: str, data: Path, artifacts: str | None) -> str:
-    """What backs up a store that is no file."""
+    """The instructions for backing up a store that is no file."""
     if not location.startswith(POSTGRES):
         return "a backup copies a database file, and this store has none"
     dump = f"  pg_dump --format=custom --file=wfcore.dump '{location}'\n"
@@ -99,11 +100,11 @@ def _instead(location: str, data: Path, artifacts: str | None) -> str:
 
 def _require_new(file: Path) -> None:
     if os.path.lexists(file):
-        raise Failed(f"{file} exists already; give another name")
+        raise CommandFailed(f"{file} exists already; give another name")
 
 
 def _write(part: Path, database: Path, data: Path, file: Path, keys: Path | None) -> int:
-    """Pack, and give the archive its name only when it is whole; its size."""
+    """Pack the archive in *part*, link it as *file* when it is complete; returns its size."""
     with open(part, "xb", opener=_private) as raw, tarfile.open(fileobj=raw, mode="w") as tar:
         manifest = json.dumps(FORMAT).encode()
         about = tarfile.TarInfo(MANIFEST)
@@ -126,7 +127,7 @@ def _write(part: Path, database: Path, data: Path, file: Path, keys: Path | None
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
-    """Add a file, unless retention has deleted it since it was listed."""
+    """Add the file at *path*, unless retention has deleted it since the folder was listed."""
     try:
         tar.add(path, name, recursive=False)
     except FileNotFoundError:
@@ -136,14 +137,14 @@ def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
 @contextmanager
 def unpacked(file: Path, data: Path) -> Iterator[Path]:
     """
-    A folder in *data* with what the archive holds. On leaving without an error its content
-    becomes that of *data*, which must not be there or be empty; after an error nothing is left.
+    A folder in *data* with the content of the archive. On leaving without an error, the content
+    moves up into *data*, which must be empty or not exist; after an error nothing remains.
 
-    Everything happens inside *data*, which may be a mounted volume or below a folder of somebody
-    else. As long as the folder is there no start takes *data* for a service; removing it is the
-    last thing, so a restore that is killed is recognised and begun anew by the next one.
+    Everything happens inside *data*, which may be a mounted volume or lie in another user's folder.
+    While the folder exists, no server starts on *data*. The folder is removed last, so the next
+    restore recognises one that was killed, and begins anew.
 
-    Raises `Failed` where *data* is in use or the archive is none of ours.
+    Raises `CommandFailed` if *data* is in use or *file* is no archive of wfcore.
     """
     made = not os.path.lexists(data)
     make_data_folder(data)
@@ -165,18 +166,18 @@ def unpacked(file: Path, data: Path) -> Iterator[Path]:
 
 
 def _require_empty(data: Path) -> None:
-    """What a restore that was broken off has left is as good as nothing."""
+    """Raises `CommandFailed` if *data* holds more than the remains of a restore that was killed."""
     left = _MADE if os.path.lexists(data / RESTORING) else ()
     found = sorted({path.name for path in data.iterdir()} - {_LOST_AND_FOUND, RESTORING, *left})
     if found:
-        raise Failed(
+        raise CommandFailed(
             f"{data} is not empty (it holds {', '.join(found[:_FEW])}); "
             "give an empty or new folder with --data"
         )
 
 
 def _clear(data: Path) -> None:
-    """Remove what a restore has made; its mark goes last."""
+    """Remove everything that a restore has made; the folder that marks it goes last."""
     if os.path.lexists(data / RESTORING):
         for name in _MADE:
             _remove(data / name)
@@ -215,9 +216,9 @@ def _extract(file: Path, folder: Path) -> None:
             for member in tar:
                 _extract_member(tar, member, folder)
     except tarfile.TarError as error:
-        raise Failed(f"{file} is no whole backup of wfcore: {error}") from None
+        raise CommandFailed(f"{file} is no whole backup of wfcore: {error}") from None
     if not (folder / DATABASE).is_file():
-        raise Failed(f"{file} is no whole backup of wfcore: it lacks {DATABASE}")
+        raise CommandFailed(f"{file} is no whole backup of wfcore: it lacks {DATABASE}")
 
 
 def _check_manifest(tar: tarfile.TarFile, file: Path) -> None:
@@ -228,16 +229,16 @@ def _check_manifest(tar: tarfile.TarFile, file: Path) -> None:
     except ValueError:
         manifest = None
     if manifest != FORMAT:
-        raise Failed(f"{file} is no backup of wfcore")
+        raise CommandFailed(f"{file} is no backup of wfcore")
 
 
 def _extract_member(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Only regular files under names that a backup has: nothing else can be meant well."""
+    """Extract a regular file with the name of a backup's member; refuse everything else."""
     if member.name == MANIFEST:
         return
     content = tar.extractfile(member) if member.isreg() else None
     if content is None or not _MEMBER.fullmatch(member.name):
-        raise Failed(
+        raise CommandFailed(
             f"the archive holds {member.name!r}, which no backup does; nothing was restored"
         )
     target = folder / member.name

@@ -1,8 +1,8 @@
 """
 The data folder: created if it does not exist, checked before it is used; and its key files.
 
-The check runs before anything opens a file in the folder, and reports a problem in one line. SQLite
-would report the same problem as "unable to open database file", which names neither file nor cure.
+The check runs before any file in the folder is opened, and reports a problem in one line. SQLite
+would call the same problem "unable to open database file", which names neither file nor cure.
 """
 
 import errno
@@ -14,7 +14,7 @@ from pathlib import Path
 from attrs import frozen
 
 from adapters_store.private_folder import flush_folder, make_private
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.settings.record import FIRST_KEY_FILE
 
 SIGNING_KEY_FILE = "signing.key"
@@ -28,26 +28,26 @@ _READ = (SIGNING_KEY_FILE, SEAL_KEY_FILE, FIRST_KEY_FILE, "server.json")
 
 @frozen
 class Trouble:
-    """What is wrong, and what helps."""
+    """A problem with the data folder, and its cure."""
 
     what: str
     cure: str
 
 
 def make_data_folder(data: Path) -> None:
-    """Create *data* if it does not exist. Raises `Failed` with the reason if it is unusable."""
+    """Create *data* if it does not exist. Raises `CommandFailed` with the reason and the cure."""
     if not os.path.lexists(data):
         try:
             make_private(data)
         except (PermissionError, NotADirectoryError, FileExistsError) as error:
-            raise Failed(f"cannot create {data}: {_why_not_made(data, error)}") from None
+            raise CommandFailed(f"cannot create {data}: {_why_not_made(data, error)}") from None
     trouble = trouble_with(data)
     if trouble is not None:
-        raise Failed(f"{trouble.what}; {trouble.cure}")
+        raise CommandFailed(f"{trouble.what}; {trouble.cure}")
 
 
 def trouble_with(data: Path) -> Trouble | None:
-    """Why this process cannot work in *data*, which exists; None if it can."""
+    """The first reason why this process cannot work in *data*, which exists; None: it can."""
     return next(_troubles(data), None)
 
 
@@ -118,7 +118,7 @@ def signing_key(data: Path) -> bytes:
     """
     The key that signs download links: created once, kept in the data folder with mode 600.
 
-    Raises `Failed` if it is not 32 bytes long: with an empty key anybody could sign links.
+    Raises `CommandFailed` if it is not 32 bytes long: with an empty key anybody could sign links.
     """
     path = data / SIGNING_KEY_FILE
     if not path.exists():
@@ -126,7 +126,7 @@ def signing_key(data: Path) -> bytes:
     with path.open("rb") as file:
         key = file.read(SIGNING_KEY_BYTES + 1)
     if len(key) != SIGNING_KEY_BYTES:
-        raise Failed(
+        raise CommandFailed(
             f"{path} has {path.stat().st_size} bytes instead of {SIGNING_KEY_BYTES}: restore it, "
             "for example from a backup. If it is lost, delete the file: a new key is created, and "
             "download links that were issued before stop working"
@@ -136,8 +136,8 @@ def signing_key(data: Path) -> bytes:
 
 def write_key(path: Path, content: bytes, *, replace: bool) -> None:
     """
-    Write a file of mode 600 durably, all or nothing. *replace*: overwrite an existing one;
-    otherwise that one is kept.
+    Write a file of mode 600 durably, all or nothing. An existing file is kept unless *replace* is
+    set.
     """
     fresh = path.with_suffix(f".{os.getpid()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -155,7 +155,7 @@ def write_key(path: Path, content: bytes, *, replace: bool) -> None:
 
 
 def _link(fresh: Path, path: Path) -> None:
-    """Two servers that start at the same time must agree on a key: the first one's is kept."""
+    """Link *fresh* as *path*, or keep the file that another server made at the same time."""
     try:
         os.link(fresh, path)
     except FileExistsError:

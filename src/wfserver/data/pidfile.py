@@ -18,16 +18,16 @@ _URL = re.compile(r"https?://[!-~]+")
 
 
 @contextmanager
-def presence(data: Path) -> Iterator["Presence"]:
+def server_note(data: Path) -> Iterator["ServerNote"]:
     """Something to note the URL with; the note goes when the server ends."""
-    note = Presence(data / FILE)
+    note = ServerNote(data / FILE)
     try:
         yield note
     finally:
         note.clear()
 
 
-class Presence:
+class ServerNote:
     """The note of this process, which one that it forks may write but not take away."""
 
     def __init__(self, path: Path) -> None:

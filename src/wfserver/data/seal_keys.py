@@ -13,7 +13,7 @@ from pathlib import Path
 from adapters_store.private_folder import alone
 from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
 from wfserver.data.folder import SEAL_KEY_FILE, write_key
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.settings.record import SEAL_KEY, Settings
 
 _YOUNG_S = 60
@@ -21,12 +21,12 @@ _YOUNG_S = 60
 
 
 def sealer_of(settings: Settings) -> AeadSealer | None:
-    """What seals the store of *settings*; None in memory. Raises `Failed`."""
+    """What seals the store of *settings*; None in memory. Raises `CommandFailed`."""
     if settings.store == "memory:":
         return None
     if settings.seal_key is not None:
         if settings.seal_key_file is not None:
-            raise Failed(f"{SEAL_KEY} and {SEAL_KEY}_FILE are both set; leave one out")
+            raise CommandFailed(f"{SEAL_KEY} and {SEAL_KEY}_FILE are both set; leave one out")
         return AeadSealer(_checked(settings.seal_key, SEAL_KEY), where=SEAL_KEY)
     file = file_of(settings)
     if file.exists():
@@ -40,12 +40,12 @@ def file_of(settings: Settings) -> Path:
 
 
 def read_keys(file: Path) -> list[str]:
-    """The keys in *file*, the one that seals first. Raises `Failed`."""
+    """The keys in *file*, the one that seals first. Raises `CommandFailed`."""
     try:
         return _checked(file.read_text("utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise Failed(f"{file} cannot be read: {why}") from None
+        raise CommandFailed(f"{file} cannot be read: {why}") from None
 
 
 def add_key(file: Path) -> None:
@@ -69,9 +69,9 @@ def remove_keys(file: Path, ids: Collection[str]) -> None:
 
 
 def require_settled(file: Path) -> None:
-    """Raises `Failed` where *file* has just changed: a server may not have seen it yet."""
+    """Raises `CommandFailed` where *file* has just changed: a server may not have seen it yet."""
     if time.time() - file.stat().st_mtime < _YOUNG_S:
-        raise Failed(
+        raise CommandFailed(
             f"{file} changed less than a minute ago, and a server may still write what it sealed "
             "before; try again in a minute"
         )
@@ -85,4 +85,4 @@ def _checked(text: str, where: str) -> list[str]:
     try:
         return list(keys_in(text))
     except ValueError as error:
-        raise Failed(f"{where}: {error}") from None
+        raise CommandFailed(f"{where}: {error}") from None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @define(eq=False, slots=False)
-class Environments:
+class LazyEnvironments:
     """The environments in the folder of *settings*: an `Environments` of the core."""
 
     settings: Settings

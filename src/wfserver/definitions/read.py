@@ -30,7 +30,7 @@ ENDINGS = (".test.yaml", ".test.yml", ".test.json")
 
 
 @frozen
-class Text:
+class DefinitionText:
     """The text of a definition, and what to call it in messages."""
 
     content: bytes
@@ -48,9 +48,9 @@ class Text:
         return with_lines(error, lines, self.source)
 
 
-def read_text(file: str) -> Text:
+def read_text(file: str) -> DefinitionText:
     """The text in *file* (`-`: stdin). Raises `OSError` where it cannot be read."""
-    return Text(_bytes_of(file), "stdin" if file == STDIN else file)
+    return DefinitionText(_bytes_of(file), "stdin" if file == STDIN else file)
 
 
 def read_definition(file: str, *, runs_here: bool = True) -> Definition:
@@ -118,9 +118,9 @@ def _child_names(definition: Definition) -> set[str]:
     return {step.workflow for step in definition.walk() if isinstance(step, ChildStep)}
 
 
-def _files_by_name(folder: Path) -> Mapping[str, Text]:
+def _files_by_name(folder: Path) -> Mapping[str, DefinitionText]:
     """The definitions in *folder* by the name that each gives itself, as far as it can be read."""
-    found: dict[str, Text] = {}
+    found: dict[str, DefinitionText] = {}
     for path in sorted(folder.iterdir()):
         if not is_definition(path):
             continue

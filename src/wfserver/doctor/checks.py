@@ -28,9 +28,9 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
 from wfcore.usecases.webhooks.webhooks import list_webhooks
 from wfserver.compose import System
-from wfserver.doctor.machine import Check, backups, disk, folder, keys, packages, program
+from wfserver.doctor.machine import Finding, backups, disk, folder, keys, packages, program
 from wfserver.doctor.providers import asked, described, wanted
-from wfserver.failures import Failed, explain
+from wfserver.failures import CommandFailed, explain
 from wfserver.notices import try_channel
 from wfserver.settings.channels import SMTP_URL, setting_of_channel
 from wfserver.settings.record import Settings
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class WorkIn(Protocol):
-    """Runs a job with the open system: `Session.work_in`."""
+    """Runs a job with the open system: `Invocation.work_in`."""
 
     def __call__(
         self,
@@ -61,7 +61,7 @@ def checks(
     require_servable: Callable[[Settings], None],
     *,
     online: bool = False,
-) -> Sequence[Check]:
+) -> Sequence[Finding]:
     """
     All checks but those of languages and isolation. *require_servable* raises what `serve` would
     refuse of the settings; *online*: providers of models are called, too.
@@ -79,40 +79,42 @@ def checks(
     found.append(_notices(settings, stored.given_up))
     if outsiders := settings.policy.gate_approvers:
         what = f"besides accounts, gates and data may name {', '.join(sorted(outsiders))}"
-        found.append(Check("approvers", True, what))
+        found.append(Finding("approvers", True, what))
     return [*found, *(_asked(one) for one in settings.providers.values() if online)]
 
 
-def _serving(settings: Settings, require_servable: Callable[[Settings], None]) -> Check | None:
+def _serving(settings: Settings, require_servable: Callable[[Settings], None]) -> Finding | None:
     """The check that fails for what `serve` would refuse; None: it would refuse nothing."""
     try:
         require_servable(settings)
-    except (Failed, WfError, OSError) as error:
-        return Check("serve", False, explain(error), "change the setting", essential=True)
+    except (CommandFailed, WfError, OSError) as error:
+        return Finding("serve", False, explain(error), "change the setting", essential=True)
     return None
 
 
-def _dispatch(url: str) -> Check:
+def _dispatch(url: str) -> Finding:
     """Whether what dispatches executions answers. Without it everything ends, but later."""
     try:
-        return Check("engine", True, asyncio.run(seen(ENGINE, url)))
+        return Finding("engine", True, asyncio.run(seen(ENGINE, url)))
     except (InvalidInput, ConnectionError) as error:
         cure = f"start it, or correct {ENGINE}; meanwhile what is due is found by looking"
-        return Check("engine", False, str(error), cure)
+        return Finding("engine", False, str(error), cure)
 
 
-def _notices(settings: Settings, lost: int) -> Check:
+def _notices(settings: Settings, lost: int) -> Finding:
     """By which channels people are told, and how many notices nobody got."""
     names = ", ".join(sorted(settings.notices.channels))
     if not names:
-        return Check("notices", True, f"no channel; nobody is told of approvals until {SMTP_URL}")
+        return Finding("notices", True, f"no channel; nobody is told of approvals until {SMTP_URL}")
     if settings.public_url is None:
         cure = "set WFCORE_PUBLIC_URL"
-        return Check("notices", False, f"{names}; without a public URL messages have no link", cure)
+        return Finding(
+            "notices", False, f"{names}; without a public URL messages have no link", cure
+        )
     if lost:
         cure = "wfcore notice list --status FAILED"
-        return Check("notices", False, f"{names}; {lost} given up", cure)
-    return Check("notices", True, names)
+        return Finding("notices", False, f"{names}; {lost} given up", cure)
+    return Finding("notices", True, names)
 
 
 async def _given_up(system: System) -> int:
@@ -121,51 +123,51 @@ async def _given_up(system: System) -> int:
     return found.total or 0
 
 
-def tried(settings: Settings, work_in: WorkIn, to: str) -> Sequence[Check]:
+def tried(settings: Settings, work_in: WorkIn, to: str) -> Sequence[Finding]:
     """The results of a test message over each channel, by mail to *to*."""
     return [_tried(work_in, name, to) for name in sorted(settings.notices.channels)]
 
 
-def _tried(work_in: WorkIn, channel: str, to: str) -> Check:
+def _tried(work_in: WorkIn, channel: str, to: str) -> Finding:
     async def send(system: System) -> str:
         return await try_channel(system.settings, system.services, channel, to)
 
     try:
-        return Check(f"notice {channel}", True, work_in(send, fresh=True))
-    except (WfError, Failed, OSError) as error:
+        return Finding(f"notice {channel}", True, work_in(send, fresh=True))
+    except (WfError, CommandFailed, OSError) as error:
         cure = f"check {setting_of_channel(channel)}"
-        return Check(f"notice {channel}", False, explain(error), cure)
+        return Finding(f"notice {channel}", False, explain(error), cure)
 
 
-def _providers(users: Mapping[str, Sequence[str]], providers: Mapping[str, Provider]) -> Check:
+def _providers(users: Mapping[str, Sequence[str]], providers: Mapping[str, Provider]) -> Finding:
     """The providers that are configured, and those that only workflows name, with their *users*."""
     detail = "; ".join(map(described, providers.values())) or "none; AI steps need one"
     missing = [(name, users[name]) for name in sorted(users) if name not in providers]
     if (users or providers) and not is_available():
-        return Check("providers", False, f"{detail}; AI steps cannot run here", CURE)
+        return Finding("providers", False, f"{detail}; AI steps cannot run here", CURE)
     clear = [one for one in providers.values() if one.in_the_clear]
     if missing:
         used = "; ".join(f"{name} is used by {', '.join(flows[:_FEW])}" for name, flows in missing)
         cure = ", ".join(f"set {setting_of(name)}" for name, _ in missing)
-        return Check("providers", False, f"{detail}; not configured: {used}", cure)
+        return Finding("providers", False, f"{detail}; not configured: {used}", cure)
     if clear:
-        return Check("providers", False, detail, f"use https for {clear[0].name}")
-    return Check("providers", True, detail)
+        return Finding("providers", False, detail, f"use https for {clear[0].name}")
+    return Finding("providers", True, detail)
 
 
-def _asked(provider: Provider) -> Check:
+def _asked(provider: Provider) -> Finding:
     fine, detail = asked(provider)
     cure = None if fine else f"check {provider.setting} and the base URL"
-    return Check(f"provider {provider.name}", fine, detail, cure)
+    return Finding(f"provider {provider.name}", fine, detail, cure)
 
 
-def _signing(settings: Settings) -> list[Check]:
+def _signing(settings: Settings) -> list[Finding]:
     """Which keys sign and verify links, by name, so that servers can be compared."""
     if not settings.signing_keys:
         return []
     first, *older = (name for name, _ in settings.signing_keys)
     kept = f", {', '.join(older)} still verify older ones" if older else ""
-    return [Check("signing", True, f"{first} of {SIGNING_KEY} signs links{kept}")]
+    return [Finding("signing", True, f"{first} of {SIGNING_KEY} signs links{kept}")]
 
 
 @define
@@ -175,7 +177,7 @@ class _Stored:
     the number of notices nobody got, as far as they could be read.
     """
 
-    checks: Sequence[Check] = ()
+    checks: Sequence[Finding] = ()
     wanted: Mapping[str, Sequence[str]] = field(factory=dict)
     given_up: int = 0
 
@@ -191,14 +193,14 @@ def _store(settings: Settings, work_in: WorkIn) -> _Stored:
         found.checks = await _open_store(system)
 
     if settings.store is None and not settings.data.exists():
-        found.checks = [Check("store", True, "not made yet")]
+        found.checks = [Finding("store", True, "not made yet")]
         return found
     try:
         work_in(read, schema=Schema.AS_IS)
     except Unmade as empty:
-        found.checks = [Check("store", True, str(empty))]
-    except (WfError, Failed, OSError) as error:
-        found.checks = [Check("store", False, explain(error), _cure(error), essential=True)]
+        found.checks = [Finding("store", True, str(empty))]
+    except (WfError, CommandFailed, OSError) as error:
+        found.checks = [Finding("store", False, explain(error), _cure(error), essential=True)]
     return found
 
 
@@ -216,7 +218,7 @@ def _cure(error: Exception) -> str:
     return "wfcore restore fills an empty data folder from a backup"
 
 
-async def _open_store(system: System) -> list[Check]:
+async def _open_store(system: System) -> list[Finding]:
     """Opening has read the schema; `ping` writes something durably."""
     await system.services.store.ping()
     records = await _records(system)
@@ -229,21 +231,21 @@ async def _open_store(system: System) -> list[Check]:
     ]
 
 
-async def _kept(system: System) -> Check:
+async def _kept(system: System) -> Finding:
     """Where everything is kept; of a database server also what an operator may have set wrong."""
     store = system.services.store
     if not system.location.startswith(POSTGRES):
         schema = migrations()[-1][0]
         kind = "nothing is stored" if system.location == "memory" else f"schema {schema}, writable"
-        return Check("store", True, f"{system.location}: {kind}")
+        return Finding("store", True, f"{system.location}: {kind}")
     from adapters_store.postgres.report import report  # its driver is of an extra
 
     settings, wall = system.settings, system.services.clock.now
     told = await report(cast("Any", store), wall, str(settings.store), settings.direct)
-    return Check("store", told.cure is None, f"{system.location}: {told.detail}", told.cure)
+    return Finding("store", told.cure is None, f"{system.location}: {told.detail}", told.cure)
 
 
-async def _artifacts(system: System) -> Check:
+async def _artifacts(system: System) -> Finding:
     """Whether a file can be stored, read and deleted where artifacts are kept."""
     files, where = system.services.files, system.settings.artifacts or "in the data folder"
     try:
@@ -252,14 +254,14 @@ async def _artifacts(system: System) -> Check:
         await files.delete_executions(_PROBE)
     except StoreUnavailable as error:
         cure = "check the folder, or the bucket's name, region, endpoint and credentials"
-        return Check("artifacts", False, f"{where}: {error.detail}", cure)
+        return Finding("artifacts", False, f"{where}: {error.detail}", cure)
     if got != b"ok":
-        return Check("artifacts", False, f"{where}: gives back what was not stored", "replace it")
+        return Finding("artifacts", False, f"{where}: gives back what was not stored", "replace it")
     direct = "; links lead there" if system.settings.direct_downloads else ""
-    return Check("artifacts", True, f"{where}, writable{direct}")
+    return Finding("artifacts", True, f"{where}, writable{direct}")
 
 
-def compared(work_in: WorkIn, confirm: Callable[[Sequence[str]], None] | None) -> Check:
+def compared(work_in: WorkIn, confirm: Callable[[Sequence[str]], None] | None) -> Finding:
     """
     The check of artifacts' files against their records. With *confirm*, files of executions that
     are not in the store are deleted, once it has been called with their ids.
@@ -287,10 +289,10 @@ def compared(work_in: WorkIn, confirm: Callable[[Sequence[str]], None] | None) -
     elif found.missing:
         cure = "restore the files from a copy or an older version of the bucket"
     ok = not (found.strange or found.missing or found.beyond)
-    return Check("files", ok, "; ".join([counts, *faults]), cure)
+    return Finding("files", ok, "; ".join([counts, *faults]), cure)
 
 
-def _clock(clock: Clock) -> Check:
+def _clock(clock: Clock) -> Finding:
     """Whether the wall clock jumped, and what is held because of it. AP-4, EX-30."""
     clock = clock.machine if isinstance(clock, StoreTime) else clock
     wall, deadlines, work = clock.now(), clock.deadline_now(), clock.service_now()
@@ -302,10 +304,10 @@ def _clock(clock: Clock) -> Check:
         ahead = (work - deadlines) // SECOND
         found.append(f"it was set back; work goes by a time that is {ahead} s ahead of it")
     cure = "let an NTP service keep the clock" if found else None
-    return Check("clock", not found, "; ".join(found) or "no jump", cure)
+    return Finding("clock", not found, "; ".join(found) or "no jump", cure)
 
 
-async def _records(system: System) -> Check:
+async def _records(system: System) -> Finding:
     """What cannot be read of that which is to be worked on now; `wfcore check` reads everything."""
     services = system.services
     now = services.store.now()
@@ -318,13 +320,13 @@ async def _records(system: System) -> Check:
         await view.callbacks.due(_PAGE)
     unreadable: Mapping[tuple[str, str], str] = getattr(services.store, "unreadable", dict)()
     if not unreadable:
-        return Check("records", True, "what is due can be read")
+        return Finding("records", True, "what is due can be read")
     named = ", ".join(f"{kind} {id}" for kind, id in sorted(unreadable))
     cure = "wfcore check names all; restore them from a backup, or run the version that wrote them"
-    return Check("records", False, f"cannot be read, and are left alone: {named}", cure)
+    return Finding("records", False, f"cannot be read, and are left alone: {named}", cure)
 
 
-async def _webhooks(services: Services) -> Check:
+async def _webhooks(services: Services) -> Finding:
     listed: list[Webhook] = []
     page: PageRequest | None = PageRequest(size=_PAGE)
     while page is not None:
@@ -334,8 +336,8 @@ async def _webhooks(services: Services) -> Check:
     active = [one for one in listed if one.status is WebhookStatus.ACTIVE]
     bare = [one.id for one in active if one.auth_mode is AuthMode.NONE]
     if not bare:
-        return Check("webhooks", True, f"{len(active)} active")
-    return Check(
+        return Finding("webhooks", True, f"{len(active)} active")
+    return Finding(
         "webhooks",
         False,
         f"OPEN TO ALL, without key or secret: {', '.join(bare)}",

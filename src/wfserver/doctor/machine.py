@@ -14,9 +14,9 @@ from adapters_store.sealing import id_of
 from wfserver.data.archive import last_backup
 from wfserver.data.folder import SIGNING_KEY_FILE, trouble_with
 from wfserver.data.seal_keys import file_of, read_keys
-from wfserver.definitions.packages import Environments
+from wfserver.definitions.packages import LazyEnvironments
 from wfserver.doctor.isolation import isolation_here
-from wfserver.failures import Failed, explain
+from wfserver.failures import CommandFailed, explain
 from wfserver.settings.record import SEAL_KEY, Settings
 
 _LITTLE_DISK = 1 << 30
@@ -24,7 +24,7 @@ _NO_DISK = 64 << 20
 
 
 @frozen
-class Check:
+class Finding:
     """One answer. *essential*: nothing works without it."""
 
     name: str
@@ -34,83 +34,83 @@ class Check:
     essential: bool = False
 
 
-def of_the_machine(settings: Settings) -> Sequence[Check]:
+def of_the_machine(settings: Settings) -> Sequence[Finding]:
     """What a running server looks at again: folder, disk, backups, keys, and what steps have."""
     return [program(), folder(settings.data), disk(settings.data), backups(settings),
             keys(settings), packages(settings), isolation(settings)]  # fmt: skip
 
 
-def program() -> Check:
+def program() -> Finding:
     """The versions of wfcore and Python."""
     from importlib.metadata import version
 
     python = ".".join(map(str, sys.version_info[:3]))
-    return Check("wfcore", True, f"{version('wfcore')} on Python {python}")
+    return Finding("wfcore", True, f"{version('wfcore')} on Python {python}")
 
 
-def folder(data: Path) -> Check:
+def folder(data: Path) -> Finding:
     """Whether the data folder can be used, by nobody else."""
     if not os.path.lexists(data):
-        return Check("data", True, f"{data} is not there yet; wfcore up makes it")
+        return Finding("data", True, f"{data} is not there yet; wfcore up makes it")
     trouble = trouble_with(data)
     if trouble is not None:
-        return Check("data", False, trouble.what, trouble.cure, essential=True)
+        return Finding("data", False, trouble.what, trouble.cure, essential=True)
     if data.stat().st_mode & 0o077:
         cure = f"chmod 700 {data}"
-        return Check("data", False, f"{data} can be read by other users", cure)
-    return Check("data", True, str(data))
+        return Finding("data", False, f"{data} can be read by other users", cure)
+    return Finding("data", True, str(data))
 
 
-def disk(data: Path) -> Check:
+def disk(data: Path) -> Finding:
     """How much room is left where the data folder is."""
     there = next(folder for folder in (data, *data.parents) if folder.exists())
     free = shutil.disk_usage(there).free
     detail = f"{free / (1 << 30):.1f} GiB free"
     cure = None if free >= _LITTLE_DISK else "make room; steps and artifacts need it"
-    return Check("disk", cure is None, detail, cure, essential=free < _NO_DISK)
+    return Finding("disk", cure is None, detail, cure, essential=free < _NO_DISK)
 
 
-def keys(settings: Settings) -> Check:
+def keys(settings: Settings) -> Finding:
     """Where the key is that seals the store, and whether other users may read a file of keys."""
     sealing = file_of(settings)
     files = (settings.data / SIGNING_KEY_FILE, sealing)
     bare = [file for file in files if file.exists() and file.stat().st_mode & 0o077]
     if bare:
         named = " and ".join(map(str, bare))
-        return Check("keys", False, f"{named}: other users may read it", f"chmod 600 {named}")
+        return Finding("keys", False, f"{named}: other users may read it", f"chmod 600 {named}")
     if settings.seal_key is not None:
-        return Check("keys", True, f"{SEAL_KEY} seals what is stored")
+        return Finding("keys", True, f"{SEAL_KEY} seals what is stored")
     if not sealing.exists():
-        return Check("keys", True, f"none yet; the first start makes {sealing}")
+        return Finding("keys", True, f"none yet; the first start makes {sealing}")
     try:
         first, *older = (id_of(key) for key in read_keys(sealing))
-    except Failed as error:
-        return Check("keys", False, explain(error), f"put the right {sealing} back", True)
+    except CommandFailed as error:
+        return Finding("keys", False, explain(error), f"put the right {sealing} back", True)
     kept = f", {', '.join(older)} still open what is older" if older else ""
-    return Check("keys", True, f"{first} in {sealing} seals what is stored{kept}")
+    return Finding("keys", True, f"{first} in {sealing} seals what is stored{kept}")
 
 
-def backups(settings: Settings) -> Check:
+def backups(settings: Settings) -> Finding:
     """The last archive of `wfcore backup`; what a database server's own tools make is not seen."""
     if (settings.store or "").startswith(POSTGRES):
-        return Check("backups", True, "left to the tools of the database server")
+        return Finding("backups", True, "left to the tools of the database server")
     if last := last_backup(settings.data):
-        return Check("backups", True, last)
+        return Finding("backups", True, last)
     cure = "wfcore backup FILE; make one every day, and keep it on another machine"
-    return Check("backups", False, "none by wfcore backup yet", cure)
+    return Finding("backups", False, "none by wfcore backup yet", cure)
 
 
-def isolation(settings: Settings) -> Check:
+def isolation(settings: Settings) -> Finding:
     """What keeps steps apart from each other and from the server."""
     level = isolation_here(settings)
-    return Check("isolation", not level.lacks, level.summary, level.cure)
+    return Finding("isolation", not level.lacks, level.summary, level.cure)
 
 
-def packages(settings: Settings) -> Check:
+def packages(settings: Settings) -> Finding:
     """What steps may bring along, and what is kept of it."""
-    kept = Environments(settings).here
+    kept = LazyEnvironments(settings).here
     usage, tools = kept.usage(), asyncio.run(kept.tools())
     there = ", ".join(tool.version for tool in tools if tool.version)
     missing = "; ".join(tool.cure for tool in tools if not tool.version)
     detail = f"{there or 'no installer'}; {usage.count} cached, {usage.bytes / (1 << 20):.1f} MiB"
-    return Check("packages", not missing, detail, missing or None)
+    return Finding("packages", not missing, detail, missing or None)

@@ -4,8 +4,8 @@ import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from wfserver.data.pidfile import presence
-from wfserver.failures import Failed
+from wfserver.data.pidfile import server_note
+from wfserver.failures import CommandFailed
 from wfserver.serving.sockets import close, listen
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def require_free_port(settings: "Settings") -> None:
-    """Raises `Failed`, with what to do, where nothing could listen."""
+    """Raises `CommandFailed`, with what to do, where nothing could listen."""
     host, port = settings.host, settings.port
     try:
         close(listen(host, port))
@@ -23,12 +23,12 @@ def require_free_port(settings: "Settings") -> None:
 
 
 def serve(settings: "Settings", on_ready: "Callable[[ServerInfo], None]") -> None:
-    """Serve until SIGTERM or SIGINT. Raises `Failed` where the port is taken."""
+    """Serve until SIGTERM or SIGINT. Raises `CommandFailed` where the port is taken."""
     from wfserver import logs
 
     logs.set_up(settings.log, settings.log_format)
     require_free_port(settings)
-    with presence(settings.data) as note:
+    with server_note(settings.data) as note:
 
         def ready(info: "ServerInfo") -> None:
             note.here(info.url)
@@ -45,9 +45,13 @@ def serve(settings: "Settings", on_ready: "Callable[[ServerInfo], None]") -> Non
         run(settings, ready, process=process)
 
 
-def _explained(error: OSError, host: str, port: int) -> Failed:
+def _explained(error: OSError, host: str, port: int) -> CommandFailed:
     if error.errno == errno.EADDRINUSE:
-        return Failed(f"port {port} of {host} is taken; free it, or choose one with --port")
+        return CommandFailed(f"port {port} of {host} is taken; free it, or choose one with --port")
     if error.errno in (errno.EACCES, errno.EPERM):
-        return Failed(f"this user may not listen on port {port}; choose one above 1023 with --port")
-    return Failed(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --host")
+        return CommandFailed(
+            f"this user may not listen on port {port}; choose one above 1023 with --port"
+        )
+    return CommandFailed(
+        f"cannot listen on {host}:{port}: {error.strerror}; choose another with --host"
+    )

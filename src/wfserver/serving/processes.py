@@ -44,7 +44,7 @@ _SIGNALS = (*_STOPS, signal.SIGCHLD)
 
 
 @frozen
-class Process:
+class ServerProcess:
     """
     One child. `up`: where it says that it answers; `begun`: readable once all do; `leave`: readable
     once it is to stop. `tells`: whether it then says to whoever started the
@@ -84,7 +84,7 @@ class Process:
         return self.tells
 
 
-def fork_all(settings: Settings) -> Process:
+def fork_all(settings: Settings) -> ServerProcess:
     """
     Returns in each child, as that child. In the process that called it, raises `SystemExit` with
     their status once all have ended. Raises `OSError` where the port is taken.
@@ -108,7 +108,7 @@ class _Parent:
         self._all_answered = self._stopping = False
         self._status, self._killed_by = 0, 0
 
-    def run(self) -> Process:
+    def run(self) -> ServerProcess:
         """As `fork_all`."""
         before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
         signal.set_wakeup_fd(self._signals.fileno(), warn_on_full_buffer=False)
@@ -131,7 +131,7 @@ class _Parent:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         return not pid
 
-    def _child(self, number: int, before: Mapping[signal.Signals, object]) -> Process:
+    def _child(self, number: int, before: Mapping[signal.Signals, object]) -> ServerProcess:
         """Closes its copy of the end that the parent holds open until all are to stop."""
         self._stay.close()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -141,7 +141,7 @@ class _Parent:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         if os.getppid() != self._pid:
             raise SystemExit(1)
-        return Process(
+        return ServerProcess(
             number,
             self._listeners[number],
             ChannelHints(self._hints[number]),

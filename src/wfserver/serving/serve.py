@@ -36,7 +36,7 @@ from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import Settings
 
 if TYPE_CHECKING:
-    from wfserver.serving.processes import Process
+    from wfserver.serving.processes import ServerProcess
 
 _PR_SET_DUMPABLE = 4
 
@@ -114,7 +114,7 @@ def run(
     settings: Settings,
     on_ready: Callable[[ServerInfo], None],
     opened: AbstractAsyncContextManager[System] | None = None,
-    process: "Process | None" = None,
+    process: "ServerProcess | None" = None,
 ) -> None:
     """
     Serve until SIGTERM or SIGINT; a second one ends the process. *on_ready* is called once
@@ -141,7 +141,7 @@ async def _serve(
     listeners: tuple[socket.socket, ...],
     on_ready: Callable[[ServerInfo], None],
     opened: AbstractAsyncContextManager[System] | None,
-    process: "Process | None",
+    process: "ServerProcess | None",
 ) -> None:
     port = listeners[0].getsockname()[1]
     if process is not None:

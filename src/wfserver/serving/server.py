@@ -49,7 +49,7 @@ from wfcore.ports.runtime import StepRunner
 from wfcore.usecases.services import Services
 from wfserver.compose import System
 from wfserver.doctor.providers import missing_from
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.serving.engine import able_to, engine, new_prices, notifier_of, require_runner
 from wfserver.serving.memory import settle_memory, trimming
 from wfserver.serving.metrics import (
@@ -65,7 +65,7 @@ from wfserver.settings.sharing import ENGINE, Role
 from wfserver.settings.sign_on import sign_on_with
 
 if TYPE_CHECKING:
-    from wfserver.serving.processes import Process
+    from wfserver.serving.processes import ServerProcess
 
 _WITHDRAWAL_S = 1
 _LAST_ANSWERS_S = 2
@@ -80,7 +80,7 @@ async def answer(
     listeners: Sequence[socket.socket],
     ready: Ready,
     asked: asyncio.Event,
-    process: "Process | None" = None,
+    process: "ServerProcess | None" = None,
 ) -> None:
     """
     Answer at *listeners* and run what is to be run, until *asked* to stop; *runner* is closed.
@@ -102,7 +102,7 @@ async def _answer(
     ready: Ready,
     asked: asyncio.Event,
     traces: Traces | None,
-    process: "Process | None",
+    process: "ServerProcess | None",
 ) -> None:
     metrics, standing = ServerMetrics(), StoreGauges(system.services)
     system = _counted(system, metrics, traces)
@@ -124,7 +124,7 @@ async def _answer(
             allowed_hosts=settings.allowed_hosts,
             cors_origins=settings.cors_origins,
             ready=leaving.check_ready,
-            checks=Machine(settings).checks,
+            checks=MachineChecks(settings).checks,
             gauges=lambda: _gauges(working, protocol.ledger, standing, dispatch),
             gauge_help=GAUGES,
             counted=metrics.registry,
@@ -151,11 +151,11 @@ async def _answer(
             http=protocol,
         )
         async with _asked_by_others(process, app), trimming(partial(_drop_caches, app.context)):
-            await _Server(config, ready, asked, leaving.leave).serve([*listeners])
+            await _UvicornServer(config, ready, asked, leaving.leave).serve([*listeners])
 
 
 def _asked_by_others(
-    process: "Process | None", app: Application
+    process: "ServerProcess | None", app: Application
 ) -> AbstractAsyncContextManager[None]:
     if process is None:
         return nullcontext()
@@ -173,7 +173,7 @@ async def _drop_caches(context: Context) -> None:
 
 
 def require_servable(settings: Settings) -> None:
-    """Raises what a server would refuse of *settings* at its start: `Failed`, `InvalidInput`."""
+    """Raises the error with which a server would refuse *settings* at its start."""
     offers_agents(settings)
     sign_on_with(settings.sign_on, SystemClock())
     new_prices(settings)
@@ -181,9 +181,9 @@ def require_servable(settings: Settings) -> None:
 
 
 def offers_agents(settings: Settings) -> bool:
-    """Whether there is `/mcp`. Raises `Failed` where it is wanted and cannot be."""
+    """Whether there is `/mcp`. Raises `CommandFailed` where it is wanted and cannot be."""
     if settings.agents and find_spec("mcp") is None:
-        raise Failed(f"WFCORE_MCP needs an extra: {install('mcp')}")
+        raise CommandFailed(f"WFCORE_MCP needs an extra: {install('mcp')}")
     return settings.agents
 
 
@@ -225,7 +225,7 @@ async def _gauges(
 
 
 @define
-class Machine:
+class MachineChecks:
     """
     What `wfcore doctor` says of the machine; imported by the first page that shows it. To look
     starts interpreters and installers, about a second of CPU: once a minute at most.
@@ -351,7 +351,7 @@ class _Leaving:
         self._system.services.wakeup.release()
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """uvicorn that leaves when it is *asked*, and says when it answers."""
 
     def __init__(

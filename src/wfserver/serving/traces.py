@@ -90,12 +90,12 @@ class Traces:
     @contextmanager
     def calling(
         self, name: str, traceparent: str, parent: str, about: Mapping[str, Value]
-    ) -> Iterator["Call"]:
+    ) -> Iterator["OutgoingCall"]:
         """
         A call by this server, of whose span *traceparent* tells, below *parent*. What is raised
         fails it.
         """
-        call, began, trace = Call(dict(about)), time.time_ns(), trace_from(traceparent)
+        call, began, trace = OutgoingCall(dict(about)), time.time_ns(), trace_from(traceparent)
         try:
             yield call
         except BaseException as error:
@@ -113,7 +113,7 @@ class Traces:
 _DEFECT = 500
 
 
-class Call:
+class OutgoingCall:
     """What becomes known of a call while it lasts."""
 
     def __init__(self, about: dict[str, Value]) -> None:

@@ -13,7 +13,7 @@ from wfcore.errors import InvalidInput
 from wfcore.installed import install
 from wfcore.model.access import SignOnTerms
 from wfcore.ports.system import Clock
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.settings.steps import switch
 
 ISSUER, SECRET = "WFCORE_OIDC_ISSUER", "WFCORE_OIDC_CLIENT_SECRET"
@@ -77,11 +77,11 @@ def _domains(env: Mapping[str, str]) -> frozenset[str]:
 
 
 def sign_on_with(settings: SignOnSettings | None, clock: Clock) -> SignOn | None:
-    """The way in that the settings name; nothing is loaded yet. Raises `Failed`."""
+    """The way in that the settings name; nothing is loaded yet. Raises `CommandFailed`."""
     if settings is None:
         return None
     if find_spec("authlib") is None:
-        raise Failed(f"{ISSUER} needs an extra: {install('oidc')}")
+        raise CommandFailed(f"{ISSUER} needs an extra: {install('oidc')}")
     of_us = settings.issuer, settings.client_id, settings.secret, clock.now
     asked = OidcProvider(*of_us, trusts_email=settings.trusts_email)
     return SignOn(asked, settings.name, settings.terms)

@@ -1,4 +1,4 @@
-"""Applying definitions: one file or a folder of them, previewed, and what is deleted with it."""
+"""Applying definitions from a file or a folder: preview, apply, delete those that are missing."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from wfcore.usecases.administration import workflows
 from wfcore.usecases.administration.operator import MOST_LISTED
 from wfserver.definitions.read import (
     SUFFIXES,
-    Text,
+    DefinitionText,
     announce_packages,
     files_beside,
     is_definition,
     read_text,
 )
-from wfserver.failures import Failed
-from wfserver.terminal.invocation import Session
+from wfserver.failures import CommandFailed
+from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.output import clean, put_fields, put_json, put_table, say
 from wfserver.terminal.perform import Perform
 
@@ -31,14 +31,14 @@ DIFFERS = 3
 
 @frozen
 class Written:
-    """A definition and its text."""
+    """A definition and the text that defines it."""
 
-    text: Text
+    text: DefinitionText
     definition: Definition
 
     @property
-    def asked(self) -> str:
-        """The text as it is sent; a mark of its order of bytes means nothing."""
+    def sent(self) -> str:
+        """The text that is sent, without a byte order mark."""
         return self.text.content.decode("utf-8-sig")
 
 
@@ -46,16 +46,17 @@ def texts_of(
     file: str, *, runs_here: bool, javascript: Runtime = Runtime.NODE
 ) -> Sequence[Written]:
     """
-    The definition in *file*, or all in a folder, hidden ones left out.
+    The definition in *file*, or all definitions in a folder, hidden files left out.
 
-    Raises `InvalidDefinition` with every mistake of all of them, `OSError`, and `Failed` for a
-    folder without any and for two of the same name.
+    Raises `InvalidDefinition` with every mistake in the file, `OSError`, and `CommandFailed` with
+    the mistakes of several files, for a folder without definitions, and for a name that occurs
+    twice.
     """
     files = [file]
     if Path(file).is_dir():
         files = [str(one) for one in sorted(Path(file).iterdir()) if is_definition(one)]
         if not files:
-            raise Failed(f"{file}: holds no definition ({', '.join(SUFFIXES)})")
+            raise CommandFailed(f"{file}: holds no definition ({', '.join(SUFFIXES)})")
     found: list[Written] = []
     wrong: list[str] = []
     for one in files:
@@ -67,7 +68,7 @@ def texts_of(
                 raise
             wrong.append(str(error))
     if wrong:
-        raise Failed("\n".join(wrong))
+        raise CommandFailed("\n".join(wrong))
     _require_unlike(found)
     return found
 
@@ -77,7 +78,9 @@ def _require_unlike(texts: Sequence[Written]) -> None:
     for one in texts:
         name, file = one.definition.name, one.text.source
         if name in seen:
-            raise Failed(f"{seen[name]} and {file} both define {name!r}; a name stands for one")
+            raise CommandFailed(
+                f"{seen[name]} and {file} both define {name!r}; a name stands for one"
+            )
         seen[name] = file
 
 
@@ -85,7 +88,8 @@ def require_tests(file: str) -> None:
     """
     Play the scenarios beside *file*: those in a folder, or those named after a definition.
 
-    Raises `Failed` if one does not go as expected, `InvalidDefinition` for mistakes in their files.
+    Raises `CommandFailed` if a scenario does not go as expected, `InvalidDefinition` for mistakes
+    in the files.
     """
     files = files_beside(file)
     if not files:
@@ -95,49 +99,51 @@ def require_tests(file: str) -> None:
     found = {path: played(path) for path in files}
     wrong = [line for path, results in found.items() for line in unexpected(path, results)]
     if wrong:
-        raise Failed("\n".join((*wrong, "nothing was applied; --no-test applies all the same")))
+        raise CommandFailed(
+            "\n".join((*wrong, "nothing was applied; --no-test applies all the same"))
+        )
 
 
 def announce(texts: Sequence[Written], *, quiet: bool) -> None:
-    """Say what may take a while."""
+    """Say which installations of packages may take a while."""
     for one in texts:
         announce_packages(one.definition, quiet=quiet)
 
 
 def missing(perform: Perform, owner: str, texts: Sequence[Written]) -> Sequence[Any]:
-    """The owner's own workflows that none of *texts* defines."""
+    """The workflows of *owner* that none of *texts* defines."""
     listed = perform(workflows.list_workflows, owner=owner, limit=MOST_LISTED)["items"]
     names = {one.definition.name for one in texts}
     return [one for one in listed if one["name"] not in names and _is_of(one, owner)]
 
 
 def _is_of(workflow: Any, owner: str) -> bool:
-    """Emails are the same in upper and lower case, as for the store."""
+    """Whether *owner*, an id or an email in any case, owns *workflow*."""
     email = workflow["ownerEmail"] or ""
     return workflow["ownerId"] == owner or email.lower() == owner.strip().lower()
 
 
 def confirm(gone: Sequence[Any]) -> None:
-    """Show what would be deleted and ask. Raises `Failed` where there is nobody to ask."""
+    """Show the workflows to delete and ask. Raises `CommandFailed` if stdin is no terminal."""
     say("not in the folder, and deleted with their triggers:", err=True)
     for one in gone:
         say(clean(f"  {one['name']} ({one['id']}, version {one['version']})"), err=True)
     if not sys.stdin.isatty():
-        raise Failed("nothing was changed: give --yes to delete these")
+        raise CommandFailed("nothing was changed: give --yes to delete these")
     click.confirm("Delete them?", abort=True, err=True)
 
 
 def preview(
-    session: Session,
+    invocation: Invocation,
     perform: Perform,
     owner: str,
     texts: Sequence[Written],
     gone: Sequence[Any],
 ) -> int:
-    """Show what applying would change; `DIFFERS` if anything would."""
+    """Show what applying would change. Returns `DIFFERS` if that is anything, else 0."""
     found = preview_all(perform, owner, texts)
     deleted = [{"id": one["id"], "name": one["name"], "change": "deleted"} for one in gone]
-    if session.json:
+    if invocation.json:
         put_json({"items": [*found, *deleted]})
     else:
         for one in found:
@@ -149,14 +155,14 @@ def preview(
 
 
 def preview_all(perform: Perform, owner: str, texts: Sequence[Written]) -> list[Any]:
-    """What each would change. Raises as applying would, so that no part is applied."""
+    """The change that each definition would make. Raises as applying would, but applies nothing."""
     return [_located(perform, workflows.preview_workflow, owner, one) for one in texts]
 
 
 def apply_all(perform: Perform, owner: str, texts: Sequence[Written]) -> list[Any]:
     """
-    Apply them; one that fails is tried again once others were applied, as its chains may name
-    these.
+    Apply all definitions. One that fails is tried again after the others, because its chains may
+    name workflows that those define.
     """
     done: dict[str, Any] = {}
     left = list(texts)
@@ -165,7 +171,7 @@ def apply_all(perform: Perform, owner: str, texts: Sequence[Written]) -> list[An
         for one in left:
             try:
                 done[one.text.source] = _located(perform, workflows.apply_workflow, owner, one)
-            except (InvalidDefinition, Failed):
+            except (InvalidDefinition, CommandFailed):
                 failed.append(one)
                 if len(failed) == len(left):
                     raise
@@ -176,23 +182,23 @@ def apply_all(perform: Perform, owner: str, texts: Sequence[Written]) -> list[An
 
 
 def _located(perform: Perform, operation: Any, owner: str, one: Written) -> Any:
-    """Mistakes that only the store could tell come with their lines."""
+    """Perform *operation*; mistakes that only the store can find are raised with their lines."""
     try:
-        return perform(operation, owner=owner, text=one.asked)
+        return perform(operation, owner=owner, text=one.sent)
     except InvalidDefinition as error:
         raise one.text.located(error) from None
 
 
 def delete_all(perform: Perform, gone: Sequence[Any]) -> None:
-    """Delete these workflows."""
+    """Delete the workflows *gone*."""
     for one in gone:
         perform(workflows.delete_workflow, workflow=one["id"])
 
 
-def put_applied(session: Session, done: Sequence[Any], gone: Sequence[Any]) -> None:
-    """What came of a folder."""
+def put_applied(invocation: Invocation, done: Sequence[Any], gone: Sequence[Any]) -> None:
+    """Print the results of applying a folder."""
     deleted = [{"id": one["id"], "name": one["name"], "deleted": True} for one in gone]
-    if session.json:
+    if invocation.json:
         put_json({"items": [*done, *deleted]})
         return
     rows = [(one["id"], one["name"], one.get("version", "deleted")) for one in (*done, *deleted)]
@@ -200,5 +206,5 @@ def put_applied(session: Session, done: Sequence[Any], gone: Sequence[Any]) -> N
 
 
 def put_one(done: Mapping[str, Any]) -> None:
-    """What came of one file."""
+    """Print the result of applying one file."""
     put_fields({name: value for name, value in done.items() if name != "warnings"})

@@ -1,4 +1,4 @@
-"""Acting on all executions that a filter finds: shown first, changed once somebody has agreed."""
+"""Acting on all executions that a filter finds: they are shown first, and changed after a yes."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -10,8 +10,8 @@ from wfcore.errors import WfError
 from wfcore.model.execution import ExecutionStatus
 from wfcore.usecases.administration import executions
 from wfcore.usecases.administration.operator import Operation
-from wfserver.failures import FAILED, Failed
-from wfserver.terminal.invocation import Session
+from wfserver.failures import FAILED, CommandFailed
+from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import Member, span_of_time
 from wfserver.terminal.output import clean, put_json, put_table, say
 from wfserver.terminal.perform import Perform
@@ -22,7 +22,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def several(command: C) -> C:
-    """The options of commands that act on one execution, or on all that a filter finds."""
+    """The arguments of commands that act on one execution, or on all that a filter finds."""
     options = (
         click.argument("id", required=False),
         click.option("--workflow", metavar="ID-or-NAME", help="Instead of ID: of this workflow."),
@@ -38,23 +38,25 @@ def several(command: C) -> C:
 
 
 def refuse_both(*filters: object) -> None:
-    """Raises `UsageError` where a filter was given beside an id."""
+    """Raises `UsageError` if a filter was given beside an id."""
     if any(filters):
         raise click.UsageError("Give an ID or a filter, not both")
 
 
 def act_on_each(
-    session: Session,
+    invocation: Invocation,
     done: str,
     operation: Operation[Any],
-    asked: Mapping[str, Any],
+    query: Mapping[str, Any],
     yes: bool,
 ) -> int:
-    """Show what the filter finds, oldest first, and act on each; 1 if any was refused."""
-    if not asked["status"]:
+    """
+    Show the executions that the filter finds, oldest first, and act on each; 1: one was refused.
+    """
+    if not query["status"]:
         raise click.UsageError(f"None of these statuses can be {done}")
-    with session.operations() as perform:
-        rows, left = _found(perform, asked, passes_redriven=done == "redriven")
+    with invocation.operations() as perform:
+        rows, left = _found(perform, query, passes_redriven=done == "redriven")
         if rows:
             lines = (
                 f"{one['executionId']}  {one['status']}  {one['workflowName']}" for one in rows
@@ -62,7 +64,7 @@ def act_on_each(
             agreed(f"{len(rows)} executions would be {done}", lines, yes)
         more = {"once": True} if done == "redriven" else {}  # others may do the same just now
         ends = [_acted(perform, operation, one["executionId"], more) for one in rows]
-    if session.json:
+    if invocation.json:
         put_json({"items": ends, "left": left})
     else:
         put_table(("id", done, "why not"), [tuple(one.values()) for one in ends], None)
@@ -72,26 +74,30 @@ def act_on_each(
 
 
 def agreed(what: str, lines: Iterable[str], yes: bool) -> None:
-    """Go on only if somebody agrees to what is shown, or said `--yes`. Raises `Failed`, `Abort`."""
+    """
+    Show *what* and *lines*, and ask for consent unless *yes* is set.
+
+    Raises `CommandFailed` if stdin is no terminal, `Abort` for a no.
+    """
     if yes:
         return
     say(f"{what}:", err=True)
     for line in lines:
         say(clean(f"  {line}"), err=True)
     if not sys.stdin.isatty():
-        raise Failed("nothing was changed: give --yes to go on")
+        raise CommandFailed("nothing was changed: give --yes to go on")
     click.confirm("Go on?", abort=True, err=True)
 
 
 def _found(
-    perform: Perform, asked: Mapping[str, Any], *, passes_redriven: bool
+    perform: Perform, query: Mapping[str, Any], *, passes_redriven: bool
 ) -> tuple[list[Any], int]:
-    """The oldest ones to act on, and how many are younger than those that were looked at."""
-    since = asked["since"]
+    """The oldest executions to act on, and the number of younger ones that were not read."""
+    since = query["since"]
     while True:
         found = perform(
             executions.list_executions,
-            **{**asked, "since": since},
+            **{**query, "since": since},
             oldest=True,
             limit=_MOST_AT_ONCE,
         )
@@ -111,9 +117,9 @@ def _redriven(perform: Perform, id: str) -> bool:
 def _acted(
     perform: Perform, operation: Operation[Any], id: str, more: Mapping[str, bool]
 ) -> dict[str, str | None]:
-    """What came of one; another one is not kept from its turn."""
+    """The result for one execution; a refusal is a result, too, so that the others follow."""
     try:
         answer = perform(operation, id=id, **more)
-    except (WfError, Failed) as refused:
+    except (WfError, CommandFailed) as refused:
         return {"id": id, "executionId": None, "error": str(refused)}
     return {"id": id, "executionId": str(answer["executionId"]), "error": None}

@@ -14,15 +14,15 @@ from attrs import define, field, frozen
 from wfcore.errors import InvalidInput
 from wfcore.usecases.administration.operations import OPERATIONS
 from wfcore.usecases.administration.operator import Operation, given
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.terminal.perform import KEY, Perform
 
 _TIMEOUT_S = 30.0
 _PART = 1 << 18
 
 
-class Refused(Failed):
-    """The server answered with an error: its *status*, and what it *says*."""
+class ServerRefused(CommandFailed):
+    """The server answered with an error: its *status* and its message, *says*."""
 
     exit_status: ClassVar[int] = 1
 
@@ -44,7 +44,7 @@ class Exchange:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would take the key to wherever it leads: it is an answer like any other."""
+    """Treats a redirect as an answer, because following it could take the key to another host."""
 
     def redirect_request(
         self,
@@ -61,7 +61,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 @define
 class Api:
     """
-    The API at *url*; *heard* is called with every exchange. The key is never sent to another host.
+    The API at *url*. *heard* is called with every exchange. The key is never sent to another host.
     """
 
     url: str
@@ -70,8 +70,8 @@ class Api:
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """
-        The JSON of the answer. Raises `Refused` if it is an error, `Failed` if nobody answers, or
-        somebody else.
+        The JSON of the answer. Raises `ServerRefused` for an error of the server, `CommandFailed`
+        if nobody answers or the answer is not wfcore's.
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"X-API-Key": self.key, "Content-Type": "application/json"}
@@ -80,17 +80,17 @@ class Api:
         try:
             answer = json.loads(content)
         except ValueError:
-            raise Failed(f"{self.url} answers {status}, but is no wfcore server") from None
+            raise CommandFailed(f"{self.url} answers {status}, but is no wfcore server") from None
         self.heard(Exchange(method, path, body, status, answer))
         if not 200 <= status < 300:
             says = answer.get("error", "") if isinstance(answer, dict) else ""
-            raise Refused(f"{method} {path}", status, str(says))
+            raise ServerRefused(f"{method} {path}", status, str(says))
         return answer
 
     def download(self, link: str, write: Callable[[bytes], object]) -> None:
         """
-        Hand the content of a signed link to *write* in parts. The link needs no key, and may lead
-        to a bucket. Raises `Failed`.
+        Pass the content behind a signed link to *write* in parts. The link needs no key, and may
+        lead to a bucket. Raises `CommandFailed`.
         """
         request = urllib.request.Request(urljoin(self.url, link))  # noqa: S310
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -99,9 +99,11 @@ class Api:
                 while part := response.read(_PART):
                     write(part)
         except urllib.error.HTTPError as refused:
-            raise Failed(f"the download answered {refused.code}") from None
+            raise CommandFailed(f"the download answered {refused.code}") from None
         except (urllib.error.URLError, OSError, HTTPException) as error:
-            raise Failed(f"the download broke off: {getattr(error, 'reason', error)}") from None
+            raise CommandFailed(
+                f"the download broke off: {getattr(error, 'reason', error)}"
+            ) from None
 
     def _sent(self, request: urllib.request.Request) -> tuple[int, bytes]:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects())
@@ -114,7 +116,9 @@ class Api:
                 return response.status, response.read()
         except (urllib.error.URLError, OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
-            raise Failed(f"nobody answers at {self.url} ({reason}); wfcore up starts it") from None
+            raise CommandFailed(
+                f"nobody answers at {self.url} ({reason}); wfcore up starts it"
+            ) from None
 
 
 _KEY = re.compile(r"[!-~]+")
@@ -138,8 +142,8 @@ _NO_ADMIN = (
 
 def administration(url: str, key: str | None) -> Perform:
     """
-    Performs operations by the server at *url*. Raises `InvalidInput` for what cannot be its URL,
-    and where there is no key.
+    A `Perform` that sends operations to the server at *url*. Raises `InvalidInput` for a URL that
+    no server can have, and without a key.
     """
     if not _is_address(url):
         raise InvalidInput("--url", "must be like https://wf.example.org, without a user")
@@ -152,9 +156,9 @@ def administration(url: str, key: str | None) -> Perform:
         path = f"/api/admin/{quote(_NAMES[operation])}"
         try:
             return api.call("POST", path, given(parameters))
-        except Refused as refused:
+        except ServerRefused as refused:
             if refused.status == 401:
-                raise Failed(_NO_ADMIN) from None
-            raise Failed(refused.says or str(refused)) from None
+                raise CommandFailed(_NO_ADMIN) from None
+            raise CommandFailed(refused.says or str(refused)) from None
 
     return perform

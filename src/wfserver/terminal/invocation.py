@@ -1,4 +1,4 @@
-"""One call of the command line: where the service is, how to answer, and the store to work on."""
+"""One call of the command line: its shared options, and the store or the server to work on."""
 
 import os
 from collections import ChainMap
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Session:
+class Invocation:
     """
-    What the shared options said. `store` may hold a password, and the key opens everything: they
+    The shared options of one call. `store` may hold a password, and the key opens everything: both
     are never shown.
 
-    A plain class: this module is read for `wfcore --help`, which attrs would make slower.
+    A plain class, because `wfcore --help` imports this module and attrs would slow it down.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,8 @@ class Session:
     @property
     def environment(self) -> "ChainMap[str, str]":
         """
-        The environment over the file of settings. It is read once: its keys leave it then.
+        The environment over the file of settings. It is read once, which removes the keys from the
+        process's own environment.
 
         Raises `InvalidInput` for a file that cannot be read.
         """
@@ -48,17 +49,19 @@ class Session:
 
     @property
     def elsewhere(self) -> str | None:
-        """The URL of the server that is asked; None: the data folder on this host is."""
+        """
+        The URL of the server to work with; None: commands work on the data folder of this host.
+        """
         url = self.url or self.environment.get(URL)
         return url.rstrip("/") if url else None
 
     def settings(self, *, offline: bool = False, **given: Any) -> "Settings":
         """
-        The settings of options and environment. *offline*: for a command that uses no service, so
-        that the environment may name one elsewhere.
+        The settings of options and environment. *offline*: for a command that needs no service, so
+        that the environment may name a server elsewhere.
 
-        Raises `WrongSetting`, which names all that are wrong; `UsageError` where a server elsewhere
-        was named, which has its own.
+        Raises `WrongSetting` with all settings that are wrong, and `UsageError` if a server
+        elsewhere was named, because that has settings of its own.
         """
         from wfcore.errors import InvalidInput
         from wfserver.settings.file import WrongSetting
@@ -86,15 +89,18 @@ class Session:
         """
         The answer of one operation, as JSON: beside the store, or by the server elsewhere.
 
-        Raises what the operation raises, `StoreRefused`, `StoreUnavailable`, and `InvalidInput` if
-        there is no data folder or the store's URL is unknown; `Failed` for what the server refuses.
+        Raises the errors of the operation, `StoreRefused`, `StoreUnavailable`, `InvalidInput` if
+        there is no data folder or the store's URL has an unknown scheme, and `CommandFailed` for a
+        refusal by the server.
         """
         with self.operations() as perform:
             return perform(operation, **parameters)
 
     @contextmanager
     def operations(self, *, fresh: bool = False) -> Iterator[Perform]:
-        """As `perform`, for several operations. *fresh*: the store need not exist yet."""
+        """
+        A `Perform` for several operations; raises as `perform`. *fresh*: the store may be made.
+        """
         if self.elsewhere is not None:
             from wfserver.terminal.http_client import administration
 
@@ -128,8 +134,8 @@ class Session:
         schema: "Schema | None" = None,
     ) -> T:
         """
-        Run *job*, which needs the whole system of this host. *schema*: whether the store is made
-        and migrated; by default only made. Raises as `perform`.
+        The result of *job*, run with the system of this host. *fresh*: the store may be made.
+        *schema*: whether the store is made and migrated; by default only made. Raises as `perform`.
         """
         import asyncio
 
@@ -182,7 +188,7 @@ def _operator(system: "System") -> "Operator":
 
 
 def _option(parameter: str) -> str:
-    """What people call a parameter: the option of that name, if the command has one."""
+    """The name of *parameter* for people: the command's option of that name, if it has one."""
     import click
 
     ctx = click.get_current_context(silent=True)

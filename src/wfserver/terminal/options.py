@@ -14,19 +14,19 @@ from typing import Any, TypeVar
 
 import click
 
-from wfserver.terminal.invocation import Session
+from wfserver.terminal.invocation import Invocation
 
 _LONG_CHOICE = 60
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-pass_session = click.make_pass_decorator(Session)
-"""Gives the command the `Session` as its first argument."""
+pass_invocation = click.make_pass_decorator(Invocation)
+"""Gives the command the `Invocation` as its first argument."""
 
 
 def _note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     if value and not ctx.resilient_parsing:
-        setattr(ctx.ensure_object(Session), str(param.name), value)
+        setattr(ctx.ensure_object(Invocation), str(param.name), value)
 
 
 def _shared(shown: bool) -> list[click.Parameter]:
@@ -85,7 +85,7 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A noun with commands as its verbs, and the shared options."""
 
     command_class = Command

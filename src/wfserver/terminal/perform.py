@@ -9,6 +9,6 @@ URL, KEY = "WFCORE_URL", "WFCORE_KEY"
 
 
 class Perform(Protocol):
-    """Performs an operation, here or elsewhere; its answer is JSON."""
+    """Performs an operation beside the store or by a server elsewhere. The answer is JSON."""
 
     def __call__(self, operation: "Operation[Any]", /, **parameters: Any) -> Any: ...

@@ -13,7 +13,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.approval.edited_items import given_answers
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
-from wfserver.failures import Failed
+from wfserver.failures import CommandFailed
 from wfserver.terminal.output import clean, shortened
 from wfserver.terminal.row_editor import Draft, Editor, columns_of, read_cell
 
@@ -241,7 +241,7 @@ def _delegate(delegating: Delegating, text: str, out: "Console") -> None:
         return
     try:
         out.print(f"  {clean(delegating(by, to.strip()))}", soft_wrap=True)
-    except (WfError, Failed) as refused:  # here, or by a server elsewhere
+    except (WfError, CommandFailed) as refused:  # here, or by a server elsewhere
         out.print(f"  {clean(refused)}", style="red")
 
 

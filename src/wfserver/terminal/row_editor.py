@@ -46,7 +46,7 @@ _Rows = Mapping[int, JsonObject]
 
 
 @frozen
-class Reply:
+class EditorReply:
     """What a line led to: the *rows* to show, by their numbers, or some *text*."""
 
     rows: Sequence[int] = ()
@@ -105,7 +105,7 @@ class Editor:
     def __init__(self, draft: Draft, group: Group) -> None:
         self._draft = draft
         self._group = group
-        self._commands: Mapping[str, Callable[[str], Reply]] = {
+        self._commands: Mapping[str, Callable[[str], EditorReply]] = {
             "set": self._set,
             "clear": self._clear,
             "drop": self._drop,
@@ -114,11 +114,11 @@ class Editor:
             "rows": self._page,
             "find": self._find,
             "comment": self._comment,
-            "help": lambda _: Reply(text=HELP),
-            "?": lambda _: Reply(text=HELP),
+            "help": lambda _: EditorReply(text=HELP),
+            "?": lambda _: EditorReply(text=HELP),
         }
 
-    def obey(self, line: str) -> Reply:
+    def obey(self, line: str) -> EditorReply:
         """Do what *line* says. Raises `ValueError` with what would be right; nothing is changed."""
         first, _, rest = line.strip().partition(" ")
         command = self._commands.get(first.lower())
@@ -128,21 +128,21 @@ class Editor:
     def _rows(self) -> _Rows:
         return self._draft.rows(self._group)
 
-    def _set(self, text: str) -> Reply:
+    def _set(self, text: str) -> EditorReply:
         number, rest = self._row(text)
         column, value = self._column(number, rest)
         if not value:
             raise ValueError(f"{_USAGE}; clear KEY COLUMN empties a cell")
         return self._put(number, column, read_cell(column, value))
 
-    def _clear(self, text: str) -> Reply:
+    def _clear(self, text: str) -> EditorReply:
         number, rest = self._row(text)
         column, more = self._column(number, rest)
         if more:
             raise ValueError("say clear KEY COLUMN")
         return self._put(number, column, None)
 
-    def _put(self, number: int, column: Column, value: Json) -> Reply:
+    def _put(self, number: int, column: Column, value: Json) -> EditorReply:
         if self._group.columns:
             check_cell(self._draft.approval, column, value)
         row = {**self._rows[number], column.key: value}
@@ -154,17 +154,17 @@ class Editor:
             if wrong.field == f"editedItems.{self._group.name}[{place}].{column.key}":
                 self._draft.undo()
                 raise ValueError(f"{column.title} {wrong.fix}") from None
-        return Reply([number])
+        return EditorReply([number])
 
-    def _drop(self, text: str) -> Reply:
+    def _drop(self, text: str) -> EditorReply:
         number, more = self._row(text)
         if more:
             raise ValueError(f"there is no row {text}")
         rest = {one: row for one, row in self._rows.items() if one != number}
         self._draft.change(self._group, rest)
-        return Reply(text=f"{len(rest):,} rows are left; undo brings it back")
+        return EditorReply(text=f"{len(rest):,} rows are left; undo brings it back")
 
-    def _add(self, text: str) -> Reply:
+    def _add(self, text: str) -> EditorReply:
         if not self._group.allow_add:
             raise ValueError("no row may be added here")
         number = max([len(self._group.items), *self._rows]) + 1
@@ -177,7 +177,7 @@ class Editor:
             raise ValueError(f"there is a row {text} already")
         row = {} if key is None else {key: read_cell(self._key_column(key), text)}
         self._draft.change(self._group, {**self._rows, number: row})
-        return Reply([number])
+        return EditorReply([number])
 
     def _key_column(self, key: str) -> Column:
         """The declared one, or one of numbers if the proposed keys are numbers."""
@@ -187,25 +187,25 @@ class Editor:
         numbers = any(isinstance(row.get(key), int | float) for row in self._group.items)
         return Column(key, key, ColumnType.NUMBER if numbers else ColumnType.STRING)
 
-    def _undo(self, _: str) -> Reply:
+    def _undo(self, _: str) -> EditorReply:
         self._draft.undo()
-        return Reply(text="taken back")
+        return EditorReply(text="taken back")
 
-    def _page(self, text: str) -> Reply:
+    def _page(self, text: str) -> EditorReply:
         if text and not text.isdecimal():
             raise ValueError("say rows NUMBER")
-        return Reply([one for one in self._rows if one >= int(text or 1)])
+        return EditorReply([one for one in self._rows if one >= int(text or 1)])
 
-    def _find(self, text: str) -> Reply:
+    def _find(self, text: str) -> EditorReply:
         if not text:
             raise ValueError("say find TEXT")
         wanted = _unquoted(text).casefold()
         found = [one for one, row in self._rows.items() if wanted in as_json(row, None).casefold()]
-        return Reply(found, "" if found else f"no row holds {text}")
+        return EditorReply(found, "" if found else f"no row holds {text}")
 
-    def _comment(self, text: str) -> Reply:
+    def _comment(self, text: str) -> EditorReply:
         self._draft.comment = text or None
-        return Reply(text=f"comment: {text}" if text else "no comment")
+        return EditorReply(text=f"comment: {text}" if text else "no comment")
 
     def _names(self) -> Mapping[str, int]:
         """The names of rows: their key, or if the group has none, their number."""
