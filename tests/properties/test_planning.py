@@ -15,19 +15,22 @@ from wfcore.model.workflow import (
     ParallelStep,
     Step,
 )
-from wfcore.rules.execution.actions import (
+from wfcore.rules.execution.plan import (
     Begin,
     Break,
     Complete,
     Fail,
     Failure,
     Judge,
-    Node,
     Plan,
     Refuse,
     Skip,
+    StepAt,
+    earliest,
+    output_of,
+    plan,
+    truthy,
 )
-from wfcore.rules.execution.plan import earliest, output_of, plan, truthy
 from wfcore.rules.limits import DATA_RESULT, MAX_IN_FLIGHT
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -77,15 +80,15 @@ def child(until: EpochMs | None = None, error: str | None = None) -> StepResult:
     return waits(Awaits.CHILD, until, child_id="exec_2", error=error)
 
 
-def at(step: Step, prefix: str = "") -> Node:
-    return Node(step, prefix)
+def at(step: Step, prefix: str = "") -> StepAt:
+    return StepAt(step, prefix)
 
 
 def begins(*steps: Step, prefix: str = "") -> Plan:
-    return Plan(tuple(Begin(Node(step, prefix)) for step in steps))
+    return Plan(tuple(Begin(StepAt(step, prefix)) for step in steps))
 
 
-def breaks(*failure: object, through: tuple[Node, ...] = ()) -> Plan:
+def breaks(*failure: object, through: tuple[StepAt, ...] = ()) -> Plan:
     return Plan((Break(Failure(*failure, through=through)),))
 
 

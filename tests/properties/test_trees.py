@@ -30,8 +30,8 @@ from wfcore.model.workflow import (
     Retry,
 )
 from wfcore.rules.execution import actions, bounds, fold_steps, plan, proceed, retry
-from wfcore.rules.execution.actions import Begin, Complete
 from wfcore.rules.execution.machine import EXECUTION, StepBegun
+from wfcore.rules.execution.plan import Begin, Complete
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.execution.step_machine import STEP, StepState
 from wfcore.rules.limits import MAX_IN_FLIGHT

@@ -16,9 +16,8 @@ from wfcore.model.webhook import DisabledReason
 from wfcore.rules.approval import machine as approval
 from wfcore.rules.auth import api_key, rate_limit, signature
 from wfcore.rules.execution import fold, fold_steps, proceed
-from wfcore.rules.execution.actions import Begin, Skip
 from wfcore.rules.execution.machine import EXECUTION, CancelAsked, StepBegun
-from wfcore.rules.execution.plan import plan
+from wfcore.rules.execution.plan import Begin, Skip, plan
 from wfcore.rules.execution.step_machine import STEP, StepState
 from wfcore.rules.webhooks import webhook
 from wfcore.testing.contracts import MachineContract

@@ -35,10 +35,10 @@ from enum import Enum
 from operator import itemgetter
 from typing import Protocol, TypeAlias
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from wfcore.errors import TemplateFailed
-from wfcore.model.execution import Awaits, Execution, ReasonCode, StepResult, StepStatus
+from wfcore.model.execution import ENDED, Awaits, Execution, ReasonCode, StepResult, StepStatus
 from wfcore.model.json import Json
 from wfcore.model.workflow import (
     DataStep,
@@ -48,24 +48,136 @@ from wfcore.model.workflow import (
     ParallelStep,
     Step,
     SwitchStep,
+    lists_of,
     needs_worker,
-)
-from wfcore.rules.execution.actions import (
-    Action,
-    Begin,
-    Break,
-    Complete,
-    Fail,
-    Failure,
-    Judge,
-    Node,
-    Plan,
-    Refuse,
-    Skip,
+    walk,
 )
 from wfcore.rules.execution.scope import round_prefix, scope
 from wfcore.rules.limits import DATA_RESULT, MAX_IN_FLIGHT, TEXT_RESULT
 from wfcore.time import EpochMs
+
+
+@frozen
+class StepAt:
+    """A step of the definition and its place in a run: `prefix` is that of the keys around it."""
+
+    step: Step
+    prefix: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.prefix + self.step.name
+
+    def accounts_for(self, results: Mapping[str, StepResult]) -> int:
+        """
+        How many steps its end accounts for: the step, and those inside that were not counted yet.
+        FL-8.
+        """
+        if self.prefix:
+            return 1
+        counted = (results[name] for name in _held(self.step) if name in results)
+        size = sum(1 for _ in walk((self.step,)))
+        return size - sum(one.steps for one in counted if one.status in ENDED)
+
+
+def _held(step: Step) -> tuple[str, ...]:
+    """
+    Names of the steps inside it that have a result of their own, which steps in loops have not.
+    """
+    if isinstance(step, LoopStep):
+        return ()
+    inside = (one for _, steps in lists_of(step) for one in steps)
+    return tuple(name for one in inside for name in (one.name, *_held(one)))
+
+
+@frozen
+class Failure:
+    """A step that failed for good. `through`: the containers that fail with it, innermost first."""
+
+    key: str
+    error: str
+    timed_out: bool = False
+    through: tuple[StepAt, ...] = ()
+
+
+@frozen
+class Begin:
+    """Begin this step now, or begin it again if it has a result."""
+
+    at: StepAt
+
+
+@frozen
+class Skip:
+    """The step's `when` is false."""
+
+    at: StepAt
+
+
+@frozen
+class Refuse:
+    """The step cannot begin because its `when` could not be evaluated."""
+
+    at: StepAt
+    error: str
+
+
+@frozen
+class Complete:
+    """Every step in the container has ended, or the delay is over."""
+
+    at: StepAt
+    output: Json
+
+
+@frozen
+class Judge:
+    """
+    An attempt failed in a way that no worker reports. Retry it, or (`permanent`) fail the step.
+    """
+
+    at: StepAt
+    error: str
+    timed_out: bool = False
+    permanent: bool = False
+
+
+@frozen
+class Fail:
+    """
+    A step inside this container failed for good. With `continueOnError` the failure ends here.
+    """
+
+    at: StepAt
+    cause: Failure
+
+
+@frozen
+class Break:
+    """This failure ends the execution."""
+
+    cause: Failure
+
+
+Action: TypeAlias = Begin | Skip | Refuse | Complete | Judge | Fail | Break
+
+
+@frozen
+class Plan:
+    """
+    The actions to take now, and what the execution waits for once they are taken.
+
+    `until`: when something continues by itself. `deadline`: when something that waits times out.
+    `question`: the first step that waits for a decision, and its approval. `done`: every step has
+    ended.
+    """
+
+    actions: tuple[Action, ...] = ()
+    done: bool = False
+    until: EpochMs | None = None
+    deadline: EpochMs | None = None
+    children: int = 0
+    question: tuple[str, str] | None = None
 
 
 class Render(Protocol):
@@ -191,12 +303,12 @@ class _Walk:
             result = self._results.get(prefix + step.name)
             if result is not None and result.status in _PAST:
                 continue
-            way = self._step(Node(step, prefix), result)
+            way = self._step(StepAt(step, prefix), result)
             if way is not _Way.ENDED:
                 return way
         return _Way.ENDED
 
-    def _step(self, at: Node, result: StepResult | None) -> _To:
+    def _step(self, at: StepAt, result: StepResult | None) -> _To:
         if result is None:
             return self._enter(at)
         match result.status:
@@ -212,7 +324,7 @@ class _Walk:
                 self.question = self.question or (at.key, result.approval_id or "")
         return _Way.OPEN
 
-    def _enter(self, at: Node) -> _To:
+    def _enter(self, at: StepAt) -> _To:
         """Begin the step unless its `when` is false. A `when` that fails, fails the step. DF-8."""
         if at.step.when is None:
             return self._move(Begin(at))
@@ -222,7 +334,7 @@ class _Walk:
             return self._move(Refuse(at, f"when: {failed}"))
         return self._move(Begin(at) if truthy(wanted) else Skip(at))
 
-    def _running(self, at: Node, result: StepResult) -> _To:
+    def _running(self, at: StepAt, result: StepResult) -> _To:
         if result.retry_at is not None:
             if result.retry_at <= self._now:
                 return self._move(Begin(at))
@@ -238,13 +350,13 @@ class _Walk:
         self.in_flight += 1
         return _Way.OPEN
 
-    def _delay(self, at: Node, result: StepResult) -> _To:
+    def _delay(self, at: StepAt, result: StepResult) -> _To:
         if self._is_over(result):
             return self._move(Complete(at, None))
         self.until = earliest(self.until, result.until)
         return _Way.OPEN
 
-    def _child(self, at: Node, result: StepResult) -> _To:
+    def _child(self, at: StepAt, result: StepResult) -> _To:
         if result.error is not None:
             interrupted = result.reason is ReasonCode.INTERRUPTED
             return self._move(Judge(at, result.error, permanent=interrupted))
@@ -254,7 +366,7 @@ class _Walk:
         self.deadline = earliest(self.deadline, result.until)
         return _Way.OPEN
 
-    def _container(self, at: Node, result: StepResult) -> _To:
+    def _container(self, at: StepAt, result: StepResult) -> _To:
         """
         Walk through what it contains. If a step in it fails for good, the rest stands still. FL-4.
         """
@@ -271,7 +383,7 @@ class _Walk:
             return self._move(Fail(at, way))
         return way
 
-    def _inside(self, at: Node, result: StepResult) -> _To:
+    def _inside(self, at: StepAt, result: StepResult) -> _To:
         """Continue the open branches, and begin as many more as may run. FL-3."""
         branches = self._open_branches(at, result)
         free = most_at_once(at.step) - sum(map(self._has_begun, branches))
@@ -286,7 +398,7 @@ class _Walk:
             return _Way.OPEN
         return self._move(Complete(at, self._output(at, result)))
 
-    def _open_branches(self, at: Node, result: StepResult) -> list[_Branch]:
+    def _open_branches(self, at: StepAt, result: StepResult) -> list[_Branch]:
         """
         The branches or rounds that have not ended, without those behind the last one that may begin
         now: they begin in order. After a redrive any of them may have begun, so these come first.
@@ -314,7 +426,7 @@ class _Walk:
         tolerated = last.status is StepStatus.FAILED and steps[-1].continue_on_error
         return last.status in _PAST or tolerated
 
-    def _output(self, at: Node, result: StepResult) -> Json:
+    def _output(self, at: StepAt, result: StepResult) -> Json:
         results = self._results
         if isinstance(at.step, ParallelStep):
             branches = at.step.branches
@@ -332,7 +444,7 @@ class _Walk:
         return _Way.OPEN
 
 
-def branches_of(at: Node, result: StepResult) -> Iterator[tuple[tuple[Step, ...], str]]:
+def branches_of(at: StepAt, result: StepResult) -> Iterator[tuple[tuple[Step, ...], str]]:
     """The sequences of a container that has begun, with the prefix of their keys."""
     match at.step:
         case ParallelStep(branches=branches):
@@ -352,11 +464,11 @@ def most_at_once(step: Step) -> int:
     return step.max_parallel if isinstance(step, LoopStep) else 1
 
 
-def unfinished(at: Node, results: Mapping[str, StepResult]) -> Iterator[str]:
+def unfinished(at: StepAt, results: Mapping[str, StepResult]) -> Iterator[str]:
     """Keys of all steps in a container that have begun and not ended."""
     for steps, prefix in branches_of(at, results[at.key]):
         for step in steps:
-            inner = Node(step, prefix)
+            inner = StepAt(step, prefix)
             result = results.get(inner.key)
             if result is not None and result.status in _UNFINISHED:
                 yield inner.key

@@ -60,18 +60,6 @@ from wfcore.model.workflow import (
 from wfcore.rules.approval.machine import BY_RULE, Approve, decide, step_output
 from wfcore.rules.approval.people import People, require_enough
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.actions import (
-    Action,
-    Begin,
-    Break,
-    Complete,
-    Fail,
-    Judge,
-    Node,
-    Plan,
-    Refuse,
-    Skip,
-)
 from wfcore.rules.execution.bounds import Turn, last_to_end, no_room, too_large, too_many
 from wfcore.rules.execution.budget import Overrun, allowance, overrun
 from wfcore.rules.execution.fold import advance
@@ -84,7 +72,24 @@ from wfcore.rules.execution.open_approval import (
     open_approval,
     open_budget_question,
 )
-from wfcore.rules.execution.plan import PlanMemory, Render, earliest, output_of, plan, truthy
+from wfcore.rules.execution.plan import (
+    Action,
+    Begin,
+    Break,
+    Complete,
+    Fail,
+    Judge,
+    Plan,
+    PlanMemory,
+    Refuse,
+    Render,
+    Skip,
+    StepAt,
+    earliest,
+    output_of,
+    plan,
+    truthy,
+)
 from wfcore.rules.execution.retry import after_failure, failing_container, failing_through
 from wfcore.rules.execution.scope import keys_seen, scope
 from wfcore.rules.limits import DATA_RESULT, FACTS_AT_ONCE, MAX_ROUNDS, TEXT_RESULT
@@ -240,7 +245,7 @@ class _Progress:
                 self.apply(*failing_through(self.run, cause, cause.through))
                 self._end_as_failed(cause.error, cause.key, cause.timed_out)
 
-    def _begin(self, at: Node) -> None:
+    def _begin(self, at: StepAt) -> None:
         key = at.key
         match at.step:
             case ApprovalStep() as step:
@@ -264,7 +269,7 @@ class _Progress:
                 begun = self.run.step_results[key]
                 self.effects.append(StartStep(key, begun.attempts, begun.postponed))
 
-    def _ask_for_budget(self, at: Node, over: Overrun) -> None:
+    def _ask_for_budget(self, at: StepAt, over: Overrun) -> None:
         """
         The budget is exceeded: the step fails, or an approval asks for more. BU-1, BU-2, EX-32.
         """
@@ -281,7 +286,7 @@ class _Progress:
         self.apply(facts.BudgetReached(at.key, id))
         self.effects.append(OpenApproval(approval))
 
-    def _ask(self, at: Node, step: ApprovalStep) -> None:
+    def _ask(self, at: StepAt, step: ApprovalStep) -> None:
         id = self.new_id("appr")
         try:
             fill, fill_rows = self._fill(at), self._fill(at, DATA_RESULT)
@@ -300,7 +305,7 @@ class _Progress:
         if approval.status is ApprovalStatus.APPROVED:
             self.apply(facts.Approved(at.key, id, step_output(approval)))
 
-    def _enter_loop(self, at: Node, step: LoopStep) -> None:
+    def _enter_loop(self, at: StepAt, step: LoopStep) -> None:
         """The loop keeps its items as they are now, for all rounds. FL-2."""
         try:
             items = self._fill(at)(step.items)
@@ -314,7 +319,7 @@ class _Progress:
         else:
             self.apply(facts.ContainerStarted(at.key, self._after(step.timeout_ms), items))
 
-    def _enter_switch(self, at: Node, step: SwitchStep) -> None:
+    def _enter_switch(self, at: StepAt, step: SwitchStep) -> None:
         """The switch keeps which case holds now, whatever changes later. FL-13."""
         fill = self._fill(at)
         for number, case in enumerate(step.cases):
@@ -329,7 +334,7 @@ class _Progress:
             number = len(step.cases)
         self.apply(facts.ContainerStarted(at.key, self._after(step.timeout_ms), case=number))
 
-    def _give(self, at: Node, step: DataStep) -> None:
+    def _give(self, at: StepAt, step: DataStep) -> None:
         """The value is masked like what a program prints. FL-12, SC-1."""
         try:
             value = self._fill(at)(step.value)
@@ -338,7 +343,7 @@ class _Progress:
             return
         self.take(facts.DataGiven(at.key, mask(value, secret_values(self.run))))
 
-    def _start_child(self, at: Node, step: ChildStep) -> None:
+    def _start_child(self, at: StepAt, step: ChildStep) -> None:
         id, fill = self.new_id("exec"), self._fill(at)
         try:
             inputs = {name: fill(value) for name, value in step.inputs.items()}
@@ -348,16 +353,16 @@ class _Progress:
         self.apply(facts.ChildStarted(at.key, id, self._after(step.timeout_ms)))
         self.effects.append(StartChild(at.key, id, step.workflow, inputs))
 
-    def _fill(self, at: Node, limit: int = TEXT_RESULT) -> Callable[[Json], Json]:
+    def _fill(self, at: StepAt, limit: int = TEXT_RESULT) -> Callable[[Json], Json]:
         """Render with the names that are visible to that step."""
         names = scope(self.definition, self.run, at.prefix)
         return lambda value: self.render(value, names, limit)
 
-    def _fill_text(self, at: Node) -> FillText:
+    def _fill_text(self, at: StepAt) -> FillText:
         names = scope(self.definition, self.run, at.prefix)
         return lambda text, inserted: as_text(self.render(text, names, DATA_RESULT, inserted))
 
-    def _refuse(self, at: Node, error: str) -> None:
+    def _refuse(self, at: StepAt, error: str) -> None:
         steps = at.accounts_for(self.run.step_results) if at.step.continue_on_error else 0
         self.apply(facts.StepFailed(at.key, error, steps=steps))
 

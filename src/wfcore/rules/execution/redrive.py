@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from wfcore.errors import NotFound
 from wfcore.model.execution import Awaits, Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, SwitchStep, lists_of
-from wfcore.rules.execution.actions import Node
-from wfcore.rules.execution.plan import branches_of
+from wfcore.rules.execution.plan import StepAt, branches_of
 from wfcore.time import EpochMs, later
 
 FROM = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED, ExecutionStatus.INTERRUPTED})
@@ -34,7 +33,7 @@ def _kept(
     steps: tuple[Step, ...], prefix: str, results: Results, now: EpochMs
 ) -> Iterator[tuple[str, StepResult]]:
     for step in steps:
-        at = Node(step, prefix)
+        at = StepAt(step, prefix)
         result = results.get(at.key)
         if result is None:
             return
@@ -52,7 +51,7 @@ def _finished(result: StepResult, tolerated: bool) -> bool:
 
 
 def _entered(
-    at: Node, result: StepResult, results: Results, now: EpochMs
+    at: StepAt, result: StepResult, results: Results, now: EpochMs
 ) -> Iterator[tuple[str, StepResult]]:
     """Of an unfinished container, what is kept: its finished steps."""
     step = at.step
@@ -73,14 +72,14 @@ def _entered(
         yield from _kept(steps, prefix, results, now)
 
 
-def keys_inside(at: Node, results: Results) -> Iterator[str]:
+def keys_inside(at: StepAt, results: Results) -> Iterator[str]:
     """Keys of all steps inside a step."""
     if isinstance(at.step, LoopStep):
         yield from (key for key in results if key.startswith(f"{at.key}."))
         return
     for _, steps in lists_of(at.step):
         for step in steps:
-            inner = Node(step, at.prefix)
+            inner = StepAt(step, at.prefix)
             if inner.key in results:
                 yield inner.key
             yield from keys_inside(inner, results)

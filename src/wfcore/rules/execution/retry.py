@@ -6,9 +6,8 @@ from wfcore.model.execution import Execution, StepStatus
 from wfcore.model.workflow import Retry, Step
 from wfcore.rules.backoff import Backoff, draw
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.actions import Failure, Node
 from wfcore.rules.execution.machine import Fact
-from wfcore.rules.execution.plan import unfinished
+from wfcore.rules.execution.plan import Failure, StepAt, unfinished
 from wfcore.time import DAY, SECOND, EpochMs, later
 
 MAX_RETRY_WAIT = DAY
@@ -69,7 +68,7 @@ def lasting_postponement(run: Execution, step: Step, key: str, why: str, now: Ep
     return postponement(run, key, told, now)
 
 
-def failing_container(run: Execution, at: Node, cause: Failure) -> Iterator[Fact]:
+def failing_container(run: Execution, at: StepAt, cause: Failure) -> Iterator[Fact]:
     """
     The container fails with a step inside it; what still runs in it is stopped. FL-4, FL-7.
     """
@@ -84,7 +83,7 @@ def failing_container(run: Execution, at: Node, cause: Failure) -> Iterator[Fact
     yield facts.StepFailed(at.key, error, cause.timed_out, steps)
 
 
-def failing_through(run: Execution, cause: Failure, through: Iterable[Node]) -> Iterator[Fact]:
+def failing_through(run: Execution, cause: Failure, through: Iterable[StepAt]) -> Iterator[Fact]:
     """A step fails for good, and the containers *through* from the inside outwards."""
     if run.step_results[cause.key].status is StepStatus.RUNNING:
         yield facts.StepFailed(cause.key, cause.error, cause.timed_out, steps=0)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Definition, Step, lists_of
-from wfcore.rules.execution.actions import Node
+from wfcore.rules.execution.plan import StepAt
 from wfcore.rules.execution.redrive import keys_inside
 from wfcore.rules.execution.scope import name_of, prefix_of
 
@@ -24,7 +24,7 @@ def put_aside(definition: Definition, run: Execution, key: str, goto: str) -> tu
     names = [step.name for step in steps]
     found: list[str] = []
     for step in steps[names.index(goto) : names.index(name_of(key)) + 1]:
-        at = Node(step, prefix_of(key))
+        at = StepAt(step, prefix_of(key))
         if at.key in run.step_results:
             found += (at.key, *keys_inside(at, run.step_results))
     return tuple(found)
