@@ -29,8 +29,7 @@ from wfcore.model.workflow import (
 )
 from wfcore.rules.definition.written import read_definition
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.fold import advance
-from wfcore.rules.execution.fold_ends import INTERRUPTED_ERROR
+from wfcore.rules.execution.fold import INTERRUPTED_ERROR, advance
 from wfcore.rules.execution.scope import scope
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW

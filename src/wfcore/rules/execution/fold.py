@@ -43,6 +43,7 @@ from wfcore.errors import IllegalMove
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import (
     Execution,
+    PendingFailure,
     ReasonCode,
     StatusReason,
     StepResult,
@@ -54,16 +55,6 @@ from wfcore.model.json import JsonObject
 from wfcore.rules.callback import owed
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import total
-from wfcore.rules.execution.fold_ends import (
-    because,
-    cancelled,
-    failed,
-    failing,
-    failing_after_grace,
-    failure_handled,
-    grace_over,
-    parent_ended,
-)
 from wfcore.rules.execution.fold_steps import (
     STEP_FOLDS,
     Change,
@@ -80,8 +71,10 @@ from wfcore.rules.execution.fold_steps import (
     state_of,
 )
 from wfcore.rules.execution.machine import EXECUTION, Fact
-from wfcore.rules.execution.step_machine import STEP
+from wfcore.rules.execution.step_machine import STEP, StepState
 from wfcore.time import EpochMs
+
+INTERRUPTED_ERROR = "Execution interrupted"
 
 
 def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
@@ -196,7 +189,7 @@ def _worker_lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Change
     """
     results = close_all(run.step_results, type(fact), now, "The worker stopped")
     reason = StatusReason(ReasonCode.INTERRUPTED, next(iter(run.in_flight), None))
-    change = because(reason, results)
+    change = _because(reason, results)
     changes = {**change.changes, "worker": None, "due_at": fact.grace_until}
     effects = (DeadlineSet(), StopSteps(run.id))
     return Change(changes, status_data=change.status_data, effects=effects)
@@ -216,7 +209,103 @@ def _rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
     change = _reject_steps(run, fact, now)
     why = "An approval was rejected"
     results = close_all(change.results, facts.ExecutionAborted, now, why)
-    return because(reason, results, change.events)
+    return _because(reason, results, change.events)
+
+
+def _cancelled(run: Execution, fact: facts.CancelAsked, now: EpochMs) -> Change:
+    results = close_all(run.step_results, type(fact), now, "Cancelled")
+    return _because(StatusReason(ReasonCode.CANCEL_REQUESTED), results)
+
+
+def _parent_ended(run: Execution, fact: facts.ParentEnded, now: EpochMs) -> Change:
+    why = "The execution that started this one has ended"
+    results = close_all(run.step_results, type(fact), now, why)
+    return _because(StatusReason(ReasonCode.PARENT_CANCELLED), results)
+
+
+def _failed(run: Execution, fact: facts.Failed | facts.Failing, now: EpochMs) -> Change:
+    """
+    The step that the fact names fails, unless it has failed already; all other open steps are
+    aborted.
+    """
+    name, error = fact.step_name, fact.error
+    change = Change({"step_results": run.step_results})
+    if name is not None:
+        if state_of(run.step_results.get(name)) is not StepState.FAILED:
+            change = fold_step(run, facts.StepFailed(name, error, fact.timed_out, steps=0), now)
+        error = f"Step '{name}' failed: {error}"
+    results = close_all(change.results, type(fact), now, "Another step failed")
+    code = ReasonCode.TIMEOUT if fact.timed_out else ReasonCode.STEP_FAILED
+    reason = StatusReason(code, name)
+    ended = _because(reason, results, change.events)
+    return Change({**ended.changes, "error": error}, ended.events, _about_failure(reason, error))
+
+
+def _failing(run: Execution, fact: facts.Failing, now: EpochMs) -> Change:
+    """
+    As `_failed`, except that the verdict is kept for later. Its worker stops what still runs, as it
+    does for a container that failed. EX-31, EX-32.
+    """
+    if run.failing is not None:
+        raise EXECUTION.refusal(run.status, type(fact))
+    ended = _failed(run, fact, now)
+    code = ReasonCode.TIMEOUT if fact.timed_out else ReasonCode.STEP_FAILED
+    error = str(ended.changes["error"])
+    failing = PendingFailure(error, StatusReason(code, fact.step_name))
+    events = (*ended.events, (EventKind.FAILURE_STARTED, ended.status_data))
+    return Change({"step_results": ended.results, "failing": failing}, events)
+
+
+def _failing_after_grace(run: Execution, fact: facts.FailingAfterGrace, now: EpochMs) -> Change:
+    """What was interrupted stays so; a worker takes the execution up for its `onFailure` steps."""
+    results = close_all(run.step_results, type(fact), now, INTERRUPTED_ERROR)
+    reason = run.status_reason or StatusReason(ReasonCode.INTERRUPTED)
+    failing = PendingFailure(INTERRUPTED_ERROR, reason)
+    event = (EventKind.FAILURE_STARTED, _about_failure(reason, INTERRUPTED_ERROR))
+    changes = {"step_results": results, "failing": failing, "due_at": now, "status_reason": None}
+    return Change(changes, (event,), effects=(WakeRunner(),))
+
+
+def _failure_handled(run: Execution, fact: facts.FailureHandled, now: EpochMs) -> Change:
+    return _as_it_was_going_to(run, fact, fact.failure, now)
+
+
+def _as_it_was_going_to(
+    run: Execution, fact: Fact, failure: PendingFailure, now: EpochMs
+) -> Change:
+    """It fails, whatever became of its `onFailure` steps. EX-31."""
+    results = close_all(run.step_results, type(fact), now, "The execution failed")
+    ended, error = _because(failure.reason, results), failure.error
+    changes = {**ended.changes, "error": error}
+    return Change(changes, status_data=_about_failure(failure.reason, error))
+
+
+def _grace_over(run: Execution, fact: facts.GraceOver, now: EpochMs) -> Change:
+    if run.failing is not None:
+        return _as_it_was_going_to(run, fact, run.failing, now)
+    results = close_all(run.step_results, type(fact), now, INTERRUPTED_ERROR)
+    changes = {"error": INTERRUPTED_ERROR, "step_results": results}
+    return Change(changes, status_data={"error": INTERRUPTED_ERROR})
+
+
+def _because(
+    reason: StatusReason, results: Mapping[str, StepResult], events: NewEvents = ()
+) -> Change:
+    changes = {"step_results": results, "status_reason": reason}
+    return Change(changes, events, _about_end(reason))
+
+
+def _about_failure(reason: StatusReason, error: str) -> JsonObject:
+    return {**(_about_end(reason) if reason.step_name else {}), "error": error}
+
+
+def _about_end(reason: StatusReason) -> JsonObject:
+    """What the event of an end says about its reason."""
+    return {
+        "reason": reason.code.value,
+        **({"step": reason.step_name} if reason.step_name else {}),
+        **({"approvalId": reason.approval_id} if reason.approval_id else {}),
+    }
 
 
 Results = Mapping[str, StepResult]
@@ -336,15 +425,15 @@ FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Change]] = {
     facts.Suspended: _suspended,
     facts.AwaitingApproval: _awaiting_approval,
     facts.Finished: _finished,
-    facts.CancelAsked: cancelled,
-    facts.ParentEnded: parent_ended,
-    facts.Failed: failed,
-    facts.Failing: failing,
-    facts.FailureHandled: failure_handled,
+    facts.CancelAsked: _cancelled,
+    facts.ParentEnded: _parent_ended,
+    facts.Failed: _failed,
+    facts.Failing: _failing,
+    facts.FailureHandled: _failure_handled,
     facts.WorkerLost: _worker_lost,
     facts.Resumed: _resumed,
-    facts.GraceOver: grace_over,
-    facts.FailingAfterGrace: failing_after_grace,
+    facts.GraceOver: _grace_over,
+    facts.FailingAfterGrace: _failing_after_grace,
     facts.Rejected: _rejected,
 }
 """For each type of fact, what it changes."""
