@@ -7,7 +7,7 @@ from wfcore.model.review import ApprovalStep, OnRevise
 from wfcore.model.workflow import Branch, LoopStep, ParallelStep
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
-from wfcore.rules.execution.rounds import put_aside, revisions_of
+from wfcore.rules.execution.redrive import put_aside, revisions_of
 from wfcore.rules.execution.scope import scope
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW

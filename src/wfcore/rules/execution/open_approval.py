@@ -20,7 +20,7 @@ from wfcore.rules.approval.people import (
     given_names,
     is_template,
 )
-from wfcore.rules.execution.rounds import revisions_of
+from wfcore.rules.execution.redrive import revisions_of
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.markdown import escaped

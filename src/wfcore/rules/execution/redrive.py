@@ -1,5 +1,13 @@
 """
-Redrive: a new execution that begins where an earlier one stopped. Which results it keeps. EX-17.
+Doing steps again: which results stay and which are set aside.
+
+A redrive is a new execution that begins where an earlier one stopped and keeps the results of the
+steps before. EX-17.
+
+An approval that is sent back (`goto`) returns to a step before it in its own list of steps.
+Everything from that step up to the approval has ended, since a list goes on step by step. So
+nothing that runs is touched, and steps beside it, in other branches or rounds of a loop, stay as
+they are. AP-31.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,6 +16,7 @@ from wfcore.errors import NotFound
 from wfcore.model.execution import Awaits, Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, SwitchStep, lists_of
 from wfcore.rules.execution.plan import StepAt, branches_of
+from wfcore.rules.execution.scope import name_of, prefix_of
 from wfcore.time import EpochMs, later
 
 FROM = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED, ExecutionStatus.INTERRUPTED})
@@ -83,3 +92,32 @@ def keys_inside(at: StepAt, results: Results) -> Iterator[str]:
             if inner.key in results:
                 yield inner.key
             yield from keys_inside(inner, results)
+
+
+def put_aside(definition: Definition, run: Execution, key: str, goto: str) -> tuple[str, ...]:
+    """
+    The keys of the steps that have a result from *goto* up to the approval *key*, with everything
+    inside of them.
+    """
+    steps = _list_with(definition.steps, name_of(key))
+    names = [step.name for step in steps]
+    found: list[str] = []
+    for step in steps[names.index(goto) : names.index(name_of(key)) + 1]:
+        at = StepAt(step, prefix_of(key))
+        if at.key in run.step_results:
+            found += (at.key, *keys_inside(at, run.step_results))
+    return tuple(found)
+
+
+def revisions_of(run: Execution, key: str) -> int:
+    """How often changes were asked for at that approval."""
+    outputs = (one.output for one in run.rounds_of(key))
+    return sum(isinstance(one, Mapping) and one.get("decision") == "revise" for one in outputs)
+
+
+def _list_with(steps: tuple[Step, ...], name: str) -> tuple[Step, ...]:
+    """The list of steps that holds the step *name*; empty if there is none."""
+    if any(step.name == name for step in steps):
+        return steps
+    lists = (inside for step in steps for _, inside in lists_of(step))
+    return next((found for one in lists if (found := _list_with(one, name))), ())

@@ -35,7 +35,7 @@ from wfcore.rules.auth.access import (
 )
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected, Revised
-from wfcore.rules.execution.rounds import put_aside
+from wfcore.rules.execution.redrive import put_aside
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.expiry import expire
 from wfcore.usecases.audit.auditing import (
