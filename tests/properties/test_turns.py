@@ -31,8 +31,8 @@ from wfcore.model.workflow import (
     Step,
     SwitchStep,
 )
-from wfcore.rules.execution import bounds, plan
 from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution import plan
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.fold_steps import size_of
 from wfcore.rules.execution.proceed import proceed
@@ -149,7 +149,7 @@ SIZE = "the outputs of the execution's steps have {} characters in sum; they may
 
 @pytest.fixture(name="_small")
 def with_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "MAX_OUTPUTS", 20)
+    monkeypatch.setattr("wfcore.rules.execution.proceed.MAX_OUTPUTS", 20)
 
 
 @pytest.mark.usefixtures("_small")

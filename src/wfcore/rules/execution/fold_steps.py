@@ -27,8 +27,10 @@ from wfcore.model.execution import (
     left_out,
 )
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import Definition, lists_of
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import NOTHING, added
+from wfcore.rules.execution.scope import name_of
 from wfcore.rules.execution.step_machine import STEP, StepState
 from wfcore.time import EpochMs
 
@@ -132,6 +134,18 @@ def held_by(result: StepResult | None, output: int | None = None) -> int:
         known["output"] = output
     read = (getattr(result, name) for name in ("output", "items") if name not in known)
     return size_of(*read) + sum(known.values())
+
+
+def held(definition: Definition, results: Mapping[str, StepResult]) -> int:
+    """
+    What *results* hold in sum. The output of a container repeats what its steps gave, and does not
+    count again. FL-14.
+    """
+    containers = {step.name for step in definition.walk() if any(True for _ in lists_of(step))}
+    return sum(
+        held_by(one, 0 if name_of(key.rpartition("/")[2]) in containers else None)
+        for key, one in results.items()
+    )
 
 
 def _counts(fact: facts.StepFact, before: StepResult | None) -> int | None:

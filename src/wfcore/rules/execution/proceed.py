@@ -32,11 +32,21 @@ effect `StartStep` says which attempt to start, and is acted upon only when the 
 committed. A worker that dies in between leaves a begun step behind, never an unrecorded process. Do
 not move an effect before its fact, and do not act on one here: this module is pure, and ids for new
 records come in as a function.
+
+What one execution may hold is bounded, and so is what one turn decides. Steps that start no process
+cost nothing but what the service itself spends on them, so nothing outside slows them down: a loop
+of `data` steps would be decided from its first round to its last in one unit of work, while
+everybody else waits, and a loop around one large value would hold the value a thousand times. So
+there are three bounds: on the number of step results (FL-9), on the sum of what they hold (FL-14),
+and on what a worker decides before it gives the execution back (EX-33).
+
+The sum is kept with the execution and grows with each fact (`fold_steps.size_after`): adding up
+ten thousand results again for each of them would cost more than the steps.
 """
 
 from collections.abc import Callable
 
-from attrs import evolve
+from attrs import define, evolve
 
 from wfcore.effects import Effect, OpenApproval, Outcome, StartChild, StartStep
 from wfcore.errors import TemplateFailed
@@ -54,13 +64,13 @@ from wfcore.model.workflow import (
     LoopStep,
     OnExceeded,
     ParallelStep,
+    Step,
     SwitchStep,
     needs_worker,
 )
 from wfcore.rules.approval.machine import BY_RULE, Approve, decide, step_output
 from wfcore.rules.approval.people import People, require_enough
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.bounds import Turn, last_to_end, no_room, too_large, too_many
 from wfcore.rules.execution.budget import Overrun, allowance, overrun
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.fold_steps import size_of
@@ -92,7 +102,16 @@ from wfcore.rules.execution.plan import (
 )
 from wfcore.rules.execution.retry import after_failure, failing_container, failing_through
 from wfcore.rules.execution.scope import keys_seen, scope
-from wfcore.rules.limits import DATA_RESULT, FACTS_AT_ONCE, MAX_ROUNDS, TEXT_RESULT
+from wfcore.rules.limits import (
+    DATA_RESULT,
+    FACTS_AT_ONCE,
+    MAX_OUTPUTS,
+    MAX_ROUNDS,
+    MAX_STEP_RESULTS,
+    MAX_STEPS,
+    OUTPUTS_AT_ONCE,
+    TEXT_RESULT,
+)
 from wfcore.rules.masking import mask, secret_values
 from wfcore.time import DurationMs, EpochMs, later
 
@@ -119,7 +138,7 @@ def proceed(
     """
     progress, memory = _Progress(run, definition, now, render, new_id, people), PlanMemory()
     all(map(progress.take, first))  # as long as they are taken
-    turn = progress.turn = Turn(most, progress.run.outputs_size)
+    turn = progress.turn = _Turn(most, progress.run.outputs_size)
     while progress.run.status is ExecutionStatus.RUNNING:
         if progress.has_too_much():
             continue
@@ -133,6 +152,23 @@ def proceed(
             progress.suspend(found)
             break
     return Outcome(progress.run, tuple(progress.events), tuple(progress.effects))
+
+
+@define
+class _Turn:
+    """
+    What has been decided since a worker took the execution up, beyond the facts that it brought.
+
+    Over after `most` facts, or once the outputs have grown by `OUTPUTS_AT_ONCE`. EX-33.
+    """
+
+    most: int
+    began_with: int
+    facts: int = 0
+
+    def is_over(self, run: Execution) -> bool:
+        """Whether *run*, as far as it has come, is given back now."""
+        return self.facts >= self.most or run.outputs_size - self.began_with > OUTPUTS_AT_ONCE
 
 
 class _Progress:
@@ -153,7 +189,7 @@ class _Progress:
         self.render = render
         self.new_id = new_id
         self.people = people
-        self.turn = Turn(0, 0)
+        self.turn = _Turn(0, 0)
         self.events: list[Event] = []
         self.effects: list[Effect] = []
 
@@ -165,7 +201,7 @@ class _Progress:
         if isinstance(fact, facts.StepDone | facts.DataGiven):
             if fact.size is None:
                 fact = evolve(fact, size=size_of(fact.output))
-            error = too_large(self.run, fact.size or 0)
+            error = _too_large(self.run, fact.size or 0)
             if error is not None:
                 self._end_as_failed(error, fact.step_name)
                 return False
@@ -174,9 +210,9 @@ class _Progress:
 
     def has_too_much(self) -> bool:
         """End the execution if what others brought, a person or a child, is too large. FL-14."""
-        if (error := too_large(self.run)) is None:
+        if (error := _too_large(self.run)) is None:
             return False
-        self._end_as_failed(f"after step '{last_to_end(self.run)}': {error}")
+        self._end_as_failed(f"after step '{_last_to_end(self.run)}': {error}")
         return True
 
     def pause(self) -> None:
@@ -372,9 +408,9 @@ class _Progress:
         the definition tolerates. FL-9, FL-14.
         """
         at = action.at
-        error = too_many(self.run, at.key)
+        error = _too_many(self.run, at.key)
         if error is None and isinstance(action, Begin):
-            error = no_room(self.run, at.step)
+            error = _no_room(self.run, at.step)
         if error is None:
             return False
         self._end_as_failed(error, at.key)
@@ -427,3 +463,47 @@ class _Progress:
 
 
 _PROCESS = 3
+
+
+def _too_many(run: Execution, key: str) -> str | None:
+    """Why *key* may have no result, if it has none yet. FL-9."""
+    count = len(run.step_results) + len(run.put_aside)
+    most = MAX_STEP_RESULTS + (MAX_STEPS if run.failing else 0)
+    if count < most or key in run.step_results:
+        return None
+    return f"the execution has {MAX_STEP_RESULTS} step results; it may not have more"
+
+
+def _too_large(run: Execution, more: int = 0) -> str | None:
+    """
+    Why the execution may not hold outputs of *more* characters; None: it may. For its `onFailure`
+    steps there is as much room again, so that they can still tell of it. FL-14.
+    """
+    size = run.outputs_size + more
+    if size <= _most(run):
+        return None
+    return (
+        f"the outputs of the execution's steps have {size} characters in sum; "
+        f"they may have {MAX_OUTPUTS}"
+    )
+
+
+def _no_room(run: Execution, step: Step) -> str | None:
+    """Why *step* does not begin: it has effects, and whatever it gave could not be kept. FL-14."""
+    acts = needs_worker(step) or isinstance(step, ApprovalStep | ChildStep)
+    if not acts or run.outputs_size < _most(run):
+        return None
+    return (
+        f"the outputs of the execution's steps have {run.outputs_size} characters in sum already; "
+        f"they may have {MAX_OUTPUTS}"
+    )
+
+
+def _most(run: Execution) -> int:
+    return MAX_OUTPUTS * (2 if run.failing else 1)
+
+
+def _last_to_end(run: Execution) -> str:
+    """The step that ended last."""
+    ended = ((one.completed_at or 0, key) for key, one in run.step_results.items())
+    return max(enumerate(ended), key=lambda one: (one[1][0], one[0]))[1][1]

@@ -30,8 +30,8 @@ from wfcore.model.workflow import (
     walk,
 )
 from wfcore.rules.approval.people import People
-from wfcore.rules.execution.bounds import held
 from wfcore.rules.execution.budget import total
+from wfcore.rules.execution.fold_steps import held
 from wfcore.rules.execution.machine import Claimed
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.proceed import NewId, proceed
