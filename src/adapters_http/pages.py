@@ -21,7 +21,7 @@ from wfcore.model.approval import Approval, DecisionSource, Group, Verdict
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules import markdown
-from wfcore.rules.approval.edited_items import items_hash, unanswered
+from wfcore.rules.approval.agreement import items_hash, unanswered
 from wfcore.rules.approval.question import question, title
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 

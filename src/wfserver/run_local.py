@@ -13,7 +13,7 @@ from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import Json
 from wfcore.model.workflow import CodeStep, Definition
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import Choice
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import DurationMs

@@ -11,7 +11,7 @@ from console.conftest import Site, enter, watched
 from console.test_weight import modules
 from wfcore.model.approval import DecisionSource
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 
 
 def test_what_the_sheet_lists_is_what_is_released(case: Case, open_page: Page):

@@ -19,7 +19,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Links
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.runtime import LeftFile, StepEnd
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.auth.signature import personal_token
 from wfcore.time import HOUR
 from wfcore.usecases.accounts import accounts

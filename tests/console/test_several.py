@@ -8,7 +8,7 @@ import pytest
 from adapters_http.app import HttpConfig
 from http_world import World, a_world
 from wfcore.model.access import Permission
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.time import HOUR
 from wfcore.usecases.approvals.approvals import read_approval
 from wfcore.usecases.workflows.workflows import share_workflow

@@ -16,7 +16,7 @@ from console.conftest import Site
 from wfcore.errors import InvalidInput
 from wfcore.model.approval import Group
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
-from wfcore.rules.approval.edited_items import released_rows
+from wfcore.rules.approval.released_rows import released_rows
 from wfcore.rules.decimals import Doubtful, decimal_signs, decimal_text
 from wfcore.rules.numbers import kept
 from wfcore.rules.written_dates import date_orders, date_text

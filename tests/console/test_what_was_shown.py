@@ -8,7 +8,7 @@ from adapters_http.app import HttpConfig
 from http_world import World, a_world
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.workflow import Column
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.auth.signature import personal_token
 from wfcore.usecases.approvals.approvals import read_approval
 

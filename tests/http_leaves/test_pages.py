@@ -19,7 +19,7 @@ from adapters_http.pages import (
 )
 from wfcore.model.approval import ApprovalStatus, Assent, DecisionSource, Group, Verdict
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.markdown import escaped
 from wfcore.testing import builders as make
 from wfcore.time import DAY, HOUR, MINUTE, EpochMs

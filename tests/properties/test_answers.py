@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged
 from wfcore.model.approval import Approval, ApprovalStatus, Attachment, DecisionSource
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.edited_items import items_hash, require_seen
+from wfcore.rules.approval.agreement import items_hash, require_seen
 from wfcore.rules.approval.machine import (
     BY_TIMEOUT,
     Approve,

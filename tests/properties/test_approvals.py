@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from wfcore.effects import Outcome
 from wfcore.errors import AlreadyDecided
 from wfcore.model.approval import ApprovalStatus, Assent, DecisionSource, HistoryEntry, Verdict
-from wfcore.rules.approval.edited_items import original_rows
 from wfcore.rules.approval.machine import (
     BY_END,
     BY_TIMEOUT,
@@ -23,6 +22,7 @@ from wfcore.rules.approval.machine import (
     expired,
     step_output,
 )
+from wfcore.rules.approval.released_rows import original_rows
 from wfcore.testing.strategies.values import approvals, texts
 from wfcore.time import EpochMs
 from wfcore.wire.decisions import command

@@ -9,7 +9,7 @@ from wfcore.effects import OpenApproval, Outcome, WakeRunner
 from wfcore.errors import TemplateFailed
 from wfcore.model.approval import Approval, ApprovalStatus, Assent, Group, HistoryEntry, Purpose
 from wfcore.model.workflow import ApprovalStep, Escalation, GroupSpec, Stage
-from wfcore.rules.approval.edited_items import released_rows
+from wfcore.rules.approval.released_rows import released_rows
 from wfcore.rules.execution.open_approval import (
     as_text,
     ask_for_budget,

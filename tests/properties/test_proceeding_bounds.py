@@ -28,7 +28,6 @@ from wfcore.errors import IllegalMove
 from wfcore.model.execution import ExecutionStatus, StepStatus, Usage
 from wfcore.model.workflow import AiStep, Budget, ChildStep, GroupSpec, OnExceeded, Retry
 from wfcore.rules.approval.machine import BY_RULE, Approve, decide, step_output
-from wfcore.rules.execution import bounds
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.open_approval import ask_for_budget, open_approval
 from wfcore.rules.execution.proceed import proceed
@@ -99,7 +98,7 @@ TOO_MANY = "the execution has 3 step results; it may not have more"
 @pytest.mark.parametrize("name", ["begun", "skipped", "refused"])
 def test_what_would_be_too_much_is_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """FL-9: whatever the new result would say; of two new ones the first is blamed."""
-    monkeypatch.setattr(bounds, "MAX_STEP_RESULTS", 3)
+    monkeypatch.setattr("wfcore.rules.execution.proceed.MAX_STEP_RESULTS", 3)
     when = {"begun": None, "skipped": NO, "refused": "{{ boom }}"}[name]
     new = [code(key, when=when, continue_on_error=True) for key in ("new", "newer")]
     steps = (A, B, both(*new, continue_on_error=True))
@@ -109,18 +108,18 @@ def test_what_would_be_too_much_is_the_end(name: str, monkeypatch: pytest.Monkey
 
 def test_another_attempt_is_not_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """FL-9: it has its result; so do those that end."""
-    monkeypatch.setattr(bounds, "MAX_STEP_RESULTS", 2)
+    monkeypatch.setattr("wfcore.rules.execution.proceed.MAX_STEP_RESULTS", 2)
     again = builders.step_result(StepStatus.RUNNING, retry_at=NOW)
     follows((A, B), of({"a": DONE, "b": again}), [facts.StepBegun("b"), StartStep("b", 2)])
     done = [facts.Finished(5)]
     follows((A, B), of({"a": DONE, "b": RUNS}), done, facts.StepDone("b", 5))
-    monkeypatch.setattr(bounds, "MAX_STEP_RESULTS", 3)
+    monkeypatch.setattr("wfcore.rules.execution.proceed.MAX_STEP_RESULTS", 3)
     follows((A, B, C), of({"a": DONE, "b": DONE}), begins("c"))
 
 
 def test_results_of_earlier_rounds_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """FL-9, AP-31: with those of this one."""
-    monkeypatch.setattr(bounds, "MAX_STEP_RESULTS", 3)
+    monkeypatch.setattr("wfcore.rules.execution.proceed.MAX_STEP_RESULTS", 3)
     run = of({"a": DONE}, put_aside={"1/a": DONE, "1/b": DONE})
     follows((A, B), run, [facts.Failed(TOO_MANY, "b")])
 

@@ -12,7 +12,7 @@ from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, ItemsChanged
 from wfcore.model.access import Guest, Principal
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Group
 from wfcore.model.workflow import ApprovalStep, Column
-from wfcore.rules.approval.edited_items import items_hash, require_seen, standing_rows
+from wfcore.rules.approval.agreement import items_hash, require_seen
 from wfcore.rules.approval.machine import (
     Approve,
     Decider,
@@ -23,6 +23,7 @@ from wfcore.rules.approval.machine import (
     next_reminder,
     step_output,
 )
+from wfcore.rules.approval.released_rows import standing_rows
 from wfcore.rules.auth.access import require_other_eyes
 from wfcore.rules.execution.open_approval import open_approval
 from wfcore.testing import builders as make

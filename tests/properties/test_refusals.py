@@ -26,7 +26,7 @@ from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Scop
 from wfcore.model.approval import ApprovalStatus, Assent, Group
 from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, Concurrency, GroupSpec
-from wfcore.rules.approval.edited_items import released_rows, require_seen
+from wfcore.rules.approval.agreement import require_seen
 from wfcore.rules.approval.machine import (
     BY_END,
     BY_TIMEOUT,
@@ -35,6 +35,7 @@ from wfcore.rules.approval.machine import (
     decide,
     with_assent,
 )
+from wfcore.rules.approval.released_rows import released_rows
 from wfcore.rules.auth.access import (
     require_active,
     require_other_eyes,

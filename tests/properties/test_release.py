@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval, Group, HistoryEntry
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.edited_items import key_text, original_rows, released_rows, same
+from wfcore.rules.approval.released_rows import key_text, original_rows, released_rows, same
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW

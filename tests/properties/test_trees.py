@@ -29,7 +29,7 @@ from wfcore.model.workflow import (
     ParallelStep,
     Retry,
 )
-from wfcore.rules.execution import actions, bounds, fold_steps, plan, proceed, retry
+from wfcore.rules.execution import fold_steps, plan, proceed, retry
 from wfcore.rules.execution.machine import EXECUTION, StepBegun
 from wfcore.rules.execution.plan import Begin, Complete
 from wfcore.rules.execution.scope import name_of
@@ -226,7 +226,7 @@ def test_a_loop_over_too_many_items_fails():
 
 def test_too_many_results_end_the_execution(monkeypatch):
     """FL-9: whatever is tolerated, an execution does not grow without end."""
-    monkeypatch.setattr(bounds, "MAX_STEP_RESULTS", 12)
+    monkeypatch.setattr("wfcore.rules.execution.proceed.MAX_STEP_RESULTS", 12)
     work = builders.code_step(continue_on_error=True)
     walk = walked(LoopStep("each", [0] * 20, "item", (work,), continue_on_error=True))
     while walk.run.status is S.RUNNING:
@@ -351,7 +351,7 @@ def approvals_pause_too_early(monkeypatch):
 
 
 def what_it_holds_counts_twice(monkeypatch):
-    monkeypatch.setattr(actions, "_held", lambda step: ())
+    monkeypatch.setattr(plan, "_held", lambda step: ())
 
 
 def failures_stay_where_they_are(monkeypatch):

@@ -15,7 +15,7 @@ from wfcore.model.execution import ExecutionStatus, ReasonCode
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import ApprovalStep, Variable
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.rules.limits import MAX_DECISIONS
 from wfcore.time import DAY

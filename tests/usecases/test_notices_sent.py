@@ -23,7 +23,7 @@ from wfcore.model.approval import Approval
 from wfcore.model.event import EventKind
 from wfcore.model.notice import NoticeKind, NoticeStatus
 from wfcore.ports.notices import NotDelivered, NoticeDelayed, NoticeRefused
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.auth.rate_limit import windows
 from wfcore.rules.notices.delivery import DELAYS, MOST_AT_ONCE, QUIET
 from wfcore.testing.fakes_running import NotedNotifier

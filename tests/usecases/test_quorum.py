@@ -10,7 +10,7 @@ from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.usecases.approvals import approvals, deciding
 from wfcore.usecases.approvals.deciding import Decide

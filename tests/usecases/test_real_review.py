@@ -12,7 +12,7 @@ from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Column, ColumnType, Definition, OnRevise, Variable
 from wfcore.ports.runtime import LeftFile
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
 from wfcore.rules.execution.budget import total
 from wfcore.rules.execution.scope import scope

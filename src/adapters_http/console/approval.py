@@ -40,7 +40,7 @@ from wfcore.model.approval import (
 )
 from wfcore.model.json import Json
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import (
     Approve,
     Choice,

@@ -27,7 +27,7 @@ from wfcore.model.approval import (
     DecisionSource,
     Verdict,
 )
-from wfcore.rules.approval.edited_items import items_hash, unanswered
+from wfcore.rules.approval.agreement import items_hash, unanswered
 from wfcore.rules.approval.question import title
 from wfcore.rules.approval.review import Total, totals
 from wfcore.rules.limits import MAX_DECISIONS

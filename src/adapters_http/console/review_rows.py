@@ -20,7 +20,7 @@ from adapters_http.request import Request
 from wfcore.errors import NotFound, WfError
 from wfcore.model.approval import Approval, ApprovalStatus, Group
 from wfcore.model.workflow import Column
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.review import ReviewRow, review_rows
 from wfcore.usecases.approvals.deciding import has_many_rows
 from wfcore.usecases.approvals.reviewing import Review, review_for

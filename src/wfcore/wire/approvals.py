@@ -17,7 +17,7 @@ from wfcore.model.approval import (
 )
 from wfcore.model.page import Page
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import present_stage
 from wfcore.wire.common import APPROVALS, ListPage, shown_of
 from wfcore.wire.requests import Answers, Row

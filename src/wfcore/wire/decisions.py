@@ -13,8 +13,9 @@ from wfcore.model.approval import (
     Verdict,
 )
 from wfcore.model.json import Json
-from wfcore.rules.approval.edited_items import items_hash, standing_rows
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
+from wfcore.rules.approval.released_rows import standing_rows
 from wfcore.wire.requests import Row
 
 

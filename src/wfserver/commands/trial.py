@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wfcore.model.approval import Approval
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import Approve
 from wfserver import sample
 from wfserver.data.bootstrap import read_key

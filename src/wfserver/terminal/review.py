@@ -11,7 +11,7 @@ from wfcore.errors import InvalidInput, WfError
 from wfcore.model.approval import Approval, ApprovalStatus, Attachment, Group
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.edited_items import given_answers
+from wfcore.rules.approval.agreement import given_answers
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
 from wfserver.failures import CommandFailed
 from wfserver.terminal.output import clean, shortened

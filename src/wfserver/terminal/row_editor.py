@@ -21,7 +21,8 @@ from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval, Group
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.edited_items import given_answers, released_rows
+from wfcore.rules.approval.agreement import given_answers
+from wfcore.rules.approval.released_rows import released_rows
 from wfcore.rules.numbers import kept
 from wfserver.terminal.output import as_json
 

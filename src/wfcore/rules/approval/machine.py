@@ -31,8 +31,9 @@ from wfcore.model.approval import (
 from wfcore.model.approval import ApprovalStatus as S
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.review import Stage
-from wfcore.rules.approval.edited_items import given_answers, released_rows, same, standing_rows
+from wfcore.rules.approval.agreement import given_answers
 from wfcore.rules.approval.options import delegated, require_revisable, require_room
+from wfcore.rules.approval.released_rows import released_rows, same, standing_rows
 from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
 

@@ -14,7 +14,7 @@ from attrs import frozen
 from wfcore.model.approval import Approval, Group, HistoryEntry
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.review import ColumnType
-from wfcore.rules.approval.edited_items import key_text, original_rows, same
+from wfcore.rules.approval.released_rows import key_text, original_rows, same
 from wfcore.rules.approval.typed import cell_text
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import Anchor, ChainedEntry, ChainPoint
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.approval.edited_items import agreed_to
+from wfcore.rules.approval.agreement import agreed_to
 from wfcore.rules.audit.chain import link_hash
 from wfcore.rules.canonical import canonical, digest
 

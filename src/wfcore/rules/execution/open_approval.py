@@ -10,7 +10,6 @@ from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry,
 from wfcore.model.execution import Execution, StepStatus
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import AiStep, ApprovalStep, Definition, GroupSpec, Stage
-from wfcore.rules.approval.edited_items import key_text
 from wfcore.rules.approval.machine import names_of
 from wfcore.rules.approval.people import (
     GROUP_MARK,
@@ -20,6 +19,7 @@ from wfcore.rules.approval.people import (
     given_names,
     is_template,
 )
+from wfcore.rules.approval.released_rows import key_text
 from wfcore.rules.execution.redrive import revisions_of
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import MAX_APPROVAL_ROWS

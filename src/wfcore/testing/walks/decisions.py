@@ -14,7 +14,6 @@ from wfcore.errors import AlreadyDecided
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.webhook import Webhook, WebhookStatus
 from wfcore.rules.approval import machine as rules
-from wfcore.rules.approval.edited_items import original_rows
 from wfcore.rules.approval.machine import (
     APPROVAL,
     Approve,
@@ -28,6 +27,7 @@ from wfcore.rules.approval.machine import (
     Withdraw,
     decide,
 )
+from wfcore.rules.approval.released_rows import original_rows
 from wfcore.rules.webhooks import webhook as facts
 from wfcore.rules.webhooks.webhook import WEBHOOK, moved
 from wfcore.testing.builders import NOW

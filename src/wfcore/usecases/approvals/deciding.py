@@ -19,7 +19,7 @@ from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.ports.store import Unit
-from wfcore.rules.approval.edited_items import require_seen
+from wfcore.rules.approval.agreement import require_seen
 from wfcore.rules.approval.machine import (
     Approve,
     Choice,

@@ -23,7 +23,8 @@ from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.model.trace import Trace
 from wfcore.ports.store import Unit
-from wfcore.rules.approval.edited_items import files_of, items_hash, rows_of
+from wfcore.rules.approval.agreement import files_of, items_hash
+from wfcore.rules.approval.released_rows import standing_rows
 from wfcore.rules.audit.chain import TRIM, start_record
 from wfcore.rules.audit.evidence import act_of
 from wfcore.rules.audit.refusals import NOT_FOUND, SHOWN
@@ -115,8 +116,8 @@ def decided(verb: str, before: Approval, after: Approval) -> Decided:
         "message": after.message,
         "decision": verb,
         "status": after.status,
-        "rowsBefore": rows_of(before),
-        "rowsAfter": rows_of(after),
+        "rowsBefore": standing_rows(before),
+        "rowsAfter": standing_rows(after),
     }
     if after.history:
         record = {**record, "act": act_of(after)}

@@ -13,7 +13,7 @@ from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.ports.notices import Message, NotDelivered, NoticeDelayed, NoticeLine, NoticeRefused
 from wfcore.ports.store import Unit, View
-from wfcore.rules.approval.edited_items import items_hash
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.question import question, title
 from wfcore.rules.execution.fold import announce
 from wfcore.rules.execution.machine import EXECUTION

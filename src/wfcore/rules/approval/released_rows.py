@@ -1,7 +1,5 @@
 """
-What is agreed to: the rows that a reviewer releases, the answers to `fields`, and the hash of both.
-
-Rows are the rules of `editedItems`. Spec: approve body rules 1-4.
+The rows that a reviewer releases: the rules of `editedItems`. Spec: approve body rules 1-4.
 
 Absent: the original rows. Present: exactly the rows submitted, and a group left out releases
 none. A mistake decides nothing. AP-7, AP-8, AP-9.
@@ -13,9 +11,6 @@ the right row, that row must be known. With a row key it is. Without one the hid
 themselves say which row is meant; a client that leaves them out must send as many rows as
 there were, in their order. Where that would be a guess, the answer is 400: hidden fields on the
 wrong row pay the wrong account. AP-22 to AP-24.
-
-Answers belong to what is approved, as rows do. Whoever approves after somebody else agrees to the
-answers as they stand, or gives others; these begin the count anew. AP-30.
 """
 
 import json
@@ -23,11 +18,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from wfcore.errors import InvalidInput, ItemsChanged
+from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval, Group, Rows
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.canonical import canonical, digest
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.visible import is_blank
 from wfcore.rules.written_dates import is_date
@@ -324,70 +318,3 @@ _WANTED = {
     ColumnType.ENUM: "one of the options",
     ColumnType.JSON: "any JSON",
 }
-
-
-def given_answers(approval: Approval, given: Mapping[str, Json] | None) -> JsonObject:
-    """
-    The answers once *given* ones are added to those that stand; null takes one back. AP-30.
-
-    Raises `InvalidInput` naming the field: unknown, of the wrong type, or required and without an
-    answer.
-    """
-    fields = {one.key: one for one in approval.fields}
-    for key, value in (given or {}).items():
-        if key not in fields:
-            known = ", ".join(fields) or "none"
-            raise InvalidInput(f"answers.{key}", f"unknown field; the fields are: {known}")
-        if (wanted := misfit(fields[key], value)) is not None:
-            raise InvalidInput(f"answers.{key}", wanted)
-    merged = {**approval.answers, **(given or {})}
-    answers = {key: merged[key] for key in fields if merged.get(key) is not None}
-    for key, one in fields.items():
-        if one.required and is_blank(answers.get(key)):
-            raise InvalidInput(f"answers.{key}", f"is required: {one.title}")
-    return answers
-
-
-def unanswered(approval: Approval) -> Sequence[Column]:
-    """The fields that must be answered before it can be approved. AP-30."""
-    return [
-        one for one in approval.fields if one.required and approval.answers.get(one.key) is None
-    ]
-
-
-def require_seen(approval: Approval, expected: str | None) -> None:
-    """Raises `ItemsChanged` if *expected* is given and the rows have changed. AP-19."""
-    if expected is not None and expected != items_hash(approval):
-        raise ItemsChanged(
-            "expectedItemsHash: what you saw has changed; read the approval again",
-            approval.id,
-        )
-
-
-def items_hash(approval: Approval) -> str:
-    """
-    A digest of what an approver agrees to as it stands: equal exactly if the rows, the answers and
-    the contents of the attachments are. AP-19, AP-29.
-    """
-    files = files_of(approval)
-    return digest(canonical(agreed_to(rows_of(approval), files, approval.answers)))
-
-
-def rows_of(approval: Approval) -> JsonObject:
-    """The rows as they stand, by group name."""
-    return {group.name: group.items for group in approval.groups}
-
-
-def files_of(approval: Approval) -> Sequence[Json]:
-    """The attachments as far as they are agreed to: step, name and content of each."""
-    return [[one.step_name, one.name, one.sha256] for one in approval.attachments]
-
-
-def agreed_to(rows: JsonObject, files: Sequence[Json], answers: JsonObject) -> JsonObject:
-    """
-    What `items_hash` is a digest of: the rows alone if there is nothing else. No rows look like
-    the other form, because the rows of a group are a list.
-    """
-    if not files and not answers:
-        return rows
-    return {"groups": rows, "attachments": files, "answers": answers}

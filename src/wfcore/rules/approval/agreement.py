@@ -1,0 +1,79 @@
+"""
+What an approver agrees to: the rows as they stand, the answers to `fields`, the attachments, and
+the hash of all three.
+
+Whoever approves after somebody else agrees to the answers as they stand, or gives others; these
+begin the count anew. AP-30.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from wfcore.errors import InvalidInput, ItemsChanged
+from wfcore.model.approval import Approval
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import Column
+from wfcore.rules.approval.released_rows import misfit, standing_rows
+from wfcore.rules.canonical import canonical, digest
+from wfcore.rules.visible import is_blank
+
+
+def given_answers(approval: Approval, given: Mapping[str, Json] | None) -> JsonObject:
+    """
+    The answers once *given* ones are added to those that stand; null takes one back. AP-30.
+
+    Raises `InvalidInput` naming the field: unknown, of the wrong type, or required and without an
+    answer.
+    """
+    fields = {one.key: one for one in approval.fields}
+    for key, value in (given or {}).items():
+        if key not in fields:
+            known = ", ".join(fields) or "none"
+            raise InvalidInput(f"answers.{key}", f"unknown field; the fields are: {known}")
+        if (wanted := misfit(fields[key], value)) is not None:
+            raise InvalidInput(f"answers.{key}", wanted)
+    merged = {**approval.answers, **(given or {})}
+    answers = {key: merged[key] for key in fields if merged.get(key) is not None}
+    for key, one in fields.items():
+        if one.required and is_blank(answers.get(key)):
+            raise InvalidInput(f"answers.{key}", f"is required: {one.title}")
+    return answers
+
+
+def unanswered(approval: Approval) -> Sequence[Column]:
+    """The fields that must be answered before it can be approved. AP-30."""
+    return [
+        one for one in approval.fields if one.required and approval.answers.get(one.key) is None
+    ]
+
+
+def require_seen(approval: Approval, expected: str | None) -> None:
+    """Raises `ItemsChanged` if *expected* is given and the rows have changed. AP-19."""
+    if expected is not None and expected != items_hash(approval):
+        raise ItemsChanged(
+            "expectedItemsHash: what you saw has changed; read the approval again",
+            approval.id,
+        )
+
+
+def items_hash(approval: Approval) -> str:
+    """
+    A digest of what an approver agrees to as it stands: equal exactly if the rows, the answers and
+    the contents of the attachments are. AP-19, AP-29.
+    """
+    files = files_of(approval)
+    return digest(canonical(agreed_to(standing_rows(approval), files, approval.answers)))
+
+
+def files_of(approval: Approval) -> Sequence[Json]:
+    """The attachments as far as they are agreed to: step, name and content of each."""
+    return [[one.step_name, one.name, one.sha256] for one in approval.attachments]
+
+
+def agreed_to(rows: JsonObject, files: Sequence[Json], answers: JsonObject) -> JsonObject:
+    """
+    What `items_hash` is a digest of: the rows alone if there is nothing else. No rows look like
+    the other form, because the rows of a group are a list.
+    """
+    if not files and not answers:
+        return rows
+    return {"groups": rows, "attachments": files, "answers": answers}
