@@ -16,7 +16,7 @@ from typing import TypeAlias
 from attrs import evolve, frozen
 
 from wfcore.effects import Outcome
-from wfcore.errors import AlreadyDecided
+from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, NoMoreRevisions
 from wfcore.machine import Machine, Row
 from wfcore.model.access import Caller, by_email
 from wfcore.model.approval import (
@@ -32,9 +32,9 @@ from wfcore.model.approval import ApprovalStatus as S
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.review import Stage
 from wfcore.rules.approval.agreement import given_answers
-from wfcore.rules.approval.options import delegated, require_revisable, require_room
 from wfcore.rules.approval.released_rows import released_rows, same, standing_rows
-from wfcore.rules.mailbox import same_name
+from wfcore.rules.limits import MAX_HISTORY, MAX_HISTORY_ROWS
+from wfcore.rules.mailbox import is_name, same_name
 from wfcore.time import EpochMs
 
 
@@ -146,14 +146,14 @@ def decide(
     if late or not APPROVAL.allows(approval.status, type(decision)):
         raise AlreadyDecided("The approval has already been decided", approval.id)
     if isinstance(decision, Revise):
-        require_revisable(approval, decider.comment)
+        _require_revisable(approval, decider.comment)
     entry = HistoryEntry(now, _ACTION[type(decision)], decider.by, decider.source, decider.comment)
     if isinstance(decision, Escalate):
         return Outcome(evolve(escalated(approval), history=(*approval.history, entry)))
     if isinstance(decision, Delegate):
-        require_room(approval)
+        _require_room(approval)
         return Outcome(
-            delegated(approval, decision.to, decision.until, entry, decider.account or "")
+            _delegated(approval, decision.to, decision.until, entry, decider.account or "")
         )
     if not isinstance(decision, Approve):
         return Outcome(_ended(approval, decision, decider, entry))
@@ -166,9 +166,56 @@ def decide(
     if decider.alone or not still_wanted(agreed):
         return Outcome(_ended(agreed, decision, decider, entry))
     if len(agreed.assents) <= len(approval.assents):  # the count begins anew
-        require_room(approval)
+        _require_room(approval)
     status = APPROVAL.target(approval.status, Assented)
     return Outcome(evolve(agreed, status=status, history=(*approval.history, entry)))
+
+
+def _require_revisable(approval: Approval, comment: str | None) -> None:
+    """
+    Raises `InvalidInput` if the step takes no revisions, or nobody says what to change;
+    `NoMoreRevisions` after the last one. AP-31.
+    """
+    if approval.revise_to is None:
+        raise InvalidInput("decision", "revise needs a step that says onRevise; approve or reject")
+    if not (comment or "").strip():
+        raise InvalidInput("comment", "is required: say what is to be changed")
+    if approval.revisions_left < 1:
+        raise NoMoreRevisions(
+            f"Changes were asked for {approval.round - 1} times; approve or reject", approval.id
+        )
+
+
+def _require_room(approval: Approval) -> None:
+    """Raises `Forbidden` for what could be done for ever, once the history is full. AP-12."""
+    sides = (side for one in approval.history for side in (one.rows_before, one.rows_after))
+    rows = sum(len(group) for side in sides if side for group in side.values())
+    if len(approval.history) >= MAX_HISTORY or rows >= MAX_HISTORY_ROWS:
+        raise Forbidden("This was changed too often: approve it as it stands, or reject it")
+
+
+def _delegated(
+    approval: Approval, to: str, until: EpochMs, entry: HistoryEntry, account: str
+) -> Approval:
+    """
+    With the delegation, which takes the place of an earlier one of the same person. AP-36.
+
+    Raises `Forbidden` where the step does not allow it, `InvalidInput` for a wrong person or time.
+    """
+    to, by = to.strip(), entry.by or ""
+    if not approval.delegable:
+        raise Forbidden("Approvers of this may not let others decide for them")
+    if not is_name(to) or same_name(to) in (same_name(by), same_name(account)):
+        raise InvalidInput("to", "must be the email or account id of somebody else")
+    if not entry.at < until <= approval.expires_at:
+        raise InvalidInput("until", "must be in the future, and not after the approval expires")
+    one = Delegation(by, account, to, until)
+    others = tuple(known for known in approval.delegations if known.account != account)
+    return evolve(
+        approval,
+        delegations=(*others, one),
+        history=(*approval.history, evolve(entry, comment=f"to {to}")),
+    )
 
 
 def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approval:
