@@ -217,9 +217,7 @@ from wfcore.rules.approval.machine import decide as decide
 from wfcore.rules.approval.machine import next_reminder as next_reminder
 from wfcore.rules.auth.rate_limit import verdict as verdict
 from wfcore.rules.auth.rate_limit import windows as windows
-from wfcore.rules.auth.signature import sign as sign
-from wfcore.rules.auth.signature import signature_fits as signature_fits
-from wfcore.rules.auth.signing_keys import Keyring as Keyring
+from wfcore.rules.auth.signed_links import Keyring as Keyring
 from wfcore.rules.clock_jumps import HeldTime as HeldTime
 from wfcore.rules.clock_jumps import held_time as held_time
 from wfcore.rules.clock_jumps import service_time as service_time
@@ -236,6 +234,8 @@ from wfcore.rules.explain.explanation import Around as Around
 from wfcore.rules.explain.explanation import explain as explain
 from wfcore.rules.variables import bind as bind
 from wfcore.rules.variables import map_payload as map_payload
+from wfcore.rules.webhooks.scheme import sign as sign
+from wfcore.rules.webhooks.scheme import signature_fits as signature_fits
 from wfcore.time import DAY as DAY
 from wfcore.time import HOUR as HOUR
 from wfcore.time import MINUTE as MINUTE

@@ -22,7 +22,7 @@ from console.execution_case import (
 from console.test_editing import WRITTEN, applied, read
 from http_world import code
 from wfcore.ports.runtime import StepEnd
-from wfcore.rules.auth.signature import personal_token
+from wfcore.rules.auth.signed_links import personal_token
 from wfcore.usecases.accounts import accounts
 
 Scene = Callable[[Site, Page], None]

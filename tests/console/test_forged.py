@@ -11,7 +11,7 @@ from adapters_http.app import HttpConfig
 from adapters_http.console.routes import PAGES
 from adapters_http.route import Auth, Route
 from http_world import PASSWORD, World, a_world
-from wfcore.rules.auth.signature import personal_token
+from wfcore.rules.auth.signed_links import personal_token
 from wfcore.time import MINUTE
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.approvals.approvals import read_approval

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 from console.approval_case import Case, approve, bar, cell, kept
 from console.conftest import Site, enter, watched
 from wfcore.model.approval import ApprovalStatus, DecisionSource
-from wfcore.rules.auth.signature import personal_token
+from wfcore.rules.auth.signed_links import personal_token
 
 EVA = "eva@example.org"
 PHONE = {"width": 390, "height": 844}

@@ -20,7 +20,7 @@ from wfcore.model.workflow import Links
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.runtime import LeftFile, StepEnd
 from wfcore.rules.approval.agreement import items_hash
-from wfcore.rules.auth.signature import personal_token
+from wfcore.rules.auth.signed_links import personal_token
 from wfcore.time import HOUR
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.approvals.approvals import list_approvals, read_approval

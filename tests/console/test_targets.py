@@ -15,7 +15,7 @@ from console.conftest import Site, enter, watched
 from console.execution_case import Runs, in_every_state
 from console.shots import OPERATED, PASSES
 from console.test_editing import applied, read
-from wfcore.rules.auth.signature import personal_token
+from wfcore.rules.auth.signed_links import personal_token
 from wfcore.usecases.accounts import accounts
 
 PHONE: ViewportSize = {"width": 390, "height": 844}

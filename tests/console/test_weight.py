@@ -14,7 +14,7 @@ from console.conftest import Site
 from console.test_editing import read
 from console.test_executions import Reader
 from console.test_targets import addresses
-from wfcore.rules.auth.signature import personal_token
+from wfcore.rules.auth.signed_links import personal_token
 
 KB = 1_024
 ONLY_LEAD_ON = {"/", "/operate", "/sign-in/provider", "/sign-in/back", "/executions/{id}/compare"}

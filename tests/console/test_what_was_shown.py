@@ -9,7 +9,7 @@ from http_world import World, a_world
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.workflow import Column
 from wfcore.rules.approval.agreement import items_hash
-from wfcore.rules.auth.signature import personal_token
+from wfcore.rules.auth.signed_links import personal_token
 from wfcore.usecases.approvals.approvals import read_approval
 
 BOB = "bob@example.org"

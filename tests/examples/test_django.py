@@ -8,7 +8,7 @@ import pytest
 
 from examples.loading import example
 from http_world import serving
-from wfcore.rules.auth.signature import sign
+from wfcore.rules.webhooks.scheme import sign
 
 BODY = b'{"number": "A-7", "lines": [1, 2]}'
 

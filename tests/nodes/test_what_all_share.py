@@ -8,7 +8,7 @@ import pytest
 from postgres_server import emptied
 from wfcore import Services, in_memory
 from wfcore.errors import InvalidInput, NotFound, PersonalLinkOver, Unauthenticated
-from wfcore.rules.auth.signature import personal_token
+from wfcore.rules.auth.signed_links import personal_token
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import DAY, EpochMs, later

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfcore.rules.definition.duration import MAX_DURATION, parse_duration
+from wfcore.rules.definition.values import MAX_DURATION, parse_duration
 
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 

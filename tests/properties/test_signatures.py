@@ -9,18 +9,16 @@ from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, PersonalLinkOver, Unauthenticated
 from wfcore.model.webhook import Scheme
-from wfcore.rules.auth.signature import (
+from wfcore.rules.auth.signed_links import (
     PersonalLink,
     download_fits,
     personal_token,
     read_personal_token,
     read_signed,
-    sign,
     sign_download,
-    signature_fits,
     signed,
 )
-from wfcore.rules.webhooks.scheme import require_signed
+from wfcore.rules.webhooks.scheme import require_signed, sign, signature_fits
 from wfcore.testing import builders as make
 from wfcore.testing.strategies.values import instants, texts
 from wfcore.time import EpochMs

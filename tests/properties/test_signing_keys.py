@@ -6,16 +6,17 @@ from hypothesis import strategies as st
 
 from wfcore.errors import Conflict, NotFound
 from wfcore.model.signing import SigningKeys
-from wfcore.rules.auth.signature import read_signed, signed
-from wfcore.rules.auth.signing_keys import (
+from wfcore.rules.auth.signed_links import (
     NO_KEYS,
     RANDOM_LENGTH,
     SIGNING_KEYS,
     Keyring,
     id_of,
     keyring,
+    read_signed,
     retired,
     rotated,
+    signed,
 )
 from wfcore.testing.strategies.values import base62, instants, texts
 from wfcore.time import EpochMs

@@ -10,7 +10,7 @@ import pytest
 
 from scenarios.flows import ECHO, REFUNDS
 from scenarios.site import CallbackLoop, Site, signed
-from wfcore.rules.auth.signature import sign_download
+from wfcore.rules.auth.signed_links import sign_download
 from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
 

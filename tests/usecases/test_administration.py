@@ -11,7 +11,7 @@ from wfcore.errors import InvalidDefinition, InvalidInput, LinkOver, NotFound, U
 from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Scope
 from wfcore.model.node import Node
 from wfcore.model.webhook import Scheme, WebhookStatus
-from wfcore.rules.auth.signing_keys import id_of
+from wfcore.rules.auth.signed_links import id_of
 from wfcore.rules.definition.written import read_definition_json
 from wfcore.time import EpochMs
 from wfcore.usecases.accounts.accounts import find_account

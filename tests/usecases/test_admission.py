@@ -19,7 +19,7 @@ from wfcore.errors import (
 from wfcore.model.access import Account, AccountStatus, ApiKey, Guest, Plan, Scope, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth.access import require_operator
-from wfcore.rules.auth.signature import sign
+from wfcore.rules.webhooks.scheme import sign
 from wfcore.time import DAY, HOUR, MINUTE, DurationMs, EpochMs
 from wfcore.usecases.accounts import accounts, authenticate, keys, sessions
 from wfcore.usecases.accounts.authenticate import Credentials

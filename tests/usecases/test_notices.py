@@ -14,7 +14,7 @@ from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import OnInterrupt
 from wfcore.ports.notices import Message, NotDelivered
 from wfcore.rules.approval.machine import Approve, Reject
-from wfcore.rules.auth.signature import personal_token
+from wfcore.rules.auth.signed_links import personal_token
 from wfcore.testing.fakes_running import NotedNotifier
 from wfcore.time import DAY, HOUR, MINUTE, DurationMs, EpochMs
 from wfcore.usecases.accounts import accounts

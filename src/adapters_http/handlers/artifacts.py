@@ -9,7 +9,7 @@ from adapters_http.request import Request
 from wfcore.errors import AuthReason, Unauthenticated
 from wfcore.model.approval import Attachment
 from wfcore.model.execution import Artifact
-from wfcore.rules.auth.signing_keys import Keyring
+from wfcore.rules.auth.signed_links import Keyring
 from wfcore.time import EpochMs
 from wfcore.usecases import artifacts
 from wfcore.usecases.artifacts import Link

@@ -19,7 +19,6 @@ from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, Usag
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ApprovalStep, ChildStep, Definition
 from wfcore.rules.definition.ai import amount
-from wfcore.rules.definition.fields import filled
 from wfcore.rules.definition.values import (
     Check,
     Field,
@@ -29,6 +28,7 @@ from wfcore.rules.definition.values import (
     boolean,
     choice,
     duration,
+    filled,
     known_or,
     list_of,
     number,

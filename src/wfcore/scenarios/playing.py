@@ -36,7 +36,7 @@ from wfcore.model.workflow import ChildStep, CodeStep, Definition, Language
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.system import Calendar, Templates
 from wfcore.rules.approval.people import ANYBODY
-from wfcore.rules.definition.duration import MAX_DURATION
+from wfcore.rules.definition.values import MAX_DURATION
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of
 from wfcore.scenarios.document import Decision, Scenario, StartedBy, Stub

@@ -36,7 +36,7 @@ from wfcore.model.signing import SigningKey, SigningKeys
 from wfcore.model.trigger import Schedule, Timer, Trigger
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import CodeStep, Definition, DefinitionSnapshot, Language, Step, Workflow
-from wfcore.rules.auth.signing_keys import id_of
+from wfcore.rules.auth.signed_links import id_of
 from wfcore.time import MINUTE, DurationMs, EpochMs, later
 
 NOW = EpochMs(1_700_000_000_000)

@@ -9,8 +9,7 @@ from wfcore.model.access import Principal, Share
 from wfcore.model.execution import Artifact
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import sees_approval
-from wfcore.rules.auth.signature import download_fits, sign_download
-from wfcore.rules.auth.signing_keys import Keyring
+from wfcore.rules.auth.signed_links import Keyring, download_fits, sign_download
 from wfcore.rules.limits import DOWNLOAD_LINK
 from wfcore.time import EpochMs, later
 from wfcore.usecases.services import Services

@@ -13,12 +13,12 @@ from wfcore.model.access import Principal
 from wfcore.model.approval import Approval
 from wfcore.model.signing import SigningKeys
 from wfcore.ports.store import View
-from wfcore.rules.auth.signature import personal_token
-from wfcore.rules.auth.signing_keys import (
+from wfcore.rules.auth.signed_links import (
     NO_KEYS,
     RANDOM_LENGTH,
     Keyring,
     keyring,
+    personal_token,
     retired,
     rotated,
 )

@@ -17,8 +17,8 @@ from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.workflow import AiStep, ChildStep, CodeStep, Definition, Language, Runtime
 from wfcore.rules.definition.check import check_definition, language_problems
-from wfcore.rules.definition.fields import workflow_name
 from wfcore.rules.definition.packages import needs_of, replaced
+from wfcore.rules.definition.values import workflow_name
 from wfcore.rules.limits import SOURCE_BYTES
 from wfcore.rules.paths import below
 

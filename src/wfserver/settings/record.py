@@ -28,7 +28,7 @@ from adapters_store import CACHE_BYTES, POSTGRES
 from wfcore.errors import InvalidInput
 from wfcore.model.access import Plan
 from wfcore.model.trigger import Missed
-from wfcore.rules.definition.duration import parse_duration
+from wfcore.rules.definition.values import parse_duration
 from wfcore.rules.ids import FIRST_CELL
 from wfcore.rules.mailbox import ascii_domain, mailbox
 from wfcore.rules.notices.facts import MAIL

@@ -121,7 +121,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from wfcore.rules.definition.duration import parse_duration
+        from wfcore.rules.definition.values import parse_duration
 
         try:
             return parse_duration(value)
@@ -135,7 +135,7 @@ class Since(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "since"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from wfcore.rules.definition.duration import parse_duration
+        from wfcore.rules.definition.values import parse_duration
 
         text = str(value)
         if re.fullmatch(r"[0-9]{9,16}", text):

@@ -10,7 +10,6 @@ from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import CodeStep, Definition, Language, OnInterrupt, Runtime
 from wfcore.rules.definition.ai import budget
-from wfcore.rules.definition.fields import CHANNELS, named, variables, workflow_name
 from wfcore.rules.definition.review import approver_groups
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import (
@@ -28,14 +27,18 @@ from wfcore.rules.definition.triggers import (
     triggers,
 )
 from wfcore.rules.definition.values import (
+    CHANNELS,
     Field,
     Findings,
     by_kind,
     choice,
+    named,
     object_schema,
     read_object,
     templates_within,
     text,
+    variables,
+    workflow_name,
 )
 from wfcore.rules.paths import below
 

@@ -20,7 +20,6 @@ from wfcore.model.review import (
 )
 from wfcore.model.workflow import ApprovalStep, CodeStep, Definition
 from wfcore.rules.approval.people import GROUP_MARK, is_template
-from wfcore.rules.definition.fields import filled
 from wfcore.rules.definition.tree import Fields, Reading
 from wfcore.rules.definition.values import (
     Check,
@@ -32,6 +31,7 @@ from wfcore.rules.definition.values import (
     boolean,
     choice,
     duration,
+    filled,
     known_or,
     list_of,
     number,

@@ -27,7 +27,6 @@ from wfcore.model.workflow import (
 from wfcore.rules import named_secrets as secret_name
 from wfcore.rules.definition import tree as trees
 from wfcore.rules.definition.ai import max_tokens, model, prompt, schema, temperature
-from wfcore.rules.definition.fields import CHANNELS, retry
 from wfcore.rules.definition.packages import package_problems, packages, requirement
 from wfcore.rules.definition.review import (
     answer_fields,
@@ -37,6 +36,7 @@ from wfcore.rules.definition.review import (
 )
 from wfcore.rules.definition.tree import Fields, StepKind
 from wfcore.rules.definition.values import (
+    CHANNELS,
     Field,
     Findings,
     accepting,
@@ -46,6 +46,7 @@ from wfcore.rules.definition.values import (
     duration,
     list_of,
     number,
+    retry,
     template,
     text,
     whole_template,

@@ -8,7 +8,6 @@ from attrs import define, evolve, field, frozen
 
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ApprovalStep, Branch, Case, Step
-from wfcore.rules.definition.fields import filled, named
 from wfcore.rules.definition.values import (
     Check,
     Field,
@@ -17,8 +16,10 @@ from wfcore.rules.definition.values import (
     accepting,
     any_object,
     any_of,
+    filled,
     known_or,
     list_of,
+    named,
     object_schema,
     read_object,
     record,

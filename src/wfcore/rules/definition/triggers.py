@@ -9,7 +9,6 @@ from attrs import frozen
 from wfcore.model.json import Json
 from wfcore.model.trigger import Chain, Missed, Schedule, TriggerKind, TriggerSpec
 from wfcore.model.workflow import Concurrency, OnLimit, Variable
-from wfcore.rules.definition.fields import filled, named
 from wfcore.rules.definition.values import (
     Check,
     Field,
@@ -17,8 +16,10 @@ from wfcore.rules.definition.values import (
     accepting,
     by_kind,
     choice,
+    filled,
     known_or,
     list_of,
+    named,
     number,
     object_schema,
     read_object,

@@ -17,7 +17,6 @@ from attrs import define, field, frozen
 
 from wfcore.errors import Problem
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.definition.duration import MAX_DURATION, WRITTEN, parse_duration
 from wfcore.rules.limits import JSON_DEPTH
 from wfcore.rules.paths import below
 

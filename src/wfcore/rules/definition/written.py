@@ -35,13 +35,12 @@ from wfcore.model.workflow import (
 )
 from wfcore.rules.definition.ai import BUDGET
 from wfcore.rules.definition.check import check_definition, fields_of
-from wfcore.rules.definition.fields import RETRY, VARIABLE
 from wfcore.rules.definition.packages import replaced
 from wfcore.rules.definition.review import COLUMN, ESCALATE, GROUP, ON_REVISE, STAGE
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import Reading, TemplateProblems
 from wfcore.rules.definition.triggers import CONCURRENCY, TRIGGER_KINDS, ScheduleProblems
-from wfcore.rules.definition.values import Field, Findings
+from wfcore.rules.definition.values import RETRY, VARIABLE, Field, Findings
 from wfcore.rules.limits import JSON_DEPTH, KIB, SOURCE_BYTES
 from wfcore.rules.masking import MASK
 from wfcore.rules.numbers import decimal_of, integer_of, number_problem

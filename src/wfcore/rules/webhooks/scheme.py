@@ -12,17 +12,18 @@ webhook signatures manually", Slack "Verifying requests from Slack".
 """
 
 import hmac
+import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from hmac import compare_digest
 
 from attrs import frozen
 
 from wfcore.errors import AuthReason, InvalidInput, Unauthenticated
 from wfcore.model.json import JsonObject
 from wfcore.model.webhook import Scheme
-from wfcore.rules.auth.signature import sign, signature_fits
 from wfcore.rules.callback import SECRET_PREFIX
 from wfcore.rules.limits import WEBHOOK_TOLERANCE
 from wfcore.time import SECOND, EpochMs
@@ -36,6 +37,28 @@ MIN_SECRET, MAX_SECRET = 6, 1_000
 """Characters. Whoever sees one signed body tries all shorter ones in a moment."""
 _TOLERANCE_S = WEBHOOK_TOLERANCE // SECOND
 _STAMP_DIGITS = 12
+_HEX_DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
+_PREFIX = "sha256="
+
+
+def sign(secret: str, body: bytes) -> str:
+    """The hex HMAC-SHA256 of the raw body bytes. SG-1."""
+    return hmac.new(secret.encode(), body, sha256).hexdigest()
+
+
+def signature_fits(secret: str, body: bytes, header: str | None) -> bool:
+    """
+    Whether *header* (`sha256=<hex>`, prefix optional) is the signature of exactly *body*.
+
+    SG-1 to SG-3. Length and alphabet are checked first, so that only well-formed text is compared.
+    An empty secret signs nothing.
+    """
+    if not secret or header is None:
+        return False
+    digest = header.strip().removeprefix(_PREFIX)
+    if _HEX_DIGEST.fullmatch(digest) is None:
+        return False
+    return compare_digest(sign(secret, body).encode(), digest.lower().encode())
 
 
 class _Refused(Exception):
@@ -94,7 +117,7 @@ def _require_match(rule: _Scheme, secrets: Sequence[str], signed: _Signed) -> No
     """Compares every secret with every signature in the header."""
     wanted = [rule.encode(secret, signed.message).encode() for secret in secrets if secret]
     given = [one.encode("latin-1", "replace") for one in signed.signatures]
-    if not any(hmac.compare_digest(a, b) for a in wanted for b in given):
+    if not any(compare_digest(a, b) for a in wanted for b in given):
         raise _Refused("no signature fits the body and the secret")
 
 

@@ -14,8 +14,7 @@ from wfcore.memory.tables import ACCOUNTS, APPROVALS, NOTICES
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.ports.notices import Message, NotDelivered, NoticeRefused
-from wfcore.rules.auth.signature import read_personal_token
-from wfcore.rules.auth.signing_keys import keyring
+from wfcore.rules.auth.signed_links import keyring, read_personal_token
 from wfcore.rules.notices.delivery import DELAYS
 from wfcore.rules.notices.facts import OPEN_QUESTIONS
 from wfcore.testing.simulator.calls import SimSchedulingPoint

@@ -16,7 +16,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, approvers_now
-from wfcore.rules.auth.signature import personal_token
+from wfcore.rules.auth.signed_links import personal_token
 from wfcore.testing.simulator.calls import sleep
 from wfcore.testing.simulator.expectations import Expectations
 from wfcore.testing.simulator.node import Gone, SimNode

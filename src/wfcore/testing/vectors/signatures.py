@@ -3,8 +3,8 @@
 from base64 import b64decode, b64encode
 from typing import Any
 
-from wfcore.rules.auth.signature import sign, signature_fits
 from wfcore.rules.callback import SECRET_PREFIX, signed
+from wfcore.rules.webhooks.scheme import sign, signature_fits
 from wfcore.time import EpochMs
 
 ABOUT = (

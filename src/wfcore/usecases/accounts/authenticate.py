@@ -23,8 +23,7 @@ from wfcore.rules.auth.access import person, require_active, require_admin, requ
 from wfcore.rules.auth.api_key import bears_key
 from wfcore.rules.auth.rate_limit import Quota, nearly_used, verdict, windows
 from wfcore.rules.auth.session import is_look_alike
-from wfcore.rules.auth.signature import PersonalLink, read_personal_token
-from wfcore.rules.auth.signing_keys import Keyring
+from wfcore.rules.auth.signed_links import Keyring, PersonalLink, read_personal_token
 from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin, note_denial

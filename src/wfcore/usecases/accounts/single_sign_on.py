@@ -25,8 +25,7 @@ from wfcore.model.json import JsonObject
 from wfcore.ports.identity import Attempt, IdentityProvider
 from wfcore.rules.auth.access import require_active
 from wfcore.rules.auth.session import SignInMethod, require_vouched
-from wfcore.rules.auth.signature import read_signed, signed
-from wfcore.rules.auth.signing_keys import Keyring
+from wfcore.rules.auth.signed_links import Keyring, read_signed, signed
 from wfcore.rules.limits import SIGN_ON
 from wfcore.time import EpochMs, later
 from wfcore.usecases.accounts.accounts import create_account, find_account

@@ -6,7 +6,7 @@ from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
-from wfcore.rules.auth.signing_keys import Keyring
+from wfcore.rules.auth.signed_links import Keyring
 from wfcore.rules.explain.progress import running_loop
 from wfcore.rules.variables import parse_text
 from wfcore.time import EpochMs

@@ -6,7 +6,7 @@ from contextlib import suppress
 from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.access import Account, Principal
 from wfcore.model.page import PageRequest
-from wfcore.rules.definition.fields import workflow_name
+from wfcore.rules.definition.values import workflow_name
 from wfcore.usecases.accounts.accounts import find_account
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import Defined, list_workflows, read_workflow

@@ -1,0 +1,187 @@
+"""
+Links and tokens that the server signs, and the keys for them: download links, personal approval
+links, sign-in by single sign-on. Signatures of webhooks are in `rules.webhooks.scheme`.
+
+Keys come from two places: those *given* to each server (a file or a setting), and those *kept* in
+the store, which all servers read. A signature is `<id>.<what the key made>`. The id is a digest of
+the key, so no key needs a name; a signature without an id is from before there were ids.
+
+The set of keys is read in the unit of work that signs or verifies, so every server refuses a
+retired key from the next request on.
+"""
+
+import hmac
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from hmac import compare_digest
+
+from attrs import evolve, frozen
+
+from wfcore.errors import Conflict, NotFound, PersonalLinkOver
+from wfcore.model.approval import Approval
+from wfcore.model.signing import SigningKey, SigningKeys
+from wfcore.time import EpochMs
+
+SIGNING_KEYS = 20
+"""So many kept keys there may be: each is one that leaked, or a year's."""
+NO_KEYS = SigningKeys("all", ())
+RANDOM_LENGTH = 43
+"""Base62 characters of a key: 256 bits."""
+_NAMED = re.compile(r"([0-9a-f]{8})\.(.*)", re.ASCII | re.DOTALL)
+_HEX_DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
+
+
+def sign_download(key: bytes, artifact_id: str, expires: EpochMs) -> str:
+    """The signature of a download link that is valid until *expires*. AR-2."""
+    message = f"download:{artifact_id}:{expires}".encode()
+    return hmac.new(key, message, sha256).hexdigest()
+
+
+def download_fits(
+    key: bytes, artifact_id: str, expires: EpochMs, signature: str, now: EpochMs
+) -> bool:
+    """Whether the link's signature matches and it has not expired. AR-2."""
+    if now >= expires or _HEX_DIGEST.fullmatch(signature) is None:
+        return False
+    wanted = sign_download(key, artifact_id, expires)
+    return compare_digest(wanted.encode(), signature.lower().encode())
+
+
+@frozen
+class PersonalLink:
+    """What a personal link says: which approval, to whom, and until when it is good."""
+
+    approval_id: str
+    email: str
+    expires: EpochMs
+
+
+def personal_token(key: bytes, approval: Approval, email: str) -> str:
+    """
+    With it *email* decides *approval* without signing in, at `/a/<token>`. Nothing is stored: it
+    ends with the approval, or with *key*. PL-1.
+    """
+    text = f"{approval.id}:{email.strip().lower()}"
+    return signed(key, "approval", text, approval.expires_at)
+
+
+def read_personal_token(key: bytes, token: str, now: EpochMs) -> PersonalLink:
+    """
+    What a token of `personal_token` says. PL-1.
+
+    Raises `PersonalLinkOver` if *key* did not sign it, or its time is over.
+    """
+    found = read_signed(key, "approval", token)
+    if found is None:
+        raise PersonalLinkOver
+    text, expires = found
+    if now >= expires:
+        raise PersonalLinkOver(expired=True)
+    approval_id, _, email = text.partition(":")
+    return PersonalLink(approval_id, email, expires)
+
+
+def signed(key: bytes, purpose: str, text: str, expires: EpochMs) -> str:
+    """*text* as a token of letters, digits, `-`, `_` and a dot, which anybody may read."""
+    said = f"{expires}:{text}".encode()
+    return f"{_text(said)}.{_text(_digest(key, purpose, said))}"
+
+
+def read_signed(key: bytes, purpose: str, token: str) -> tuple[str, EpochMs] | None:
+    """The text and the expiry of a token that *key* signed for *purpose*; None: it did not."""
+    said, _, signature = token.partition(".")
+    try:
+        text, given = _bytes(said), _bytes(signature)
+    except ValueError:
+        return None
+    if not compare_digest(_digest(key, purpose, text), given):
+        return None
+    expires, _, rest = text.decode().partition(":")
+    return rest, EpochMs(int(expires))
+
+
+def _digest(key: bytes, purpose: str, text: bytes) -> bytes:
+    return hmac.new(key, f"{purpose}:".encode() + text, sha256).digest()
+
+
+def _text(value: bytes) -> str:
+    return urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def _bytes(text: str) -> bytes:
+    """The inverse of `_text`. Raises `ValueError` for any other way to write the same bytes."""
+    value = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    if _text(value) != text:
+        raise ValueError
+    return value
+
+
+def id_of(key: bytes) -> str:
+    """The id of a key, which says nothing about it."""
+    return sha256(b"wfcore signing key " + key).hexdigest()[:8]
+
+
+@frozen
+class Keyring:
+    """
+    `named`: keys by id, the one that signs first. `unnamed`: those that may have signed without
+    saying so. `made_at`: of the kept ones.
+    """
+
+    named: Mapping[str, bytes]
+    unnamed: Sequence[bytes]
+    made_at: Mapping[str, EpochMs]
+
+    def __repr__(self) -> str:
+        return f"Keyring({', '.join(self.named)})"
+
+    def signed(self, make: Callable[[bytes], str]) -> str:
+        """What *make* gives for the key that signs, with the id of that key. SK-1."""
+        id, key = next(iter(self.named.items()))
+        return f"{id}.{make(key)}"
+
+    def tried(self, text: str) -> Iterator[tuple[bytes, str]]:
+        """Keys that may have made *text*, each with what it made of it. SK-1, SK-3."""
+        named = _NAMED.fullmatch(text)
+        if named is None:
+            yield from ((key, text) for key in self.unnamed)
+        elif named[1] in self.named:
+            yield self.named[named[1]], named[2]
+
+
+def keyring(given: Sequence[bytes], kept: SigningKeys | None) -> Keyring:
+    """
+    The keys that are good. The newest kept one signs; without any, the first given one. SK-1.
+    A key that was retired is none, wherever it still is. SK-2.
+    """
+    kept = kept or NO_KEYS
+    good = {id_of(key): key for key in given if id_of(key) not in kept.retired}
+    named = {one.id: one.key.encode() for one in kept.keys} | good
+    return Keyring(named, tuple(good.values()), {one.id: one.made_at for one in kept.keys})
+
+
+def rotated(kept: SigningKeys, random: str, now: EpochMs) -> SigningKeys:
+    """With a new key, which signs from now on. Raises `Conflict` if there are too many. SK-1."""
+    if len(kept.keys) >= SIGNING_KEYS:
+        raise Conflict(f"There are {SIGNING_KEYS} signing keys; retire one that is not needed")
+    return evolve(kept, keys=(SigningKey(id_of(random.encode()), now, random), *kept.keys))
+
+
+def retired(kept: SigningKeys, given: Sequence[bytes], id: str) -> SigningKeys:
+    """
+    Without the key *id*: what it signed is refused. A kept one is forgotten; of a given one it is
+    remembered, as each server still has it. SK-2.
+
+    Raises `NotFound`, and `Conflict` for the key that signs, or while no kept key does: a server
+    may have been given just the one that is to go.
+    """
+    ring = keyring(given, kept)
+    if id not in ring.named:
+        raise NotFound("Signing key")
+    if not kept.keys or id == kept.keys[0].id:
+        raise Conflict(f"{next(iter(ring.named))} signs links; rotate first")
+    left = tuple(one for one in kept.keys if one.id != id)
+    gone = () if id in ring.made_at else (id,)
+    return evolve(kept, keys=left, retired=(*kept.retired, *gone))
