@@ -4,21 +4,29 @@ How a document is checked: small checks of one value each, and tables of fields 
 A check takes a value, its path and the `Findings`, reports every mistake there, and returns the
 value as the model needs it. What it returns after a mistake is never used. It also knows the JSON
 Schema of what it takes, from which the schema for editors is made. DF-10.
+
+At the end are the checks and tables that several kinds of objects share: names, channels, retries
+and variables.
 """
 
 import math
 import re
 from collections.abc import Callable, Collection, Mapping
+from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, TypeAlias
+from unicodedata import normalize
 
 from attrs import define, field, frozen
 
 from wfcore.errors import Problem
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.limits import JSON_DEPTH
+from wfcore.model.workflow import Retry, Variable, VariableType
+from wfcore.rules.limits import JSON_DEPTH, MAX_ATTEMPTS, MAX_BACKOFF, MAX_CHANNELS, MAX_NAME
 from wfcore.rules.paths import below
+from wfcore.rules.variables import NO_NUL, PRINTABLE, fits
+from wfcore.time import DAY, HOUR, MINUTE, SECOND, DurationMs
 
 _QUOTED = re.compile(r"""(["'])(?:\\.?|(?!\1)[^\\])*(?:\1|\Z)""", re.DOTALL)
 """Text within an expression, in which braces are text. One without an end goes to the end."""
@@ -268,6 +276,39 @@ def boolean(document: Json, path: str, findings: Findings) -> Any:
     return document
 
 
+MAX_DURATION = DurationMs(365 * DAY)
+
+_UNITS = {"ms": 1, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
+WRITTEN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(ms|s|m|h|d)")
+
+
+def parse_duration(written: str | int, *, zero: bool = False) -> DurationMs:
+    """
+    `500ms`, `30s`, `1.5m`, `24h`, `7d`; a bare integer is milliseconds. *zero*: 0 is allowed.
+
+    Raises `ValueError` with a message for the author: another form, a negative duration, one over
+    365 days, or a fraction of a millisecond.
+    """
+    ms = written if isinstance(written, int) else _in_ms(written)
+    if ms != int(ms):
+        raise ValueError("must be a whole number of milliseconds")
+    if zero and ms == 0:
+        return DurationMs(0)
+    if not 0 < ms <= MAX_DURATION:
+        raise ValueError("must be more than 0 and at most 365d")
+    return DurationMs(int(ms))
+
+
+def _in_ms(written: str) -> Decimal:
+    match = WRITTEN.fullmatch(written)
+    if match is None:
+        raise ValueError(
+            "must be a duration: a number with ms, s, m, h or d (like 30s), "
+            "or a whole number of milliseconds"
+        )
+    return Decimal(match[1]) * _UNITS[match[2]]
+
+
 @accepting(
     any_of(
         {"type": "integer", "minimum": 1, "maximum": MAX_DURATION},
@@ -345,3 +386,105 @@ def any_object(document: Json, path: str, findings: Findings) -> Any:
         return findings.wrong(path, "an object", document)
     row: JsonObject = document
     return templates_within(row, path, findings)
+
+
+def workflow_name(text: str) -> str:
+    """
+    A workflow's name in the form in which it is stored and compared: NFC, without blanks around it,
+    with one blank where there are several. DF-15.
+    """
+    return " ".join(normalize("NFC", text).split())
+
+
+filled: Check = text(
+    least=1, most=MAX_NAME, pattern=PRINTABLE, wanted="text without control characters"
+)
+
+
+@accepting(filled.schema)
+def named(document: Json, path: str, findings: Findings) -> Any:
+    """The name of a workflow, see `workflow_name`."""
+    name = filled(document, path, findings)
+    return workflow_name(name) if isinstance(name, str) else name
+
+
+"""Text that is there, in one line."""
+
+variable_name: Check = text(
+    most=MAX_NAME,
+    pattern=r"[A-Za-z0-9_][A-Za-z0-9_.-]*",
+    wanted="a name of letters, digits, _, - and .",
+)
+
+
+@accepting({})
+def _anything(document: Json, path: str, findings: Findings) -> Any:
+    return document
+
+
+RETRY = {
+    "attempts": Field(
+        number(1, MAX_ATTEMPTS, whole=True),
+        "attempts",
+        "How many attempts in total, the first one included.",
+    ),
+    "delay": Field(
+        duration, "delay_ms", "The wait before the second attempt, plus up to a quarter."
+    ),
+    "backoff": Field(
+        number(1, MAX_BACKOFF), "backoff", "Each further wait is longer by this factor."
+    ),
+}
+
+VARIABLE = {
+    "type": Field(choice(VariableType), "type", "The type of its values. Default: string."),
+    "required": Field(boolean, "required", "`true`: every start must give it. Default: false."),
+    "default": Field(_anything, "default", "Its value if a start gives none."),
+    "secret": Field(boolean, "secret", "`true`: its value is masked wherever it would be shown."),
+    "description": Field(text(), "description", "What it is for, for people."),
+}
+
+retry: Check = record(Retry, RETRY)
+
+CHANNELS = list_of(
+    text(
+        most=MAX_NAME,
+        pattern="[a-z][a-z0-9_]*",
+        wanted="small letters, digits and _, beginning with a letter",
+    ),
+    most=MAX_CHANNELS,
+)
+"""Names of channels: `mail`, or those that the operator set up. NT-2."""
+
+
+@accepting(
+    {
+        "type": "object",
+        "propertyNames": variable_name.schema,
+        "additionalProperties": object_schema(VARIABLE),
+    }
+)
+def variables(document: Json, path: str, findings: Findings) -> Any:
+    """The declarations, by name."""
+    if not isinstance(document, Mapping):
+        return findings.wrong(path, "an object of declarations by name", document)
+    return {
+        name: _variable(name, declared, below(path, name), findings)
+        for name, declared in document.items()
+    }
+
+
+def _variable(name: str, document: Json, path: str, findings: Findings) -> Any:
+    before = len(findings.problems)
+    variable_name(name, path, findings)
+    values = read_object(document, path, VARIABLE, findings)
+    type = values.get("type", VariableType.STRING)
+    if type is not None and "default" in values and not fits(type, values["default"]):
+        where = below(path, "default")
+        findings.wrong(where, f"of the declared type {type}", values["default"])
+    default = values.get("default")
+    if isinstance(default, str) and "\0" in default:
+        findings.add(below(path, "default"), NO_NUL)
+    if len(findings.problems) > before:
+        return None
+    return Variable(name, has_default="default" in values, **values)
