@@ -155,7 +155,7 @@ mutation: .venv/.dev       ## break the code in every small way; the tests must 
 	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run $(SAMPLE:%=--sample=%) $(MODULES)
 
-trace: .venv/.dev          ## how much there is to read: sizes, and the files that three requests cross
+trace: .venv/.dev          ## how much there is to read: sizes, and the files that four walks cross
 	cd tests && ../$(BIN)/python -m architecture.measure
 
 bench: .venv/.dev          ## ratios, measured in one run

@@ -1,8 +1,8 @@
 """
 How much there is to read: `make trace`.
 
-Printed are the size of each part, names of classes that stand for two things in one ring (none
-should), and what three walks through the code cross. Each walk is made once, so that everything is
+Printed are the size of each part, names of classes that stand for two things (`two meanings`), and
+what four walks through the code cross. Each walk is made once, so that everything is
 loaded, and once more over a new store under a profiler that notes every call of a function of ours,
 in the event loop and in the store's threads: how many functions it calls, in how many files, and
 how often a call goes to another file. That is what somebody has to open who wants to follow it.
@@ -24,18 +24,23 @@ import sys
 import tempfile
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import define, field, fields, has
 
 from adapters_http.app import HttpConfig
 from adapters_http.request import Request
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.engine.worker import Worker
 from http_world import ROWS, World, a_world
+from wfcore.model.execution import ExecutionStatus
 from wfcore.time import HOUR
 from wfcore.usecases.approvals.expiry import expire_due
+from wfcore.usecases.executions.executions import read_execution
 
 ROOT = Path(__file__).parents[2] / "src"
 SRC = str(ROOT)
@@ -67,12 +72,33 @@ def sizes() -> Iterator[tuple[str, int, int, int]]:
 def ambiguous() -> list[tuple[str, str, list[str]]]:
     """Classes of one name in one part, with the files that have them: one word, two meanings."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for path, name in _classes():
+        found[part_of(path), name.lstrip("_")].add(str(path.relative_to(ROOT)))
+    return [(*key, sorted(where)) for key, where in sorted(found.items()) if len(where) > 1]
+
+
+def shared_names() -> Mapping[str, list[str]]:
+    """
+    Class names that stand in several files of `src`, with the files. The stores may share names,
+    since they are twins; so may the client's generated shapes and its errors, which are the API's.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for path, name in _classes():
+        if path.parent.name != "wfcore_client" or path.name not in ("shapes.py", "errors.py"):
+            found[name].add(str(path.relative_to(ROOT)))
+    twins = ("adapters_store/", "wfcore/memory/")
+    return {
+        name: sorted(where)
+        for name, where in sorted(found.items())
+        if len(where) > 1 and not all(one.startswith(twins) for one in where)
+    }
+
+
+def _classes() -> Iterator[tuple[Path, str]]:
     for path in ROOT.rglob("*.py"):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
-                name = node.name.lstrip("_")
-                found[part_of(path), name].add(str(path.relative_to(ROOT)))
-    return [(*key, sorted(where)) for key, where in sorted(found.items()) if len(where) > 1]
+                yield path, node.name
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -138,46 +164,75 @@ def _holds(inner: object) -> bool:
     return isinstance(inner, Mapping) and MARK in inner.values()
 
 
-async def start(world: World) -> Callable[[], Awaitable[object]]:
+Act: TypeAlias = Callable[[], Awaitable[object]]
+Walk: TypeAlias = Callable[[World], AbstractAsyncContextManager[Act]]
+"""Prepares a world for an act. The act alone is traced."""
+
+
+@asynccontextmanager
+async def start(world: World) -> AsyncIterator[Act]:
     """A start by API: from the request to the 202."""
     path = f"/api/v1/workflows/{await world.workflow()}/executions"
-    return lambda: world.post(path, {"inputs": {"n": MARK}})
+    yield lambda: world.post(path, {"inputs": {"n": MARK}})
 
 
-async def approve(world: World) -> Callable[[], Awaitable[object]]:
+@asynccontextmanager
+async def bash(world: World) -> AsyncIterator[Act]:
+    """A Bash step: from the claim to the result in the store, in the server's process alone."""
+    execution_id = await world.start(await world.workflow())
+    ended = asyncio.Event()
+    with tempfile.TemporaryDirectory() as folder:
+        runner = CodeStepRunner(Path(folder), world.services.files, lambda: "art_1")
+        worker = Worker(world.services, runner, "worker")
+        worker.let_go = lambda _: ended.set()
+
+        async def act() -> None:
+            await worker.take_named([execution_id])
+            await ended.wait()
+
+        yield act
+        await worker.stop(0)
+        await runner.close()
+    run = await read_execution(world.services, None, execution_id)
+    assert run.status is ExecutionStatus.COMPLETED, run.error
+
+
+@asynccontextmanager
+async def approve(world: World) -> AsyncIterator[Act]:
     """An approval with edited rows: from the request to the 200."""
     _, id = await world.paused()
     rows = [{**ROWS[0], "amount": 5}, ROWS[1]]
     body = {"editedItems": {"refunds": rows}, "comment": "fine"}
-    return lambda: world.post(f"/api/v1/approvals/{id}/approve", body)
+    yield lambda: world.post(f"/api/v1/approvals/{id}/approve", body)
 
 
-async def expire(world: World) -> Callable[[], Awaitable[object]]:
-    """An approval that nobody decides in time: from the look for due ones to the commit."""
+@asynccontextmanager
+async def expire(world: World) -> AsyncIterator[Act]:
+    """An approval that nobody decides in time: from the search for due ones to the commit."""
     await world.paused(timeout_ms=HOUR)
     world.clock.advance(HOUR)
-    return lambda: expire_due(world.services)
+    yield lambda: expire_due(world.services)
 
 
-WALKS: Mapping[str, Callable[[World], Awaitable[Callable[[], Awaitable[object]]]]] = {
+WALKS: Mapping[str, Walk] = {
     "start by API": start,
+    "Bash step": bash,
     "approve with edited rows": approve,
     "expiry of an approval": expire,
 }
 
 
-async def traced(walk: Callable[[World], Awaitable[Callable[[], Awaitable[object]]]]) -> Trace:
-    """What *walk* crosses once everything is loaded."""
+async def traced(walk: Walk) -> Trace:
+    """The calls of *walk* once everything is loaded."""
     trace = Trace()
     threading.setprofile(trace)
     sys.setprofile(trace)
     try:
         for warm in (False, True):
             with tempfile.TemporaryDirectory() as folder:
-                async with a_world(Path(folder), HttpConfig()) as world:
-                    go = await walk(world)
+                async with a_world(Path(folder), HttpConfig()) as world, walk(world) as act:
                     trace.on = warm
-                    await go()
+                    await act()
                     trace.on = False
     finally:
         sys.setprofile(None)
@@ -209,8 +264,8 @@ def main(arguments: list[str]) -> None:
         print(f"{name}:", *(f"    {file}" for file in trace.files), sep="\n")
     if "--write" in arguments:
         PAGE.write_text(MARKED.sub(rf"\g<1>{table(found)}\g<2>", PAGE.read_text()))
-    for part, name, where in ambiguous():
-        print(f"two meanings in {part}: {name}: {', '.join(where)}")
+    for name, where in shared_names().items():
+        print(f"two meanings: {name}: {', '.join(where)}")
 
 
 if __name__ == "__main__":
