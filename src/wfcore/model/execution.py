@@ -221,7 +221,7 @@ class Execution:
     `secrets`: variables whose values are masked wherever they would be shown. `granted`: usage that
     does not count against the budget: what was spent when an approval last extended it, or before a
     redrive. `outputs_size`: characters of JSON that its step results hold, those of earlier rounds
-    included; see `rules.execution.bounds`. `concurrency_group`: see `rules.execution.concurrency`.
+    included; see `rules.execution.proceed`. `concurrency_group`: see `rules.execution.concurrency`.
     `trigger_id`: the schedule or chain that started it. `chain_depth`: the number of chained starts
     since somebody started an execution. `root_source`: for a child, the trigger of the root of its
     family; None if an older release stored it. `capabilities`: what a worker must be able to do to

@@ -1,7 +1,7 @@
 """
 The rows of an approval while a reviewer changes them: lines of text in, checked rows out.
 
-What may be changed is decided by `wfcore.rules.approval.edited_items`, as for every other way to
+What may be changed is decided by `wfcore.rules.approval.released_rows`, as for every other way to
 approve; it is asked after each change, so that a mistake is told where it is made. Printing is
 `review`'s part.
 
