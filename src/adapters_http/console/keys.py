@@ -1,0 +1,100 @@
+"""
+API keys of the account: listed, created, rotated, revoked. The text of a new key is in one
+response and nowhere else.
+"""
+
+from starlette.responses import Response
+
+from adapters_http.console.hints import followed, versions
+from adapters_http.console.operate import operate_page
+from adapters_http.console.rendering import see_other
+from adapters_http.console.words import _
+from adapters_http.handlers.operating import own_key, own_keys, refuse_more_than_own
+from adapters_http.request import Request
+from wfcore.errors import Conflict, InvalidInput
+from wfcore.model.access import Scope
+from wfcore.time import DAY, DurationMs
+from wfcore.usecases.accounts import keys
+
+
+async def show(request: Request) -> Response:
+    """The account's keys, and a form for another one."""
+    return await _page(request)
+
+
+async def _page(request: Request, problem: str | None = None) -> Response:
+    found = await own_keys(request)
+    now = request.services.clock.now()
+    return operate_page(
+        request, "keys", 400 if problem else 200, keys=found, now=now, scopes=Scope.ordinary(),
+        problem=problem, follows=versions(found),
+    )  # fmt: skip
+
+
+async def _snapshot(request: Request) -> object:
+    return versions(await own_keys(request))
+
+
+live = followed(_snapshot)
+
+
+async def create(request: Request) -> Response:
+    """A new key, whose text this one answer shows."""
+    form, me = request.body, request.who.account
+    try:
+        scopes = [Scope(name) for name in (form.scopes or {})]
+        days = int(form.days) if form.days else None
+        if days is not None and not 0 < days <= 36_500:
+            raise ValueError
+    except ValueError:
+        return await _page(request, _("Give a number of days, and scopes from the list."))
+    refuse_more_than_own(request, scopes)
+    lasts = DurationMs(days * DAY) if days else None
+    try:
+        made = await keys.create_key(
+            request.services,
+            me.id,
+            form.name,
+            scopes,
+            lasts,
+            request.origin,
+            approvers=form.approvers.replace(",", " ").split(),
+        )
+    except InvalidInput as wrong:
+        return await _page(request, str(wrong))
+    except Conflict as full:
+        return await _page(request, full.message)
+    return operate_page(request, "made", made=made, rotated=False, base_url=request.base_url)
+
+
+async def show_one(request: Request) -> Response:
+    """One key: what it opens, and what can be done with it."""
+    return await _one(request)
+
+
+async def _one(request: Request, problem: str | None = None) -> Response:
+    key, hooks = await own_key(request)
+    now = request.services.clock.now()
+    status = 400 if problem else 200
+    return operate_page(request, "key", status, key=key, hooks=hooks, now=now, problem=problem)
+
+
+async def rotate(request: Request) -> Response:
+    """A new secret, which this one answer shows."""
+    await own_key(request)
+    try:
+        made = await keys.rotate_key(
+            request.services, request.params["id"], origin=request.origin, who=request.who
+        )
+    except Conflict as refusal:
+        return await _one(request, refusal.message)
+    return operate_page(request, "made", made=made, rotated=True, base_url=request.base_url)
+
+
+async def revoke(request: Request) -> Response:
+    """Revoke it, if its name was typed."""
+    key, _hooks = await own_key(request)
+    if request.body.name.strip() != key.name:
+        return await _one(request, _("The name does not match; nothing was revoked."))
+    await keys.revoke_key(request.services, key.id, request.origin, request.who)
+    return see_other(request, "/operate/keys")

@@ -1,0 +1,93 @@
+"""Webhooks with their last deliveries; disabling and enabling one."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from starlette.responses import Response
+
+from adapters_http.console.hints import followed
+from adapters_http.console.operate import SIZE, operate_page
+from adapters_http.console.rendering import after, behind, see_other
+from adapters_http.request import Request
+from wfcore.errors import Conflict, InvalidInput, LimitReached, NotFound, Unreadable
+from wfcore.model.page import NEWEST, PageCursor, PageRequest
+from wfcore.model.webhook import WebhookStatus
+from wfcore.usecases.webhooks import deliveries, webhooks
+from wfcore.usecases.webhooks.webhooks import WebhookChange
+from wfcore.usecases.workflows.workflows import read_workflow
+from wfcore.wire.common import WEBHOOKS
+
+DELIVERIES = PageRequest(1, 100)
+
+
+async def show(request: Request) -> Response:
+    """Webhooks with the answers of 14 days."""
+    rows, behind_them = await _found(request)
+    later, next = bool(request.query("after")), after(WEBHOOKS, behind_them)
+    return operate_page(
+        request, "webhooks", rows=rows, next=next, later=later, follows=_in_short(rows)
+    )
+
+
+async def _found(request: Request) -> tuple[Sequence[Any], PageCursor | None]:
+    """A page of them, each with what it answered."""
+    who = None if request.who.operator else request.who
+    found = await webhooks.list_webhooks(
+        request.services, who, behind(request, WEBHOOKS, SIZE, NEWEST)
+    )
+    stats = [await webhooks.webhook_stats(request.services, who, one.id) for one in found.rows]
+    return list(zip(found.rows, stats, strict=True)), found.next
+
+
+def _in_short(rows: Sequence[Any]) -> object:
+    return [(hook.id, hook.version, stats) for hook, stats in rows]
+
+
+async def _snapshot(request: Request) -> object:
+    return _in_short((await _found(request))[0])
+
+
+live = followed(_snapshot)
+
+
+async def show_one(request: Request) -> Response:
+    """One webhook with its last deliveries."""
+    return await _one(request)
+
+
+async def _one(request: Request, problem: str | None = None) -> Response:
+    services, who, id = request.services, request.who, request.params["id"]
+    hook = await webhooks.read_webhook(services, who, id)
+    return operate_page(
+        request,
+        "webhook",
+        409 if problem else 200,
+        hook=hook,
+        stats=await webhooks.webhook_stats(services, who, id),
+        deliveries=(await deliveries.list_deliveries(services, who, id, DELIVERIES)).rows,
+        workflow=await _workflow_name(request, hook.workflow_id),
+        url=f"{request.base_url}/api/webhooks/{id}/trigger",
+        problem=problem,
+    )
+
+
+async def _workflow_name(request: Request, id: str) -> str | None:
+    """None for one that is gone, or that somebody else's webhook starts."""
+    with suppress(NotFound, Unreadable):
+        return (await read_workflow(request.services, request.who, id)).workflow.name
+    return None
+
+
+async def switch(request: Request) -> Response:
+    """Disable or enable it."""
+    id = request.params["id"]
+    try:
+        change = WebhookChange(status=WebhookStatus(request.body.status))
+    except ValueError:
+        raise InvalidInput("status", f"must be one of {', '.join(WebhookStatus)}") from None
+    try:
+        await webhooks.update_webhook(request.services, request.who, id, change, request.origin)
+    except (Conflict, LimitReached) as refusal:
+        return await _one(request, refusal.message)
+    return see_other(request, f"/operate/webhooks/{id}")
