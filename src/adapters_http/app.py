@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from adapters_http.agents.serving import AGENTS
 from adapters_http.config import HttpConfig
 from adapters_http.console.routes import PAGES
-from adapters_http.dispatch import Lookup, Pipeline
+from adapters_http.dispatch import Pipeline, RouteTree
 from adapters_http.metrics import Metrics
 from adapters_http.openapi.document import describe
 from adapters_http.request import Context
@@ -22,7 +22,7 @@ from wfcore.usecases.services import Services
 __all__ = ["HttpConfig", "create_app"]
 
 PROBES = ("/healthz", "/readyz", "/metrics")
-_LOOKUP_OF_PROBES = Lookup([route for route in ROUTES if route.path in PROBES])
+_LOOKUP_OF_PROBES = RouteTree([route for route in ROUTES if route.path in PROBES])
 _MOST_MOUNTS = 16
 _ASKED = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "X-API-Key")
 _ANSWERED = (
@@ -47,13 +47,13 @@ class Application(Starlette):
         return app
 
 
-def _lookup(config: HttpConfig) -> Lookup:
+def _lookup(config: HttpConfig) -> RouteTree:
     return _LOOKUP_OF_PROBES if config.probes_only else _lookup_with(config.console, config.agents)
 
 
 @cache
-def _lookup_with(console: bool, agents: bool) -> Lookup:
-    return Lookup((*ROUTES, *(PAGES if console else ()), *(AGENTS if agents else ())))
+def _lookup_with(console: bool, agents: bool) -> RouteTree:
+    return RouteTree((*ROUTES, *(PAGES if console else ()), *(AGENTS if agents else ())))
 
 
 def _sharing(origins: Sequence[str]) -> Sequence[Middleware]:

@@ -23,7 +23,7 @@ Login: TypeAlias = Callable[[Scope], Awaitable[Visitor | None]]
 """Whom the outer application knows a request (its ASGI scope) to be of; None: nobody."""
 
 
-class Stage(Enum):
+class ServingStage(Enum):
     """What an application still does."""
 
     SERVING = "serving"
@@ -104,15 +104,15 @@ class HttpConfig:
     mail: Notifier | None = None
     sign_on: SignOn | None = None
     frame_ancestors: Sequence[str] = ()
-    stage: Callable[[], Stage] = lambda: Stage.SERVING
+    stage: Callable[[], ServingStage] = lambda: ServingStage.SERVING
     tracing: RequestTracing | None = None
 
     @property
     def ending(self) -> bool:
         """Whether nobody is to be kept waiting any more."""
-        return self.stage() is Stage.ENDING
+        return self.stage() is ServingStage.ENDING
 
     def require_serving(self) -> None:
         """Raises `NotReady` while the server is stopping."""
-        if self.stage() is not Stage.SERVING:
+        if self.stage() is not ServingStage.SERVING:
             raise NotReady("The server is stopping; try again in a moment")

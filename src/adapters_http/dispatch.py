@@ -57,7 +57,7 @@ from adapters_http.request import Context, Request
 from adapters_http.request_body import payload_of
 from adapters_http.route import Auth, Route
 from adapters_http.tracing import RequestTrace
-from adapters_http.transport.connections import WHOLE, Headers, Whole, host_name
+from adapters_http.transport.connections import WHOLE, Headers, WholeAnswer, host_name
 from wfcore.errors import InvalidInput, NotReady, StoreUnavailable, Unauthenticated
 from wfcore.rules.auth.rate_limit import Quota
 from wfcore.rules.definition.values import known_or
@@ -89,7 +89,7 @@ class _Node:
         self.methods: dict[str, Route] = {}
 
 
-class Lookup:
+class RouteTree:
     """The table as a tree. A static segment takes precedence over a parameter in the same place."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
@@ -133,7 +133,7 @@ class Lookup:
 class Pipeline:
     """The ASGI application behind all routes; *rest* receives what is not an HTTP request."""
 
-    def __init__(self, rest: ASGIApp, lookup: Lookup, context: Context) -> None:
+    def __init__(self, rest: ASGIApp, lookup: RouteTree, context: Context) -> None:
         self._rest = rest
         self._lookup = lookup
         self._context = context
@@ -168,7 +168,7 @@ class Pipeline:
 
 
 async def _dispatch(
-    lookup: Lookup, request: Request, receive: Receive, send: Send
+    lookup: RouteTree, request: Request, receive: Receive, send: Send
 ) -> tuple[Route | None, int]:
     """Answer one request, whatever happens; returns the route and the status, for the metrics."""
     route = None
@@ -210,7 +210,7 @@ def _encoded(answer: object) -> bytes:
     return b"" if isinstance(answer, Response) else dump_json(plain(answer))
 
 
-def _match(lookup: Lookup, request: Request) -> Route:
+def _match(lookup: RouteTree, request: Request) -> Route:
     """The route of a request, with its parameters. Raises `NoSuchPath`, `WrongMethod`."""
     methods, values = lookup.find(_own_path(request.scope))
     route = methods.get(request.method)
@@ -282,7 +282,7 @@ async def _refuse(request: Request, route: Route | None, error: Exception, send:
     detail = refusal_in_words(error) if isinstance(error, Unauthenticated) else refused.says
     await _note_trigger(request, refused.status, detail)
     if error_pages.is_for_people(request, route):
-        headers, html = error_pages.refused_page(request, route, refused)
+        headers, html = error_pages.page_of(request, route, refused)
         await _send(request, send, refused.status, headers, html)
     else:
         headers = [_JSON, *_common(request), *_quota(request.quota), *refused.headers]
@@ -365,7 +365,7 @@ async def _send_whole(
     request: Request, send: Send, status: int, headers: Headers, body: bytes
 ) -> None:
     """Over the extension of our own transport, or as any ASGI server takes it."""
-    whole: Whole | None = request.scope.get("extensions", _NONE).get(WHOLE)
+    whole: WholeAnswer | None = request.scope.get("extensions", _NONE).get(WHOLE)
     if whole is not None and whole.send == send:
         whole.answer(status, headers, body)
         return

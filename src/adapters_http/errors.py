@@ -59,7 +59,7 @@ _RETRY_S = 2
 
 
 @frozen
-class Refusal:
+class ErrorResponse:
     """A status, a message, and the headers that go with it."""
 
     status: int
@@ -68,7 +68,7 @@ class Refusal:
     body: bytes
 
 
-def refusal(error: Exception, also: Mapping[type[Exception], int]) -> Refusal | None:
+def refusal(error: Exception, also: Mapping[type[Exception], int]) -> ErrorResponse | None:
     """
     What a caller is told about *error*; *also*: the route's own statuses. None for a defect.
 
@@ -78,13 +78,13 @@ def refusal(error: Exception, also: Mapping[type[Exception], int]) -> Refusal | 
     if status is None:
         return None
     says = "The request body did not arrive in time" if status == 408 else str(error)
-    return Refusal(status, says, _headers(error), _body(error, says))
+    return ErrorResponse(status, says, _headers(error), _body(error, says))
 
 
-def defect() -> Refusal:
+def defect() -> ErrorResponse:
     """What a caller is told about a defect: nothing."""
     says = "Internal error"
-    return Refusal(500, says, [], dump_json(plain(ErrorView(says))))
+    return ErrorResponse(500, says, [], dump_json(plain(ErrorView(says))))
 
 
 def _status(kind: type[Exception], table: Mapping[type[Exception], int]) -> int | None:

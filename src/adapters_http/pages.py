@@ -53,7 +53,7 @@ _NAVIGATING = {
 _AHEAD = ("prefetch", "preview", "prerender")
 
 
-class Page(NamedTuple):
+class HtmlPage(NamedTuple):
     """A page and the nonce of its style, to be sent with `PAGE_HEADERS`."""
 
     html: str
@@ -61,7 +61,7 @@ class Page(NamedTuple):
 
 
 @frozen
-class Table:
+class RowTable:
     """A group of rows as the page shows it: some rows, and the number of all."""
 
     title: str
@@ -80,7 +80,7 @@ def confirm_page(
     workflow_name: str = "",
     changed: bool = False,
     url: str = "",
-) -> Page:
+) -> HtmlPage:
     """
     The question whether *verdict* is meant. Its button is a GET of the same address that keeps
     *api_key*, includes the comment and a digest of the rows, and adds `confirm=1`. *changed*: the
@@ -115,7 +115,7 @@ def _shows_more(approval: Approval) -> bool:
     return bool(approval.groups or approval.attachments or approval.answers)
 
 
-def decided_page(approval: Approval, *, workflow_name: str = "") -> Page:
+def decided_page(approval: Approval, *, workflow_name: str = "") -> HtmlPage:
     """What was decided: by whom, when, through which channel, with which comment."""
     source = approval.decision_source
     return _page(
@@ -131,7 +131,7 @@ def decided_page(approval: Approval, *, workflow_name: str = "") -> Page:
     )
 
 
-def error_page(status: int, message: str) -> Page:
+def error_page(status: int, message: str) -> HtmlPage:
     """An error as a person may read it; the title is the status's own phrase."""
     known = status in HTTPStatus.__members__.values()
     title = HTTPStatus(status).phrase if known else "Error"
@@ -196,11 +196,11 @@ def remaining(left_ms: int) -> str | None:
     return " ".join(parts[:2]) or "less than a second"
 
 
-def _table(group: Group) -> Table:
+def _table(group: Group) -> RowTable:
     shown = group.items[:MOST_ROWS]
     columns = (group.columns or columns_of(shown))[:MOST_COLUMNS]
     rows = tuple(tuple(_cell(row.get(one.key)) for one in columns) for row in shown)
-    return Table(group.title or group.name, columns, rows, len(group.items))
+    return RowTable(group.title or group.name, columns, rows, len(group.items))
 
 
 def columns_of(rows: Sequence[JsonObject]) -> tuple[Column, ...]:
@@ -222,9 +222,9 @@ def _cell(value: Json) -> str:
     return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
 
 
-def _page(template: str, **facts: Any) -> Page:
+def _page(template: str, **facts: Any) -> HtmlPage:
     nonce = secrets.token_urlsafe(18)
-    return Page(_templates().get_template(template).render(nonce=nonce, **facts), nonce)
+    return HtmlPage(_templates().get_template(template).render(nonce=nonce, **facts), nonce)
 
 
 def question_html(approval: Approval) -> "Markup":

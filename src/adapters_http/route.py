@@ -56,7 +56,7 @@ _WITH_KEY = frozenset({Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.AGENT, 
 
 
 @frozen
-class Query:
+class Parameter:
     """
     A query parameter or header, for the description, and to recognize unknown ones.
 
@@ -95,8 +95,8 @@ class Route:
     returns: type[Any] | None = None
     media: str = "application/json"
     files: tuple[str, ...] = ()
-    query: tuple[Query, ...] = ()
-    headers: tuple[Query, ...] = ()
+    query: tuple[Parameter, ...] = ()
+    headers: tuple[Parameter, ...] = ()
     also: Mapping[type[Exception], int] = Factory(dict)
     refuses: tuple[int, ...] = ()
     starts: bool = False

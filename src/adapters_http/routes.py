@@ -20,7 +20,7 @@ from adapters_http.handlers import (
     workflows,
 )
 from adapters_http.handlers import webhooks as triggers
-from adapters_http.route import OWN_KEYS, Auth, Query, Route
+from adapters_http.route import OWN_KEYS, Auth, Parameter, Route
 from wfcore.errors import AlreadyDecided, AlreadyFinished
 from wfcore.model.access import Scope
 from wfcore.model.approval import ApprovalStatus
@@ -82,76 +82,78 @@ def _number(default: int, largest: int | None = None) -> dict[str, object]:
     return {"type": "integer", "minimum": 1, "default": default, **cut}
 
 
-PAGE = Query("page", "Page, counted from 1", _number(1) | {"maximum": LARGEST_PAGE})
-SIZE = Query("size", "Rows per page", _number(50, 200))
-APPROVAL_SIZE = Query("size", "Rows per page", _number(20, 200))
-AFTER = Query("after", "`next` of the previous page; with page it is 400; total is left out")
-WORKFLOW_ID = Query("workflowId", "Only executions of this workflow")
-STATUS = Query("status", "Only these statuses", Schemas().of(ExecutionStatus), repeats=True)
-SOURCE = Query("triggerSource", "Only so started", Schemas().of(TriggerSource), repeats=True)
+PAGE = Parameter("page", "Page, counted from 1", _number(1) | {"maximum": LARGEST_PAGE})
+SIZE = Parameter("size", "Rows per page", _number(50, 200))
+APPROVAL_SIZE = Parameter("size", "Rows per page", _number(20, 200))
+AFTER = Parameter("after", "`next` of the previous page; with page it is 400; total is left out")
+WORKFLOW_ID = Parameter("workflowId", "Only executions of this workflow")
+STATUS = Parameter("status", "Only these statuses", Schemas().of(ExecutionStatus), repeats=True)
+SOURCE = Parameter("triggerSource", "Only so started", Schemas().of(TriggerSource), repeats=True)
 _INSTANT = {"type": "integer", "format": "int64", "minimum": 0, "maximum": 999_999_999_999_999}
-FROM = Query("from", "Only those from this instant on, in ms since 1970", _INSTANT)
-TO = Query("to", "Only those before this instant, in ms since 1970", _INSTANT)
-ID_END = Query(
+FROM = Parameter("from", "Only those from this instant on, in ms since 1970", _INSTANT)
+TO = Parameter("to", "Only those before this instant, in ms since 1970", _INSTANT)
+ID_END = Parameter(
     "idEnd",
     f"Only those whose id ends so, among the newest {SEARCHED:,} that the rest leaves",
     {"type": "string", "minLength": SHORTEST_END},
 )
-SORT = Query("sort", "Oldest or newest first", _one_of("startedAt", "-startedAt"))
-APPROVAL_STATUS = Query("status", "Only these statuses", Schemas().of(ApprovalStatus), repeats=True)
-NOTICE_STATUS = Query("status", "Only these statuses", Schemas().of(NoticeStatus), repeats=True)
-APPROVAL_SORT = Query(
+SORT = Parameter("sort", "Oldest or newest first", _one_of("startedAt", "-startedAt"))
+APPROVAL_STATUS = Parameter(
+    "status", "Only these statuses", Schemas().of(ApprovalStatus), repeats=True
+)
+NOTICE_STATUS = Parameter("status", "Only these statuses", Schemas().of(NoticeStatus), repeats=True)
+APPROVAL_SORT = Parameter(
     "sort",
     "Oldest or newest first, or the first to expire first",
     _one_of("createdAt", "-createdAt", "expiresAt"),
 )
-APPROVALS_OF = Query("workflowId", "Only approvals of this workflow")
-EXECUTION_ID = Query("executionId", "Only approvals of this execution")
-WAITING = Query(
+APPROVALS_OF = Parameter("workflowId", "Only approvals of this workflow")
+EXECUTION_ID = Parameter("executionId", "Only approvals of this execution")
+WAITING = Parameter(
     "waitingForMe",
     "Only open ones that the caller may approve and has not yet",
     {"type": "boolean"},
 )
-STEP = Query("step", "Only lines of the step with this key")
-STREAM = Query("stream", "Only lines of this stream", _one_of("stdout", "stderr"))
-SEARCH = Query("search", "Only lines that contain this text, in upper or lower case")
-AFTER_LINE = Query("after", "`next` of the answer before", {"type": "integer", "minimum": 0})
-WAIT = Query(
+STEP = Parameter("step", "Only lines of the step with this key")
+STREAM = Parameter("stream", "Only lines of this stream", _one_of("stdout", "stderr"))
+SEARCH = Parameter("search", "Only lines that contain this text, in upper or lower case")
+AFTER_LINE = Parameter("after", "`next` of the answer before", {"type": "integer", "minimum": 0})
+WAIT = Parameter(
     "wait",
     "Answer as soon as the execution ends or waits for people, at the latest after so many seconds",
     {"type": "integer", "minimum": 1, "maximum": 60},
 )
-WAIT_DECIDED = Query(
+WAIT_DECIDED = Parameter(
     "wait", "Answer as soon as people have decided, at the latest after so many seconds",
     WAIT.schema,
 )  # fmt: skip
-OUTPUTS = Query("outputs", "none: steps are shown without their output", _one_of("none"))
-DOWNLOAD = Query("download", "The output itself, as a file: text, or JSON")
-ONCE = Query(
+OUTPUTS = Parameter("outputs", "none: steps are shown without their output", _one_of("none"))
+DOWNLOAD = Parameter("download", "The output itself, as a file: text, or JSON")
+ONCE = Parameter(
     "Idempotency-Key",
     "The same key within 24 h returns the first answer and starts nothing",
     {"type": "string", "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
 )
-WEBHOOKS = Query(
+WEBHOOKS = Parameter(
     "webhooks",
     "true: what this server sends is under `webhooks`, not with the operations that ask for it",
     {"type": "boolean"},
 )
-LAST_EVENT = Query(
+LAST_EVENT = Parameter(
     "Last-Event-ID", "The number of the last event seen", {"type": "integer", "minimum": 0}
 )
-CONFIRM = Query("confirm", "1: decide now; else the confirmation page", _one_of("1"))
-COMMENT = Query("comment", "Words for the history", {"type": "string", "maxLength": 4000})
-SEEN = Query("expectedItemsHash", "The itemsHash of the rows that the reviewer saw")
-EVENT = Query("event", "Only events whose name begins with this, like `approval`")
-OUTCOME = Query("outcome", "Only this outcome", Schemas().of(AuditOutcome))
-ACCOUNT_ID = Query("accountId", "Only of this account; owners read their own whatever it says")
-KEY_ID = Query("keyId", "Only by this key")
-TARGET = Query("target", "Only entries about this, an execution for example")
-BEFORE = Query("before", "`next` of the page before", {"type": "integer", "minimum": 0})
-EVERYWHERE = Query("everywhere", "1: end every session of the account", _one_of("1"))
-EXPIRES = Query("expires", "Until when the signature is good", {"type": "integer"})
-SIGNATURE = Query("signature", "Of a signed link")
+CONFIRM = Parameter("confirm", "1: decide now; else the confirmation page", _one_of("1"))
+COMMENT = Parameter("comment", "Words for the history", {"type": "string", "maxLength": 4000})
+SEEN = Parameter("expectedItemsHash", "The itemsHash of the rows that the reviewer saw")
+EVENT = Parameter("event", "Only events whose name begins with this, like `approval`")
+OUTCOME = Parameter("outcome", "Only this outcome", Schemas().of(AuditOutcome))
+ACCOUNT_ID = Parameter("accountId", "Only of this account; owners read their own whatever it says")
+KEY_ID = Parameter("keyId", "Only by this key")
+TARGET = Parameter("target", "Only entries about this, an execution for example")
+BEFORE = Parameter("before", "`next` of the page before", {"type": "integer", "minimum": 0})
+EVERYWHERE = Parameter("everywhere", "1: end every session of the account", _one_of("1"))
+EXPIRES = Parameter("expires", "Until when the signature is good", {"type": "integer"})
+SIGNATURE = Parameter("signature", "Of a signed link")
 
 # fmt: off
 ROUTES: tuple[Route, ...] = (

@@ -12,10 +12,10 @@ import pytest
 
 import adapters_http.console
 from adapters_http.app import HttpConfig
-from adapters_http.console.rendering import own_path
+from adapters_http.console.paths import own_path
 from adapters_http.console.routes import PAGES
 from adapters_http.console.static_files import files
-from adapters_http.dispatch import Lookup
+from adapters_http.dispatch import RouteTree
 from adapters_http.openapi.document import document
 from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
@@ -266,7 +266,7 @@ async def test_without_the_console_nothing_is_there(tmp_path: Path):
 
 def test_pages_are_rows_of_the_table():
     """They can be looked up beside the API, ask for somebody, and are not described as API."""
-    lookup = Lookup((*ROUTES, *PAGES))
+    lookup = RouteTree((*ROUTES, *PAGES))
     assert lookup.find("/inbox")[0]["GET"].auth is Auth.PAGE
     opened = {(one.method, one.path) for one in PAGES if one.auth is not Auth.PAGE}
     assert opened == {

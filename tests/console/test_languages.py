@@ -13,10 +13,10 @@ from playwright.sync_api import Browser, expect
 
 import adapters_http.console
 from adapters_http.app import HttpConfig
-from adapters_http.console import words
+from adapters_http.console import formats, language
+from adapters_http.console.language import tag_for
 from adapters_http.console.sentences import sentence
 from adapters_http.console.static_files import script_words
-from adapters_http.console.words import tag_for
 from console.approval_case import Case, bar, cell, show
 from console.conftest import Site
 from http_world import World, a_world
@@ -123,18 +123,18 @@ async def test_every_page_says_how_long_it_took(world: World):
 
 def test_sizes_are_written_as_the_reader_writes_numbers():
     """In the largest unit that fits, never more than there is, with the reader's comma."""
-    english = [words.size(count) for count in (0, 999, 1_000, 999_999, 12_345_678, 5 * 10**15)]
+    english = [formats.size(count) for count in (0, 999, 1_000, 999_999, 12_345_678, 5 * 10**15)]
     assert english == ["0 B", "999 B", "1.0 kB", "999.9 kB", "12.3 MB", "5,000.0 TB"]
-    token = words._SIGNS.set(",.")
+    token = language._SIGNS.set(",.")
     try:
-        assert words.size(1_500) == "1,5 kB"
+        assert formats.size(1_500) == "1,5 kB"
     finally:
-        words._SIGNS.reset(token)
+        language._SIGNS.reset(token)
 
 
 def test_no_template_formats_numbers_by_itself():
     """The filters of the template language know English alone."""
-    folder = Path(words.__file__).parent / "templates"
+    folder = Path(language.__file__).parent / "templates"
     assert [one.name for one in folder.glob("*.html") if "filesizeformat" in one.read_text()] == []
 
 
@@ -199,11 +199,11 @@ def test_sentences_name_no_id_and_speak_german(line: Line):
     """Ids are links with words, instants times, in German too; an error stays as it is. XP-1."""
     pieces = sentence(line, "", "/executions/exec_1").pieces
     english = "".join(piece.text for piece in pieces if not piece.at)
-    token = words._SPOKEN.set("de")
+    token = language._SPOKEN.set("de")
     try:
         german = "".join(piece.text for piece in sentence(line).pieces if not piece.at)
     finally:
-        words._SPOKEN.reset(token)
+        language._SPOKEN.reset(token)
     for said in (english, german):
         assert not re.search(r"(exec|appr)_\d|\d{4}-\d\d-|[{}`]", said), said
     told = isinstance(line.text, Phrase) or line.required is not None

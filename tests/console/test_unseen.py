@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from adapters_http.console import words
+from adapters_http.console import formats
 from adapters_http.console.static_files import files
 from console.approval_case import Case, approve, bar
 from console.conftest import Site
@@ -184,6 +184,6 @@ def test_sums_have_no_zeros_that_say_nothing():
     from decimal import Decimal
 
     long = Decimal("1" + "0" * 40 + "7.50")
-    assert words.amount(Decimal("187125.0")) == "187,125"
-    assert words.amount(long).endswith("007.5")
-    assert words.amount(Decimal("1200")) == "1,200"
+    assert formats.amount(Decimal("187125.0")) == "187,125"
+    assert formats.amount(long).endswith("007.5")
+    assert formats.amount(Decimal("1200")) == "1,200"

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from adapters_http.console.words import iso
+from adapters_http.console.formats import iso
 from adapters_http.console.workflows import SIZE
 from console.conftest import Site
 from console.execution_case import FAILED, Runs, give_calendar, payout_steps

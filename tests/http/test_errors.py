@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from adapters_http.app import HttpConfig, create_app
-from adapters_http.config import Stage
+from adapters_http.config import ServingStage
 from adapters_http.errors import STATUS, refusal
 from http_world import World, a_world, services_over, serving
 from wfcore import errors
@@ -177,8 +177,8 @@ class Waiting(Broken):
         yield
 
 
-@pytest.mark.parametrize("stage", [Stage.DRAINING, Stage.ENDING])
-async def test_who_waits_while_the_server_ends_is_answered(tmp_path: Path, stage: Stage):
+@pytest.mark.parametrize("stage", [ServingStage.DRAINING, ServingStage.ENDING])
+async def test_who_waits_while_the_server_ends_is_answered(tmp_path: Path, stage: ServingStage):
     """A request that is given up is told why, and to come back; before that it is just ended."""
     async with services_over(tmp_path, ManualClock()) as services:
         store = Waiting(services.store)
@@ -189,7 +189,7 @@ async def test_who_waits_while_the_server_ends_is_answered(tmp_path: Path, stage
             asking = asyncio.create_task(http.get("/api/v1/workflows", headers=key))
             await store.reached.wait()
             asking.cancel()
-            if stage is Stage.ENDING:
+            if stage is ServingStage.ENDING:
                 answer = await asking
                 assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
                 assert answer.json() == {"error": "The server is stopping"}

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from adapters_http.app import HttpConfig
-from adapters_http.dispatch import Lookup
+from adapters_http.dispatch import RouteTree
 from adapters_http.handlers import operations
 from adapters_http.openapi.document import document
 from adapters_http.route import Auth, Route
@@ -87,7 +87,7 @@ def test_two_rows_for_one_door_are_refused():
     """A path and method stand once in the table."""
     row = Route("GET", "/x/{id}", Auth.OPEN, operations.healthz, "x")
     with pytest.raises(ValueError, match="two rows"):
-        Lookup([row, row])
+        RouteTree([row, row])
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
@@ -96,7 +96,7 @@ def test_every_row_is_found(route: Route):
     path = route.path
     for at, name in enumerate(route.names):
         path = path.replace(f"{{{name}}}", f"v{at}")
-    methods, values = Lookup(ROUTES).find(path)
+    methods, values = RouteTree(ROUTES).find(path)
     assert methods[route.method] is route
     assert values == [f"v{at}" for at in range(len(route.names))]
 
@@ -109,12 +109,12 @@ def test_every_row_is_found(route: Route):
 )  # fmt: skip
 def test_what_is_no_path_of_the_table_is_not_found(path: str):
     """Empty, unprintable and surplus segments lead nowhere."""
-    assert not Lookup(ROUTES).find(path)[0]
+    assert not RouteTree(ROUTES).find(path)[0]
 
 
 def test_approval_is_no_webhook():
     """The static path of approval responses goes before the retained trigger path."""
-    lookup = Lookup(ROUTES)
+    lookup = RouteTree(ROUTES)
     assert lookup.find("/api/webhook-trigger/approval")[0]["POST"].auth is Auth.KEY_AFTER_BODY
     assert lookup.find("/api/webhook-trigger/wh_1")[0]["POST"].auth is Auth.TRIGGER
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import uvicorn
 from attrs import define
 
-from adapters_http.transport.connections import DEFAULT_ROOM, Room
+from adapters_http.transport.connections import DEFAULT_LIMITS, ConnectionLimits
 from adapters_http.transport.uvicorn_protocol import Limits, protocol_with, server_config
 
 PATIENCE_S = 60.0
@@ -37,7 +37,9 @@ class Running:
 
 
 @contextmanager
-def serving(app, limits: Limits = QUICK, room: Room = DEFAULT_ROOM, **over) -> Iterator[Running]:
+def serving(
+    app, limits: Limits = QUICK, room: ConnectionLimits = DEFAULT_LIMITS, **over
+) -> Iterator[Running]:
     """Serve *app* on a free port until the block ends."""
     over = {"http": protocol_with(room, limits), "log_config": None, **over}
     config = server_config(app, host="127.0.0.1", port=0, **over)

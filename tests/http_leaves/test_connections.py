@@ -5,7 +5,7 @@ import resource
 import pytest
 from attrs import define, field
 
-from adapters_http.transport.connections import STALLED_S, Connections, Room
+from adapters_http.transport.connections import STALLED_S, ConnectionLimits, Connections
 
 
 @define(eq=False)
@@ -34,7 +34,7 @@ class Time:
 
 def a_ledger(**room: int) -> tuple[Connections, Time]:
     time = Time()
-    return Connections(Room(**room), time), time
+    return Connections(ConnectionLimits(**room), time), time
 
 
 def entered(ledger: Connections, *addresses: str) -> list[Client]:
@@ -145,7 +145,7 @@ def test_the_engine_keeps_descriptors(
 ) -> None:
     """A quarter, or what its places need; of the rest a connection may take two."""
     monkeypatch.setattr(resource, "getrlimit", lambda which: (files, files))
-    assert Room.of_process(places) == Room(most, each)
-    assert Room.of_process(places, 10, 100) == Room(10, 10)
+    assert ConnectionLimits.of_process(places) == ConnectionLimits(most, each)
+    assert ConnectionLimits.of_process(places, 10, 100) == ConnectionLimits(10, 10)
     able = 15_000 if files == resource.RLIM_INFINITY else most
-    assert Room.of_process(places, 65_535).most == able
+    assert ConnectionLimits.of_process(places, 65_535).most == able

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from adapters_http.responses import LARGE_RESPONSE, Pace
-from adapters_http.transport.connections import Connections, Room
+from adapters_http.transport.connections import ConnectionLimits, Connections
 from adapters_http.transport.uvicorn_protocol import Limits
 from http_leaves.serving import Running, one_answer, serving, until
 
@@ -128,7 +128,7 @@ def body_of(client: socket.socket) -> bytes:
 def test_what_waits_for_all_clients_is_bounded(caplog):
     """Many clients that read nothing hold no more than the bound; others are answered, quietly."""
     caplog.set_level(logging.WARNING)
-    room = Room(unsent=20 * MB)
+    room = ConnectionLimits(unsent=20 * MB)
     with serving(app, PATIENT, room) as web, ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(deaf(web))
@@ -144,7 +144,7 @@ def test_what_waits_for_all_clients_is_bounded(caplog):
 
 def test_over_the_limit_the_longest_idle_connection_goes():
     """Idle connections keep nobody out."""
-    with serving(app, PATIENT, Room(most=3, most_each=3)) as web, ExitStack() as stack:
+    with serving(app, PATIENT, ConnectionLimits(most=3, most_each=3)) as web, ExitStack() as stack:
         idle = [stack.enter_context(web.connect()) for _ in range(3)]
         until(lambda: len(ledger_of(web)) == 3)
         new = stack.enter_context(web.connect())
@@ -157,7 +157,7 @@ def test_over_the_limit_the_longest_idle_connection_goes():
 
 def test_where_all_connections_are_at_work_a_new_one_is_told_to_come_back():
     """503 with `Retry-After`, and what is at work goes on."""
-    with serving(app, PATIENT, Room(most=2, most_each=2)) as web, ExitStack() as stack:
+    with serving(app, PATIENT, ConnectionLimits(most=2, most_each=2)) as web, ExitStack() as stack:
         working = [stack.enter_context(web.connect()) for _ in range(2)]
         for client in working:
             client.sendall(get("/slow"))

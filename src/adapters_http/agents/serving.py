@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from adapters_http.agents import tools
 from adapters_http.agents.tools import LONGEST_WAIT_S, TOOLS, WAIT_S
 from adapters_http.dispatch import report
-from adapters_http.errors import Refusal, defect, refusal
+from adapters_http.errors import ErrorResponse, defect, refusal
 from adapters_http.params import check_idempotency_key
 from adapters_http.request import Request
 from adapters_http.route import Auth, Route
@@ -191,7 +191,7 @@ async def _called(request: Request, ctx: "Context", name: str) -> "CallToolResul
         return _result({"error": _refused(request, error).says}, True)
 
 
-def _refused(request: Request, error: Exception) -> Refusal:
+def _refused(request: Request, error: Exception) -> ErrorResponse:
     """What the agent is told about *error*; of a defect only the log is told more."""
     refused = refusal(error, {})
     if refused is None:

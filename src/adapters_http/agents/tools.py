@@ -64,7 +64,7 @@ def _is_required(variable: Variable) -> bool:
 
 
 @frozen
-class Tool:
+class FixedTool:
     """A tool that is always there for keys with `scope`."""
 
     name: str
@@ -107,21 +107,21 @@ def _object(required: Sequence[str], **properties: Schema) -> Schema:
     }
 
 
-TOOLS: Final[tuple[Tool, ...]] = (
-    Tool(
+TOOLS: Final[tuple[FixedTool, ...]] = (
+    FixedTool(
         "execution_status",
         "How an execution stands, and its output once it is completed. Waits a little for its end.",
         Scope.EXECUTION_READ,
         _object(["executionId"], executionId=_ID, waitSeconds=_WAIT),
         reads=True,
     ),
-    Tool(
+    FixedTool(
         "execution_cancel",
         "End an execution at once.",
         Scope.EXECUTION_CANCEL,
         _object(["executionId"], executionId=_ID),
     ),
-    Tool(
+    FixedTool(
         "ask_people",
         "Ask people before you do something that they must agree to. Returns an execution that "
         "waits for them; its output has the rows that they released, perhaps edited or fewer.",

@@ -11,8 +11,10 @@ from attrs import frozen
 from starlette.responses import Response
 
 from adapters_http.console.forms import ActForm
-from adapters_http.console.rendering import page, see_other
-from adapters_http.console.words import STATUSES, _
+from adapters_http.console.language import _
+from adapters_http.console.paths import see_other
+from adapters_http.console.rendering import page
+from adapters_http.console.words import STATUSES
 from adapters_http.forms import without_nul
 from adapters_http.request import Request
 from wfcore.errors import AlreadyFinished, Forbidden, InvalidInput, LimitReached, NotFound
@@ -46,7 +48,7 @@ class Prospect:
 
 
 @frozen
-class Verdict:
+class ActionResult:
     """What came of one execution. `other`: the execution that goes on in its place."""
 
     id: str
@@ -143,7 +145,7 @@ async def redrive_all(request: Request) -> Response:
 
 
 async def _act(
-    request: Request, action: str, one: Callable[[Request, str], Awaitable[Verdict]]
+    request: Request, action: str, one: Callable[[Request, str], Awaitable[ActionResult]]
 ) -> Response:
     form: ActForm = request.body
     ids = _few(form.ids.split())
@@ -164,29 +166,31 @@ async def _judged(
     id: str,
     again: str | None,
     seen: str,
-    one: Callable[[Request, str], Awaitable[Verdict]],
-) -> Verdict:
+    one: Callable[[Request, str], Awaitable[ActionResult]],
+) -> ActionResult:
     """A redrive that was made since the preview was seen, as by a second click, is not repeated."""
     if one is _redrive_one and again and again != seen:
-        return Verdict(id, False, _("It has been redriven in the meantime."), again)
+        return ActionResult(id, False, _("It has been redriven in the meantime."), again)
     try:
         return await one(request, id)
     except AlreadyFinished as ended:
-        return Verdict(id, False, _("Nothing was done: {why}.").format(why=ended.message))
+        return ActionResult(id, False, _("Nothing was done: {why}.").format(why=ended.message))
     except NotFound:
-        return Verdict(id, False, _("It no longer exists, or its status no longer allows this."))
+        return ActionResult(
+            id, False, _("It no longer exists, or its status no longer allows this.")
+        )
     except Forbidden:
-        return Verdict(id, False, _("You may see it, but you may not do that."))
+        return ActionResult(id, False, _("You may see it, but you may not do that."))
     except LimitReached as full:
-        return Verdict(id, False, full.message)
+        return ActionResult(id, False, full.message)
 
 
-async def _cancel_one(request: Request, id: str) -> Verdict:
+async def _cancel_one(request: Request, id: str) -> ActionResult:
     await cancel_execution(request.services, request.who, id, request.origin)
-    return Verdict(id, True, _("Cancelled."))
+    return ActionResult(id, True, _("Cancelled."))
 
 
-async def _redrive_one(request: Request, id: str) -> Verdict:
+async def _redrive_one(request: Request, id: str) -> ActionResult:
     source = TriggerSource.MANUAL
     made = await redrive(request.services, request.who, id, source=source, origin=request.origin)
-    return Verdict(id, True, _("Redriven."), made.execution_id)
+    return ActionResult(id, True, _("Redriven."), made.execution_id)

@@ -1,66 +1,38 @@
 """
-One approval: the page, its rows as JSON for the editor, and decisions. AP-2 to AP-19.
+The page of one approval. AP-2 to AP-19.
 
-Without scripts a form decides the rows as they stand. The editor sends the same bodies that the
-API takes; both are decisions of the source `console`, and bound to the rows that were seen.
-
-The same page opens by a personal link, for a guest: decisions have the source `link` then. PL-1.
+The same page opens by a personal link, for a guest. PL-1.
 """
 
-from collections.abc import Mapping
 from contextvars import copy_context
 from functools import partial
 from http import HTTPStatus
 
 from starlette.responses import Response
 
+from adapters_http.console.formats import field_text, person
 from adapters_http.console.forms import DecisionForm
-from adapters_http.console.rendering import page, see_other
+from adapters_http.console.language import _
+from adapters_http.console.paths import see_other
+from adapters_http.console.rendering import page
 from adapters_http.console.review_rows import columns_for, state_view
-from adapters_http.console.words import _, field_text, person, read_date, read_decimal
 from adapters_http.handlers.artifacts import attachment_url
 from adapters_http.json_text import dump_json
 from adapters_http.request import Request
-from wfcore.errors import (
-    AlreadyDecided,
-    Forbidden,
-    InvalidInput,
-    ItemsChanged,
-    NoMoreRevisions,
-    NotFound,
-    SignInFirst,
-)
+from wfcore.errors import NotFound, SignInFirst
 from wfcore.model.access import Caller
-from wfcore.model.approval import (
-    Approval,
-    ApprovalStatus,
-    DecisionSource,
-    HistoryEntry,
-    Verdict,
-)
-from wfcore.model.json import Json
-from wfcore.model.workflow import Column, ColumnType
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, HistoryEntry
+from wfcore.model.workflow import Column
 from wfcore.rules.approval.agreement import items_hash
-from wfcore.rules.approval.machine import (
-    Approve,
-    Choice,
-    Reject,
-    Revise,
-    approvers_now,
-    has_assented,
-    voided_by,
-)
+from wfcore.rules.approval.machine import approvers_now, has_assented, voided_by
 from wfcore.rules.approval.review import CellChange, changes_of, review_rows
-from wfcore.rules.approval.typed import cell_text, choices, read_answers
+from wfcore.rules.approval.typed import choices
 from wfcore.rules.notices.facts import MAIL
-from wfcore.rules.visible import visible
 from wfcore.usecases.accounts.accounts import find_account
-from wfcore.usecases.approvals.deciding import Decide, decide_approval, has_many_rows
-from wfcore.usecases.approvals.delegating import delegate_approval
+from wfcore.usecases.approvals.deciding import has_many_rows
 from wfcore.usecases.approvals.reviewing import Review, review_for
 from wfcore.usecases.signing import signing_keys
 from wfcore.wire.approvals import stage_views
-from wfcore.wire.decisions import command
 
 ROWS_IN_PAGE = 100
 """Rows that are in the HTML; the editor fetches all, and shows as many at a time."""
@@ -73,17 +45,17 @@ async def show(request: Request) -> Response:
     except SignInFirst:
         return see_other(request, f"/approvals/{request.params['id']}")
     over = request.guest is not None and found.approval.status is not ApprovalStatus.PENDING
-    return await _page(request, found, status=HTTPStatus.GONE if over else HTTPStatus.OK)
+    return await approval_page(request, found, status=HTTPStatus.GONE if over else HTTPStatus.OK)
 
 
-def _path(request: Request) -> str:
+def approval_path(request: Request) -> str:
     """Where the page is: by a personal link it stays there."""
     if request.guest is not None:
         return f"/a/{request.params['token']}"
     return f"/approvals/{request.params['id']}"
 
 
-async def _page(
+async def approval_page(
     request: Request,
     found: Review,
     notice: str | None = None,
@@ -111,7 +83,7 @@ async def _page(
         "approval.html",
         status,
         approval=approval,
-        path=_path(request),
+        path=approval_path(request),
         person=request.caller.identity,
         guest=request.guest,
         open=approval.status is ApprovalStatus.PENDING,
@@ -209,7 +181,7 @@ def _is_mine(approval: Approval, who: Caller) -> bool:
     return closed and (approval.decided_by == who.email or has_assented(approval, who))
 
 
-def why_too_late(approval: Approval, who: Caller) -> str:
+def reason_too_late(approval: Approval, who: Caller) -> str:
     """Why a decision of *who* no longer counts: who was there before. AP-6, AP-16."""
     if approval.status is ApprovalStatus.PENDING:
         return _("You have agreed already; others must agree, too.")
@@ -240,131 +212,3 @@ def _history(approval: Approval) -> list[tuple[HistoryEntry, list[CellChange], i
     """Each entry with what it changed: the first changes, and how many there are."""
     found = [(entry, list(changes_of(approval, entry))) for entry in approval.history]
     return [(entry, all[:MOST_CHANGES], len(all)) for entry, all in found]
-
-
-async def approve(request: Request) -> bytes:
-    """Release the rows, edited or as they are."""
-    body, answers = request.body, request.body.answers
-    if answers:
-        found = await review_for(request.services, request.caller, request.params["id"])
-        answers = _as_stored(found.approval, answers)
-    return await _decided(
-        request,
-        Approve(body.edited_items, answers),
-        body.comment,
-        body.expected_items_hash,
-    )
-
-
-async def reject(request: Request) -> bytes:
-    """Stop the execution."""
-    return await _decided(request, Reject(), request.body.comment, None)
-
-
-async def revise(request: Request) -> bytes:
-    """Ask for changes: the execution goes back."""
-    return await _decided(request, Revise(), request.body.comment, None)
-
-
-SEEN = "expectedItemsHash"
-
-
-async def _decided(
-    request: Request, decision: Choice, comment: str | None, seen: str | None
-) -> bytes:
-    """Decide. Raises `InvalidInput` for a yes that does not say to which rows. AP-44."""
-    if isinstance(decision, Approve) and not seen:
-        await review_for(request.services, request.caller, request.params["id"])  # or not at all
-        raise InvalidInput(SEEN, "is required: the itemsHash of what was shown")
-    source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
-    asked = Decide(request.params["id"], decision, source, comment or None, seen)
-    approval = await decide_approval(request.services, request.caller, asked, request.origin)
-    return dump_json(state_view(approval))
-
-
-async def decide_as_shown(request: Request) -> Response:
-    """The form without scripts. What came between is told on the page, not as an error."""
-    form = request.body
-    try:
-        verdict = Verdict(form.decision)
-    except ValueError:
-        raise InvalidInput("decision", "must be approve, reject or revise") from None
-    found = await review_for(request.services, request.caller, request.params["id"])
-    if not form.expected_items_hash:
-        said = _("What was sent does not say which rows you saw. Nothing was decided; look again.")
-        return await _again(request, said)
-    try:
-        answers = _answers(found.approval, form.answers or {})
-        decision = command(verdict, answers=answers)
-        await _decided(request, decision, form.comment, form.expected_items_hash)
-    except InvalidInput as wrong:
-        if not wrong.field.startswith(("answers.", "comment", "decision")):
-            raise
-        key = wrong.field.removeprefix("answers.")
-        titles = {one.key: one.title for one in found.approval.fields}
-        title = titles.get(key) or _("Comment")
-        fix = _(wrong.fix.removesuffix(f": {title}"))
-        return await _again(request, f"{title}: {fix}", key)
-    except NoMoreRevisions as refused:
-        return await _again(request, refused.message)
-    except ItemsChanged:
-        return await _again(
-            request, _("The rows have changed since you saw them. Nothing was decided.")
-        )
-    except AlreadyDecided:
-        now = await review_for(request.services, request.caller, request.params["id"])
-        return await _again(request, why_too_late(now.approval, request.caller))
-    return see_other(request, _path(request))
-
-
-def _answers(approval: Approval, typed: Mapping[str, Json]) -> Mapping[str, Json]:
-    """
-    The answers of the form, numbers and dates as the reader writes them. Raises `InvalidInput` also
-    for what may be two of them.
-    """
-    read = dict(typed)
-    for one in approval.fields:
-        text = typed.get(one.key)
-        if one.type not in _READERS or not isinstance(text, str):
-            continue
-        standing = approval.answers.get(one.key)
-        try:
-            untouched = text == field_text(standing)
-            read[one.key] = cell_text(standing) if untouched else _READERS[one.type](text)
-        except InvalidInput as doubt:
-            raise InvalidInput(f"answers.{one.key}", doubt.fix) from None
-    return read_answers(approval, _as_stored(approval, read))
-
-
-_READERS = {ColumnType.NUMBER: read_decimal, ColumnType.DATE: read_date}
-
-
-def _as_stored(approval: Approval, answers: Mapping[str, Json]) -> Mapping[str, Json]:
-    """*answers*, where one is what the page shows of the answer that stands, with that answer."""
-
-    def stored(key: str, value: Json) -> Json:
-        before = approval.answers.get(key)
-        if not isinstance(before, str) or not isinstance(value, str):
-            return value
-        return before if value.replace("\r\n", "\n") == visible(before) else value
-
-    return {key: stored(key, value) for key, value in answers.items()}
-
-
-async def _again(request: Request, notice: str, wrong: str | None = None) -> Response:
-    found = await review_for(request.services, request.caller, request.params["id"])
-    comment = getattr(request.body, "comment", None) or ""
-    return await _page(request, found, notice, comment, HTTPStatus.CONFLICT, wrong)
-
-
-async def delegate(request: Request) -> Response:
-    """Let somebody else decide, until it expires. What is in the way is told on the page. AP-36."""
-    source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
-    id, to = request.params["id"], request.body.to
-    try:
-        await delegate_approval(
-            request.services, request.caller, id, to, None, source, request.origin
-        )
-    except (InvalidInput, Forbidden, AlreadyDecided) as refused:
-        return await _again(request, _(str(refused)))
-    return see_other(request, f"{_path(request)}?{TOLD}=1")

@@ -6,11 +6,11 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from adapters_http.console.formats import iso
+from adapters_http.console.headers import page_headers
 from adapters_http.console.hints import hints
 from adapters_http.console.operate import operate_page
-from adapters_http.console.rendering import page_headers
 from adapters_http.console.spreadsheet import spreadsheet
-from adapters_http.console.words import iso
 from adapters_http.request import Request
 from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.json import Json

@@ -2,8 +2,9 @@
 
 from starlette.responses import Response
 
-from adapters_http.console.rendering import page, see_other
-from adapters_http.console.step import shown
+from adapters_http.console.paths import see_other
+from adapters_http.console.rendering import page
+from adapters_http.console.values import display
 from adapters_http.request import Request
 from wfcore.errors import NotFound
 from wfcore.model.execution import Execution
@@ -49,7 +50,7 @@ async def show(request: Request) -> Response:
 
 def _text(values: object, name: str) -> str | None:
     assert hasattr(values, "get")
-    return shown(values.get(name)).text if name in values else None  # type: ignore[operator]
+    return display(values.get(name)).text if name in values else None  # type: ignore[operator]
 
 
 def _side(run: Execution, key: str) -> tuple[StepView, str | None] | None:
@@ -57,4 +58,4 @@ def _side(run: Execution, key: str) -> tuple[StepView, str | None] | None:
     if key not in run.step_results:
         return None
     view = step_view(run, key)
-    return view, None if view.output is None else shown(view.output).text[:MOST]
+    return view, None if view.output is None else display(view.output).text[:MOST]

@@ -12,10 +12,10 @@ from functools import partial
 from attrs import evolve, frozen
 from starlette.responses import Response
 
-from adapters_http.console.approval import barred_from, why_too_late
+from adapters_http.console.approval import barred_from, reason_too_late
 from adapters_http.console.forms import DecisionsForm
+from adapters_http.console.language import _
 from adapters_http.console.rendering import page
-from adapters_http.console.words import _
 from adapters_http.forms import without_nul
 from adapters_http.request import Request
 from wfcore.errors import InvalidInput, NotFound
@@ -38,7 +38,7 @@ from wfcore.wire.decisions import command
 
 
 @frozen
-class Preview:
+class DecisionPreview:
     """
     One approval before it is decided, without its rows and history, which may be long. `rows`: how
     many, by group. `seen`: the hash of what is shown; `unfit`: why not.
@@ -56,7 +56,7 @@ class Preview:
 async def preview(request: Request) -> Response:
     """What a decision would mean for each of those that the address names."""
     verdict = _verdict(request.query("decision") or Verdict.APPROVE)
-    ids, shown = _few(request.query_values("id")), list[Preview]()
+    ids, shown = _few(request.query_values("id")), list[DecisionPreview]()
     async for review in _reviews(request, ids):
         sums = await request.services.offload(partial(_sums, review.approval))
         shown.append(_prospect(request, review, verdict, *sums))
@@ -93,11 +93,11 @@ def _sums(approval: Approval) -> tuple[Sequence[Total], str]:
 
 def _prospect(
     request: Request, review: Review, verdict: Verdict, sums: Sequence[Total], seen: str
-) -> Preview:
+) -> DecisionPreview:
     approval = review.approval
     edits = (entry.by for entry in approval.history if entry.rows_after is not None)
     rows = [(group.title or group.name, len(group.items)) for group in approval.groups]
-    return Preview(
+    return DecisionPreview(
         evolve(approval, groups=(), history=()),
         review.workflow_name or approval.workflow_id,
         rows,
@@ -136,7 +136,7 @@ async def decide(request: Request) -> Response:
     asks, late = dict[str, str](), dict[str, str]()
     async for review in _reviews(request, ids):
         asks[review.approval.id] = _question(review.approval)
-        late[review.approval.id] = why_too_late(review.approval, request.who)
+        late[review.approval.id] = reason_too_late(review.approval, request.who)
     return page(
         request,
         "deciding.html",

@@ -13,8 +13,9 @@ from functools import partial
 from starlette.responses import Response
 
 from adapters_http.console.forms import EditForm
-from adapters_http.console.rendering import page, see_other
-from adapters_http.console.words import _
+from adapters_http.console.language import _
+from adapters_http.console.paths import see_other
+from adapters_http.console.rendering import page
 from adapters_http.request import Request
 from wfcore.errors import Conflict, Forbidden, InvalidDefinition, NotFound, Problem
 from wfcore.model.access import Permission

@@ -7,31 +7,28 @@ The page of a step is the same page with that step opened. XP-1, XP-3, XP-4.
 
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
-from attrs import frozen
 from starlette.responses import Response, StreamingResponse
 
+from adapters_http.console.paths import number_in
+from adapters_http.console.pictures import picture_of
 from adapters_http.console.rendering import page
 from adapters_http.console.sentences import sentences
-from adapters_http.console.step import Shown, number_of, opened_step, shown
-from adapters_http.console.workflows import first_handler
+from adapters_http.console.step import step_details
+from adapters_http.console.values import DisplayedValue, display
 from adapters_http.downloads import output_response
 from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
 from adapters_http.json_text import dump_json
 from adapters_http.params import last_event_id
 from adapters_http.request import Request
 from wfcore.errors import WfError
-from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
+from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import NEWEST, PageRequest
 from wfcore.ports.records import ExecutionFilter
-from wfcore.rules.definition.flow import Edge, Flow, lay_out
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.explain.progress import Row, rows
-from wfcore.rules.explain.timeline import Axis, axis, earlier_attempts
 from wfcore.rules.masking import secret_values
-from wfcore.usecases.executions.browsing import Whole, read_whole
+from wfcore.usecases.executions.browsing import read_whole
 from wfcore.usecases.executions.executions import (
     list_executions,
     read_events,
@@ -44,46 +41,16 @@ from wfcore.wire.converter import plain
 from wfcore.wire.events import event_view
 from wfcore.wire.executions import callback_state_view, execution_row, inputs_of, result_view
 
-_PASSED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 EVENTS = 50
 """Events that a page shows."""
-
-
-@frozen
-class Picture:
-    """
-    The flow with what came of each step, and the list beside it. `handler`: the first of the
-    steps that come after a failure.
-    """
-
-    flow: Flow
-    rows: Sequence[Row]
-    axis: Axis
-    handler: str | None
-
-    @cached_property
-    def by_name(self) -> Mapping[str, Row]:
-        """The rows by the name of their step."""
-        return {row.step.name: row for row in self.rows}
-
-    def went(self, edge: Edge) -> bool:
-        """Whether the execution has taken that line: begun where it leads, or ended above it."""
-        rows = self.by_name
-        if edge.to is not None:
-            return rows[edge.to].status is not None
-        above = (
-            box for box in self.flow.boxes
-            if (box.x + box.width / 2, box.y + box.height) == (edge.x1, edge.y1)
-        )  # fmt: skip
-        return any(rows[box.name].status in _PASSED for box in above)
 
 
 async def show(request: Request) -> Response:
     """The page, with a step opened where the address names one."""
     whole = await read_whole(request.services, request.who, request.params["id"])
     run, at = whole.run, whole.explained.at
-    picture = _picture(whole)
-    opened = await opened_step(request, whole, picture.by_name if picture else {})
+    picture = picture_of(whole)
+    opened = await step_details(request, whole, picture.by_name if picture else {})
     secrets = secret_values(run)
     return page(
         request,
@@ -111,16 +78,6 @@ async def show(request: Request) -> Response:
     )
 
 
-def _picture(whole: Whole) -> Picture | None:
-    run, definition, at = whole.run, whole.definition, whole.explained.at
-    if definition is None:
-        return None
-    time = axis(run, definition, at)
-    flow = lay_out(definition.steps, definition.on_failure)
-    seen = rows(run, definition, time, at, earlier_attempts(whole.retried))
-    return Picture(flow, seen, time, first_handler(definition))
-
-
 def _failed_step(run: Execution) -> str | None:
     """What the title names."""
     failed = run.status is ExecutionStatus.FAILED
@@ -137,17 +94,17 @@ async def _earlier(request: Request, run: Execution) -> str | None:
     return next((one.id for one in found.rows), None)
 
 
-async def _result(request: Request, run: Execution) -> Shown | None:
+async def _result(request: Request, run: Execution) -> DisplayedValue | None:
     if run.status is not ExecutionStatus.COMPLETED:
         return None
     run = await outputs_of(request.services, run, {None})
-    return shown(result_view(run, outputs=False).output)
+    return display(result_view(run, outputs=False).output)
 
 
 async def _history(request: Request, run: Execution) -> Sequence[Any]:
     """The last events, or those after the number in the address."""
     text = request.query("events")
-    after = number_of(text) if text else max(run.events - EVENTS, 0)
+    after = number_in(text) if text else max(run.events - EVENTS, 0)
     services, who = request.services, request.who
     _, found = await read_events(services, who, run.id, after, EVENTS)
     return [event_view(one) for one in found]
@@ -168,11 +125,11 @@ async def output(request: Request) -> Response:
 
 async def live(request: Request) -> Response:
     """Tells that the execution changed, with the number of its last event; never what."""
-    after = max(last_event_id(request), number_of(request.query("seen")))
+    after = max(last_event_id(request), number_in(request.query("seen")))
     lines = request.query("lines")
     await read_execution(request.services, request.who, request.params["id"], outputs=False)
     return StreamingResponse(
-        _changes(request, after, number_of(lines) if lines else None),
+        _changes(request, after, number_in(lines) if lines else None),
         media_type="text/event-stream",
         headers=UNBUFFERED,
     )

@@ -12,9 +12,12 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from adapters_http.console.formats import count
 from adapters_http.console.hints import followed, versions
-from adapters_http.console.rendering import behind, page, see_other
-from adapters_http.console.words import STATUSES, count
+from adapters_http.console.paths import see_other
+from adapters_http.console.positions import behind
+from adapters_http.console.rendering import page
+from adapters_http.console.words import STATUSES
 from adapters_http.request import Request
 from wfcore.model.access import Principal
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource

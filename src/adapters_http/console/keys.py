@@ -6,9 +6,9 @@ response and nowhere else.
 from starlette.responses import Response
 
 from adapters_http.console.hints import followed, versions
+from adapters_http.console.language import _
 from adapters_http.console.operate import operate_page
-from adapters_http.console.rendering import see_other
-from adapters_http.console.words import _
+from adapters_http.console.paths import see_other
 from adapters_http.handlers.operating import own_key, own_keys, refuse_more_than_own
 from adapters_http.request import Request
 from wfcore.errors import Conflict, InvalidInput

@@ -4,7 +4,8 @@ from starlette.responses import Response
 
 from adapters_http.console.hints import followed, versions
 from adapters_http.console.operate import SIZE, operate_page
-from adapters_http.console.rendering import after, behind, see_other
+from adapters_http.console.paths import see_other
+from adapters_http.console.positions import behind, cursor_after
 from adapters_http.request import Request
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import NEWEST, Page
@@ -22,7 +23,7 @@ async def show(request: Request) -> Response:
         rows=found.rows,
         chosen=_chosen(request),
         statuses=list(NoticeStatus),
-        next=after(NOTICES, found.next),
+        next=cursor_after(NOTICES, found.next),
         later=bool(request.query("after")),
         follows=versions(found.rows),
     )

@@ -11,15 +11,16 @@ from typing import Any
 from starlette.responses import Response
 
 from adapters_http.console.hints import followed
-from adapters_http.console.rendering import page, see_other
-from adapters_http.console.words import N_, Said
+from adapters_http.console.language import N_, TranslatedTexts
+from adapters_http.console.paths import see_other
+from adapters_http.console.rendering import page
 from adapters_http.handlers.operating import list_secrets, read_health
 from adapters_http.request import Request
 from wfcore.usecases.accounts.usage import read_usage
 
 SIZE = 50
 
-TABS = Said(
+TABS = TranslatedTexts(
     {
         "keys": N_("Keys"),
         "webhooks": N_("Webhooks"),
@@ -30,7 +31,9 @@ TABS = Said(
     }
 )
 
-FOR_OPERATORS = Said({"people": N_("People"), "notices": N_("Notices"), "health": N_("Health")})
+FOR_OPERATORS = TranslatedTexts(
+    {"people": N_("People"), "notices": N_("Notices"), "health": N_("Health")}
+)
 
 
 def operate_page(request: Request, tab: str, status: int = 200, **facts: Any) -> Response:

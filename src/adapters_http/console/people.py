@@ -6,9 +6,10 @@ from typing import TypeVar
 from starlette.responses import Response
 
 from adapters_http.console.hints import followed, versions
+from adapters_http.console.language import _
 from adapters_http.console.operate import operate_page
-from adapters_http.console.rendering import after, behind, see_other
-from adapters_http.console.words import _
+from adapters_http.console.paths import see_other
+from adapters_http.console.positions import behind, cursor_after
 from adapters_http.handlers.accounts import asked_for
 from adapters_http.request import Request
 from wfcore.errors import AccountBlocked, InvalidInput
@@ -29,7 +30,7 @@ async def show(request: Request) -> Response:
         found = await accounts.find_account(request.services, text)
         return see_other(request, f"/operate/people/{found.id}")
     page = await _people(request)
-    later, next = bool(request.query("after")), after(ACCOUNTS, page.next)
+    later, next = bool(request.query("after")), cursor_after(ACCOUNTS, page.next)
     return operate_page(
         request, "people", rows=page.rows, next=next, later=later, follows=versions(page.rows)
     )

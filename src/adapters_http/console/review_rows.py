@@ -9,9 +9,9 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
+from adapters_http.console.formats import person
+from adapters_http.console.paths import number_in
 from adapters_http.console.spreadsheet import spreadsheet
-from adapters_http.console.step import number_of
-from adapters_http.console.words import person
 from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
 from adapters_http.json_text import dump_json
 from adapters_http.pages import columns_of
@@ -93,7 +93,7 @@ def state_view(approval: Approval) -> dict[str, Any]:
 async def live(request: Request) -> Response:
     """Tells that the approval changed, with its version; never what. Decision 146."""
     found = await _found(request)
-    seen = max(last_event_id(request), number_of(request.query("seen")))
+    seen = max(last_event_id(request), number_in(request.query("seen")))
     lines = _changes(request, found.approval.execution_id, seen)
     return StreamingResponse(lines, media_type="text/event-stream", headers=UNBUFFERED)
 

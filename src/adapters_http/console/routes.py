@@ -38,7 +38,7 @@ _FORM = 65_536
 
 def _lazily(module: str, name: str, framed: bool) -> Handler:
     async def handler(request: Request) -> Any:
-        import_module("adapters_http.console.words").speak(request)
+        import_module("adapters_http.console.language").speak(request)
         found = getattr(import_module(f"adapters_http.console.{module}"), name)
         if framed:
             frame = import_module("adapters_http.console.rendering")
@@ -72,21 +72,21 @@ def _approval_pages(at: str, **more: Any) -> tuple[Route, ...]:
     # fmt: off
     return (
         _page("GET", at, ("approval", "show"), "An approval", **more),
-        _page("POST", at, ("approval", "decide_as_shown"), "Decide as shown",
+        _page("POST", at, ("approval_decisions", "decide_as_shown"), "Decide as shown",
               body=DecisionForm, **more),
-        _page("POST", f"{at}/delegate", ("approval", "delegate"), "Let somebody else decide",
-              body=DelegateForm, **more),
+        _page("POST", f"{at}/delegate", ("approval_decisions", "delegate"),
+              "Let somebody else decide", body=DelegateForm, **more),
         _page("GET", f"{at}/rows", ("review_rows", "rows"), "The rows of an approval", **json),
         _page("GET", f"{at}/rows/{{group}}", ("review_rows", "download"), "The rows as CSV",
               **{**more, "media": "text/csv"}),
         _page("GET", f"{at}/state", ("review_rows", "state"), "What it is like now", **json),
         _page("GET", f"{at}/live", ("review_rows", "live"), "Whether it changed",
               **{**more, "media": "text/event-stream"}),
-        _page("POST", f"{at}/approve", ("approval", "approve"), "Approve, with edited rows",
-              **edited, **json),
-        _page("POST", f"{at}/reject", ("approval", "reject"), "Reject",
+        _page("POST", f"{at}/approve", ("approval_decisions", "approve"),
+              "Approve, with edited rows", **edited, **json),
+        _page("POST", f"{at}/reject", ("approval_decisions", "reject"), "Reject",
               body=requests.RejectBody, keys_once=True, **json),
-        _page("POST", f"{at}/revise", ("approval", "revise"), "Ask for changes",
+        _page("POST", f"{at}/revise", ("approval_decisions", "revise"), "Ask for changes",
               body=requests.ReviseBody, keys_once=True, **json),
     )
     # fmt: on

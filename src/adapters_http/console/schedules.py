@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from adapters_http.console.hints import followed
 from adapters_http.console.operate import SIZE, operate_page
-from adapters_http.console.rendering import see_other
+from adapters_http.console.paths import see_other
 from adapters_http.request import Request
 from wfcore.errors import InvalidInput
 from wfcore.model.trigger import Schedule, Shown

@@ -11,7 +11,8 @@ from string import Formatter
 
 from attrs import frozen
 
-from adapters_http.console.words import SOURCES, STATUSES, _
+from adapters_http.console.language import _
+from adapters_http.console.words import SOURCES, STATUSES
 from adapters_http.request import Request
 from wfcore.model.explanation import Line, Why
 from wfcore.rules.phrase import INSTANTS, Phrase, said

@@ -8,16 +8,11 @@ from starlette.responses import Response
 
 from adapters_http.browsers import attempt_cookies, kept_attempt, session_cookie, session_token
 from adapters_http.config import SignOn
-from adapters_http.console.rendering import (
-    THEME,
-    TIMES,
-    form_facts,
-    own_path,
-    page,
-    page_headers,
-    see_other,
-)
-from adapters_http.console.words import CHOSEN, _
+from adapters_http.console.error_page import form_facts
+from adapters_http.console.headers import page_headers
+from adapters_http.console.language import CHOSEN, _
+from adapters_http.console.paths import own_path, see_other
+from adapters_http.console.rendering import THEME, TIMES, page
 from adapters_http.request import Request
 from wfcore.errors import (
     AccountBlocked,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from adapters_http.console.words import has_comma
+from adapters_http.console.language import has_comma
 from wfcore.model.json import Json
 from wfcore.rules.approval.typed import cell_text
 

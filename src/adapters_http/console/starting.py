@@ -11,10 +11,11 @@ from hashlib import sha256
 from attrs import frozen
 from starlette.responses import Response
 
+from adapters_http.console.formats import as_text, field_text, read_decimal
 from adapters_http.console.forms import StartForm
-from adapters_http.console.rendering import page, see_other
-from adapters_http.console.words import _, field_text, read_decimal
-from adapters_http.console.workflows import as_text
+from adapters_http.console.language import _
+from adapters_http.console.paths import see_other
+from adapters_http.console.rendering import page
 from adapters_http.json_text import dump_json
 from adapters_http.params import check_idempotency_key
 from adapters_http.request import Request
@@ -35,7 +36,7 @@ KEY_LENGTH = 22
 
 
 @frozen
-class Field:
+class VariableField:
     """A variable in the form, with the text in it and what is wrong with that. Secrets stay out."""
 
     variable: Variable
@@ -137,12 +138,14 @@ def _form(
     )
 
 
-def _field(variable: Variable, texts: Mapping[str, Json], problems: dict[str, str]) -> Field:
+def _field(
+    variable: Variable, texts: Mapping[str, Json], problems: dict[str, str]
+) -> VariableField:
     text = texts.get(variable.name)
     if not isinstance(text, str):
         text = _default(variable) if variable.has_default else ""
     problem = problems.pop(f"inputs.{variable.name}", None)
-    return Field(variable, "" if variable.secret else text, problem)
+    return VariableField(variable, "" if variable.secret else text, problem)
 
 
 _EXAMPLES: Mapping[VariableType, Json] = {
@@ -154,7 +157,7 @@ _EXAMPLES: Mapping[VariableType, Json] = {
 }
 
 
-def _example(fields: Sequence[Field]) -> JsonObject:
+def _example(fields: Sequence[VariableField]) -> JsonObject:
     """Inputs for a command line: every variable with its default, or something of its type."""
     return {
         one.variable.name: one.variable.default

@@ -6,20 +6,18 @@ masks them, because the same views are shown.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
-from json import dumps
 from typing import Any
 
 from attrs import frozen
 from starlette.responses import Response
 
+from adapters_http.console.paths import number_in
+from adapters_http.console.values import SHOWN, DisplayedValue, display
 from adapters_http.downloads import output_response
-from adapters_http.params import event_number
 from adapters_http.request import Request
-from wfcore.errors import InvalidInput, NotFound
+from wfcore.errors import NotFound
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, StepResult
-from wfcore.model.json import Json
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
 from wfcore.rules.explain.progress import Row, key_of, rounds_of
 from wfcore.rules.masking import mask, secret_values
@@ -31,32 +29,15 @@ from wfcore.wire.converter import plain
 from wfcore.wire.events import log_view
 from wfcore.wire.executions import step_view
 
-SHOWN = 64 * 1024
-"""Characters of an output that a page shows."""
 LINES, LONGEST = 200, 2_000
 """Pieces of output that a page shows, and the characters of a line in them."""
 MOST_ROUNDS = 1_000
 """Squares in the picture of a loop."""
-_MOST_NODES = 400
 
 
 @frozen
-class Shown:
-    """
-    A value for people: its first `SHOWN` characters, and as a tree where it is small enough to be
-    one.
-    """
-
-    text: str
-    whole: bool
-    size: int
-    tree: Json
-    has_tree: bool
-
-
-@frozen
-class Line:
-    """A line that a step wrote. `cut`: how many characters of it are not shown."""
+class OutputLine:
+    """A line that a step wrote. `cut`: how many characters of it are not display."""
 
     stream: str
     text: str
@@ -73,11 +54,11 @@ class Round:
 
 
 @frozen
-class Opened:
+class StepDetails:
     """
     A step as its page shows it. `key` None: it is in a loop, and no round was chosen. `view`: what
     the API answers for it. `saw`: names of the steps whose results it could use. `item`: what its
-    round is about. `sought`: the text that the shown lines contain. `last_line`: the number behind
+    round is about. `sought`: the text that the lines contain. `last_line`: the number behind
     which further lines come.
     """
 
@@ -85,18 +66,20 @@ class Opened:
     key: str | None
     path: str
     view: Any = None
-    output: Shown | None = None
-    lines: Sequence[Line] = ()
+    output: DisplayedValue | None = None
+    lines: Sequence[OutputLine] = ()
     lines_after: int | None = None
     last_line: int = 0
     sought: str = ""
     saw: Sequence[str] = ()
-    item: Shown | None = None
+    item: DisplayedValue | None = None
     rounds: Sequence[Round] = ()
     more_rounds: int = 0
 
 
-async def opened_step(request: Request, whole: Whole, rows: Mapping[str, Row]) -> Opened | None:
+async def step_details(
+    request: Request, whole: Whole, rows: Mapping[str, Row]
+) -> StepDetails | None:
     """The step that the address names, if it does. Raises `NotFound`."""
     asked = request.params.get("name")
     if asked is None:
@@ -123,11 +106,11 @@ def _rounds(asked: str, text: str | None, wanted: int) -> Sequence[int] | None:
     return found
 
 
-def _all_rounds(row: Row) -> Opened:
+def _all_rounds(row: Row) -> StepDetails:
     """A step of a loop: failed rounds first, then by number."""
     bad = ("FAILED", "INTERRUPTED", "REJECTED")
     ordered = sorted(row.results, key=lambda one: one[1].status not in bad)
-    return Opened(
+    return StepDetails(
         row,
         None,
         row.step.name,
@@ -140,25 +123,25 @@ def _round(row: Row, key: str, result: StepResult) -> Round:
     return Round(key, f"{row.step.name}/{'.'.join(map(str, rounds_of(key)))}", result)
 
 
-async def _one(request: Request, whole: Whole, row: Row, key: str) -> Opened:
+async def _one(request: Request, whole: Whole, row: Row, key: str) -> StepDetails:
     run = await outputs_of(request.services, whole.run, {key, _loop_of(key)})
     path = row.step.name if not row.loops else _round(row, key, None).path  # type: ignore[arg-type]
     if key not in run.step_results:
         if row.loops:
             raise NotFound("Step")
-        return Opened(row, key, path, saw=())
-    after = number_of(request.query("lines"))
+        return StepDetails(row, key, path, saw=())
+    after = number_in(request.query("lines"))
     sought = (request.query("find") or "").strip()
     services, who = request.services, request.who
     _, found, last = await read_logs(services, who, run.id, after, key, LINES, search=sought)
     lines, more = _lines(found)
     view = step_view(run, key)
-    return Opened(
+    return StepDetails(
         row,
         key,
         path,
         view,
-        shown(view.output) if view.output is not None else None,
+        display(view.output) if view.output is not None else None,
         lines,
         more or (last if len(found) >= LINES or (sought and found) else None),
         more or last,
@@ -168,18 +151,18 @@ async def _one(request: Request, whole: Whole, row: Row, key: str) -> Opened:
     )
 
 
-def _lines(found: Sequence[Event]) -> tuple[Sequence[Line], int | None]:
+def _lines(found: Sequence[Event]) -> tuple[Sequence[OutputLine], int | None]:
     """
     The lines of a page, at most about `SHOWN` characters of them, each up to `LONGEST`, and the
     number behind which the rest is; None: there is none.
     """
-    lines, room = list[Line](), SHOWN
+    lines, room = list[OutputLine](), SHOWN
     for place, event in enumerate(found):
         view = log_view(event)
         if room <= 0:
             return lines, found[place - 1].number
         for text in view.text.splitlines():
-            line = Line(view.stream, text[:LONGEST], max(len(text) - LONGEST, 0))
+            line = OutputLine(view.stream, text[:LONGEST], max(len(text) - LONGEST, 0))
             room -= len(line.text)
             lines.append(line)
     return lines, None
@@ -194,7 +177,7 @@ def _saw(whole: Whole, key: str) -> Sequence[str]:
     return [name for name in seen if name in before]
 
 
-def _item(run: Execution, key: str) -> Shown | None:
+def _item(run: Execution, key: str) -> DisplayedValue | None:
     """The item of its round, where it is in a loop."""
     rounds = rounds_of(key)
     if not rounds:
@@ -203,39 +186,12 @@ def _item(run: Execution, key: str) -> Shown | None:
     items = loop.items if loop else None
     if not isinstance(items, list | tuple) or rounds[-1] >= len(items):
         return None
-    return shown(mask(items[rounds[-1]], secret_values(run)))
+    return display(mask(items[rounds[-1]], secret_values(run)))
 
 
 def _loop_of(key: str) -> str:
     """The key of the loop that it is in; its own, if it is in none."""
     return key.rsplit(".", 2)[0] if "." in key else key
-
-
-def shown(value: Json) -> Shown:
-    """A value that is masked already, as a page shows it."""
-    text = value if isinstance(value, str) else dumps(plain(value), indent=1, ensure_ascii=False)
-    parts = isinstance(value, dict | list | tuple)
-    has_tree = parts and len(text) <= SHOWN and _nodes(value) <= _MOST_NODES
-    return Shown(text[:SHOWN], len(text) <= SHOWN, len(text), value if has_tree else None, has_tree)
-
-
-def _nodes(value: Json) -> int:
-    """How many parts a value has, up to a little more than a page shows."""
-    if isinstance(value, Mapping):
-        inside = list(value.values())
-    elif isinstance(value, list | tuple):
-        inside = list(islice(value, _MOST_NODES + 1))
-    else:
-        return 1
-    return 1 + sum(_nodes(one) for one in inside[: _MOST_NODES + 1])
-
-
-def number_of(text: str | None) -> int:
-    """The number of an event in an address; 0 for what is none: people type addresses."""
-    try:
-        return event_number("after", text)
-    except InvalidInput:
-        return 0
 
 
 async def lines(request: Request) -> Response:

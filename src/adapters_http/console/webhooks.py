@@ -8,7 +8,8 @@ from starlette.responses import Response
 
 from adapters_http.console.hints import followed
 from adapters_http.console.operate import SIZE, operate_page
-from adapters_http.console.rendering import after, behind, see_other
+from adapters_http.console.paths import see_other
+from adapters_http.console.positions import behind, cursor_after
 from adapters_http.request import Request
 from wfcore.errors import Conflict, InvalidInput, LimitReached, NotFound, Unreadable
 from wfcore.model.page import NEWEST, PageCursor, PageRequest
@@ -24,7 +25,7 @@ DELIVERIES = PageRequest(1, 100)
 async def show(request: Request) -> Response:
     """Webhooks with the answers of 14 days."""
     rows, behind_them = await _found(request)
-    later, next = bool(request.query("after")), after(WEBHOOKS, behind_them)
+    later, next = bool(request.query("after")), cursor_after(WEBHOOKS, behind_them)
     return operate_page(
         request, "webhooks", rows=rows, next=next, later=later, follows=_in_short(rows)
     )

@@ -4,25 +4,23 @@ Workflows: what each does lately, and one with its picture, what starts it, and 
 The list reads no definition, so that it costs the same however large they are.
 """
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from attrs import frozen
 from starlette.responses import Response
 
+from adapters_http.console.formats import as_text
 from adapters_http.console.hints import followed
-from adapters_http.console.rendering import after, behind, page
+from adapters_http.console.pictures import plain_picture
+from adapters_http.console.positions import behind, cursor_after
+from adapters_http.console.rendering import page
 from adapters_http.console.words import WEEKDAYS
-from adapters_http.json_text import dump_json
 from adapters_http.request import Request
 from adapters_http.route import EVERY_SCOPE
 from wfcore.model.access import Permission
-from wfcore.model.execution import StepStatus
 from wfcore.model.page import Page, PageCursor
 from wfcore.model.trigger import Schedule, Shown
-from wfcore.model.workflow import Definition, Step, Variable
+from wfcore.model.workflow import Variable
 from wfcore.rules.auth.access import includes
-from wfcore.rules.definition.flow import Edge, Flow, kind_of, lay_out
 from wfcore.rules.masking import MASK
 from wfcore.usecases.workflows.browsing import Summary, list_summaries, read_workflow_whole
 from wfcore.wire.common import WORKFLOWS
@@ -45,7 +43,7 @@ async def show(request: Request) -> Response:
         "workflows.html",
         rows=found.rows,
         follows=_seen(found),
-        next=after(WORKFLOWS, found.next),
+        next=cursor_after(WORKFLOWS, found.next),
         later=wanted.after is not NO_NAME,
     )
 
@@ -72,7 +70,7 @@ async def show_one(request: Request) -> Response:
         whole=whole,
         workflow=workflow,
         definition=definition,
-        picture=still(definition),
+        picture=plain_picture(definition),
         variables=[(one, _default(one)) for one in definition.variables.values()],
         triggers=[(one, fires_at(request, one)) for one in whole.defined.triggers],
         versions=range(workflow.revision, max(0, workflow.revision - VERSIONS), -1),
@@ -92,11 +90,6 @@ def _default(one: Variable) -> str | None:
     return MASK if one.secret else as_text(one.default)
 
 
-def as_text(value: object) -> str:
-    """A value as a person would type it: text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else dump_json(value).decode("utf-8", "replace")
-
-
 def fires_at(request: Request, shown: Shown) -> str | None:
     """When a schedule fires next by its own clock: `Mon 2026-11-23 09:00 Europe/Berlin`."""
     spec, at, calendar = shown.trigger.spec, shown.standing.next_at, request.services.calendar
@@ -107,47 +100,3 @@ def fires_at(request: Request, shown: Shown) -> str | None:
     except ValueError:
         return None
     return f"{WEEKDAYS[str(local.weekday())]} {local:%Y-%m-%d %H:%M} {spec.timezone}"
-
-
-def first_handler(definition: Definition) -> str | None:
-    """The step that the ones of `onFailure` begin with. DF-13."""
-    return definition.on_failure[0].name if definition.on_failure else None
-
-
-@frozen
-class StillRow:
-    """A step in a picture of nothing that runs: what `progress.Row` says of one not begun."""
-
-    step: Step
-    kind: str
-    depth: int
-    status: StepStatus | None = None
-    loops: tuple[str, ...] = ()
-    results: tuple[()] = ()
-    took: None = None
-
-
-@frozen
-class Still:
-    """The picture of a definition that nobody runs."""
-
-    flow: Flow
-    rows: Sequence[StillRow]
-    handler: str | None = None
-
-    @property
-    def by_name(self) -> Mapping[str, StillRow]:
-        """The rows by the name of their step."""
-        return {row.step.name: row for row in self.rows}
-
-    def went(self, edge: Edge) -> bool:
-        """Whether somebody went that line: nobody did."""
-        return False
-
-
-def still(definition: Definition) -> Still:
-    """The picture of *definition*."""
-    flow = lay_out(definition.steps, definition.on_failure)
-    depths = {box.name: len(box.inside) for box in flow.boxes}
-    rows = [StillRow(one, kind_of(one), depths.get(one.name, 0)) for one in definition.walk()]
-    return Still(flow, rows, first_handler(definition))

@@ -9,7 +9,7 @@ from attrs import evolve
 from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, Response
 
-from adapters_http.pages import PAGE_HEADERS, Page, confirm_page, decided_page, may_decide
+from adapters_http.pages import PAGE_HEADERS, HtmlPage, confirm_page, decided_page, may_decide
 from adapters_http.request import Request
 from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
@@ -66,7 +66,7 @@ def _ask_for(
     verdict: Verdict,
     comment: str | None,
     changed: bool = False,
-) -> Page:
+) -> HtmlPage:
     return confirm_page(
         question.approval,
         verdict,
@@ -97,5 +97,5 @@ def _comment(request: Request) -> str | None:
     return comment or None
 
 
-def _page(page: Page, status: int) -> Response:
+def _page(page: HtmlPage, status: int) -> Response:
     return HTMLResponse(page.html, status, PAGE_HEADERS(page.nonce))

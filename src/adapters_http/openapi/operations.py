@@ -19,7 +19,7 @@ from adapters_http.openapi.tables import (
     SECURITY,
     TAGS,
 )
-from adapters_http.route import Auth, Query, Route
+from adapters_http.route import Auth, Parameter, Route
 from wfcore.model.access import Scope
 from wfcore.usecases.administration.operations import OPERATIONS
 from wfcore.usecases.administration.operator import parameters_of
@@ -100,7 +100,7 @@ def _parameters(route: Route, tag: str) -> Iterator[Schema]:
     yield from (_parameter(one, "header") for one in route.headers)
 
 
-def _parameter(one: Query, where: str) -> Schema:
+def _parameter(one: Parameter, where: str) -> Schema:
     schema = {"type": "array", "items": dict(one.schema)} if one.repeats else dict(one.schema)
     return {"name": one.name, "in": where, "description": one.about, "schema": schema}
 

@@ -39,7 +39,7 @@ _PER_PLACE = 16
 
 
 @frozen
-class Room:
+class ConnectionLimits:
     """
     `most`: connections in all; `most_each`: those of one address. `unsent`: bytes in all that wait
     for clients; what the kernel has accepted does not count.
@@ -52,7 +52,7 @@ class Room:
     @classmethod
     def of_process(
         cls, places: int, most: int | None = None, most_each: int | None = None
-    ) -> "Room":
+    ) -> "ConnectionLimits":
         """
         What the open files of this process allow beside an engine with so many *places*.
 
@@ -69,10 +69,10 @@ class Room:
         return cls(in_all, min(most_each or max(in_all // 2, 1), in_all))
 
 
-DEFAULT_ROOM = Room()
+DEFAULT_LIMITS = ConnectionLimits()
 
 
-class Client(Protocol):
+class Connection(Protocol):
     """One connection as this ledger sees it."""
 
     address: str
@@ -93,13 +93,13 @@ class _Slow:
 class Connections:
     """The ledger of one server's connections. *clock* counts seconds."""
 
-    def __init__(self, room: Room, clock: Callable[[], float]) -> None:
+    def __init__(self, room: ConnectionLimits, clock: Callable[[], float]) -> None:
         self._room = room
         self._clock = clock
-        self._all: set[Client] = set()
+        self._all: set[Connection] = set()
         self._of: Counter[str] = Counter()
-        self._idle: dict[Client, None] = {}
-        self._slow: dict[Client, _Slow] = {}
+        self._idle: dict[Connection, None] = {}
+        self._slow: dict[Connection, _Slow] = {}
         self.unsent = 0
         """Bytes that wait for clients, as when each of them was last looked at."""
         self.refused = 0
@@ -117,7 +117,7 @@ class Connections:
             "wfcore_unsent_bytes": self.unsent,
         }
 
-    def enter(self, client: Client) -> bool:
+    def enter(self, client: Connection) -> bool:
         """A new connection; whether there is room for it. An idle one may have to go."""
         room = self._of[client.address] < self._room.most_each or self._evict(client.address)
         room = room and (len(self._all) < self._room.most or self._evict(None))
@@ -129,7 +129,7 @@ class Connections:
         self._idle[client] = None
         return True
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: Connection) -> None:
         """It is gone; nothing where it was never let in, or is known to be gone."""
         if client not in self._all:
             return
@@ -140,22 +140,22 @@ class Connections:
         if not self._of[client.address]:
             del self._of[client.address]
 
-    def idle(self, client: Client) -> None:
+    def idle(self, client: Connection) -> None:
         """It waits for a request from now on."""
         if client in self._all:
             self._idle[client] = None
 
-    def busy(self, client: Client) -> None:
+    def busy(self, client: Connection) -> None:
         """A request of it is being answered."""
         self._idle.pop(client, None)
 
-    def took_all(self, client: Client) -> None:
+    def took_all(self, client: Connection) -> None:
         """Nothing waits for it any more."""
         slow = self._slow.pop(client, None)
         if slow is not None:
             self.unsent -= slow.left
 
-    def is_slow(self, client: Client) -> None:
+    def is_slow(self, client: Connection) -> None:
         """Its answer was not accepted at once. The sum of what waits is kept within the bound."""
         if client not in self._all:
             return
@@ -166,7 +166,7 @@ class Connections:
         if self.unsent > self._room.unsent:
             self._ease()
 
-    def took_nothing_for(self, client: Client) -> float:
+    def took_nothing_for(self, client: Connection) -> float:
         """For how many seconds it accepted nothing, as far as was checked."""
         slow = self._slow.get(client)
         if slow is None:
@@ -174,7 +174,7 @@ class Connections:
         self._look(client, slow)
         return self._clock() - slow.since
 
-    def _look(self, client: Client, slow: _Slow) -> None:
+    def _look(self, client: Connection, slow: _Slow) -> None:
         left = client.unsent()
         if left != slow.left:
             self.unsent += left - slow.left
@@ -205,7 +205,7 @@ class Connections:
             self._end(longest)
         return longest is not None
 
-    def _end(self, client: Client) -> None:
+    def _end(self, client: Connection) -> None:
         self.dropped += 1
         self.leave(client)
         client.drop()
@@ -301,10 +301,10 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 """Headers of a response, their names in lower case."""
 
 WHOLE = "wfcore.answer"
-"""The extension of an ASGI scope that takes a whole answer: its value is a `Whole`."""
+"""The extension of an ASGI scope that takes a whole answer: its value is a `WholeAnswer`."""
 
 
-class Whole(NamedTuple):
+class WholeAnswer(NamedTuple):
     """
     `answer` takes what *send* would take as two messages, each of which costs more than all of it.
     A middleware that changes answers hands on another *send*, which must be used then.

@@ -40,13 +40,13 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from adapters_http.json_text import dump_json
 from adapters_http.transport.connections import (
-    DEFAULT_ROOM,
+    DEFAULT_LIMITS,
     WHOLE,
+    ConnectionLimits,
     Connections,
     EndedBy,
     Headers,
-    Room,
-    Whole,
+    WholeAnswer,
     head_of,
     problem_of,
 )
@@ -74,7 +74,7 @@ class Limits:
     discard_bytes: int = 5 * 1024 * 1024
 
 
-class Refused(Exception):
+class ParserStopped(Exception):
     """Raised inside a parser callback, to stop the parser."""
 
 
@@ -82,7 +82,7 @@ class HardenedProtocol(HttpToolsProtocol):
     """uvicorn's protocol with `limits`; a subclass may set others, and must have its own ledger."""
 
     limits: ClassVar[Limits] = Limits()
-    ledger: ClassVar[Connections] = Connections(DEFAULT_ROOM, time.monotonic)
+    ledger: ClassVar[Connections] = Connections(DEFAULT_LIMITS, time.monotonic)
     """Of all connections that one server has."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -210,7 +210,7 @@ class HardenedProtocol(HttpToolsProtocol):
             self._stop(*problem)
         super().on_headers_complete()
         self.cycle.transport = self._streamed
-        whole = Whole(self.cycle.send, partial(self._answer, self.cycle))
+        whole = WholeAnswer(self.cycle.send, partial(self._answer, self.cycle))
         self.scope["extensions"] = cast("Any", {WHOLE: whole})
         self._in_body = True
         self._discarded = 0
@@ -297,7 +297,7 @@ class HardenedProtocol(HttpToolsProtocol):
 
     def _stop(self, status: int, message: str) -> None:
         self._refusal = (status, message)
-        raise Refused
+        raise ParserStopped
 
     def send_400_response(self, msg: str) -> None:
         """Called by uvicorn when the parser, or one of the callbacks above, gave up."""
@@ -362,7 +362,7 @@ class HardenedProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
 
-def protocol_with(room: Room, limits: Limits = Limits()) -> type[HardenedProtocol]:
+def protocol_with(room: ConnectionLimits, limits: Limits = Limits()) -> type[HardenedProtocol]:
     """The protocol of one server, whose connections share that *room*."""
 
     class Protocol(HardenedProtocol):
@@ -377,7 +377,7 @@ def server_config(
     *,
     host: str,
     port: int,
-    room: Room = DEFAULT_ROOM,
+    room: ConnectionLimits = DEFAULT_LIMITS,
     **over: Any,
 ) -> Config:
     """

@@ -30,10 +30,10 @@ from attrs import define, evolve, field
 from prometheus_client import disable_created_metrics
 
 from adapters_http.app import Application, HttpConfig, create_app
-from adapters_http.config import HealthCheck, Stage
+from adapters_http.config import HealthCheck, ServingStage
 from adapters_http.handlers.operations import own_metrics
 from adapters_http.request import Context
-from adapters_http.transport.connections import Connections, Room, forgive_lost_clients
+from adapters_http.transport.connections import ConnectionLimits, Connections, forgive_lost_clients
 from adapters_http.transport.uvicorn_protocol import protocol_with, server_config
 from adapters_runtime.engine.dispatching import dispatching, open_dispatch
 from adapters_runtime.engine.engine import Engine, new_node
@@ -114,7 +114,7 @@ async def _answer(
         metrics.watching_the_loop(),
     ):
         leaving = _Leaving(system, working)
-        room = Room.of_process(
+        room = ConnectionLimits.of_process(
             settings.policy.places, settings.connections, settings.connections_each
         )
         protocol = protocol_with(room)
@@ -320,11 +320,11 @@ class _Leaving:
     def __init__(self, system: System, working: Engine | None) -> None:
         self._system = system
         self._working = working
-        self._stage = Stage.SERVING
+        self._stage = ServingStage.SERVING
         self._written: tuple[float, StoreUnavailable | None] | None = None
         self._probing = asyncio.Lock()
 
-    def stage(self) -> Stage:
+    def stage(self) -> ServingStage:
         return self._stage
 
     async def check_ready(self) -> None:
@@ -344,10 +344,10 @@ class _Leaving:
 
     async def leave(self) -> None:
         """Drain; then nobody is kept waiting any longer."""
-        self._stage = Stage.DRAINING
+        self._stage = ServingStage.DRAINING
         if self._working is not None:
             await self._working.drain()
-        self._stage = Stage.ENDING
+        self._stage = ServingStage.ENDING
         self._system.services.wakeup.release()
 
 

@@ -1,0 +1,56 @@
+"""Addresses of pages: the path of this page, redirects, numbers that people type."""
+
+import re
+from functools import cache
+from urllib.parse import quote, urlsplit
+
+from starlette.responses import Response
+
+from adapters_http.console.headers import page_headers
+from adapters_http.console.routes import PAGES
+from adapters_http.params import event_number
+from adapters_http.request import Request
+from wfcore.errors import InvalidInput
+
+
+def see_other(request: Request, path: str) -> Response:
+    """To another page of ours."""
+    location = quote(request.base_path + path, safe="/?&=%+:~,;@!$'()*")
+    return Response(None, 303, {**page_headers(request), "Location": location})
+
+
+def path_here(request: Request) -> str:
+    """
+    The path of this page, below the mount, if it can be opened again, as that to which a form was
+    sent often can; else the inbox.
+    """
+    path: str = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    if not _pages().fullmatch(path):
+        return "/inbox"
+    query = request.scope["query_string"].decode("latin-1")
+    return own_path(quote(path) + (f"?{query}" if query else ""))
+
+
+@cache
+def _pages() -> re.Pattern[str]:
+    """The paths that open a page."""
+    opened = (one.path for one in PAGES if one.html and one.method == "GET")
+    paths = {re.sub(r"\{\w+\}", "[^/]+", path) for path in opened}
+    return re.compile("|".join(sorted(paths)))
+
+
+def own_path(text: str) -> str:
+    """*text* where it is a path of ours to open after signing in; else the inbox."""
+    plain = text.isascii() and text.isprintable() and "\\" not in text
+    if not plain or not text.startswith("/") or text.startswith("//"):
+        return "/inbox"
+    path = urlsplit(text).path
+    return "/inbox" if path == "/" or path.startswith(("/sign-", "/in/", "/static/")) else text
+
+
+def number_in(text: str | None) -> int:
+    """The number of an event in an address; 0 for what is none: people type addresses."""
+    try:
+        return event_number("after", text)
+    except InvalidInput:
+        return 0

@@ -1,0 +1,25 @@
+"""Positions in lists: the rows that a page begins with, and the link to the next page."""
+
+from adapters_http.request import Request
+from wfcore.errors import InvalidInput
+from wfcore.model.page import PageCursor, PageRequest
+from wfcore.rules.paging import cursor_text, page_request
+
+
+def behind(request: Request, list: str, size: int, top: PageCursor) -> PageRequest:
+    """
+    The rows of a list behind the one that the address names, else from *top*, before all of them;
+    an address that was cut begins there, too. A list that is asked for so counts nothing. PG-6.
+    """
+    text = request.query("after")
+    try:
+        if text:
+            return page_request(None, None, (size, size), text, list)
+    except InvalidInput:
+        pass
+    return PageRequest(size=size, after=top)
+
+
+def cursor_after(list: str, next: PageCursor | None) -> str | None:
+    """`after` of the next page."""
+    return cursor_text(list, next) if next else None

@@ -1,0 +1,49 @@
+"""Values of any size as a page shows them: their beginning as text, and small ones as a tree."""
+
+from collections.abc import Mapping
+from itertools import islice
+from json import dumps
+
+from attrs import frozen
+
+from wfcore.model.json import Json
+from wfcore.wire.converter import plain
+
+SHOWN = 64 * 1024
+"""Characters of an output that a page shows."""
+_MOST_NODES = 400
+
+
+@frozen
+class DisplayedValue:
+    """
+    A value for people: its first `SHOWN` characters, and as a tree where it is small enough to be
+    one.
+    """
+
+    text: str
+    whole: bool
+    size: int
+    tree: Json
+    has_tree: bool
+
+
+def display(value: Json) -> DisplayedValue:
+    """A value that is masked already, as a page shows it."""
+    text = value if isinstance(value, str) else dumps(plain(value), indent=1, ensure_ascii=False)
+    parts = isinstance(value, dict | list | tuple)
+    has_tree = parts and len(text) <= SHOWN and _nodes(value) <= _MOST_NODES
+    return DisplayedValue(
+        text[:SHOWN], len(text) <= SHOWN, len(text), value if has_tree else None, has_tree
+    )
+
+
+def _nodes(value: Json) -> int:
+    """How many parts a value has, up to a little more than a page shows."""
+    if isinstance(value, Mapping):
+        inside = list(value.values())
+    elif isinstance(value, list | tuple):
+        inside = list(islice(value, _MOST_NODES + 1))
+    else:
+        return 1
+    return 1 + sum(_nodes(one) for one in inside[: _MOST_NODES + 1])
