@@ -32,29 +32,29 @@ up: .venv/.server          ## install the server and run it with a sample
 
 # What takes minutes: kills and restarts, planted bugs, power cuts, packages, generated clients, each page of the docs, thousands of drawn values,
 # pages in a browser, type checkers on what users write, several processes at once.
-BROWSER := $(wildcard tests/console/test_*_in_browser.py) $(addprefix tests/console/test_,approval.py approval_kept.py other_origins.py \
+BROWSER := $(wildcard tests/adapters_http/console/test_*_in_browser.py) $(addprefix tests/adapters_http/console/test_,approval.py approval_kept.py other_origins.py \
   real_review.py targets.py typed_kept.py)
-PROOFS := tests/proof tests/simulator tests/scenarios/test_fault.py tests/scenarios/test_traces.py tests/durability tests/escapes tests/clients tests/packaging tests/docs/test_pages.py \
-  tests/runtime/test_package_escapes.py tests/runtime/test_packages.py tests/runtime/test_package_steps.py tests/runtime/test_leaks.py \
-  tests/kit/test_comparison.py tests/kit/test_the_kit_bites.py tests/kit/test_values.py tests/properties/test_trees.py \
-  tests/kit/test_client_types.py tests/kit/test_surface.py \
-  tests/store/test_moving.py tests/store/test_point_in_time.py tests/store/test_postgres_comparison.py tests/store/test_postgres_races.py \
-  tests/store/test_sqlite_statements.py tests/console/test_values.py tests/console/test_shows.py $(BROWSER) \
-  tests/http/test_doors.py tests/server/test_cli_packages.py tests/scenarios/test_stopping.py tests/scenarios/test_restarts.py \
-  tests/scenarios/test_triggers.py tests/scenarios/test_two_servers.py tests/nodes/test_bucket.py tests/nodes/test_packages.py tests/nodes/test_traces.py \
-  tests/nodes/test_nats.py tests/nodes/test_hostile_nats.py tests/deploy/test_shipped_services.py tests/deploy/test_rolling_upgrade.py tests/deploy/test_systemd.py \
-  tests/docs/test_type_checkers.py tests/examples/test_approve_by_rule.py tests/http_leaves/test_slow_clients.py tests/store/test_packing_contract.py \
-  tests/scenarios/test_processes.py tests/scenarios/test_concurrency.py tests/scenarios/test_metrics.py \
-  tests/server/test_check.py tests/server/test_cli_bucket.py tests/server/test_cli_move.py tests/server/test_seal.py
+PROOFS := tests/proofs/kills tests/proofs/simulator tests/system/scenarios/test_fault.py tests/system/scenarios/test_traces.py tests/proofs/durability tests/proofs/escapes tests/proofs/clients tests/proofs/packaging tests/docs/test_pages.py \
+  tests/adapters_runtime/code/packages/test_package_escapes.py tests/adapters_runtime/code/packages/test_packages.py tests/adapters_runtime/code/packages/test_package_steps.py tests/adapters_runtime/code/test_leaks.py \
+  tests/wfcore/testing/test_comparison.py tests/proofs/kit/test_the_kit_bites.py tests/wfcore/testing/test_values.py tests/wfcore/rules/execution/test_trees.py \
+  tests/wfcore_client/test_client_types.py tests/wfcore/testing/test_surface.py \
+  tests/adapters_store/test_moving.py tests/adapters_store/test_point_in_time.py tests/adapters_store/test_postgres_comparison.py tests/adapters_store/test_postgres_races.py \
+  tests/adapters_store/test_sqlite_statements.py tests/adapters_http/console/test_values.py tests/adapters_http/console/test_journeys.py $(BROWSER) \
+  tests/adapters_http/test_credentials.py tests/wfserver/test_cli_packages.py tests/system/scenarios/test_stopping.py tests/system/scenarios/test_restarts.py \
+  tests/system/scenarios/test_triggers.py tests/system/scenarios/test_two_servers.py tests/system/nodes/test_bucket.py tests/system/nodes/test_packages.py tests/system/nodes/test_traces.py \
+  tests/system/nodes/test_nats.py tests/system/nodes/test_hostile_nats.py tests/system/deploy/test_shipped_services.py tests/system/deploy/test_rolling_upgrade.py tests/system/deploy/test_systemd.py \
+  tests/docs/test_type_checkers.py tests/examples/test_approve_by_rule.py tests/adapters_http/transport/test_slow_clients.py tests/adapters_store/test_packing_contract.py \
+  tests/system/scenarios/test_processes.py tests/system/scenarios/test_concurrency.py tests/system/scenarios/test_metrics.py \
+  tests/wfserver/test_check.py tests/wfserver/test_cli_bucket.py tests/wfserver/test_cli_move.py tests/wfserver/test_seal.py
 # Some of each kind, few times, in a third of that: what CI runs (decision 236). Bugs are not planted, and not every page is tried.
-SOME := tests/proof/test_kill_loop.py tests/proof/test_shared_kill_loop.py tests/simulator/test_worlds.py tests/simulator/test_own.py tests/scenarios/test_fault.py \
-  tests/scenarios/test_stopping.py tests/scenarios/test_restarts.py tests/scenarios/test_two_servers.py tests/scenarios/test_processes.py tests/scenarios/test_concurrency.py \
-  tests/durability/test_power_cuts.py tests/durability/test_flushes.py::test_nothing_is_answered_before_it_is_flushed tests/escapes \
-  tests/runtime/test_leaks.py tests/nodes/test_bucket.py tests/nodes/test_nats.py tests/deploy/test_rolling_upgrade.py \
-  tests/store/test_packing_contract.py tests/store/test_postgres_races.py tests/store/test_postgres_comparison.py tests/store/test_sqlite_statements.py \
-  tests/server/test_check.py tests/server/test_cli_bucket.py tests/server/test_cli_move.py tests/server/test_seal.py tests/kit/test_client_types.py \
-  tests/clients/test_generated.py tests/clients/test_fuzzed.py tests/packaging/test_installing.py tests/http/test_doors.py \
-  tests/console/test_approval.py tests/console/test_real_review.py
+SOME := tests/proofs/kills/test_kill_loop.py tests/proofs/kills/test_shared_kill_loop.py tests/proofs/simulator/test_worlds.py tests/proofs/simulator/test_own.py tests/system/scenarios/test_fault.py \
+  tests/system/scenarios/test_stopping.py tests/system/scenarios/test_restarts.py tests/system/scenarios/test_two_servers.py tests/system/scenarios/test_processes.py tests/system/scenarios/test_concurrency.py \
+  tests/proofs/durability/test_power_cuts.py tests/proofs/durability/test_flushes.py::test_nothing_is_answered_before_it_is_flushed tests/proofs/escapes \
+  tests/adapters_runtime/code/test_leaks.py tests/system/nodes/test_bucket.py tests/system/nodes/test_nats.py tests/system/deploy/test_rolling_upgrade.py \
+  tests/adapters_store/test_packing_contract.py tests/adapters_store/test_postgres_races.py tests/adapters_store/test_postgres_comparison.py tests/adapters_store/test_sqlite_statements.py \
+  tests/wfserver/test_check.py tests/wfserver/test_cli_bucket.py tests/wfserver/test_cli_move.py tests/wfserver/test_seal.py tests/wfcore_client/test_client_types.py \
+  tests/proofs/clients/test_generated.py tests/proofs/clients/test_fuzzed.py tests/proofs/packaging/test_installing.py tests/adapters_http/test_credentials.py \
+  tests/adapters_http/console/test_approval.py tests/adapters_http/console/test_real_review.py
 FEW := HYPOTHESIS_PROFILE=few WORLDS=500 KILL_ROUNDS=4 PG_KILL_ROUNDS=1 POWER_CUTS=50 LEAK_STEPS=100 PG_EXAMPLES=4 FUZZ_EXAMPLES=2
 
 test: .venv/.dev           ## install what the tests need and run them
@@ -84,9 +84,9 @@ format: .venv/.dev         ## put sources into the standard format
 
 tables: .venv/.dev         ## write anew what the documentation shows of tables, pictures included
 	$(BIN)/python docs/fill.py
-	cd tests && ../$(BIN)/python -m escapes.page
-	cd tests && ../$(BIN)/python -m architecture.measure --write >/dev/null
-	PYTHONPATH=tests $(BIN)/python -m mutation.page >/dev/null
+	$(BIN)/python -m tests.proofs.escapes.page
+	$(BIN)/python -m tests.architecture.measure --write >/dev/null
+	$(BIN)/python -m tests.proofs.mutation.page >/dev/null
 
 LOCALE := src/wfcore/locale
 messages: .venv/.dev       ## collect the words that people read, and compile their translations
@@ -100,10 +100,10 @@ client: .venv/.dev         ## write anew what of the client is generated: shapes
 	$(BIN)/python client/generate.py
 
 shots: .venv/.dev          ## pictures of every page of the console into build/shots
-	cd tests && ../$(BIN)/python -m console.shots ../build/shots
+	$(BIN)/python -m tests.adapters_http.console.shots build/shots
 
 tour: .venv/.dev           ## make the pictures of the documentation's tour anew
-	cd tests && ../$(BIN)/python -m console.shots ../docs/_static/console tour
+	$(BIN)/python -m tests.adapters_http.console.shots docs/_static/console tour
 
 surface: .venv/.dev        ## write the public names and signatures anew; review the difference
 	cd docs && ../$(BIN)/python -m wfdocs.surface
@@ -115,25 +115,25 @@ docs: .venv/.dev           ## build the documentation; warnings are errors
 ##@ Test for long
 
 bars: .venv/.dev           ## what pages promise in figures, measured in a browser; on a machine that does nothing else
-	BARS=1 $(BIN)/pytest -q -s tests/console/test_bars.py
+	BARS=1 $(BIN)/pytest -q -s tests/adapters_http/console/test_bars.py
 
 deep: .venv/.dev           ## properties, worlds, kills and leaks with many more examples
-	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
-	WORLDS=100000 $(BIN)/pytest -q -n $(WORKERS) tests/simulator/test_worlds.py
-	MOVED_WORLDS=2000 $(BIN)/pytest -q -n $(WORKERS) tests/simulator/test_moved.py
-	KILL_ROUNDS=50 LEAK_STEPS=1000 $(BIN)/pytest -q tests/proof/test_kill_loop.py tests/runtime/test_leaks.py
-	PG_KILL_ROUNDS=20 LOST_ANSWERS=200 MOVE_EXAMPLES=200 $(BIN)/pytest -q tests/proof/test_shared_kill_loop.py \
-	  tests/nodes/test_faults.py tests/store/test_moving.py
-	SCENARIOS_STORE=postgres $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/scenarios
+	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/wfcore/rules
+	WORLDS=100000 $(BIN)/pytest -q -n $(WORKERS) tests/proofs/simulator/test_worlds.py
+	MOVED_WORLDS=2000 $(BIN)/pytest -q -n $(WORKERS) tests/proofs/simulator/test_moved.py
+	KILL_ROUNDS=50 LEAK_STEPS=1000 $(BIN)/pytest -q tests/proofs/kills/test_kill_loop.py tests/adapters_runtime/code/test_leaks.py
+	PG_KILL_ROUNDS=20 LOST_ANSWERS=200 MOVE_EXAMPLES=200 $(BIN)/pytest -q tests/proofs/kills/test_shared_kill_loop.py \
+	  tests/system/nodes/test_faults.py tests/adapters_store/test_moving.py
+	SCENARIOS_STORE=postgres $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/system/scenarios
 
 generated: .venv/.dev      ## clients in four languages: generated, type-checked; linters of the API
 	.ci/clients
 
 clients: generated         ## the same, and fuzz the API (long)
-	FUZZ_EXAMPLES=100 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/clients
+	FUZZ_EXAMPLES=100 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/proofs/clients
 
 upgrade: .venv/.dev        ## two versions beside each other under load for a minute; PREVIOUS=checkout of another
-	UPGRADE_S=60 $(BIN)/pytest -q -s tests/deploy/test_rolling_upgrade.py
+	UPGRADE_S=60 $(BIN)/pytest -q -s tests/system/deploy/test_rolling_upgrade.py
 
 image: .venv/.dev          ## build and run the container image without a daemon: as root, with debootstrap (long)
 	.ci/image
@@ -142,21 +142,21 @@ debian:                    ## the two commands of the README on a fresh Debian, 
 	.ci/debian $(SUITE)
 
 chaos: .venv/.dev          ## three servers under load while everything around them fails; CHAOS_SEED=n repeats what chance decided
-	CHAOS_S=$${CHAOS_S:-12} $(BIN)/pytest -q -s tests/chaos
+	CHAOS_S=$${CHAOS_S:-12} $(BIN)/pytest -q -s tests/proofs/chaos
 
 storm: .venv/.dev          ## the worst of chaos in one play, and a planted bug that must be found: a minute and a half
-	CHAOS_S=4 CHAOS_SEED=$${CHAOS_SEED:-1} $(BIN)/pytest -q tests/chaos/test_checker.py tests/chaos/test_chaos.py::test_the_worst_at_once \
-	  'tests/chaos/test_planted.py::test_a_planted_mistake_is_found[leases_by_the_process]'
+	CHAOS_S=4 CHAOS_SEED=$${CHAOS_SEED:-1} $(BIN)/pytest -q tests/proofs/chaos/test_checker.py tests/proofs/chaos/test_chaos.py::test_the_worst_at_once \
+	  'tests/proofs/chaos/test_planted.py::test_a_planted_mistake_is_found[leases_by_the_process]'
 
 power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); POWER_CUTS_SEED=n for others
-	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py
+	POWER_CUTS=10000 $(BIN)/pytest -q tests/proofs/durability/test_power_cuts.py
 
 mutation: .venv/.dev       ## break the code in every small way; the tests must notice (long); MODULES=wfcore.rules or SAMPLE=9 tries less
 	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
-	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run $(SAMPLE:%=--sample=%) $(MODULES)
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m tests.proofs.mutation.run $(SAMPLE:%=--sample=%) $(MODULES)
 
 trace: .venv/.dev          ## how much there is to read: sizes, and the files that four walks cross
-	cd tests && ../$(BIN)/python -m architecture.measure
+	$(BIN)/python -m tests.architecture.measure
 
 bench: .venv/.dev          ## ratios, measured in one run
 	$(BIN)/python -m bench
@@ -185,7 +185,7 @@ release: .venv/.dev        ## dist/: the wheels, the sdist and a list of compone
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist client >/dev/null
 	$(BIN)/cyclonedx-py requirements requirements/server.txt --pyproject pyproject.toml --mc-type application \
 	  --output-reproducible --output-file dist/sbom.cdx.json
-	RELEASE=$(CURDIR)/dist $(BIN)/pytest -q tests/packaging
+	RELEASE=$(CURDIR)/dist $(BIN)/pytest -q tests/proofs/packaging
 	cd dist && sha256sum * | tee SHA256SUMS
 
 ##@ Other
@@ -221,7 +221,7 @@ HAS_NODE = $(BIN)/python -c 'import sys; from wfcore import Language; from wfser
 .venv/.dev: .venv/bin/python pyproject.toml requirements/dev.txt
 	$(call install,dev,$(EXTRAS),dev)
 	@if command -v npm >/dev/null; then \
-	  for tools in senders editors console clients; do \
+	  for tools in adapters_http/senders docs/editors adapters_http/console proofs/clients; do \
 	    npm ci --prefix tests/$$tools --ignore-scripts --no-audit --no-fund --silent \
 	      || echo "tests/$$tools is not installed: its tests are skipped"; done; fi
 	@$(BIN)/python -m compileall -q src

@@ -19,8 +19,8 @@ from attrs import frozen
 from adapters_runtime.engine.jetstream import NatsDispatch
 from adapters_store.postgres.hints import PostgresHints
 from bench.postgres import HELLO, new_database, transactions
-from nats_server import Broker, broker
-from postgres_server import Cluster
+from tests.support.nats_server import Broker, broker
+from tests.support.postgres_server import Cluster
 from wfcore import (
     Engine,
     FunctionRunner,

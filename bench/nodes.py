@@ -20,7 +20,7 @@ from adapters_runtime.engine.wakeups import SharedWakeups
 from adapters_store.postgres.hints import PostgresHints
 from bench.dispatch import POLICY, p99_ms
 from bench.postgres import new_database
-from postgres_server import Cluster
+from tests.support.postgres_server import Cluster
 from wfcore import (
     Engine,
     FunctionRunner,

@@ -7,7 +7,6 @@ most of what is measured. The server and its client share the machine.
 
 import asyncio
 import os
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -18,6 +17,11 @@ from typing import TypeVar
 
 from attrs import frozen
 
+from adapters_store.postgres.connection import Connection, close_pool, lent, open_pool, rows_of
+from adapters_store.postgres.counters import PostgresCounters
+from adapters_store.postgres.hints import PostgresHints
+from adapters_store.postgres.store import PostgresStore
+from tests.support.postgres_server import Cluster, cluster
 from wfcore import (
     Engine,
     FunctionRunner,
@@ -31,18 +35,10 @@ from wfcore import (
     on_sqlite,
     start_execution,
 )
+from wfcore.ports.counters import Window
 from wfcore.ports.store import Slots
 from wfcore.rules.definition.written import read_definition
-from wfcore.time import HOUR
-
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
-from adapters_store.postgres.connection import Connection, close_pool, lent, open_pool, rows_of
-from adapters_store.postgres.counters import PostgresCounters
-from adapters_store.postgres.hints import PostgresHints
-from adapters_store.postgres.store import PostgresStore
-from postgres_server import Cluster, cluster
-from wfcore.ports.counters import Window
-from wfcore.time import EpochMs
+from wfcore.time import HOUR, EpochMs
 
 T = TypeVar("T")
 CLIENTS = 32

@@ -29,7 +29,6 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from bench import cells  # noqa: E402
-
 from wfcore.rules.states import MACHINES  # noqa: E402
 from wfcore.wire import drawing  # noqa: E402
 from wfdocs import metrics, peers, pictures, states  # noqa: E402

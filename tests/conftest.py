@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
-    from nats_server import Broker
-    from postgres_server import Cluster
-    from s3_server import Buckets
+    from tests.support.nats_server import Broker
+    from tests.support.postgres_server import Cluster
+    from tests.support.s3_server import Buckets
 
 settings.register_profile(
     "ci",
@@ -45,7 +45,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 MEMORY, ROOM = "/dev/shm", 1 << 30
-FLUSHES = {"console", "http", "http_leaves", "kit", "store", "usecases"}
+FLUSHES = {"adapters_http", "adapters_store", "wfcore"}
 """Tests of which most would wait for a disk that flushes; and none runs steps in a sandbox, which
 has a `/dev` of its own."""
 
@@ -104,7 +104,7 @@ def server() -> "Iterator[Cluster]":
     takes its time to connect, which is not what they are about.
     """
     from adapters_store.postgres import connection
-    from postgres_server import cluster
+    from tests.support.postgres_server import cluster
 
     connection.CONNECT_S = 60.0
     yield from cluster()
@@ -113,7 +113,7 @@ def server() -> "Iterator[Cluster]":
 @pytest.fixture(scope="session")
 def database(server: "Cluster") -> str:
     """The URL of a database with our schema; see `emptied`."""
-    from postgres_server import prepared
+    from tests.support.postgres_server import prepared
 
     return prepared(server)
 
@@ -121,7 +121,7 @@ def database(server: "Cluster") -> str:
 @pytest.fixture(scope="session")
 def buckets() -> "Iterator[Buckets]":
     """A server that speaks S3."""
-    from s3_server import serving
+    from tests.support.s3_server import serving
 
     yield from serving()
 
@@ -137,6 +137,6 @@ def bucket(buckets: "Buckets", monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture(scope="session")
 def nats() -> "Iterator[Broker]":
     """A NATS server for all tests of this session that leave it running."""
-    from nats_server import broker
+    from tests.support.nats_server import broker
 
     yield from broker()

@@ -36,7 +36,7 @@ from adapters_http.app import HttpConfig
 from adapters_http.request import Request
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.engine.worker import Worker
-from http_world import ROWS, World, a_world
+from tests.support.http_world import ROWS, World, a_world
 from wfcore.model.execution import ExecutionStatus
 from wfcore.time import HOUR
 from wfcore.usecases.approvals.expiry import expire_due

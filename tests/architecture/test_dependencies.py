@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from wheels import brought
+from tests.support.wheels import brought
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -2,7 +2,7 @@
 
 import re
 
-from architecture import measure
+from . import measure
 
 
 def rows(text: str) -> dict[str, list[int]]:

@@ -1,6 +1,6 @@
 """One word has one meaning."""
 
-from architecture.measure import ambiguous, shared_names
+from .measure import ambiguous, shared_names
 
 SHARED = 59
 """Class names that several parts use today. The number may only fall, to five at most."""

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from scenarios.process import free_port
+from tests.system.scenarios.process import free_port
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from docs.pages import DOCS, ROOT
 from wfserver.cli import cli
+
+from .pages import DOCS, ROOT
 
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("*/*.md"))]
 _INLINE = re.compile(r"`(?:[\w.$/-]*/)?wfcore ([^`]+)`")

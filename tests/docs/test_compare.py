@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from docs.pages import DOCS
+from .pages import DOCS
 
 PRODUCTS = ["wfcore", "n8n", "Windmill", "Kestra", "Prefect", "Temporal", "DBOS", "Camunda"]
 PAGE = (DOCS / "compare.md").read_text()

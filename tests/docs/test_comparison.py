@@ -4,11 +4,12 @@ import json
 from datetime import date
 
 import pytest
+
 from bench.peers import PEERS, PROGRAMS, RESULTS
 from bench.peers.program import code_lines, foreign_imports
-
-from docs.pages import DOCS
 from wfdocs import peers
+
+from .pages import DOCS
 
 MEASURED = json.loads(RESULTS.read_text())
 

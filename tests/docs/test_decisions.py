@@ -5,9 +5,10 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+
 from bench.parts import PARTS
 
-from docs.pages import DOCS, ROOT
+from .pages import DOCS, ROOT
 
 MOST_WORDS = 200
 RECORDS = sorted((DOCS / "decisions").glob("0*.md"))

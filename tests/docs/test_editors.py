@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from distribution import missing
+from tests.support.distribution import missing
 from wfcore.rules.definition.check import definition_schema
 
-EDITORS = Path(__file__).parents[1] / "editors"
+EDITORS = Path(__file__).with_name("editors")
 NODE = shutil.which("node")
 
 GOOD = """\
@@ -44,7 +44,7 @@ output: "{{ steps.each.output }}"
 def editor(text: str, line: int = 0, character: int = 0) -> Any:
     """The mistakes marked in *text*, and what is offered and said at a place (from 0)."""
     if NODE is None or not (EDITORS / "node_modules").is_dir():
-        missing("Node, or yaml-language-server in tests/editors, is not installed")
+        missing("Node, or yaml-language-server in tests/docs/editors, is not installed")
     asked = {"schema": definition_schema(), "text": text, "line": line, "character": character}
     done = subprocess.run(
         [NODE, str(EDITORS / "ask.mjs")],

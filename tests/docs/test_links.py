@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from docs.pages import DOCS, ROOT
 from wfdocs import reference
 from wfdocs.rules import rules
+
+from .pages import DOCS, ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("*/*.md")])
 DECISIONS = sorted((DOCS / "decisions").glob("0*.md"))

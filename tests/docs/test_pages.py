@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from distribution import program
-from docs.pages import BESIDE, DOCS, FAILS, NOT_RUN, ROOT, STOPPED, Reader, blocks
-from postgres_server import Cluster
-from scenarios.process import free_port
+from tests.support.distribution import program
+from tests.support.postgres_server import Cluster
+from tests.system.scenarios.process import free_port
+
+from .pages import BESIDE, DOCS, FAILS, NOT_RUN, ROOT, STOPPED, Reader, blocks
 
 FOLDERS = ("tutorial", "howto", "explanation")
 PAGES = [

@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from adapters_http.config import HttpConfig
-from docs.pages import DOCS, ROOT
-from http_world import a_world
+from tests.support.http_world import a_world
 from wfcore.rules.states import MACHINES
 from wfdocs import pictures
 from wfdocs.pictures import layers, machines, svg, walks
 from wfdocs.pictures.svg import Box, Label, Line, Picture
+
+from .pages import DOCS, ROOT
 
 PAGES = [ROOT / "README.md", *DOCS.glob("*.md"), *DOCS.glob("*/*.md")]
 LIGHT_PAGES, DARK_PAGES = ("#ffffff", "#f8f9fb"), ("#131416", "#0d1117")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.process import free_port
+from tests.system.scenarios.process import free_port
 
 ROOT = Path(__file__).parents[2]
 

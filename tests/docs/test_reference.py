@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from adapters_http.routes import ROUTES
-from docs.pages import DOCS, ROOT, blocks
 from wfcore.errors import InvalidDefinition
 from wfdocs import commands, core, http, reference, specification
 from wfdocs.markdown import breakable
@@ -15,6 +14,8 @@ from wfdocs.rules import ids, places, rules
 from wfserver.cli import COMMANDS
 from wfserver.definitions.read import checked
 from wfserver.settings.table import KNOWN
+
+from .pages import DOCS, ROOT, blocks
 
 IDS = {rule.id for rule in rules()}
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import wfcore.ports
-from docs.pages import DOCS, blocks
 from wfcore import testing
 from wfcore.testing import vectors
+
+from .pages import DOCS, blocks
 
 PAGE = (DOCS / "testing.md").read_text()
 CODE = re.compile(r"`([^`]+)`")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.test_links import written
+from .test_links import written
 
 WIDTH = 120
 

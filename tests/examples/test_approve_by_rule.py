@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from examples.loading import EXAMPLES
+from .loading import EXAMPLES
 
 ROBOT, ANN = "robot@example.org", "ann@example.org"
 DEFINITION = """

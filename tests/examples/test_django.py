@@ -6,9 +6,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from examples.loading import example
-from http_world import serving
+from tests.support.http_world import serving
 from wfcore.rules.webhooks.scheme import sign
+
+from .loading import example
 
 BODY = b'{"number": "A-7", "lines": [1, 2]}'
 

@@ -7,8 +7,9 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 import pytest
 
-from examples.loading import example
-from http_world import serving
+from tests.support.http_world import serving
+
+from .loading import example
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from examples.loading import EXAMPLES, example
 from wfcore.errors import StoreRefused
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots, Store
@@ -18,6 +17,8 @@ from wfcore.testing.contracts import StoreContract
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import HOUR, EpochMs
 from wfcore.wire.records import encode_record
+
+from .loading import EXAMPLES, example
 
 own = example("lmdb_store")
 

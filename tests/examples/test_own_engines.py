@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from distribution import program
-from examples.loading import example
+from tests.support.distribution import program
 from wfcore.ports.queue import DispatchQueue, DueExecution
 from wfcore.testing.contracts.dispatch import DispatchContract
+
+from .loading import example
 
 KEEP_S = 1.0
 STARTS_S = 30

@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from examples.loading import example
 from wfcore.model.json import Json
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import StepRunner
 from wfcore.testing.contracts import CallContract, RunnerContract
 from wfcore.testing.contracts.steps import Lines, job, silent
+
+from .loading import example
 
 own = example("own_runner")
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from examples.loading import example
 from wfcore.errors import Stale, StoreRefused, StoreUnavailable
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.ports.store import Slots, Store
@@ -15,6 +14,8 @@ from wfcore.testing import builders as make
 from wfcore.testing.contracts import StoreContract
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import HOUR
+
+from .loading import example
 
 own = example("own_store")
 

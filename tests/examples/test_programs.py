@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from examples.loading import EXAMPLES
+from .loading import EXAMPLES
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,299 @@
+"""Mail over real sockets: what arrives, what a hostile name can do, and by which connection."""
+
+import asyncio
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import pytest
+
+from adapters_runtime.notices import mail
+from adapters_runtime.notices.mail import MailNotifier, read_sender, read_smtp_url
+from adapters_runtime.notices.rendering import Words
+from wfcore.errors import InvalidInput
+from wfcore.model.notice import NoticeKind
+from wfcore.ports.notices import Message, NotDelivered, NoticeLine, NoticeRefused
+from wfcore.testing.contracts import NotifierContract
+from wfcore.testing.contracts.notifier import a_message
+
+from .mail_server import PASSWORD, MailServer, a_mail_server, text_of
+
+SENDER = read_sender("flows@example.org")
+BASE = "https://flows.example.org"
+MOST_S = 60
+
+
+@pytest.fixture
+def post() -> Iterator[MailServer]:
+    with a_mail_server() as server:
+        yield server
+
+
+@pytest.fixture
+def notifier(post: MailServer) -> MailNotifier:
+    return MailNotifier(read_smtp_url(post.url), SENDER, Words(BASE))
+
+
+class TestMail(NotifierContract):
+    """The contract, over SMTP."""
+
+
+async def test_a_mail_says_what_machines_want_to_know(
+    notifier: MailNotifier, post: MailServer
+) -> None:
+    """Its id is the notice's, no holiday answer comes back, and there is text beside HTML."""
+    await notifier.send(a_message(post))
+    (mail,) = post.mails
+    assert mail["Message-ID"] == "<ntc_1@example.org>"
+    assert mail["Auto-Submitted"] == "auto-generated"
+    assert (mail["From"], mail["To"]) == ("flows@example.org", "bob@example.org")
+    assert mail["Subject"] == "Payouts waits for you: review0"
+    assert "3 rows to look at." in text_of(mail)
+    assert "Open the approval: https://flows.example.org/approvals/appr_0" in text_of(mail)
+    assert '<a href="https://flows.example.org/approvals/appr_0">' in text_of(mail, "html")
+
+
+async def test_names_cannot_add_headers(notifier: MailNotifier, post: MailServer) -> None:
+    """A line break in a name is a blank of the subject; nobody else gets the mail."""
+    step = "a\r\nBcc: eve@example.org\nX-Evil: 1\r\n\r\nbody\x00\u2028x"
+    await notifier.send(a_message(post, step=step))
+    (mail,) = post.mails
+    assert post.recipients == [["bob@example.org"]]
+    assert (mail["Bcc"], mail["X-Evil"]) == (None, None)
+    assert mail["Subject"] == (
+        "Payouts waits for you: a Bcc: eve@example.org X-Evil: 1 body\ufffd\ufffdx"
+    )
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "bob@example.org, eve@example.org",
+        "bob@example.org\r\nBcc: eve@example.org",
+        "Bob <bob@example.org>",
+        "@example.org",
+        "bob@",
+        "bob",
+        "",
+    ],
+)
+async def test_an_address_is_one_address(notifier: MailNotifier, post: MailServer, to: str) -> None:
+    """What is no single address is refused before anything is sent."""
+    message = Message("ntc_1", "mail", to, "en", a_message(post).lines)
+    with pytest.raises(NoticeRefused, match="no email address"):
+        await notifier.send(message)
+    assert post.mails == []
+
+
+async def test_a_mail_has_a_date(notifier: MailNotifier, post: MailServer) -> None:
+    """It is of now: without one, many servers take a mail for spam."""
+    await notifier.send(a_message(post))
+    (mail,) = post.mails
+    sent = parsedate_to_datetime(mail["Date"])
+    assert abs(datetime.now(UTC) - sent) < timedelta(seconds=MOST_S)
+
+
+async def test_no_text_turns_what_is_read(notifier: MailNotifier, post: MailServer) -> None:
+    """What changes the writing direction is seen: in message, names and rows, plain and HTML."""
+    turned = "Bob \u202e REDRO"
+    (line,) = a_message(post).lines
+    about = {**line.about, "message": turned, "workflow": turned, "sample": [[{"k": turned}]]}
+    lines = (NoticeLine(line.kind, line.path, about),)
+    await notifier.send(Message("ntc_1", "mail", post.to, "en", lines))
+    (mail,) = post.mails
+    for part in (mail["Subject"], text_of(mail), text_of(mail, "html")):
+        assert "\u202e" not in part
+        assert "Bob \ufffd REDRO" in part
+    assert text_of(mail).count("\ufffd") == 2
+
+
+async def test_html_is_escaped(notifier: MailNotifier, post: MailServer) -> None:
+    """Names, messages and cells are text in the page."""
+    evil = "<img src=x onerror=alert(1)>"
+    (line,) = a_message(post, step=evil).lines
+    about = {**line.about, "message": evil, "workflow": evil, "sample": [[{evil: evil}]]}
+    lines = (NoticeLine(line.kind, line.path, about),)
+    await notifier.send(Message("ntc_1", "mail", post.to, "en", lines))
+    page = text_of(post.mails[0], "html")
+    assert "<img" not in page
+    assert page.count("&lt;img") >= 4
+    assert evil in text_of(post.mails[0])
+
+
+async def test_german_words(notifier: MailNotifier, post: MailServer) -> None:
+    """The language is the message's."""
+    message = Message("ntc_1", "mail", post.to, "de", a_message(post).lines)
+    await notifier.send(message)
+    (mail,) = post.mails
+    assert mail["Subject"] == "Payouts wartet auf Sie: review0"
+    assert "3 Zeilen sind zu prüfen." in text_of(mail)
+    assert 'lang="de"' in text_of(mail, "html")
+
+
+async def test_without_a_public_address_there_is_no_link(post: MailServer) -> None:
+    """A link to nowhere is worse than none."""
+    notifier = MailNotifier(read_smtp_url(post.url), SENDER, Words(None))
+    await notifier.send(a_message(post))
+    assert "http" not in text_of(post.mails[0])
+
+
+async def test_nobody_listens() -> None:
+    """A server that is away is tried again."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"smtp://127.0.0.1:{unused.getsockname()[1]}?tls=none"
+        notifier = MailNotifier(read_smtp_url(url), SENDER, Words(None))
+        with pytest.raises(NotDelivered, match="ConnectionRefusedError"):
+            await notifier.send(Message("n", "mail", "a@example.org", "en", _test()))
+
+
+async def test_a_silent_server_keeps_nobody_else_waiting() -> None:
+    """Mails that nobody answers take neither the threads of others nor the end of the process."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        url = f"smtp://127.0.0.1:{silent.getsockname()[1]}?tls=none"
+        notifier = MailNotifier(read_smtp_url(url), SENDER, Words(None))
+        message = Message("n", "mail", "a@example.org", "en", _test())
+        mails = [asyncio.create_task(notifier.send(message)) for _ in range(40)]
+        for _ in mails:
+            await asyncio.sleep(0)
+        async with asyncio.timeout(MOST_S):
+            await asyncio.to_thread(int)
+        assert not any(one.done() for one in mails)
+        assert all(one.daemon for one in threading.enumerate() if one.name == "mail")
+        for one in mails:
+            one.cancel()
+        await asyncio.gather(*mails, return_exceptions=True)
+
+
+def _test() -> tuple[NoticeLine, ...]:
+    return (NoticeLine(NoticeKind.TEST, "/"),)
+
+
+async def test_starttls_is_demanded(post: MailServer) -> None:
+    """Nothing is said to a server that offers no encryption; the error names both ways out."""
+    url = f"smtp://127.0.0.1:{post.port}"
+    notifier = MailNotifier(read_smtp_url(url), SENDER, Words(None))
+    with pytest.raises(NotDelivered, match=r"offers no STARTTLS.*smtps://.*\?tls=none"):
+        await notifier.send(a_message(post))
+    assert post.mails == []
+
+
+async def test_without_tls_a_password_is_told_only_where_the_url_says_so() -> None:
+    """Whoever takes the relay's port and offers no TLS is told none; `?tls=none` permits it."""
+    with a_mail_server(login=True) as server:
+        url = f"smtp://flows:{PASSWORD}@127.0.0.1:{server.port}"
+        with pytest.raises(NotDelivered, match="offers no STARTTLS"):
+            await MailNotifier(read_smtp_url(url), SENDER, Words(None)).send(a_message(server))
+        assert server.logins == 0
+        permitted = MailNotifier(read_smtp_url(f"{url}?tls=none"), SENDER, Words(None))
+        await permitted.send(a_message(server))
+        assert server.logins == 1
+
+
+async def test_login_over_starttls(authority: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+    """User and password are sent over TLS whose certificate was checked; a wrong one is ours."""
+    ours, theirs = authority
+    with a_mail_server(theirs, login=True) as server:
+        for password, sent in ((PASSWORD, 1), ("wrong", 1)):
+            url = f"smtp://flows:{password}@localhost:{server.port}"
+            notifier = MailNotifier(read_smtp_url(url), SENDER, Words(None), lambda: ours)
+            if password == PASSWORD:
+                await notifier.send(a_message(server))
+            else:
+                with pytest.raises(NotDelivered, match="answered 535") as failed:
+                    await notifier.send(a_message(server))
+                assert not isinstance(failed.value, NoticeRefused)
+            assert len(server.mails) == sent
+        distrusting = MailNotifier(read_smtp_url(url), SENDER, Words(None))
+        with pytest.raises(NotDelivered, match="SSLCertVerificationError"):
+            await distrusting.send(a_message(server))
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A client that trusts one certificate, and a server that has it."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name)
+    builder = builder.public_key(key.public_key()).serial_number(1)
+    builder = builder.not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    made = builder.add_extension(names, False).sign(key, hashes.SHA256())
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    file = tmp_path / "both.pem"
+    file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(file)
+    return ssl.create_default_context(cafile=str(file)), theirs
+
+
+@pytest.mark.parametrize(
+    ("url", "fix"),
+    [
+        ("http://example.org", "must be smtp://"),
+        ("smtp://", "must be smtp://"),
+        ("smtp://h:port", "is no URL"),
+        ("smtp://h?tls=maybe", "tls must be starttls or none"),
+        ("smtp://h?x=1", "must be smtp://"),
+        ("smtp://h/path", "must be smtp://"),
+    ],
+)
+def test_urls_that_cannot_be_read(url: str, fix: str) -> None:
+    """The setting is named, what it says is not repeated."""
+    with pytest.raises(InvalidInput, match=re.escape(fix)) as refused:
+        read_smtp_url(url)
+    assert refused.value.field == "WFCORE_SMTP_URL"
+
+
+def test_urls_that_can_be_read() -> None:
+    """Ports and encryption by scheme; user and password are percent-decoded, and not shown."""
+    one = read_smtp_url("smtp://a%40b:p%3Aw@mail.example.org")
+    assert (one.host, one.port, one.tls) == ("mail.example.org", 587, "starttls")
+    assert (one.user, one.password) == ("a@b", "p:w")
+    assert "p:w" not in repr(one)
+    two = read_smtp_url("smtps://mail.example.org:2465")
+    assert (two.port, two.tls, two.user) == (2465, "tls", None)
+
+
+async def test_a_server_that_never_comes_to_an_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conversation as a whole has a limit, also one of a server that says a little for ever."""
+    monkeypatch.setattr(mail, "CONVERSATION_S", 0.2)
+    left = asyncio.Event()
+
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while True:
+                writer.write(b"220-and another thing\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        left.set()
+
+    server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    async with server, asyncio.timeout(MOST_S):
+        url = f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}?tls=none"
+        notifier = MailNotifier(read_smtp_url(url), SENDER, Words(None))
+        with pytest.raises(NotDelivered):
+            await notifier.send(Message("n", "mail", "a@example.org", "en", _test()))
+        await left.wait()
+
+
+def test_a_conversation_that_is_over_cannot_be_cut_short(post: MailServer) -> None:
+    """The limit may strike as the conversation ends: nothing is raised where nobody hears it."""
+    talk = mail._Conversation("127.0.0.1", post.port, None)
+    talk.close()
+    talk._cut()

@@ -1,0 +1,140 @@
+"""The words of notices: every language has them all, and every kind has its template."""
+
+import re
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
+from babel.messages.frontend import parse_mapping_cfg
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+from adapters_runtime.notices.rendering import Words, one_line
+from wfcore.model.notice import NoticeKind
+from wfcore.ports.notices import Message, NoticeLine
+from wfcore.testing.builders import NOW
+from wfcore.wire.languages import DOMAIN, ENGLISH, LANGUAGES, LOCALE, translations
+
+ABOUT = {
+    "workflow": "Payouts",
+    "step": "review",
+    "message": "Look",
+    "rows": 2,
+    "sample": [],
+    "approvedBy": ["ann@example.org"],
+    "requiredApprovals": 2,
+    "expiresAt": NOW,
+    "resetsAt": NOW,
+    "status": "APPROVED",
+    "decidedBy": "ann@example.org",
+    "comment": "fine",
+    "error": "exploded",
+    "executionId": "exec_1",
+    "name": "orders",
+    "reason": "PLAN_LIMIT",
+    "limit": 50_000,
+}
+KEYWORDS = {**DEFAULT_KEYWORDS, "phrase": None}
+ROOT = Path(__file__).parents[3]
+PLACE = re.compile(r"%\(\w+\)s|\{\w+\}")
+
+
+def catalogue(language: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Each message with its translation; several forms of both where there is a plural."""
+    with (LOCALE / language / "LC_MESSAGES" / f"{DOMAIN}.po").open("rb") as file:
+        return [(_forms(one.id), _forms(one.string)) for one in read_po(file) if one.id]
+
+
+def _forms(text: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else tuple(text)
+
+
+FOREIGN = [language for language in LANGUAGES if language != ENGLISH]
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_every_message_is_translated(language: str) -> None:
+    """Nothing is missing, and no placeholder is lost or invented; `make messages` collects them."""
+    for message, translation in catalogue(language):
+        assert all(translation), f"{message[0]!r} has no translation"
+        wanted = {place for form in message for place in PLACE.findall(form)}
+        for form in translation:
+            assert set(PLACE.findall(form)) == wanted, form
+
+
+def _said() -> set[tuple[str, ...]]:
+    """Every message of templates, pages and scripts, where `make messages` looks for them."""
+    with (ROOT / ".ci/babel.cfg").open() as file:
+        methods, options = parse_mapping_cfg(file)
+    homes = {Path(pattern.partition("**")[0]) for pattern, _ in methods}
+    found = set[tuple[str, ...]]()
+    for home in homes:
+        ours = [(pattern.removeprefix(f"{home}/"), how) for pattern, how in methods
+                if Path(pattern.partition("**")[0]) == home]  # fmt: skip
+        said = {pattern.removeprefix(f"{home}/"): one for pattern, one in options.items()}
+        for _, _, text, _, _ in extract_from_dir(ROOT / home, ours, said, KEYWORDS):
+            found.add(_forms(text))
+    return found
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_the_catalogue_has_the_messages_of_the_templates(language: str) -> None:
+    """What is said and what is translated are the same set: run `make messages`."""
+    assert _said() == {one for one, _ in catalogue(language)}
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_what_is_compiled_is_what_is_written(language: str) -> None:
+    """The compiled catalogue, which the wheel has, is the text beside it: run `make messages`."""
+    folder = LOCALE / language / "LC_MESSAGES"
+    compiled = BytesIO()
+    with (folder / f"{DOMAIN}.po").open("rb") as file:
+        write_mo(compiled, read_po(file, language))
+    assert (folder / f"{DOMAIN}.mo").read_bytes() == compiled.getvalue()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", NoticeKind)
+def test_every_kind_has_its_words(kind: NoticeKind, language: str) -> None:
+    """A title in one line, and a body without a placeholder that nobody filled."""
+    message = Message("n", "mail", "", language, (NoticeLine(kind, "/x", ABOUT),))
+    said = Words("https://flows.example.org").say(message)
+    assert said.title == one_line(said.title) != ""
+    assert said.body
+    assert "%(" not in said.title + said.body
+    assert said.links[0][1] == "https://flows.example.org/x"
+
+
+@pytest.mark.parametrize("kind", [one for one in NoticeKind if one.startswith("approval.")])
+@pytest.mark.parametrize("status", ["APPROVED", "REVISED", "REJECTED"])
+def test_what_concerns_an_approval_names_the_question(kind: NoticeKind, status: str) -> None:
+    """By the first line of its message; what has no such fact names the step. MD-2."""
+    about = {**ABOUT, "status": status, "title": "200 payouts wait"}
+    for given, name in ((about, "200 payouts wait"), ({**ABOUT, "status": status}, "review")):
+        line = NoticeLine(kind, "/approvals/appr_1", given)
+        said = Words("https://flows.example.org").say(Message("n", "mail", "a@b.c", "en", (line,)))
+        assert said.title.endswith(name)
+
+
+def test_languages_differ() -> None:
+    """German is not English; a language that is not here is."""
+    message = "Open the approval"
+    assert translations("de").gettext(message) == "Freigabe öffnen"
+    assert translations("xx").gettext(message) == translations("en").gettext(message) == message
+
+
+@pytest.mark.parametrize("name", ["test.jinja", "finance/test.jinja"])
+def test_an_operator_has_words_of_their_own(tmp_path: Path, name: str) -> None:
+    """A folder replaces a template for every channel, or for one; the others stay."""
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{% block title %}Ours{% endblock %}{% block body %}x{% endblock %}")
+    words = Words(None, tmp_path)
+
+    def title(channel: str) -> str:
+        line = NoticeLine(NoticeKind.TEST, "/")
+        return words.say(Message("n", channel, "", "en", (line,))).title
+
+    assert title("finance") == "Ours"
+    assert title("mail") == ("Ours" if name == "test.jinja" else "A test of wfcore")

@@ -1,8 +1,0 @@
-"""The 202 of a start is sent before the execution is stored. EX-1."""
-
-from proof.planted.acknowledged_early import acknowledge_early
-from wfcore.usecases.executions import starting
-
-
-def plant() -> None:
-    acknowledge_early(starting, "start_execution")

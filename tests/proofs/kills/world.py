@@ -1,0 +1,160 @@
+"""What is there before the first server starts, and what of the store is seen from beside it."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+from attrs import Factory, define, evolve, field, frozen
+
+from tests.proofs.kills.flows import BY_THEMSELVES, FLOWS, flow
+from tests.proofs.kills.often import Often
+from wfcore.model.access import Account, Plan, Principal, Scope
+from wfcore.model.approval import Approval
+from wfcore.model.event import Event
+from wfcore.model.execution import Callback, Execution, TriggerSource
+from wfcore.model.json import JsonObject
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.trigger import Timer, Trigger
+from wfcore.ports.store import View
+from wfcore.time import EpochMs
+from wfcore.usecases.accounts.accounts import create_account
+from wfcore.usecases.accounts.keys import create_key
+from wfcore.usecases.approvals.approvals import list_approvals
+from wfcore.usecases.executions.executions import list_executions, read_events
+from wfcore.usecases.services import Services
+from wfcore.usecases.webhooks.webhooks import NewWebhook, create_webhook
+from wfcore.usecases.workflows.workflows import apply_workflow
+from wfserver.definitions.read import checked
+
+T = TypeVar("T", Execution, Approval)
+CLIENTS = 3
+PAGE = 200
+FOREVER = EpochMs(10**15)
+MOST_TIMERS = 1_000
+BY_TRIGGER = {TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION}
+SECRET = "the secret of the kill loop"
+SIGNED = "ask"
+"""The flow whose webhook is told by a signature; those of the others are bound to a key."""
+
+
+@frozen
+class World:
+    """
+    An account with keys, and for each flow a workflow, a webhook and a trigger, by the flow's
+    name. Starts by API are those of the first key; `callback_secret` signs what they are told.
+    """
+
+    account: Account
+    keys: tuple[str, ...] = field(repr=False)
+    callback_secret: str = field(repr=False)
+    hook_key: str = field(repr=False)
+    workflows: Mapping[str, str]
+    webhooks: Mapping[str, str]
+    triggers: Mapping[str, str]
+
+
+async def furnish(services: Services, ledger: Path) -> World:
+    """Make the world."""
+    services = evolve(services, calendar=Often())
+    account = await create_account(services, "ann@example.org", Plan.ENTERPRISE)
+    keys = [
+        await create_key(services, account.id, "key", Scope.ordinary()) for _ in range(CLIENTS + 1)
+    ]
+    workflows, webhooks, triggers = {}, {}, {}
+    for name in (*FLOWS, *BY_THEMSELVES):
+        definition = checked(flow(name, ledger), name)
+        workflows[name] = (await apply_workflow(services, account.id, definition)).id
+    for name in BY_THEMSELVES:
+        async with services.store.view() as view:
+            (trigger,) = await view.triggers.of_workflow(workflows[name])
+        triggers[name] = trigger.id
+    for name in FLOWS:
+        mode = {"secret": SECRET} if name == SIGNED else {"api_key_id": keys[-1].key.id}
+        new = NewWebhook(workflows[name], name, **mode)
+        webhooks[name] = (await create_webhook(services, Principal(account), new)).id
+    texts = tuple(key.text for key in keys)
+    secret = keys[0].callback_secret or ""
+    return World(account, texts[:-1], secret, texts[-1], workflows, webhooks, triggers)
+
+
+@define
+class Known:
+    """What never changes any more is read once: the first events of executions, settled calls."""
+
+    origins: dict[str, JsonObject] = Factory(dict)
+    settled: dict[str, Callback] = Factory(dict)
+
+
+@frozen
+class Sight:
+    """
+    Everything stored: executions, approvals, callbacks and triggers by id, timers by trigger,
+    the earliest first; `origins`: what the first event says of an execution that a trigger started.
+    """
+
+    executions: Mapping[str, Execution]
+    approvals: Mapping[str, Approval]
+    callbacks: Mapping[str, Callback]
+    triggers: Mapping[str, Trigger]
+    timers: Mapping[str, Sequence[Timer]]
+    origins: Mapping[str, JsonObject]
+
+    def status(self, execution_id: str | None) -> str | None:
+        """The execution's status; None: nobody knows it."""
+        run = self.executions.get(execution_id or "")
+        return run.status.value if run else None
+
+
+async def look(services: Services, known: Known) -> Sight:
+    """
+    Everything as it is now; the approvals first, so that the execution of an open one has come
+    to rest by the time it is looked at, and the timers, so that what one of them has started is
+    seen when its successor is.
+    """
+    approvals = await _all(partial(list_approvals, services, None))
+    async with services.store.view() as view:
+        due = await view.timers.due(FOREVER, MOST_TIMERS)
+    runs = await _all(partial(list_executions, services, None))
+    async with services.store.view() as view:
+        by_trigger = [id for id, run in runs.items() if run.trigger_source in BY_TRIGGER]
+        origins = {id: await _origin(view, id, known) for id in by_trigger}
+        owed = {id: await _callback(view, id, known) for id in runs if runs[id].callback_url}
+        triggers = (await view.triggers.list(PageRequest(1, PAGE))).rows
+    timers = {id: [one for one in due if one.trigger_id == id] for id in (t.id for t in triggers)}
+    callbacks = {id: one for id, one in owed.items() if one is not None}
+    by_id = {one.id: one for one in triggers}
+    return Sight(runs, approvals, callbacks, by_id, timers, origins)
+
+
+async def _origin(view: View, id: str, known: Known) -> JsonObject:
+    if id not in known.origins:
+        (first,) = await view.events.of_execution(id, 0, 1)
+        known.origins[id] = first.data
+    return known.origins[id]
+
+
+async def _callback(view: View, id: str, known: Known) -> Callback | None:
+    if id in known.settled:
+        return known.settled[id]
+    found = await view.get(Callback, id)
+    if found is not None and found.due_at is None:
+        known.settled[id] = found
+    return found
+
+
+async def _all(listed: Callable[[PageRequest], Awaitable[Page[T]]]) -> dict[str, T]:
+    rows: dict[str, T] = {}
+    for number in count(1):
+        page = await listed(PageRequest(number, PAGE))
+        rows |= {row.id: row for row in page.rows}
+        if number * PAGE >= page.total:
+            break
+    return rows
+
+
+async def history(services: Services, execution_id: str) -> tuple[Execution, list[Event]]:
+    """One execution with its whole event log."""
+    run, events = await read_events(services, None, execution_id, 0)
+    return run, list(events)
