@@ -40,7 +40,7 @@ ADAPTERS = {
     "wfcore_client.callbacks": ("CallbackRefused", "verify_callback"),
     "wfcore_client.synchronous": ("Client",),
     "wfserver.compose": ("System", "open_system"),
-    "wfserver.embedding.blocking": ("Door", "in_memory", "on_sqlite"),
+    "wfserver.embedding.blocking": ("Handle", "in_memory", "on_sqlite"),
     "wfserver.definitions.read": ("checked", "read_definition"),
     "wfserver.serving.engine": ("engine", "new_runner", "runner_of"),
     "wfserver.serving.serve": ("ServerInfo", "run"),

@@ -1,8 +1,8 @@
 """
 A typed client of the API: `AsyncClient` for asyncio, `Client` for everything else.
 
-Both send the same calls (`calls`); responses are dataclasses (`shapes`). It needs httpx2 alone
-and nothing of `wfcore`: the distribution `wfcore-client` is this package.
+Both clients send the same calls (`calls`); responses are dataclasses (`shapes`). This package is
+the distribution `wfcore-client`. It needs httpx2 and nothing of `wfcore`.
 """
 
 from wfcore_client.asynchronous import AsyncClient

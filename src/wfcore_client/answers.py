@@ -1,4 +1,4 @@
-"""From a response's bytes to the shape that was asked for, or to an error."""
+"""Reading responses: from bytes to the shape of the call, or to an error."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from wfcore_client.calls import Call
+from wfcore_client.calls import ApiCall
 from wfcore_client.errors import ServerTrouble, error_of
 from wfcore_client.shapes import FINAL_EVENTS, EventView, Word
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError)
 
 
-def read(call: Call[T], status: int, headers: Mapping[str, str], content: bytes) -> T:
+def read(call: ApiCall[T], status: int, headers: Mapping[str, str], content: bytes) -> T:
     """The answer to *call*. Raises `ApiError`."""
     check(status, headers, content)
     try:
@@ -25,7 +25,7 @@ def read(call: Call[T], status: int, headers: Mapping[str, str], content: bytes)
 
 
 def check(status: int, headers: Mapping[str, str], content: bytes) -> None:
-    """Raises the `ApiError` that a response stands for; nothing for a success."""
+    """Raises the `ApiError` of a response that is no success."""
     if status < 400:
         return
     try:
@@ -48,7 +48,7 @@ def shaped(shape: type[T], value: Any) -> T:
 
 @cache
 def _reader(kind: Any) -> Callable[[Any], Any]:
-    """How a value of *kind* is read from decoded JSON."""
+    """A function that reads a value of *kind* from decoded JSON."""
     if is_dataclass(kind):
         return _object(kind)
     if isinstance(kind, type) and issubclass(kind, Word):
@@ -91,9 +91,9 @@ def _wire_name(name: str) -> str:
 
 class EventReader:
     """
-    The events in the lines of a stream.
+    Reads events from the lines of a stream.
 
-    `last` is the number to resume after; `over`: the terminal event was among them.
+    `last`: the number of the event to resume after. `over`: the terminal event was read.
     """
 
     def __init__(self, after: int = 0) -> None:
@@ -103,12 +103,14 @@ class EventReader:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What a new connection sends; what was left of an event will come again."""
+        """
+        The headers for a new connection; an event that was cut off is dropped and comes again.
+        """
         self._fields = {}
         return {"Last-Event-ID": str(self.last)}
 
     def line(self, line: str) -> Iterator[EventView]:
-        """What *line* completes: at an empty one, the event before it."""
+        """The event that *line* completes: an empty line ends an event."""
         if line:
             name, _, value = line.partition(":")
             self._fields[name] = value.removeprefix(" ")

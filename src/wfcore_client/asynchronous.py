@@ -1,4 +1,4 @@
-"""The client for asyncio. `synchronous` is made from this file: `make client`."""
+"""The client for asyncio. `synchronous` is generated from this file: `make client`."""
 
 from asyncio import sleep
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -14,7 +14,7 @@ import httpx2 as httpx
 from wfcore_client import calls, shapes
 from wfcore_client.answers import EventReader, check, read
 from wfcore_client.backoff import Backoff
-from wfcore_client.calls import Call
+from wfcore_client.calls import ApiCall
 from wfcore_client.errors import Unreachable
 from wfcore_client.in_process import App, InProcess
 from wfcore_client.methods import (
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 def _method(
-    make: Callable[P, Call[T]],
+    make: Callable[P, ApiCall[T]],
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.send(make(*args, **kwargs))
@@ -47,10 +47,10 @@ def _method(
 
 class AsyncClient:
     """
-    The API at *url*, with *key*. Close it, or use it as a context.
+    A client of the API at *url*, with *key*. Close it, or use it as a context manager.
 
-    Every method raises `ApiError` if the server refuses and `Unreachable` if it does not answer;
-    *backoff* says how often and after how long a request is sent again before that.
+    Every method raises `ApiError` if the server refuses and `Unreachable` if it does not answer.
+    Before that, requests are repeated according to *backoff*.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class AsyncClient:
 
     @classmethod
     def in_process(cls, app: App, key: str, backoff: Backoff = BACKOFF) -> Self:
-        """The same over an ASGI application of this process, without a socket."""
+        """A client of an ASGI application in this process, without a socket."""
         return cls("http://in-process", key, backoff=backoff, transport=InProcess(app))
 
     async def __aenter__(self) -> Self:
@@ -90,7 +90,7 @@ class AsyncClient:
         """Close every connection."""
         await self._http.aclose()
 
-    async def send(self, call: Call[T]) -> T:
+    async def send(self, call: ApiCall[T]) -> T:
         """Send any call. Raises `ApiError`, `Unreachable`."""
         tried = 0
         while True:
@@ -101,13 +101,13 @@ class AsyncClient:
                 await self._rest_after(trouble, tried, call.repeatable)
 
     async def _rest_after(self, trouble: Exception, tried: int, repeatable: bool = True) -> None:
-        """Wait before the same is sent again. Raises *trouble* if it is not to be."""
+        """Wait before the next attempt. Raises *trouble* if there is none."""
         wait = pause(self._backoff, repeatable, trouble, tried)
         if wait is None:
             raise trouble
         await sleep(wait)
 
-    async def _send(self, call: Call[T]) -> T:
+    async def _send(self, call: ApiCall[T]) -> T:
         try:
             answer = await self._http.send(request_of(self._http, call))
         except httpx.TransportError as error:
@@ -144,9 +144,9 @@ class AsyncClient:
 
     async def rest(self, execution_id: str, within_s: float = 300) -> shapes.StatusView:
         """
-        The status view of an execution that rests: ended, or waiting for people.
+        The status view of an execution, once it has ended or waits for people.
 
-        Raises `TimeoutError`.
+        Raises `TimeoutError` after *within_s* seconds.
         """
         deadline = monotonic() + within_s
         while True:
@@ -159,9 +159,9 @@ class AsyncClient:
 
     async def events(self, execution_id: str, after: int = 0) -> AsyncIterator[shapes.EventView]:
         """
-        The events after number *after*, as they come, until the terminal one.
+        The events after number *after*, as they happen, up to the terminal event.
 
-        A connection that is lost is made again, and goes on after the last event.
+        After a lost connection, a new one continues behind the last event.
         """
         reader, tried = EventReader(after), 0
         address = f"/api/v1/executions/{quote(execution_id, safe='')}/events"
@@ -182,10 +182,10 @@ class AsyncClient:
 
     async def download(self, artifact: shapes.ArtifactView, to: str | Path) -> Path:
         """
-        Write an artifact's content to the file *to*, which is there as soon as all of it is.
+        Write an artifact's content to the file *to*, which appears once it is complete.
 
-        A connection that is lost is made again for the rest. Raises `Corrupted` for content that
-        is not what the server stored.
+        After a lost connection, a new one continues with the rest. Raises `Corrupted` for content
+        other than the server stored.
         """
         address, tried = address_of(self._http, artifact.download_url), 0
         with Part(artifact, to) as part:

@@ -1,5 +1,5 @@
 """
-Verifying callbacks: whether a message to a `callbackUrl` is the server's, and what it tells.
+Verifying callbacks: whether a message to a `callbackUrl` comes from the server, and its content.
 
 The signature is that of Standard Webhooks, https://www.standardwebhooks.com: HMAC-SHA256 of id,
 timestamp and the raw body, by the `callbackSecret` of the key that started the execution.
@@ -16,13 +16,13 @@ from wfcore_client.answers import shaped
 from wfcore_client.shapes import CallbackView
 
 TOLERANCE_S = 300
-"""How far from now a timestamp may be."""
+"""The greatest difference of a timestamp from now."""
 
 _PREFIX = "whsec_"
 
 
 class CallbackRefused(Exception):
-    """Not a message of the server, or too old a one: answer with 400 and do nothing."""
+    """The message is not the server's, or too old: answer with 400, and do nothing."""
 
 
 def verify_callback(
@@ -33,10 +33,11 @@ def verify_callback(
     now_s: float | None = None,
 ) -> CallbackView:
     """
-    What a callback tells. *body*: the bytes as they came. *secret*: several after a rotation.
+    The content of a callback. *body*: the raw bytes. *secret*: one secret, or several during a
+    rotation.
 
-    The same message may come twice: deduplicate by the header `webhook-id`. Raises
-    `CallbackRefused`; `ValueError` for a secret that is none.
+    A message may come twice: deduplicate by the header `webhook-id`. Raises `CallbackRefused`, and
+    `ValueError` for a malformed secret.
     """
     given = {name.lower(): value for name, value in headers.items()}
     id, at = given.get("webhook-id", ""), given.get("webhook-timestamp", "")

@@ -1,8 +1,8 @@
 """
-Every call that a key may make, as data: what to send, and the shape of the answer.
+Every call that a key may make, as data: the request, and the shape of the answer.
 
-No transport here: the clients send these, a test compares them with the server's own table of
-routes, and whoever has an HTTP stack of his own can use them alone.
+There is no transport here: the clients send these calls, a test compares them with the server's
+table of routes, and a program with an HTTP stack of its own can use them alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ JsonObject: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Call(Generic[T]):
+class ApiCall(Generic[T]):
     """
-    One request. `path` is that of the route, `places` fill its names.
+    One request. `path`: the path of the route, whose names `places` fill.
 
-    `repeatable`: sending it twice does what sending it once does.
+    `repeatable`: sending the request twice has the same effect as sending it once.
     """
 
     method: str
@@ -36,17 +36,17 @@ class Call(Generic[T]):
 
     @property
     def address(self) -> str:
-        """The path with its places filled."""
+        """The path with its names filled."""
         filled = {name: quote(value, safe="") for name, value in self.places.items()}
         return self.path.format(**filled)
 
 
 def list_workflows(
     page: int = 1, size: int = 50, *, after: str | None = None
-) -> Call[shapes.WorkflowPage]:
+) -> ApiCall[shapes.WorkflowPage]:
     """
-    The workflows that the key's owner sees, by name. Every list goes on with *after*, the `next`
-    of the answer before, instead of a page.
+    The workflows that the key's owner sees, by name. For the next page of any list, pass the `next`
+    of the answer as *after*, instead of *page*.
     """
     return _get("/api/v1/workflows", shapes.WorkflowPage, **_page(page, size, after))
 
@@ -55,8 +55,8 @@ def _page(page: int, size: int, after: str | None) -> dict[str, Any]:
     return {"page": None if after else page, "size": size, "after": after}
 
 
-def workflow(id: str) -> Call[shapes.WorkflowView]:
-    """One workflow, with its steps as written."""
+def workflow(id: str) -> ApiCall[shapes.WorkflowView]:
+    """One workflow, with its steps as they were written."""
     return _get("/api/v1/workflows/{id}", shapes.WorkflowView, {"id": id})
 
 
@@ -68,11 +68,11 @@ def start(
     callback_url: str | None = None,
     idempotency_key: str | None = None,
     wait_s: int | None = None,
-) -> Call[shapes.StartView]:
+) -> ApiCall[shapes.StartView]:
     """
-    Start an execution. With *wait_s* the answer comes when it rests, at the latest then.
+    Start an execution. With *wait_s* the answer comes once the execution rests, or after that time.
 
-    With an *idempotency_key* it can be sent again, whatever became of the first time.
+    With an *idempotency_key* the call can be repeated, even if the first one may have succeeded.
     """
     body: dict[str, Any] = {"inputs": dict(inputs or {}), "enableMonitoring": monitored}
     if callback_url is not None:
@@ -94,10 +94,10 @@ def list_executions(
     oldest_first: bool = False,
     after: str | None = None,
     id_end: str | None = None,
-) -> Call[shapes.ExecutionPage]:
+) -> ApiCall[shapes.ExecutionPage]:
     """
-    The caller's executions; all of a workflow that it owns. *since* and *until*: accepted at or
-    after the one, and before the other, in ms. *id_end*: the last characters of an id.
+    The caller's own executions, and all executions of workflows that it owns. *since*, *until*:
+    only executions accepted from *since* on and before *until*, in ms. *id_end*: the end of an id.
     """
     query: dict[str, Any] = {
         "workflowId": workflow_id,
@@ -118,8 +118,10 @@ def count_executions(
     trigger_source: TriggerSource | Sequence[TriggerSource] | None = None,
     since: int | None = None,
     until: int | None = None,
-) -> Call[shapes.ExecutionCounts]:
-    """How many of those that `list_executions` shows have each status, counted up to a cap."""
+) -> ApiCall[shapes.ExecutionCounts]:
+    """
+    The number of executions in each status, of those that `list_executions` shows, up to a cap.
+    """
     query: dict[str, Any] = {
         "workflowId": workflow_id,
         "triggerSource": trigger_source,
@@ -131,43 +133,43 @@ def count_executions(
 
 def execution(
     id: str, wait_s: int | None = None, *, outputs: bool = True
-) -> Call[shapes.StatusView]:
+) -> ApiCall[shapes.StatusView]:
     """
-    The status view; with *wait_s* when it rests, at the latest then. Without *outputs* the
-    `output` of every step is None.
+    The status view of an execution; with *wait_s* once it rests, or after that time. Without
+    *outputs* the `output` of every step is None.
     """
     path = "/api/v1/executions/{id}"
     return _get(path, shapes.StatusView, {"id": id}, wait=wait_s, outputs=_wanted(outputs))
 
 
-def step(execution_id: str, key: str) -> Call[shapes.StepView]:
-    """The result of one step, by its name; in a loop by `loop.<index>.<name>`."""
+def step(execution_id: str, key: str) -> ApiCall[shapes.StepView]:
+    """The result of one step, by its name, or in a loop by `loop.<index>.<name>`."""
     path = "/api/v1/executions/{id}/steps/{key}"
     return _get(path, shapes.StepView, {"id": execution_id, "key": key})
 
 
-def logs(execution_id: str, after: int = 0, step: str | None = None) -> Call[shapes.LogPage]:
-    """
-    Output lines of its steps, or of one *step*. Every `next` is the *after* of the lines behind.
-    """
+def logs(execution_id: str, after: int = 0, step: str | None = None) -> ApiCall[shapes.LogPage]:
+    """The output lines of all steps, or of one *step*. Pass `next` as *after* for further lines."""
     path = "/api/v1/executions/{id}/logs"
     return _get(path, shapes.LogPage, {"id": execution_id}, after=after, step=step)
 
 
-def definition(execution_id: str) -> Call[shapes.DefinitionView]:
-    """The definition that an execution runs by, whatever the workflow says since."""
+def definition(execution_id: str) -> ApiCall[shapes.DefinitionView]:
+    """The definition of an execution, even if the workflow has changed since."""
     path = "/api/v1/executions/{id}/definition"
     return _get(path, shapes.DefinitionView, {"id": execution_id})
 
 
-def callback(execution_id: str) -> Call[shapes.CallbackStateView]:
-    """What became of the callback of an execution; `NotFound` if none was asked for."""
+def callback(execution_id: str) -> ApiCall[shapes.CallbackStateView]:
+    """The state of an execution's callback; `NotFound` if it has none."""
     path = "/api/v1/executions/{id}/callback"
     return _get(path, shapes.CallbackStateView, {"id": execution_id})
 
 
-def result(id: str, wait_s: int | None = None, *, outputs: bool = True) -> Call[shapes.ResultView]:
-    """The result; a `Conflict` before the end. *outputs*: of the steps, as in `execution`."""
+def result(
+    id: str, wait_s: int | None = None, *, outputs: bool = True
+) -> ApiCall[shapes.ResultView]:
+    """The result of an execution; `Conflict` before its end. *outputs*: as in `execution`."""
     path = "/api/v1/executions/{id}/result"
     return _get(path, shapes.ResultView, {"id": id}, wait=wait_s, outputs=_wanted(outputs))
 
@@ -176,19 +178,19 @@ def _wanted(outputs: bool) -> str | None:
     return None if outputs else "none"
 
 
-def explain(id: str) -> Call[shapes.ExplanationView]:
-    """Why nothing is happening, or what happens next."""
+def explain(id: str) -> ApiCall[shapes.ExplanationView]:
+    """An explanation why nothing happens, or what happens next."""
     return _get("/api/v1/executions/{id}/explain", shapes.ExplanationView, {"id": id})
 
 
-def cancel(id: str, *, outputs: bool = True) -> Call[shapes.StatusView]:
-    """End it at once; a `NotFound` when it has ended. *outputs*: as in `execution`."""
+def cancel(id: str, *, outputs: bool = True) -> ApiCall[shapes.StatusView]:
+    """End an execution at once; `NotFound` if it has ended. *outputs*: as in `execution`."""
     path = "/api/v1/executions/{id}/cancel"
     return _post(path, shapes.StatusView, {"id": id}, outputs=_wanted(outputs))
 
 
-def redrive(id: str, wait_s: int | None = None) -> Call[shapes.StartView]:
-    """A new execution that begins where this one stopped."""
+def redrive(id: str, wait_s: int | None = None) -> ApiCall[shapes.StartView]:
+    """Start a new execution that begins where the execution *id* stopped."""
     return _post("/api/v1/executions/{id}/redrive", shapes.StartView, {"id": id}, wait=wait_s)
 
 
@@ -200,17 +202,18 @@ def open_gate(
     *,
     idempotency_key: str | None = None,
     wait_s: int | None = None,
-) -> Call[shapes.GateView]:
+) -> ApiCall[shapes.GateView]:
     """
-    Ask people, without a workflow. With *wait_s* the answer comes when they have decided, at the
-    latest then. *groups*: of rows, with `name`, `rows`, and `columns` as in a definition.
+    Ask people for an approval, without a workflow. With *wait_s* the answer comes once they have
+    decided, or after that time. *groups*: groups of rows, with `name`, `rows`, and `columns` as in
+    a definition.
     """
     body = _given(message=message, groups=groups, approvers=approvers, timeout=timeout_ms)
     return once(_post("/api/v1/gates", shapes.GateView, {}, body, wait=wait_s), idempotency_key)
 
 
-def gate(id: str, wait_s: int | None = None) -> Call[shapes.GateView]:
-    """What people decided; with *wait_s* as soon as they have, at the latest then."""
+def gate(id: str, wait_s: int | None = None) -> ApiCall[shapes.GateView]:
+    """The decision at a gate; with *wait_s* once it is made, or after that time."""
     return _get("/api/v1/gates/{id}", shapes.GateView, {"id": id}, wait=wait_s)
 
 
@@ -226,10 +229,11 @@ def list_approvals(
     until: int | None = None,
     oldest_first: bool = False,
     after: str | None = None,
-) -> Call[shapes.ApprovalPage]:
+) -> ApiCall[shapes.ApprovalPage]:
     """
-    The approvals that the caller may see, without their rows. *waiting_for_me*: only open ones
-    that it may approve and has not yet. *since* and *until*: when they were opened, in ms.
+    The approvals that the caller may see, without their rows. *waiting_for_me*: only open approvals
+    that wait for the caller's own decision. *since*, *until*: only approvals opened from *since* on
+    and before *until*, in ms.
     """
     query: dict[str, Any] = {
         "status": status,
@@ -244,12 +248,12 @@ def list_approvals(
     return _get("/api/v1/approvals", shapes.ApprovalPage, **query)
 
 
-def approval(id: str) -> Call[shapes.ApprovalDetail]:
+def approval(id: str) -> ApiCall[shapes.ApprovalDetail]:
     """One approval with its rows, their columns, and its history."""
     return _get("/api/v1/approvals/{id}", shapes.ApprovalDetail, {"id": id})
 
 
-def approvals_of(execution_id: str) -> Call[shapes.ExecutionApprovals]:
+def approvals_of(execution_id: str) -> ApiCall[shapes.ExecutionApprovals]:
     """All approvals of one execution, without their rows."""
     path = "/api/v1/approvals/execution/{executionId}"
     return _get(path, shapes.ExecutionApprovals, {"executionId": execution_id})
@@ -261,12 +265,12 @@ def approve(
     comment: str | None = None,
     expected_items_hash: str | None = None,
     answers: JsonObject | None = None,
-) -> Call[shapes.ApprovalDetail]:
+) -> ApiCall[shapes.ApprovalDetail]:
     """
-    Approve: the rows as they are, or exactly *edited_items* by group, with *answers* to its fields.
+    Approve the rows, or exactly *edited_items* by group, with *answers* to the fields.
 
-    *approval*: its id, or what was read of it. Then these rows are meant: a `Conflict` if they are
-    others by now. So it is with the `items_hash` of an approval as *expected_items_hash*.
+    *approval*: its id, or the approval as you read it. With the latter, or with
+    *expected_items_hash*, it raises `Conflict` if the rows have changed since.
     """
     id, seen = (approval, None) if isinstance(approval, str) else (approval.id, approval.items_hash)
     expected = expected_items_hash or seen
@@ -276,19 +280,19 @@ def approve(
     return _post("/api/v1/approvals/{id}/approve", shapes.ApprovalDetail, {"id": id}, body)
 
 
-def reject(id: str, comment: str | None = None) -> Call[shapes.ApprovalDetail]:
-    """Reject: the execution stops."""
+def reject(id: str, comment: str | None = None) -> ApiCall[shapes.ApprovalDetail]:
+    """Reject an approval, which stops the execution."""
     path = "/api/v1/approvals/{id}/reject"
     return _post(path, shapes.ApprovalDetail, {"id": id}, _given(comment=comment))
 
 
-def revise(id: str, comment: str) -> Call[shapes.ApprovalDetail]:
-    """Ask for changes, which *comment* says: the execution goes back to an earlier step."""
+def revise(id: str, comment: str) -> ApiCall[shapes.ApprovalDetail]:
+    """Ask for the changes in *comment*; the execution goes back to an earlier step."""
     path = "/api/v1/approvals/{id}/revise"
     return _post(path, shapes.ApprovalDetail, {"id": id}, _given(comment=comment))
 
 
-def delegate(id: str, to: str, until: int | None = None) -> Call[shapes.ApprovalDetail]:
+def delegate(id: str, to: str, until: int | None = None) -> ApiCall[shapes.ApprovalDetail]:
     """Let *to* decide on your behalf, *until* an instant in ms, or until the approval expires."""
     path = "/api/v1/approvals/{id}/delegate"
     return _post(path, shapes.ApprovalDetail, {"id": id}, _given(to=to, until=until))
@@ -296,23 +300,23 @@ def delegate(id: str, to: str, until: int | None = None) -> Call[shapes.Approval
 
 def decide_several(
     decisions: Sequence[JsonObject], comment: str | None = None
-) -> Call[shapes.DecisionResults]:
+) -> ApiCall[shapes.DecisionResults]:
     """
-    Decide up to 50 approvals as they stand, each by itself: objects with `approvalId`, `decision`
-    and, to approve, `expectedItemsHash`. *comment* goes with every one.
+    Decide up to 50 approvals without edits, each by itself. *decisions*: objects with `approvalId`,
+    `decision` and, to approve, `expectedItemsHash`. *comment*: a comment on all of them.
     """
     path = "/api/v1/approvals/decisions"
     body = {"decisions": [dict(one) for one in decisions], **_given(comment=comment)}
     return _post(path, shapes.DecisionResults, {}, body)
 
 
-def list_artifacts(execution_id: str) -> Call[shapes.ArtifactList]:
+def list_artifacts(execution_id: str) -> ApiCall[shapes.ArtifactList]:
     """The files that an execution left."""
     path = "/api/v1/executions/{id}/artifacts"
     return _get(path, shapes.ArtifactList, {"id": execution_id})
 
 
-def artifact(execution_id: str, id: str) -> Call[shapes.ArtifactView]:
+def artifact(execution_id: str, id: str) -> ApiCall[shapes.ArtifactView]:
     """One file's metadata; its `download_url` opens it for 15 minutes."""
     path = "/api/v1/executions/{id}/artifacts/{aid}"
     return _get(path, shapes.ArtifactView, {"id": execution_id, "aid": id})
@@ -320,7 +324,7 @@ def artifact(execution_id: str, id: str) -> Call[shapes.ArtifactView]:
 
 def trigger(
     webhook_id: str, payload: JsonObject | None = None, *, idempotency_key: str | None = None
-) -> Call[shapes.TriggerView]:
+) -> ApiCall[shapes.TriggerView]:
     """Trigger a webhook that is bound to the client's key."""
     path = "/api/webhooks/{id}/trigger"
     call = _post(path, shapes.TriggerView, {"id": webhook_id}, dict(payload or {}))
@@ -333,10 +337,10 @@ def decide(
     comment: str | None = None,
     expected_items_hash: str | None = None,
     answers: JsonObject | None = None,
-) -> Call[shapes.DecisionView]:
+) -> ApiCall[shapes.DecisionView]:
     """
-    Decide an approval at the endpoint for other systems: one that is decided is a `Conflict` there,
-    and so is one whose rows have another hash than *expected_items_hash*.
+    Decide an approval at the endpoint for other systems. It is a `Conflict` if the approval is
+    decided, or if its rows have another hash than *expected_items_hash*.
     """
     body = _given(
         approvalId=approval_id,
@@ -350,8 +354,8 @@ def decide(
 
 def _get(
     path: str, returns: type[T], places: Mapping[str, str] | None = None, **query: object
-) -> Call[T]:
-    return Call("GET", path, returns, places or {}, _texts(query), repeatable=True)
+) -> ApiCall[T]:
+    return ApiCall("GET", path, returns, places or {}, _texts(query), repeatable=True)
 
 
 def _post(
@@ -360,17 +364,17 @@ def _post(
     places: Mapping[str, str],
     body: JsonObject | None = None,
     **query: object,
-) -> Call[T]:
-    return Call("POST", path, returns, places, _texts(query), body or {})
+) -> ApiCall[T]:
+    return ApiCall("POST", path, returns, places, _texts(query), body or {})
 
 
-def once(call: Call[T], key: str | None) -> Call[T]:
-    """*call* with an idempotency key, if there is one: it can be sent again."""
+def once(call: ApiCall[T], key: str | None) -> ApiCall[T]:
+    """*call* with the idempotency *key*, if there is one, which makes it repeatable."""
     return call if key is None else replace(call, headers={"Idempotency-Key": key}, repeatable=True)
 
 
 def _texts(query: Mapping[str, object]) -> Mapping[str, str | list[str]]:
-    """As the query says them: what has several values is repeated."""
+    """The parameters of *query* as texts; a list repeats its parameter."""
     return {
         name: [*map(str, value)] if isinstance(value, list | tuple) else str(value)
         for name, value in query.items()

@@ -1,13 +1,12 @@
-"""What a call can be answered with instead of what was asked for."""
+"""The errors of calls."""
 
 from typing import ClassVar
 
 
 class ApiError(Exception):
     """
-    The server refused; `error` are its words.
-
-    `retry_after_s`: seconds to wait where it said so. `request_id`: how its log names the request.
+    The server refused a call. `error`: its message. `retry_after_s`: the seconds to wait, if the
+    server named them. `request_id`: the id of the request in the server's log.
     """
 
     def __init__(
@@ -28,7 +27,7 @@ class ApiError(Exception):
 
 
 class BadRequest(ApiError):
-    """400, 413, 431: correct the request; the words name the field."""
+    """400, 413, 431: correct the request; the message names the field."""
 
 
 class Unauthorized(ApiError):
@@ -36,19 +35,19 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """403: the account is disabled, or may not do this."""
+    """403: the account is disabled, or is not allowed to do this."""
 
 
 class NotFound(ApiError):
-    """404: does not exist, is not visible, or is no longer in a state that allows this."""
+    """404: the object does not exist, is not visible, or its state forbids this."""
 
 
 class Conflict(ApiError):
-    """409: not in this state."""
+    """409: the state of the object forbids this."""
 
 
 class RateLimited(ApiError):
-    """429: try again after `retry_after_s` seconds, not before. Nothing was done."""
+    """429: nothing was done; try again after `retry_after_s` seconds, not before."""
 
 
 class ServerTrouble(ApiError):
@@ -57,7 +56,7 @@ class ServerTrouble(ApiError):
 
 class Unreachable(Exception):
     """
-    There was no response, so it is unknown whether the server acted.
+    There was no response, so the server may or may not have acted.
 
     Starting again with the same idempotency key is safe.
     """
@@ -73,7 +72,7 @@ class Unreachable(Exception):
 
 
 class Corrupted(Exception):
-    """What was downloaded is not what the server stored; nothing was written."""
+    """The downloaded content is not the one that the server stored; no file was written."""
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {
@@ -87,13 +86,13 @@ _BY_STATUS: dict[int, type[ApiError]] = {
     429: RateLimited,
 }
 _QUOTA_WAIT_S = 60
-"""How long to wait after a 429 that does not say how long."""
+"""The wait after a 429 that names none."""
 
 
 def error_of(
     status: int, error: str, retry_after: str | None = None, request_id: str | None = None
 ) -> ApiError:
-    """The error that a response stands for; *retry_after* is its header, in seconds."""
+    """The error for a response. *retry_after*: its header, in seconds."""
     known = retry_after is not None and retry_after.isascii() and retry_after.isdigit()
     wait = int(retry_after or 0) if known else _QUOTA_WAIT_S if status == 429 else None
     kind = _BY_STATUS.get(status, ServerTrouble if status >= 500 else ApiError)

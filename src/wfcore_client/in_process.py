@@ -1,9 +1,8 @@
 """
-An ASGI application of this process in place of a server.
+A transport to an ASGI application in this process, in place of a server.
 
-httpx has such a transport, but it collects a response to its end before it returns: an event
-stream would be silent until the execution has ended. This one passes on what is sent, piece by
-piece.
+The transport of httpx collects a whole response before it returns: an event stream would be silent
+until the execution has ended. This transport passes on a response piece by piece.
 """
 
 import asyncio
@@ -19,20 +18,20 @@ App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class InProcess(httpx.AsyncBaseTransport):
-    """Sends requests to *app*. Its lifespan is not run: whoever made it does that."""
+    """Sends requests to *app*, whose lifespan its owner has to run."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The response as soon as it begins. Raises what the application raises before that."""
+        """The response, once it begins. Raises the errors of the application before that."""
         exchange = _Exchange(self._app, request, await request.aread())
         head = await exchange.message()
         return httpx.Response(head["status"], headers=head.get("headers", []), stream=exchange)
 
 
 class _Exchange(httpx.AsyncByteStream):
-    """One request, and the body of its response."""
+    """A request, and the body of its response."""
 
     def __init__(self, app: App, request: httpx.Request, body: bytes) -> None:
         self._request: Message = {"type": "http.request", "body": body, "more_body": False}
@@ -49,7 +48,7 @@ class _Exchange(httpx.AsyncByteStream):
         return {"type": "http.disconnect"}
 
     async def message(self) -> Message:
-        """The next message that the application sends. Raises what it raises instead."""
+        """The next message of the application. Raises the error with which it ends instead."""
         coming = asyncio.ensure_future(self._sent.get())
         try:
             await asyncio.wait({coming, self._work}, return_when=asyncio.FIRST_COMPLETED)
@@ -67,13 +66,13 @@ class _Exchange(httpx.AsyncByteStream):
             yield message.get("body", b"")
 
     async def aclose(self) -> None:
-        """Leave: an application that is still sending is cancelled."""
+        """Close the exchange; an application that is still sending is cancelled."""
         self._over.set()
         if self._more:
             self._work.cancel()
         await asyncio.wait({self._work})
         if not self._work.cancelled():
-            self._work.exception()  # the response was complete: what came after is not the caller's
+            self._work.exception()  # the response was complete: a later error is not the caller's
 
 
 def _scope(request: httpx.Request) -> Message:

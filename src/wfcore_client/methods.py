@@ -1,9 +1,8 @@
 """
-What both clients share: their methods, made from `calls`, the request that a call makes, and when
-it is sent again.
+The common parts of both clients: methods made from `calls`, requests, and repetition.
 
-A call's parameters, types and description are written once, in `calls`; a client only says how it
-sends one. Decision 111.
+The parameters, types and description of a call are written once, in `calls`; a client only sends
+calls. Decision 111.
 """
 
 import inspect
@@ -18,7 +17,7 @@ from uuid import uuid4
 import httpx2 as httpx
 
 from wfcore_client.backoff import Backoff
-from wfcore_client.calls import Call, once
+from wfcore_client.calls import ApiCall, once
 from wfcore_client.errors import ApiError, Corrupted, RateLimited, ServerTrouble, Unreachable
 from wfcore_client.shapes import FINAL_STATUSES, ArtifactView, ExecutionStatus
 
@@ -31,27 +30,27 @@ LONGEST_WAIT_S = 60
 RECONNECT_S = 1.0
 RESTING = frozenset({*FINAL_STATUSES, ExecutionStatus.AWAITING_APPROVAL})
 BACKOFF = Backoff(first=0.5, longest=60.0, tries=5)
-"""In seconds: what clients have unless told otherwise."""
+"""The default backoff of clients, in seconds."""
 
 TROUBLE = (ApiError, Unreachable)
-"""What a call may be sent again after."""
+"""The errors after which a call may be sent again."""
 
 _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 
 
-def keyed(make: Callable[P, Call[T]]) -> Callable[P, Call[T]]:
-    """The same call with a fresh idempotency key where none is given, so that it may repeat."""
+def keyed(make: Callable[P, ApiCall[T]]) -> Callable[P, ApiCall[T]]:
+    """*make*, with a new idempotency key if none is given, so that the call may be repeated."""
 
     @wraps(make)
-    def with_key(*args: P.args, **kwargs: P.kwargs) -> Call[T]:
+    def with_key(*args: P.args, **kwargs: P.kwargs) -> ApiCall[T]:
         call = make(*args, **kwargs)
         return call if call.repeatable else once(call, str(uuid4()))
 
     return with_key
 
 
-def described(method: F, make: Callable[..., Call[Any]]) -> F:
-    """*method* with the name, description and parameters of the call that it sends."""
+def described(method: F, make: Callable[..., ApiCall[Any]]) -> F:
+    """*method* with the name, description and parameters of *make*, whose call it sends."""
     signature = inspect.signature(make)
     method.__name__, method.__doc__ = make.__name__, make.__doc__
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
@@ -60,8 +59,8 @@ def described(method: F, make: Callable[..., Call[Any]]) -> F:
     return method
 
 
-def request_of(http: httpx.Client | httpx.AsyncClient, call: Call[Any]) -> httpx.Request:
-    """The request that *call* is; where it waits for an answer, so much later it times out."""
+def request_of(http: httpx.Client | httpx.AsyncClient, call: ApiCall[Any]) -> httpx.Request:
+    """The request for *call*; the time that the server may wait is added to the timeout."""
     waited = float(str(call.query.get("wait", 0)))
     timeout = {part: (limit or 0) + waited for part, limit in http.timeout.as_dict().items()}
     return http.build_request(
@@ -75,33 +74,34 @@ def request_of(http: httpx.Client | httpx.AsyncClient, call: Call[Any]) -> httpx
 
 
 def address_of(http: httpx.Client | httpx.AsyncClient, path: str) -> httpx.URL:
-    """A path of the server, which may lie below a mount: on the same host whatever it says."""
+    """The address of *path* on the client's own host, whatever *path* contains."""
     return http.base_url.copy_with(raw_path=f"/{path.lstrip('/')}".encode())
 
 
 def pause(backoff: Backoff, repeatable: bool, trouble: Exception, tried: int) -> float | None:
     """
-    How long to wait before the same is sent again after *tried* times; None: raise.
+    The wait in seconds before the next attempt, after *tried* attempts; None: raise *trouble*.
 
-    A full quota did nothing and is waited for, up to `backoff.longest`; trouble and silence may
-    have done something, so only what is *repeatable* is sent again. Never before the server said.
+    A full quota has done nothing, so it is waited for, up to `backoff.longest`. After a server
+    error or silence something may have been done, so only *repeatable* calls are sent again. The
+    wait is never shorter than the server requested.
     """
-    told = float(trouble.retry_after_s or 0) if isinstance(trouble, ApiError) else 0.0
-    if tried >= backoff.tries or told > backoff.longest:
+    requested = float(trouble.retry_after_s or 0) if isinstance(trouble, ApiError) else 0.0
+    if tried >= backoff.tries or requested > backoff.longest:
         return None
     if isinstance(trouble, RateLimited):
-        return told + random()  # noqa: S311 - no secret
+        return requested + random()  # noqa: S311 - no secret
     if repeatable and isinstance(trouble, ServerTrouble | Unreachable):
-        return max(backoff.wait(tried, random()), told)  # noqa: S311
+        return max(backoff.wait(tried, random()), requested)  # noqa: S311
     return None
 
 
 class Part:
     """
-    A file while it is downloaded: beside its place, under its name with `.part`.
+    A file while it is downloaded, beside its place, under its name with `.part`.
 
-    After a lost connection the rest is asked for. Use it as a context: what is not finished by
-    then is removed.
+    After a lost connection, `headers` request the rest. Use it as a context manager: an unfinished
+    file is removed on leaving.
     """
 
     def __init__(self, artifact: ArtifactView, to: str | Path) -> None:
@@ -120,7 +120,7 @@ class Part:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What to send for what is still missing."""
+        """The headers that request the missing part."""
         plain = {"Accept-Encoding": "identity"}
         if not self._file.tell():
             return plain
@@ -129,23 +129,25 @@ class Part:
 
     @property
     def whole(self) -> bool:
-        """Whether every byte is here."""
+        """Whether all bytes have come."""
         return self._file.tell() >= self._artifact.size > 0
 
     def begin(self, status: int) -> None:
-        """A response with *status*: 206 goes on, anything else is all of it again."""
+        """Begin a response: after *status* 206 the file goes on, otherwise it starts again."""
         if status != 206:
             self._file.seek(0)
             self._file.truncate()
             self._digest = sha256()
 
     def add(self, chunk: bytes) -> None:
-        """What came next."""
+        """Append *chunk*."""
         self._file.write(chunk)
         self._digest.update(chunk)
 
     def finish(self) -> Path:
-        """Put it in its place. Raises `Corrupted` unless it is what the server stored."""
+        """
+        Move the file to its place. Raises `Corrupted` for content that the server did not store.
+        """
         if self._digest.hexdigest() != self._artifact.sha256:
             raise Corrupted(f"{self._artifact.name}: not the content that the server stored")
         self._file.close()

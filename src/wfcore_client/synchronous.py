@@ -17,7 +17,7 @@ import httpx2 as httpx
 from wfcore_client import calls, shapes
 from wfcore_client.answers import EventReader, check, read
 from wfcore_client.backoff import Backoff
-from wfcore_client.calls import Call
+from wfcore_client.calls import ApiCall
 from wfcore_client.errors import Unreachable
 from wfcore_client.methods import (
     BACKOFF,
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def _method(
-    make: Callable[P, Call[T]],
+    make: Callable[P, ApiCall[T]],
 ) -> Callable[Concatenate["Client", P], T]:
     def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.send(make(*args, **kwargs))
@@ -49,10 +49,10 @@ def _method(
 
 class Client:
     """
-    The API at *url*, with *key*. Close it, or use it as a context.
+    A client of the API at *url*, with *key*. Close it, or use it as a context manager.
 
-    Every method raises `ApiError` if the server refuses and `Unreachable` if it does not answer;
-    *backoff* says how often and after how long a request is sent again before that.
+    Every method raises `ApiError` if the server refuses and `Unreachable` if it does not answer.
+    Before that, requests are repeated according to *backoff*.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Client:
         """Close every connection."""
         self._http.close()
 
-    def send(self, call: Call[T]) -> T:
+    def send(self, call: ApiCall[T]) -> T:
         """Send any call. Raises `ApiError`, `Unreachable`."""
         tried = 0
         while True:
@@ -98,13 +98,13 @@ class Client:
                 self._rest_after(trouble, tried, call.repeatable)
 
     def _rest_after(self, trouble: Exception, tried: int, repeatable: bool = True) -> None:
-        """Wait before the same is sent again. Raises *trouble* if it is not to be."""
+        """Wait before the next attempt. Raises *trouble* if there is none."""
         wait = pause(self._backoff, repeatable, trouble, tried)
         if wait is None:
             raise trouble
         sleep(wait)
 
-    def _send(self, call: Call[T]) -> T:
+    def _send(self, call: ApiCall[T]) -> T:
         try:
             answer = self._http.send(request_of(self._http, call))
         except httpx.TransportError as error:
@@ -141,9 +141,9 @@ class Client:
 
     def rest(self, execution_id: str, within_s: float = 300) -> shapes.StatusView:
         """
-        The status view of an execution that rests: ended, or waiting for people.
+        The status view of an execution, once it has ended or waits for people.
 
-        Raises `TimeoutError`.
+        Raises `TimeoutError` after *within_s* seconds.
         """
         deadline = monotonic() + within_s
         while True:
@@ -156,9 +156,9 @@ class Client:
 
     def events(self, execution_id: str, after: int = 0) -> Iterator[shapes.EventView]:
         """
-        The events after number *after*, as they come, until the terminal one.
+        The events after number *after*, as they happen, up to the terminal event.
 
-        A connection that is lost is made again, and goes on after the last event.
+        After a lost connection, a new one continues behind the last event.
         """
         reader, tried = EventReader(after), 0
         address = f"/api/v1/executions/{quote(execution_id, safe='')}/events"
@@ -178,10 +178,10 @@ class Client:
 
     def download(self, artifact: shapes.ArtifactView, to: str | Path) -> Path:
         """
-        Write an artifact's content to the file *to*, which is there as soon as all of it is.
+        Write an artifact's content to the file *to*, which appears once it is complete.
 
-        A connection that is lost is made again for the rest. Raises `Corrupted` for content that
-        is not what the server stored.
+        After a lost connection, a new one continues with the rest. Raises `Corrupted` for content
+        other than the server stored.
         """
         address, tried = address_of(self._http, artifact.download_url), 0
         with Part(artifact, to) as part:

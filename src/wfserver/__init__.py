@@ -1,8 +1,8 @@
 """
 The bundled server: settings, composition of the adapters, command line.
 
-The packages that it is made of have plain names, and the first one on the import path wins. One of
-the same name elsewhere is refused here, before anything of it runs (decision 122).
+The server's packages have plain names, and the first package on the import path wins. A foreign
+package of the same name is refused here, before any of its code runs (decision 122).
 """
 
 import os
@@ -12,7 +12,7 @@ _PARTS = ("wfcore", "adapters_http", "adapters_runtime", "adapters_store")
 
 
 def _require_own(parts: tuple[str, ...]) -> None:
-    """Raises `ImportError` for a package that Python would not take from beside this one."""
+    """Raises `ImportError` for a package that Python would import from another folder."""
     ours = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     for name in parts:
         spec = find_spec(name)

@@ -1,8 +1,8 @@
 """
-Where the command `wfcore`, also `python -m wfserver`, starts.
+The entry point of the command `wfcore`, and of `python -m wfserver`.
 
-Only the standard library here, so that a missing extra can be reported: the core installs without
-the server's packages, and without them the command says what to do.
+Only the standard library is imported here, so that a missing extra can be reported: the core
+installs without the packages of the server.
 """
 
 import sys
@@ -11,7 +11,7 @@ OWN = ("wfserver", "wfcore", "adapters_")
 
 
 def main() -> None:
-    """Run the command line and end the process with its exit status."""
+    """Run the command line, and end the process with its exit status."""
     try:
         from wfserver.cli import main as command_line
 
@@ -20,7 +20,7 @@ def main() -> None:
         name = missing.name or ""
         if name.startswith(OWN):
             raise
-        if sys.argv[1:2] == ["simulate"]:  # it needs the core alone
+        if sys.argv[1:2] == ["simulate"]:  # which needs the core alone
             from wfcore.testing.simulator.command import main as simulate
 
             sys.exit(simulate(sys.argv[2:]))

@@ -1,7 +1,7 @@
 """
-The command line: one group whose commands are imported only when they are called.
+The command line: one group; each command is imported when it is called.
 
-`wfcore --help` reads the table below and nothing else, so that it is instant.
+`wfcore --help` reads only the table below, which is fast.
 """
 
 import importlib
@@ -55,7 +55,7 @@ _MODULES = {"try": "trial", "restore": "backup", "login": "session"}
 
 
 class Commands(CommandGroup):
-    """Imports `wfserver.commands.<name>` when a command is asked for."""
+    """The group `wfcore`, which imports `wfserver.commands.<name>` when that command is called."""
 
     shows_shared = True
 
@@ -95,7 +95,7 @@ def cli(ctx: click.Context) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what *arguments* say; the exit status. Says on stderr why something failed."""
+    """Run the command in *arguments*; returns the exit status. Errors are printed on stderr."""
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Where the caller has closed stdin, stdout or stderr, no file or socket takes their places."""
+    """Open closed standard streams on /dev/null, so that no file or socket takes their numbers."""
     for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -128,7 +128,7 @@ def _open_closed_streams() -> None:
 
 
 def _require_text(arguments: Sequence[str]) -> None:
-    """Raises `UsageError` for bytes that are not UTF-8: no JSON could say them again."""
+    """Raises `UsageError` for an argument that is not UTF-8, which JSON could not express."""
     for argument in arguments:
         if any("\ud800" <= character <= "\udfff" for character in argument):
             raise click.UsageError(f"{argument!r} is not UTF-8")

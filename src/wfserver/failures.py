@@ -1,7 +1,7 @@
 """
-What is said when a command fails: a line that names the mistake and its cure.
+The message of a command that fails: a line with the mistake and its cure.
 
-The core's errors are imported only when something failed: `wfcore --help` does without them.
+The core's errors are imported only after a failure, because `wfcore --help` needs none.
 """
 
 import errno
@@ -17,24 +17,24 @@ USAGE = 2
 
 
 class CommandFailed(Exception):
-    """The command could not do its work; the message says why and what helps."""
+    """A command could not do its work. The message says why, and what helps."""
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether a command may fail with it. Anything else is a defect and shows its traceback."""
+    """Whether commands may fail with *error*. Other errors are defects, shown with a traceback."""
     from wfcore.errors import WfError
 
     return isinstance(error, (WfError, CommandFailed, OSError, click.ClickException, click.Abort))
 
 
 def status_of(error: BaseException) -> int:
-    """The exit status: 2 if the command was used wrongly or the error says so; otherwise 1."""
+    """The exit status: 2 for wrong usage or if the error says so, otherwise 1."""
     status: int = getattr(error, "exit_status", FAILED)
     return USAGE if isinstance(error, click.UsageError) else status
 
 
 def explain(error: BaseException) -> str:
-    """What to say; one line, but for definitions: a line for each of their mistakes."""
+    """The message: one line, but for a definition one line for each mistake."""
     from wfcore.errors import InvalidDefinition, InvalidInput, StoreUnavailable, Unreadable
 
     match error:
@@ -65,7 +65,7 @@ def _usage(error: click.UsageError) -> str:
 
 
 def _mistakes(error: "InvalidDefinition") -> str:
-    """`file:line: path: message`, so that editors find the place."""
+    """Lines `file:line: path: message`, with which editors find the place."""
     lines = []
     for problem in error.problems:
         where = ":".join(str(part) for part in (error.source, problem.line) if part)

@@ -1,8 +1,8 @@
 """
-Logging: structured lines on stderr, with everything secret taken out by name.
+Logging: structured lines on stderr, without the values of names that speak of secrets.
 
-The code that logs uses the standard library's `logging`, as any application around it may; how
-lines look is decided here.
+All code logs with the standard library's `logging`, as an application around it may. This module
+alone decides on the form of lines.
 """
 
 import json
@@ -15,18 +15,18 @@ from functools import lru_cache
 from wfcore.errors import InvalidInput
 
 OWN = "wfcore"
-"""The logger above all of ours."""
+"""The root of wfcore's loggers."""
 
 _COUNTS = frozenset({"input_tokens", "output_tokens"})
-"""Names that speak of other tokens than those of `_SECRET`."""
+"""Names with `token` that count tokens and hide no secret."""
 _SECRET = ("authorization", "api_key", "apikey", "password", "secret", "token", "cookie")
 
 
 def set_up(level: str = "info", form: str | None = None) -> None:
     """
-    *form* `text` or `json`; else console lines on a terminal, JSON lines elsewhere.
+    Set up logging: wfcore's records from *level* on, and warnings of libraries.
 
-    Ours from *level* on; of libraries what is at least a warning. Raises `InvalidInput`.
+    *form*: `text` or `json`; None: text on a terminal, JSON elsewhere. Raises `InvalidInput`.
     """
     if form not in (None, "", "text", "json"):
         raise InvalidInput("WFCORE_LOG_FORMAT", f"must be text or json, not {form!r}")
@@ -43,8 +43,8 @@ def set_up(level: str = "info", form: str | None = None) -> None:
 
 class _Lines(logging.Formatter):
     """
-    One line for each record: words, level, what was said beside the words, time in UTC, traceback.
-    A JSON document, or text whose level has a colour if *colours*.
+    One line for each record: message, level, extra fields, time in UTC, traceback. The line is a
+    JSON document, or text whose level has a colour if *colours* is set.
     """
 
     def __init__(self, as_text: bool, colours: bool) -> None:
@@ -53,8 +53,8 @@ class _Lines(logging.Formatter):
         self._colours = colours
 
     def format(self, record: logging.LogRecord) -> str:
-        said = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-        beside, level = redact(said), record.levelname.lower()
+        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        beside, level = redact(extra), record.levelname.lower()
         event, when = record.getMessage(), datetime.fromtimestamp(record.created, UTC)
         at = when.isoformat(timespec="microseconds").replace("+00:00", "Z")
         failed = self.formatException(record.exc_info) if record.exc_info else ""
@@ -72,21 +72,21 @@ class _Lines(logging.Formatter):
 
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has."""
+"""The attributes that every record has."""
 _COLOURS = {"warning": 33, "error": 31, "critical": 31}
-"""Numbers of ANSI; green is everything else."""
+"""Colours of levels, as ANSI numbers; other levels are green."""
 
 
 def _word(value: object) -> str:
-    """*value* as one word: in quotes if it is empty or has blanks or control characters."""
+    """*value* as one word, in quotes if it is empty or has blanks or control characters."""
     text = str(value)
     plain = text.isprintable() and text and not set(text) & set(" \"'=")
     return text if plain or not isinstance(value, str) else repr(text)
 
 
-def redact(said: Mapping[str, object]) -> Mapping[str, object]:
-    """Values under names that speak of secrets never reach a sink."""
-    return {name: "***" if _is_secret(name) else value for name, value in said.items()}
+def redact(fields: Mapping[str, object]) -> Mapping[str, object]:
+    """*fields* with `***` for every value whose name speaks of a secret."""
+    return {name: "***" if _is_secret(name) else value for name, value in fields.items()}
 
 
 @lru_cache

@@ -1,7 +1,7 @@
 """
 The notifiers that send notices over the channels of the settings.
 
-A scheme that is not ours is looked for among installed packages. Decision 138.
+Further schemes come from installed packages. Decision 138.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ NOTIFIERS = "wfcore.notifiers"
 
 
 class Channels:
-    """A `Notifier` that hands each message to the channel it names."""
+    """A `Notifier` that passes each message to the notifier of its channel."""
 
     def __init__(self, notifiers: Mapping[str, Notifier]) -> None:
         self._notifiers = notifiers
@@ -39,8 +39,8 @@ def new_notifier(
     settings: NoticeSettings, public_url: str | None, allow_private: bool, services: Services
 ) -> Notifier | None:
     """
-    What sends by every channel; None: there is none. Raises `InvalidInput` for a URL that cannot
-    be read, and for a scheme that nobody offers.
+    The notifier for all channels; None: there is no channel. Raises `InvalidInput` for a URL that
+    cannot be read, and for an unknown scheme.
     """
     if not settings.channels:
         return None
@@ -67,8 +67,8 @@ def new_notifier(
 
 async def try_channel(settings: "Settings", services: Services, channel: str, to: str) -> str:
     """
-    Send a test over *channel* at once; what the other side said. Raises `InvalidInput` for a
-    channel that is not set up, `NotDelivered`.
+    Send a test over *channel* at once; returns the answer of the other side. Raises `InvalidInput`
+    for a channel that is not set up, `NotDelivered`.
     """
     private = settings.policy.private_callbacks
     notifier = new_notifier(settings.notices, settings.public_url, private, services)
@@ -88,8 +88,8 @@ def _installed(
     setting: str, scheme: str, url: str, services: Services, forms: Iterable[str]
 ) -> Notifier:
     """
-    An entry point of the group `wfcore.notifiers` is called with the URL and the services, and
-    gives a `Notifier`.
+    The notifier of an installed package: its entry point in the group `wfcore.notifiers` is called
+    with the URL and the services, and returns a `Notifier`.
     """
     from importlib.metadata import entry_points
 

@@ -1,4 +1,4 @@
-"""One workflow here and now: the real worker and runner over a store in memory."""
+"""Running one workflow without a server: the real worker and runner over a store in memory."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,6 @@ from wfcore.model.execution import Artifact, Execution, ExecutionStatus, Trigger
 from wfcore.model.json import Json
 from wfcore.model.workflow import CodeStep, Definition
 from wfcore.rules.approval.agreement import items_hash
-from wfcore.rules.approval.machine import Choice
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import DurationMs
 from wfcore.usecases.accounts.accounts import create_account, set_secret
@@ -28,37 +27,30 @@ from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver.compose import System, open_system
 from wfserver.serving.engine import engine, runner_of
 from wfserver.settings.record import Settings
+from wfserver.terminal.review import ReviewerChoice
 
-_LOOK_MS = 50
+_POLL_MS = 50
 _OWNER = "you@localhost"
 
 ARTIFACTS = Path("wfcore-artifacts")
-"""Where artifacts are kept unless the watcher says otherwise: here, in a folder for each run."""
-
-
-@frozen
-class Decision:
-    """What somebody decided, and the comment."""
-
-    what: Choice
-    comment: str | None = None
+"""The default folder of artifacts, with a folder for each execution."""
 
 
 @frozen
 class Watcher:
     """
-    Who looks on: is told each event, asked at each approval (None: nobody is there to decide),
-    and given the artifacts, in the folder *artifacts*, which is made when there are some.
+    The user of a run: *tell* is called with each event, and *decide* with each approval (it returns
+    None if nobody can decide). *artifacts* is the folder for artifacts, made if there are any.
     """
 
     tell: Callable[[Event], None]
-    decide: Callable[[Approval], Decision | None]
+    decide: Callable[[Approval], ReviewerChoice | None]
     artifacts: Path | None = None
 
 
 @frozen
 class LocalRun:
-    """An execution that has ended, and the files that it left."""
+    """An execution that has ended, and its artifacts, copied to files."""
 
     execution: Execution
     artifacts: tuple[Path, ...]
@@ -66,12 +58,12 @@ class LocalRun:
 
 def for_a_run(settings: Settings, folder: Path) -> Settings:
     """
-    The settings for one run, with *folder* for what is transient.
+    The settings for one run, with *folder* for transient files.
 
-    Packages of steps are kept for the next time: where the server keeps them, or where there is
-    no data folder yet, among the caches of this user.
+    Packages of steps are kept for the next run: in the server's folder, or if there is no data
+    folder, among the caches of this user.
     """
-    if settings.packages or settings.data.is_dir():  # only that store knows what is in use
+    if settings.packages or settings.data.is_dir():  # only the server's store knows what is in use
         kept = settings.packages_folder
         return evolve(settings, data=folder, packages=kept, prune_packages=False)
     return evolve(settings, data=folder, packages=_users_packages())
@@ -90,12 +82,11 @@ async def run_here(
     children: Sequence[Definition] = (),
 ) -> LocalRun:
     """
-    Run *definition* to its end; what the data folder of *settings* keeps is transient. *children*:
-    the workflows that it may start.
+    Run *definition*, without its triggers, to its end. The data folder of *settings* is transient.
+    *children*: the workflows that *definition* may start.
 
-    Its triggers are left out: it is started here and now. Where nobody can decide an approval,
-    the execution is cancelled. Raises `InvalidInput`, `InvalidDefinition` (packages of a step
-    cannot be installed).
+    If nobody can decide an approval, the execution is cancelled. Raises `InvalidInput`, and
+    `InvalidDefinition` if packages of a step cannot be installed.
     """
     policy = evolve(settings.policy, one_for_all=True)
     settings = evolve(settings, store="memory:", drain_ms=DurationMs(0), policy=policy)
@@ -122,8 +113,8 @@ async def run_here(
 
 def _named_secrets(*definitions: Definition) -> Mapping[str, str]:
     """
-    The secrets that steps of *definitions* list, from `WF_SECRET_<NAME>` of this process: there is
-    no account here. Raises `InvalidInput` for one that is missing.
+    The secrets that steps of *definitions* list, from the variables `WF_SECRET_<NAME>`, because
+    there is no account. Raises `InvalidInput` for a missing secret.
     """
     walked = (step for one in definitions for step in one.walk())
     steps = (step for step in walked if isinstance(step, CodeStep))
@@ -151,7 +142,7 @@ async def _watch(services: Services, id: str, watcher: Watcher) -> Execution:
             if run.status is ExecutionStatus.AWAITING_APPROVAL:
                 await _decide(services, id, watcher)
             else:
-                await rest(_LOOK_MS)
+                await rest(_POLL_MS)
 
 
 async def _decide(services: Services, id: str, watcher: Watcher) -> None:
@@ -161,15 +152,15 @@ async def _decide(services: Services, id: str, watcher: Watcher) -> None:
             if decision is None:
                 await cancel_execution(services, None, id)
                 return
-            asked = Decide(
+            decide = Decide(
                 approval.id,
-                decision.what,
+                decision.choice,
                 DecisionSource.CONSOLE,
                 decision.comment,
                 items_hash(approval),
                 alone=True,
             )
-            await decide_approval(services, None, asked)
+            await decide_approval(services, None, decide)
 
 
 async def _keep_artifacts(system: System, id: str, folder: Path | None) -> tuple[Path, ...]:

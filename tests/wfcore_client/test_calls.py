@@ -9,10 +9,10 @@ import pytest
 from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
 from wfcore_client import AsyncClient, Client, calls, errors
-from wfcore_client.calls import Call
+from wfcore_client.calls import ApiCall
 from wfcore_client.shapes import Verdict
 
-MADE: tuple[Call, ...] = (
+MADE: tuple[ApiCall, ...] = (
     calls.list_workflows(),
     calls.workflow("w"),
     calls.start("w"),
@@ -61,7 +61,7 @@ def test_every_route_has_a_call() -> None:
 
 
 @pytest.mark.parametrize("call", MADE, ids=lambda call: f"{call.method} {call.path}")
-def test_queries_are_known(call: Call) -> None:
+def test_queries_are_known(call: ApiCall) -> None:
     """Whatever a call can put into its query is a parameter of its route."""
     (row,) = [route for route in ROUTES if (route.method, route.path) == (call.method, call.path)]
     assert call.query.keys() <= {one.name for one in row.query}

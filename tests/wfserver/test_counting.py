@@ -137,7 +137,7 @@ async def test_many_views_of_the_machine_cost_one_look(
     found = await asyncio.gather(*(machine.checks() for _ in range(20)))
     assert len(looks) == 1
     assert [one.detail for (one,) in found] == ["1 GiB free"] * 20
-    monkeypatch.setattr("wfserver.serving.server.LOOKED_AT_FOR_S", 0)
+    monkeypatch.setattr("wfserver.serving.server.CHECKED_FOR_S", 0)
     machine = MachineChecks(settings_from({}, data=str(tmp_path)))
     assert [(await machine.checks())[0].detail for _ in range(2)] == ["2 GiB free", "3 GiB free"]
 

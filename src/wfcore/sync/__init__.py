@@ -1,8 +1,8 @@
 """
-A door for programs without an event loop: scripts, threads, WSGI applications.
+The use cases for programs without an event loop: scripts, threads, WSGI applications.
 
-What it opens is assembled outside the core, see `wfserver.embedding.blocking`; as in `wfcore`
-itself, each name is loaded when it is asked for, and the stub lists them.
+The services are assembled outside the core, see `wfserver.embedding.blocking`. As in `wfcore`, each
+name is loaded at its first use, and the stub lists all names.
 """
 
 from wfcore._exports import exports

@@ -1,1 +1,1 @@
-"""The commands, one file for each noun, however small. Imported when called."""
+"""The commands: one module for each noun, imported when it is called."""

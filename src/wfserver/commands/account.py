@@ -1,4 +1,4 @@
-"""`wfcore account`: who may own workflows and keys."""
+"""`wfcore account`: the accounts, which own workflows and keys."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`wfcore approval`: what waits for people, decided by the operator."""
+"""`wfcore approval`: approvals, which the operator may decide."""
 
 from collections.abc import Mapping
 from typing import Any, TextIO
@@ -34,7 +34,7 @@ from wfserver.terminal.output import (
 from wfserver.terminal.review import (
     PAGE,
     Delegating,
-    Verdict,
+    ReviewerChoice,
     answer_lines,
     approval_of,
     ask,
@@ -153,15 +153,16 @@ def approve(
                 return _delegated(perform(approvals.delegate, id=id, by=by, to=to), by)
 
             let = delegating if detail["delegable"] else None
-            said = _asked(shown, comment, given, let)
-            if isinstance(said.choice, Reject):
+            decision = _reviewed(shown, comment, given, let)
+            if isinstance(decision.choice, Reject):
                 say("nothing was decided", err=True)
                 return 1
-            if isinstance(said.choice, Revise):
-                revised = perform(approvals.revise, id=id, comment=said.comment or "")
+            if isinstance(decision.choice, Revise):
+                revised = perform(approvals.revise, id=id, comment=decision.comment or "")
                 put_answer(invocation.json, revised, _put_decided)
                 return None
-            edited, given, comment = said.choice.edited, said.choice.answers, said.comment
+            edited, given = decision.choice.edited, decision.choice.answers
+            comment = decision.comment
             expect = expect or detail["itemsHash"]
         decided = perform(
             approvals.approve,
@@ -176,13 +177,13 @@ def approve(
     return None
 
 
-def _asked(
+def _reviewed(
     approval: Approval,
     comment: str | None,
     answers: Mapping[str, Json] | None,
     delegating: Delegating | None,
-) -> Verdict:
-    """What somebody at the terminal, or stdin, makes of the rows. Raises `AlreadyDecided`."""
+) -> ReviewerChoice:
+    """The reviewer's choice at the terminal, after editing the rows. Raises `AlreadyDecided`."""
     if approval.status is not ApprovalStatus.PENDING:
         raise AlreadyDecided("The approval has already been decided", approval.id)
     out, draft = console(stderr=True), Draft(approval, comment, answers)
@@ -192,7 +193,7 @@ def _asked(
 
 
 def _rows_of(file: TextIO) -> tuple[Mapping[str, Any], str | None]:
-    """The `editedItems` in *file*, and the hash of the rows that they were made from."""
+    """The `editedItems` in *file*, and the hash of the rows that they replace, if it is there."""
     try:
         text = file.read()
         document = strictly(text, object_pairs_hook=_once)

@@ -98,13 +98,13 @@ def restore_command(invocation: Invocation, file: Path) -> None:
 
 
 def _missing_keys(settings: Settings) -> Sequence[str]:
-    """Ids of the keys that the unpacked database needs and that are not there."""
+    """The ids of the keys that the unpacked database needs but that are missing."""
     sealer = sealer_of(settings)
     have = sealer.keys if sealer else ()
     return [id for id in keys_of(settings.data / DATABASE) if id not in have]
 
 
 async def _open_once(settings: Settings) -> None:
-    """A damaged or newer database is refused before it takes its place."""
+    """Open the unpacked store once, which refuses a damaged or newer database."""
     async with open_system(settings):
         pass

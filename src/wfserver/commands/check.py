@@ -1,4 +1,4 @@
-"""`wfcore check`: everything that is stored is read, and what is not as it should be is named."""
+"""`wfcore check`: reads everything that is stored, and names what is damaged."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""`wfcore compact`: room that nothing uses any more goes back to the file system."""
+"""`wfcore compact`: returns unused room of the database to the file system."""
 
 import asyncio
 from pathlib import Path
@@ -19,8 +19,8 @@ _PIECE = 1 << 20
 _BESIDE_S = 1.0
 _BESIDE_BYTES = 64 << 20
 """
-How long a copy may take beside a running server, and of how much. Writers wait for it and for
-writing it back, which nothing interrupts and takes about twice as long; they give up after 4.5 s.
+How long a copy beside a running server may take, and how large it may be. Writers wait until it is
+made and written back, which takes about twice as long again; they give up after 4.5 s.
 """
 
 
@@ -61,7 +61,7 @@ def _write_anew(path: Path, beside: bool) -> None:
 
 
 async def _release_all(system: System) -> None:
-    """Piece by piece, with a rest as long as each took: others write in between."""
+    """Release piece by piece, with a pause as long as each piece took, so that others can write."""
     gone = 1
     while gone:
         began = monotonic()

@@ -1,4 +1,4 @@
-"""`wfcore evidence`: one file about one execution, which anybody can check."""
+"""`wfcore evidence`: one file about one execution that anybody can check."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`wfcore execution`: start runs by hand, look at them, end them. The server does the work."""
+"""`wfcore execution`: start, read and end executions; the running server does the work."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -86,7 +86,7 @@ def start(
 
 
 def _warn_of_unknown(invocation: Invocation, workflow: str, names: Sequence[str]) -> None:
-    """A variable that the workflow lacks is allowed, and more often a typing error."""
+    """Warn of variables that the workflow lacks: they are allowed, but usually typing errors."""
     declared = invocation.perform(workflows.read_workflow, workflow=workflow)["variables"]
     known = {one["name"] for one in declared}
     for name in names:
@@ -225,7 +225,7 @@ def _put_rest(perform: Perform, run: Any) -> None:
 
 
 def _put_next(perform: Perform, run: Any) -> None:
-    """The command that each open approval of an execution waits for."""
+    """Print the command that decides each open approval of an execution."""
     if run["status"] == ExecutionStatus.AWAITING_APPROVAL:
         open_only = (ApprovalStatus.PENDING,)
         found = perform(approvals.list_approvals, execution=run["executionId"], status=open_only)
@@ -234,12 +234,12 @@ def _put_next(perform: Perform, run: Any) -> None:
 
 
 def _poll_s(invocation: Invocation) -> float:
-    """How long until the next look: a server elsewhere is spared."""
+    """The time between two polls; it is longer for a server elsewhere."""
     return _POLL_S if invocation.elsewhere is None else _POLL_AFAR_S
 
 
 def _lines_shown(invocation: Invocation, found: list[Any]) -> list[Any]:
-    """The lines as they come; for JSON they are gathered."""
+    """Print the lines *found* and return an empty list; with `--json` return the lines."""
     if invocation.json:
         return found
     for one in found:
@@ -317,7 +317,7 @@ def _started(
     wait: bool,
     timeout: int | None,
 ) -> int | None:
-    """Begin, wait where that was asked for, and show how far it is; the exit status."""
+    """Start an execution, wait for it if *wait* is set, and print it; returns the exit status."""
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait")
     with invocation.operations() as perform:
@@ -335,21 +335,21 @@ def _started(
 
 
 def _rest(invocation: Invocation, perform: Perform, id: str, timeout: int | None) -> bool:
-    """Whether it rests, or the timeout came first. Says on stderr how far it is."""
-    said, asked_at, warned = "", time.monotonic(), False
+    """Whether the execution rests before the timeout. Prints its progress on stderr."""
+    printed, began, warned = "", time.monotonic(), False
     while True:
         run = perform(executions.check_execution, id=id)
         if run["rests"]:
             return True
-        if timeout is not None and time.monotonic() - asked_at >= timeout / 1_000:
+        if timeout is not None and time.monotonic() - began >= timeout / 1_000:
             say(f"not finished after {span(timeout)}; it goes on", err=True)
             return False
         steps = f"{run['completedSteps']}/{run['totalSteps']}"
         now = f"{run['status']}  {steps}  {_at(run)}"
-        if now != said and not invocation.json:
+        if now != printed and not invocation.json:
             say(now.rstrip(), err=True)
-            said = now
-        late = time.monotonic() - asked_at > _PATIENCE_S
+            printed = now
+        late = time.monotonic() - began > _PATIENCE_S
         if run["status"] == ExecutionStatus.PENDING and late and not warned:
             say("still PENDING: is a server running? (wfcore serve)", err=True)
             warned = True
@@ -357,7 +357,7 @@ def _rest(invocation: Invocation, perform: Perform, id: str, timeout: int | None
 
 
 def _at(run: Any) -> str:
-    """The step where it is, and in a loop how many rounds have begun."""
+    """The current step of *run*, and in a loop the number of rounds that have begun."""
     rounds = "" if run["rounds"] is None else rounds_of(*run["rounds"])
     return ", ".join(filter(None, (run["currentStep"], rounds)))
 

@@ -1,4 +1,4 @@
-"""`wfcore migrate`: the newest schema for a store of an older version. ST-6."""
+"""`wfcore migrate`: gives a store of an older version the newest schema. ST-6."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""`wfcore move`: from SQLite to PostgreSQL, or back."""
+"""`wfcore move`: moves a store from SQLite to PostgreSQL, or back."""
 
 import asyncio
 import json
@@ -82,8 +82,8 @@ def move_command(invocation: Invocation, target: str, bucket: str | None) -> Non
 @define
 class ArtifactCopies:
     """
-    Compares artifacts with their checksums, and copies them. *to* None: they stay. `missing`: the
-    storage keys of those whose content is not as it was stored.
+    Compares artifacts with their checksums, and copies them to *to*; None: they stay. `missing`:
+    the storage keys of artifacts that are missing or damaged.
     """
 
     here: ArtifactFiles
@@ -92,7 +92,7 @@ class ArtifactCopies:
     missing: list[str] = field(factory=list)
 
     async def all(self, rows: AsyncIterator[Row]) -> None:
-        """*rows* have the body of an artifact alone."""
+        """Copy the artifacts of *rows*, each of which is the body of an artifact alone."""
         async for (body,) in rows:
             about = json.loads(body)
             self.count += 1
@@ -113,7 +113,9 @@ class ArtifactCopies:
 async def _digest(
     files: ArtifactFiles, about: dict[str, Any], copy: BinaryIO | None = None
 ) -> str | None:
-    """Of the content of an artifact, which is written to *copy*; None: there is none."""
+    """
+    The SHA-256 of an artifact's content, which is also written to *copy*; None: it is missing.
+    """
     found = sha256()
     try:
         async for chunk in files.read(about["storage_key"], 0, about["size"]):
@@ -127,7 +129,7 @@ async def _digest(
 
 @define
 class Moved:
-    """What came of it. `folder`: the new data folder, if it is one."""
+    """The result of a move. `folder`: the new data folder, if the target is a folder."""
 
     target: str
     folder: Path | None
@@ -146,7 +148,7 @@ async def _moved(settings: Settings, target: str, bucket: str | None, shown: boo
         new = await side_of(stack, None if folder else target, folder or settings.data)
         moved = Moved(new.location, folder, artifacts)
 
-        def told(one: Told) -> None:
+        def report(one: Told) -> None:
             moved.tables.append(one)
             if shown:
                 say(f"{one.table:<20}{one.rows:>10,}  {one.digest[:16]}")
@@ -156,12 +158,12 @@ async def _moved(settings: Settings, target: str, bucket: str | None, shown: boo
                 _give_keys(settings, folder)
             await artifacts.all(rows)
 
-        await move(source, new, told, beside, _entry(new.location))
+        await move(source, new, report, beside, _entry(new.location))
     return moved
 
 
 def _entry(target: str) -> AuditEntry:
-    """What the audit log says of the move."""
+    """The audit entry of the move."""
     at = wall_clock()
     id = SystemIds().new("aud", at)
     return AuditEntry(id, at, "store.move", AuditOutcome.ALLOWED, target=target)
@@ -180,7 +182,9 @@ def _folder_of(target: str) -> Path:
 async def side_of(
     stack: AsyncExitStack, url: str | None, data: Path, *, prepared: bool = True
 ) -> Side:
-    """*prepared*: with the newest schema. Raises `CommandFailed` for a store of another kind."""
+    """
+    A side of a move. *prepared*: with the newest schema. Raises `CommandFailed` for other stores.
+    """
     path = database_of(url, data)
     if path is not None:
         return stack.enter_context(SqliteSide.opened(path, data, prepared=prepared))
@@ -199,9 +203,7 @@ async def side_of(
 
 
 def _give_keys(settings: Settings, folder: Path) -> None:
-    """
-    The new folder gets the keys of the old one, those of now; those of the environment stay there.
-    """
+    """Copy the present keys to the new folder, except for keys in the environment."""
     if not settings.signing_keys:
         write_key(folder / SIGNING_KEY_FILE, signing_key(settings.data), replace=True)
     if settings.seal_key is None and file_of(settings).exists():

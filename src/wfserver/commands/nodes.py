@@ -1,4 +1,4 @@
-"""`wfcore nodes`: the servers that take executions from this store."""
+"""`wfcore nodes`: the servers that work on this store."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -60,7 +60,7 @@ def drain(invocation: Invocation, id: str, undo: bool) -> None:
 
 
 def _from_when(node: Any) -> str:
-    """What holds once the command is over: the server looks at its record, and may not have yet."""
+    """What the server takes soon: it reads its record only every `LOOK_S` seconds."""
     from adapters_runtime.engine.presence import LOOK_S
 
     what = "nothing new" if node["draining"] else "executions again"

@@ -1,4 +1,4 @@
-"""`wfcore notice`: who was told of what, and who could not be."""
+"""`wfcore notice`: the notices that were sent, that are due, and that were given up."""
 
 from typing import TYPE_CHECKING, Any
 

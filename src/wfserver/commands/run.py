@@ -1,4 +1,4 @@
-"""`wfcore run`: one workflow here and now, without server or store."""
+"""`wfcore run`: one workflow, without server or store."""
 
 import asyncio
 import signal
@@ -21,12 +21,12 @@ from wfcore.wire.converter import plain
 from wfcore.wire.executions import result_view
 from wfserver import logs
 from wfserver.definitions.read import STDIN, announce_packages, children_in, read_text
-from wfserver.run_local import Decision, LocalRun, Watcher, for_a_run, run_here
+from wfserver.run_local import LocalRun, Watcher, for_a_run, run_here
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import Command, inputs, pass_invocation
 from wfserver.terminal.output import as_json, clean, console, put_json, say, span
 from wfserver.terminal.progress import Progress
-from wfserver.terminal.review import ask, put_question
+from wfserver.terminal.review import ReviewerChoice, ask, put_question
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,7 +80,7 @@ def run_command(
 
 
 class _Seat:
-    """The one who looks on, at this terminal."""
+    """The user at this terminal, as a `Watcher` needs them."""
 
     def __init__(self, out: "Console", answer: str | None, quiet: bool) -> None:
         self.out = out
@@ -92,27 +92,22 @@ class _Seat:
         if not self._quiet:
             self.progress.tell(event)
 
-    def decide(self, approval: Approval) -> Decision | None:
+    def decide(self, approval: Approval) -> ReviewerChoice | None:
         if self._answer is not None:
-            return Decision(Approve() if self._answer == "approve" else Reject())
+            return ReviewerChoice(Approve() if self._answer == "approve" else Reject())
         if not sys.stdin.isatty():
             say(f"error: {approval.step_name}: {_NOBODY}", err=True)
             return None
         self.progress.pause()
         with _interruptible():
-            return self._asked(approval)
-
-    def _asked(self, approval: Approval) -> Decision:
-        put_question(approval, self.out)
-        said = ask(approval, clean(approval.message or approval.step_name), self.out)
-        return Decision(said.choice, said.comment)
+            put_question(approval, self.out)
+            return ask(approval, clean(approval.message or approval.step_name), self.out)
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """
-    Ctrl-C at a prompt ends the prompt: the event loop, which stands still meanwhile, could only
-    note it for later.
+    Let Ctrl-C end a prompt at once; the event loop, which is blocked by the prompt, would delay it.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

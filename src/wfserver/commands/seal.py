@@ -1,4 +1,4 @@
-"""`wfcore seal`: the keys that what is stored is sealed with. Decision 86."""
+"""`wfcore seal`: the keys that seal the store. Decision 86."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""`wfcore secret`: values of an account that only the steps get that list their names."""
+"""`wfcore secret`: the secrets of an account, which only steps get that list their names."""
 
 import sys
 from typing import Any

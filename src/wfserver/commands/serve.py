@@ -1,4 +1,4 @@
-"""`wfcore serve`: the API, in the foreground. By itself: it imports little before it serves."""
+"""`wfcore serve`: the server in the foreground. Little is imported before it serves."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
 """
-`wfcore session`: who is signed in at the console, and signing people out. `wfcore login`: a way in
-without a password.
+`wfcore session`: the console sessions of accounts, and signing people out. `wfcore login`: signing
+in without a password.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""`wfcore settings`: what is set, and where."""
+"""`wfcore settings`: every setting with its value and its source."""
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ def settings_command(invocation: Invocation) -> None:
 
 @frozen
 class InForce:
-    """`value` None: it is set, and not shown. `source`: an option, a place, or `default`."""
+    """A setting in force. `value` None: secret. `source`: an option, a place, or `default`."""
 
     name: str
     value: str | None
@@ -47,8 +47,8 @@ class InForce:
 
 def in_force(environment: ChainMap[str, str], options: Mapping[str, str]) -> Iterator[InForce]:
     """
-    Each setting, and where it came from; *environment* has the file below it, *options* are those
-    of the command line, by variable.
+    Each setting with its value and its source. *environment* has the file of settings below it.
+    *options*: the options of the command line, by variable.
     """
     others = [name for name in environment if name not in KNOWN and _is_of_ours(name)]
     for name in (*KNOWN, *sorted(others)):

@@ -1,4 +1,4 @@
-"""`wfcore signing`: the keys that sign links to downloads and to approvals."""
+"""`wfcore signing`: the keys that sign links to downloads and approvals."""
 
 from typing import Any
 

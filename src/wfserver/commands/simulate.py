@@ -1,4 +1,6 @@
-"""`wfcore simulate`: the service in small worlds where everything goes wrong, judged."""
+"""
+`wfcore simulate`: the service in simulated worlds full of faults, checked for broken promises.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,7 +64,7 @@ def simulate_command(
 
 @contextmanager
 def _progress(worlds: int) -> Iterator[Callable[[CampaignSummary], None]]:
-    """A bar on the terminal, where there is one."""
+    """A function that shows the progress as a bar, if stderr is a terminal."""
     out = console(stderr=True)
     if not out.is_terminal:
         yield lambda summary: None

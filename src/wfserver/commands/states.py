@@ -1,4 +1,4 @@
-"""`wfcore states`: the tables that decide what may happen next, for people and for programs."""
+"""`wfcore states`: the state machines as tables, for people and programs."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`wfcore try`: the sample, seen from outside: every request with its answer."""
+"""`wfcore try`: the sample over HTTP, with every request and its answer."""
 
 import re
 import shlex
@@ -21,7 +21,7 @@ from wfserver.terminal.http_client import Api, Exchange
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import as_json, clean, console, put_json, say, shortened
-from wfserver.terminal.review import PAGE, Verdict, approval_of, ask, put_groups
+from wfserver.terminal.review import PAGE, ReviewerChoice, approval_of, ask, put_groups
 from wfserver.terminal.row_editor import Draft
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _WORTH = (
     "executionId",
     "id",
 )
-"""Fields that say something at a glance."""
+"""The fields of an answer that are worth a line."""
 _PREVIEW = 2_000
 
 
@@ -72,7 +72,7 @@ def try_command(invocation: Invocation, yes: bool) -> int:
 
 
 class _Trial:
-    """One run of the sample, told as it goes."""
+    """One run of the sample, printed as it goes."""
 
     def __init__(self, api: Api, out: "Console", quiet: bool) -> None:
         self.exchanges: list[Exchange] = []
@@ -82,7 +82,7 @@ class _Trial:
         api.heard = self._heard
 
     def run(self, asks: bool) -> tuple[Any, Sequence[Any]]:
-        """The ExecutionResult and the artifacts."""
+        """Run the sample; returns the `ExecutionResult` and the artifacts."""
         path = f"/api/v1/workflows/{self._sample_id()}/executions"
         self._say("Start it")
         id = self._api.call("POST", path, {"inputs": {}})["executionId"]
@@ -102,7 +102,7 @@ class _Trial:
         return result, listed
 
     def show_curl(self, key_file: Path) -> None:
-        """The same requests as commands to paste: they start and decide a new execution."""
+        """Print the requests as commands to paste, which start and decide a new execution."""
         self._say("The same by hand")
         self._paste(f"export API={self._api.url} KEY=$(cat {shlex.quote(str(key_file))})")
         for command in replay(self.exchanges):
@@ -118,7 +118,7 @@ class _Trial:
         )
 
     def _rest(self, id: str) -> str:
-        """The status, as soon as nothing happens any more without somebody from outside."""
+        """The status of the execution once it has ended or waits for a decision."""
         until = time.monotonic() + _PATIENCE_S
         while time.monotonic() < until:
             run = self._api.call("GET", f"/api/v1/executions/{id}?wait={_WAIT_S}")
@@ -138,18 +138,18 @@ class _Trial:
             self._answer(path, approval, asks)
 
     def _answer(self, path: str, approval: Approval, asks: bool) -> None:
-        """Send the decision on the rows that were shown; where it is refused, ask again."""
-        draft, said = Draft(approval), Verdict(Approve())
+        """Send the decision on the rows that were shown; after a refusal, prompt again."""
+        draft, decision = Draft(approval), ReviewerChoice(Approve())
         while True:
             if asks:
-                said = _asked(approval, self._out, draft)
+                decision = _prompted(approval, self._out, draft)
             body: dict[str, Any] = {}
-            edited = said.choice.edited if isinstance(said.choice, Approve) else None
+            edited = decision.choice.edited if isinstance(decision.choice, Approve) else None
             if edited is not None:
                 body = {"editedItems": edited, "expectedItemsHash": items_hash(approval)}
-            if said.comment is not None:
-                body["comment"] = said.comment
-            verb = type(said.choice).__name__
+            if decision.comment is not None:
+                body["comment"] = decision.comment
+            verb = type(decision.choice).__name__
             self._say(verb)
             try:
                 self._api.call("POST", f"{path}/{verb.lower()}", body)
@@ -194,11 +194,11 @@ class _Trial:
             self._out.print(title, style="bold")
 
     def _paste(self, line: str) -> None:
-        # Never wrapped: what is copied must be what is meant.
+        # Never wrapped, so that a copied command is complete.
         self._out.print(line, soft_wrap=True, style="cyan")
 
 
-def _asked(approval: Approval, out: "Console", draft: Draft) -> Verdict:
+def _prompted(approval: Approval, out: "Console", draft: Draft) -> ReviewerChoice:
     try:
         return ask(approval, clean(approval.message), out, draft)
     except click.Abort:
@@ -207,7 +207,7 @@ def _asked(approval: Approval, out: "Console", draft: Draft) -> Verdict:
 
 
 def replay(exchanges: Sequence[Exchange]) -> Iterator[str]:
-    """*exchanges*, from the start on, as curl commands: ids are taken from the answers."""
+    """*exchanges*, from the start on, as curl commands that take ids from the answers."""
     for one in exchanges[1:]:
         path = _APPROVAL.sub("$APPROVAL", _EXECUTION.sub("$ID", one.path))
         command = f'curl -s "$API{path}" -H "X-API-Key: $KEY"'
@@ -226,7 +226,7 @@ def replay(exchanges: Sequence[Exchange]) -> Iterator[str]:
 
 
 def _gist(exchange: Exchange) -> Any:
-    """Of an answer what is worth a line: no ids that the request named, the status first."""
+    """The part of an answer that is worth a line: the status first, and no ids of the request."""
     answer = exchange.answer
     for many in ("items", "approvals", "artifacts"):
         if many in answer:

@@ -1,4 +1,4 @@
-"""What the first five minutes need: an account, a key and a sample, where there are none."""
+"""Making the first account, its key and the sample workflow, if a store has none."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -27,9 +27,9 @@ EMAIL = "you@example.org"
 @frozen
 class First:
     """
-    What is there now. `new_key`: the text of a key that was just made; `key_file` None: no
-    key of the account lies in the data folder. `sample` None: the store has other workflows.
-    `way_in`: the token of a link to the console; None: there are no pages.
+    The first account and what belongs to it. `new_key`: the text of a key that was just made.
+    `key_file` None: the data folder has no key of the account. `sample` None: the store has other
+    workflows. `way_in`: the token of a link to the console; None: there are no pages.
     """
 
     account: Account
@@ -43,7 +43,9 @@ class First:
 
 
 async def first_things(services: Services, data: Path, plan: Plan) -> First:
-    """Make what is missing, an account on *plan*. A second time nothing is made."""
+    """
+    Make the account (on *plan*), key and sample that are missing; a second call makes nothing.
+    """
     account = await _account(services, plan)
     file = data / FIRST_KEY_FILE
     new_key = None
@@ -59,14 +61,14 @@ async def first_things(services: Services, data: Path, plan: Plan) -> First:
 
 
 def read_key(data: Path) -> str | None:
-    """The key that the data folder keeps."""
+    """The API key in the data folder; None: there is no key file."""
     with suppress(FileNotFoundError):
         return (data / FIRST_KEY_FILE).read_text("utf-8", errors="replace").strip()
     return None
 
 
 async def _account(services: Services, plan: Plan) -> Account:
-    """The oldest account, or a new one that operates the server. AC-7."""
+    """The oldest account, or else a new account that is an operator. AC-7."""
     total = (await list_accounts(services, PageRequest(1, 1))).total
     if total:
         return (await list_accounts(services, PageRequest(total, 1))).rows[0]

@@ -1,4 +1,4 @@
-"""Where the server of a data folder answers: noted when it does, for commands beside it."""
+"""The note in a data folder of the process that serves it and its URL, for commands beside it."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _URL = re.compile(r"https?://[!-~]+")
 
 @contextmanager
 def server_note(data: Path) -> Iterator["ServerNote"]:
-    """Something to note the URL with; the note goes when the server ends."""
+    """A `ServerNote` that is removed on leaving."""
     note = ServerNote(data / FILE)
     try:
         yield note
@@ -28,35 +28,35 @@ def server_note(data: Path) -> Iterator["ServerNote"]:
 
 
 class ServerNote:
-    """The note of this process, which one that it forks may write but not take away."""
+    """The note of this process. A forked child may write the note but does not remove it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._pid = os.getpid()
 
     def here(self, url: str) -> None:
-        """Write down that this process answers at *url*."""
+        """Write that this process answers at *url*."""
         fresh = self._path.with_suffix(f".{self._pid}")
         fresh.write_text(json.dumps({"url": url, "pid": self._pid}) + "\n", "utf-8")
         fresh.replace(self._path)
 
     def clear(self) -> None:
-        """Take the note away, unless another server wrote its own over it."""
+        """Remove the note, unless another server has replaced it."""
         if os.getpid() == self._pid == _read(self._path).get("pid"):
             self._path.unlink(missing_ok=True)
 
 
 def noted_url(data: Path) -> str | None:
-    """Where a server of this data folder said that it answers. It may have been killed since."""
+    """The URL in the note; None: there is none. The server may have been killed since."""
     url = _read(data / FILE).get("url")
     return url if isinstance(url, str) and _URL.fullmatch(url) else None
 
 
 def is_serving(settings: "Settings") -> bool | None:
     """
-    Whether a server works on this store: noted in the data folder, and alive.
+    Whether a server works on this store: the process in the data folder's note is alive.
 
-    None: it cannot be known, because the store may have servers on other machines.
+    None: unknown, because the store may have servers on other machines.
     """
     pid = _read(settings.data / FILE).get("pid")
     if type(pid) is int and 0 < pid <= _LARGEST_PID and _alive(pid):
@@ -76,13 +76,13 @@ def _alive(pid: int) -> bool:
 
 
 def base_url(settings: "Settings") -> str:
-    """The address to put in front of paths: the public one, the running one, or the default."""
+    """The address before paths: the public URL, the running server's, or the default one."""
     own = f"http://{settings.host}:{settings.port}"
     return settings.public_url or noted_url(settings.data) or own
 
 
 def _read(path: Path) -> dict[str, object]:
-    """What is noted; nothing where the file is missing or says nothing that can be understood."""
+    """The note; empty if the file is missing or cannot be read."""
     with suppress(OSError, ValueError, RecursionError):
         if path.is_file() and path.stat().st_size <= _MOST_BYTES:
             note = json.loads(path.read_text("utf-8"))

@@ -1,8 +1,8 @@
 """
-Where the keys are that seal what is stored: the environment, or a file. Decision 86.
+The keys that seal the store, in the environment or in a file. Decision 86.
 
-A key in the data folder keeps copies of the database alone unreadable. Who is to be kept out of
-the whole folder needs the key elsewhere: `WFCORE_SEAL_KEY_FILE`, or `WFCORE_SEAL_KEY`.
+With the key in the data folder, a copy of the database alone is unreadable. To protect a copy of
+the whole folder, keep the key elsewhere: `WFCORE_SEAL_KEY_FILE`, or `WFCORE_SEAL_KEY`.
 """
 
 import time
@@ -17,11 +17,13 @@ from wfserver.failures import CommandFailed
 from wfserver.settings.record import SEAL_KEY, Settings
 
 _YOUNG_S = 60
-"""So long after a rotation a server may still write what it sealed with the key before."""
+"""For this time after a rotation, a server may still write values sealed with the old key."""
 
 
 def sealer_of(settings: Settings) -> AeadSealer | None:
-    """What seals the store of *settings*; None in memory. Raises `CommandFailed`."""
+    """
+    The sealer for the store of *settings*; None for a store in memory. Raises `CommandFailed`.
+    """
     if settings.store == "memory:":
         return None
     if settings.seal_key is not None:
@@ -35,12 +37,12 @@ def sealer_of(settings: Settings) -> AeadSealer | None:
 
 
 def file_of(settings: Settings) -> Path:
-    """The file that keeps the keys, unless the environment holds them."""
+    """The file of the keys, for settings that hold no keys themselves."""
     return settings.seal_key_file or settings.data / SEAL_KEY_FILE
 
 
 def read_keys(file: Path) -> list[str]:
-    """The keys in *file*, the one that seals first. Raises `CommandFailed`."""
+    """The keys in *file*; the first one seals. Raises `CommandFailed`."""
     try:
         return _checked(file.read_text("utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
@@ -49,27 +51,27 @@ def read_keys(file: Path) -> list[str]:
 
 
 def add_key(file: Path) -> None:
-    """Put a new key before those in *file*: it seals from now on, and they only open."""
+    """Put a new key before the others in *file*: it seals from now on, the others only open."""
     with alone(file.parent):  # of two rotations at once each keeps the other's key
         _write(file, [new_key(), *read_keys(file)])
 
 
 def put_before(file: Path, keys: Collection[str]) -> None:
-    """Put *keys* before those in *file*, which need not be there."""
+    """Put *keys* before those in *file*, which need not exist."""
     with alone(file.parent):
         own = read_keys(file) if file.exists() else []
         _write(file, tuple(dict.fromkeys([*keys, *own])))
 
 
 def remove_keys(file: Path, ids: Collection[str]) -> None:
-    """Take keys out of *file*; the first one stays."""
+    """Remove the keys *ids* from *file*; the first key stays."""
     with alone(file.parent):
         first, *others = read_keys(file)
         _write(file, [first, *(key for key in others if id_of(key) not in ids)])
 
 
 def require_settled(file: Path) -> None:
-    """Raises `CommandFailed` where *file* has just changed: a server may not have seen it yet."""
+    """Raises `CommandFailed` if *file* has just changed: a server may not have read it yet."""
     if time.time() - file.stat().st_mtime < _YOUNG_S:
         raise CommandFailed(
             f"{file} changed less than a minute ago, and a server may still write what it sealed "

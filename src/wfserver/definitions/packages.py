@@ -1,7 +1,7 @@
 """
-The packages of steps, installed as the configuration of this user's pip and npm says.
+The packages of steps, installed according to the configuration of this user's pip and npm.
 
-What installs them is loaded at its first use: most commands have nothing to do with packages.
+The installer is loaded at its first use, because most commands need no packages.
 """
 
 import os
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @define(eq=False, slots=False)
 class LazyEnvironments:
-    """The environments in the folder of *settings*: an `Environments` of the core."""
+    """An `Environments` of the core, over the folder of *settings*."""
 
     settings: Settings
 
     @cached_property
     def here(self) -> "PackageEnvironments":
-        """What does the work."""
+        """The environments themselves, loaded at the first use."""
         from adapters_runtime.code.packages.environments import PackageEnvironments
 
         settings = self.settings
@@ -45,26 +45,28 @@ class LazyEnvironments:
         )
 
     async def prepare(self, needs: Needs) -> Needs:
-        """Install what the lock says, unless it is there; the needs with their lock."""
+        """See `Environments.prepare`."""
         return await self.here.prepare(needs)
 
     def find(self, needs: Needs) -> str | None:
-        """The folder in which the modules lie."""
+        """See `Environments.find`."""
         return self.here.find(needs)
 
     async def restore(self, needs: Needs) -> str:
-        """The same folder, filled first with what the lock says if it is not there."""
+        """See `Environments.restore`."""
         return await self.here.restore(needs)
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
-        """Remove what nobody needs; without loading anything where none was ever installed."""
+        """See `Environments.prune`. If no package was ever installed, nothing is loaded."""
         if not self.settings.packages_folder.exists():
             return 0
         return await self.here.prune(in_use)
 
 
 def _interpreters(settings: Settings) -> "Interpreters":
-    """Those that steps run with. Where steps have users of their own, only what all may run."""
+    """
+    The interpreters for steps. If steps run as users of their own: only those that all may run.
+    """
     from adapters_runtime.code.languages import Interpreters
     from adapters_runtime.sandbox.isolation.config import UID
     from adapters_runtime.sandbox.isolation_level import find_level_now

@@ -1,4 +1,4 @@
-"""A workflow definition from a file: read, checked, and fit for the interpreters that are here."""
+"""Reading a workflow definition from a file, and checking whether its steps can run here."""
 
 import os
 import sys
@@ -24,14 +24,14 @@ from wfcore.rules.paths import below
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
-"""How the names of files of definitions end."""
+"""The suffixes of files of definitions."""
 ENDINGS = (".test.yaml", ".test.yml", ".test.json")
-"""How the names of files of scenarios end."""
+"""The endings of the names of files of scenarios."""
 
 
 @frozen
 class DefinitionText:
-    """The text of a definition, and what to call it in messages."""
+    """The text of a definition, and its name in messages, *source*."""
 
     content: bytes
     source: str
@@ -39,25 +39,27 @@ class DefinitionText:
     def definition(
         self, *, runs_here: bool = True, javascript: Runtime = Runtime.NODE
     ) -> Definition:
-        """What it says. Raises `InvalidDefinition` with every mistake and its line."""
+        """
+        The definition in the text. Raises `InvalidDefinition` with every mistake and its line.
+        """
         return checked(self.content, self.source, runs_here=runs_here, javascript=javascript)
 
     def located(self, error: InvalidDefinition) -> InvalidDefinition:
-        """Mistakes that only the store could tell, with their lines."""
+        """*error*, which only the store can find, with the lines of its mistakes."""
         _, lines = load_definition_text(self.content, self.source)
         return with_lines(error, lines, self.source)
 
 
 def read_text(file: str) -> DefinitionText:
-    """The text in *file* (`-`: stdin). Raises `OSError` where it cannot be read."""
+    """The text in *file* (`-`: stdin). Raises `OSError` if the file cannot be read."""
     return DefinitionText(_bytes_of(file), "stdin" if file == STDIN else file)
 
 
 def read_definition(file: str, *, runs_here: bool = True) -> Definition:
     """
-    The definition in *file* (`-`: stdin), with *runs_here* only if its languages can run here.
+    The definition in *file* (`-`: stdin). With *runs_here* its languages must be able to run here.
 
-    Raises `InvalidDefinition` with every mistake, `OSError` where it cannot be read.
+    Raises `InvalidDefinition` with every mistake, `OSError` if the file cannot be read.
     """
     return read_text(file).definition(runs_here=runs_here)
 
@@ -66,10 +68,10 @@ def checked(
     text: bytes, source: str, *, runs_here: bool = True, javascript: Runtime = Runtime.NODE
 ) -> Definition:
     """
-    The definition that *text* holds, with *runs_here* only if its languages can run here.
-    *javascript*: what runs JavaScript and TypeScript where the step does not say it.
+    The definition in *text*. With *runs_here* its languages must be able to run here. *javascript*:
+    the runtime of JavaScript and TypeScript for steps that name none.
 
-    Raises `InvalidDefinition` with lines of *source*.
+    Raises `InvalidDefinition` with every mistake, and its line in *source*.
     """
     document, lines = load_definition_text(text, source)
     try:
@@ -87,7 +89,7 @@ def checked(
 
 
 def _require_runnable(definition: Definition, here: Interpreters) -> None:
-    """Raises `InvalidDefinition` for steps that need what is not installed here."""
+    """Raises `InvalidDefinition` for steps whose language or extra is not installed here."""
     found = language_problems(definition, _cures(definition, here))
     if not is_available():
         asking = (path for path, step in definition.located() if isinstance(step, AiStep))
@@ -100,10 +102,11 @@ def children_in(
     folder: Path, definition: Definition, javascript: Runtime = Runtime.NODE
 ) -> Sequence[Definition]:
     """
-    The definitions in *folder* that *definition* starts by name, at any depth, as they can run
-    here. A name that no file has is left to the execution to refuse.
+    The definitions in *folder* that *definition* starts by name, at any depth. The execution itself
+    refuses a name that no file has.
 
-    Raises `InvalidDefinition` for a child that has mistakes, `OSError` for one that cannot be read.
+    Raises `InvalidDefinition` for a child with mistakes or that cannot run here, `OSError` for a
+    file that cannot be read.
     """
     found: dict[str, Definition] = {definition.name: definition}
     wanted, files = [definition], _files_by_name(folder) if _child_names(definition) else {}
@@ -119,7 +122,7 @@ def _child_names(definition: Definition) -> set[str]:
 
 
 def _files_by_name(folder: Path) -> Mapping[str, DefinitionText]:
-    """The definitions in *folder* by the name that each gives itself, as far as it can be read."""
+    """The texts of definitions in *folder* by the name in each; unreadable files are left out."""
     found: dict[str, DefinitionText] = {}
     for path in sorted(folder.iterdir()):
         if not is_definition(path):
@@ -135,16 +138,16 @@ def _files_by_name(folder: Path) -> Mapping[str, DefinitionText]:
 
 
 def announce_packages(definition: Definition, *, quiet: bool) -> None:
-    """Say what may take a while: packages that are not here yet are installed."""
+    """Print that packages may be installed, which takes a while."""
     if not quiet and needs_of(definition):
         click.echo("installing the packages of its steps, unless they are here", err=True)
 
 
 def _as_javascript(definition: Definition, here: Interpreters) -> Definition:
     """
-    The definition with its TypeScript for Node as JavaScript beside it. Bun needs no help.
+    The definition with JavaScript beside its TypeScript for Node. Bun runs TypeScript itself.
 
-    Raises `InvalidDefinition` for TypeScript that is more than types.
+    Raises `InvalidDefinition` for TypeScript of which more than types would have to be removed.
     """
     typed = {
         path: step.source
@@ -170,14 +173,14 @@ def _as_javascript(definition: Definition, here: Interpreters) -> Definition:
 
 
 def interpreters(javascript: Runtime = Runtime.NODE, public: bool = False) -> Interpreters:
-    """The interpreters on this process's PATH; *public*: those that every user can run."""
+    """The interpreters on this process's PATH; *public*: only those that every user can run."""
     return Interpreters(os.environ.get("PATH") or os.defpath, public, javascript)
 
 
 def _cures(
     definition: Definition, here: Interpreters
 ) -> Mapping[tuple[Language, Runtime | None], str]:
-    """What to install, for each language that *definition* uses and that cannot run here."""
+    """The programs to install, for each language of *definition* that cannot run here."""
     code = [step for step in definition.walk() if isinstance(step, CodeStep)]
     states = {
         (step.language, step.runtime): here.find(step.language, step.runtime) for step in code
@@ -193,7 +196,7 @@ def _bytes_of(file: str) -> bytes:
 
 
 def files_in(paths: Sequence[str]) -> Sequence[str]:
-    """Those of *paths* that are files, and the files of scenarios in those that are folders."""
+    """The files in *paths*, and the files of scenarios in the folders in *paths*."""
     found: list[str] = []
     for path in paths:
         if Path(path).is_dir():
@@ -205,15 +208,15 @@ def files_in(paths: Sequence[str]) -> Sequence[str]:
 
 def is_definition(path: Path) -> bool:
     """
-    Whether the name is one of a definition. A link that leads nowhere counts: it cannot be read, so
-    that --prune deletes nothing.
+    Whether *path* has the name of a definition. A broken link counts: reading fails, so --prune
+    deletes nothing.
     """
     named = path.suffix in SUFFIXES and not path.name.startswith(".")
     return named and not path.name.endswith(ENDINGS) and (path.is_file() or path.is_symlink())
 
 
 def is_scenarios(path: Path) -> bool:
-    """Whether a file holds scenarios, by its name."""
+    """Whether *path* is a file with the name of scenarios."""
     return path.name.endswith(ENDINGS) and path.is_file()
 
 

@@ -1,4 +1,4 @@
-"""Files of scenarios: found, read beside their definitions, played, and reported."""
+"""Files of scenarios: read with the definitions that they name, played, and reported."""
 
 import os
 import time
@@ -29,7 +29,7 @@ from wfserver.definitions.read import read_definition, read_text
 
 @frozen
 class ScenarioResult:
-    """One scenario that was played: what went wrong (nothing: it is as expected), and how long."""
+    """The result of one scenario: the differences (empty: as expected), and the time it took."""
 
     name: str
     line: int
@@ -39,7 +39,7 @@ class ScenarioResult:
 
 @frozen
 class Loaded:
-    """A file of scenarios with its definitions, ready to be played."""
+    """A file of scenarios and its definitions, ready to play."""
 
     path: str
     file: ScenarioFile
@@ -48,13 +48,13 @@ class Loaded:
     lines: Lines
 
     def scenarios(self) -> Iterator[tuple[int, Scenario]]:
-        """Each with its line; the file's own stubs are below those of the scenario."""
+        """Every scenario with its line, and with the stubs of the file that it does not replace."""
         for at, one in enumerate(self.file.scenarios):
             line = self.lines.get(below("scenarios", at), 1)
             yield line, evolve(one, steps={**self.file.steps, **one.steps})
 
     def run(self, line: int, scenario: Scenario) -> ScenarioResult:
-        """Play one of them."""
+        """The result of playing *scenario*."""
         began = time.perf_counter()
         calendar = CronCalendar()
         parts = Parts(MiniJinjaTemplates(), calendar)
@@ -112,7 +112,7 @@ def _definition(folder: Path, name: str, field: str) -> Definition:
 
 
 def unexpected(file: str, played: Sequence[ScenarioResult]) -> Iterator[str]:
-    """For each scenario that did not go as expected: a line that locates it, then what differs."""
+    """Lines on every scenario that did not go as expected: its place, then the differences."""
     for one in played:
         if one.wrong:
             yield f"{visible(file)}:{one.line}: {visible(one.name)}"
@@ -120,7 +120,7 @@ def unexpected(file: str, played: Sequence[ScenarioResult]) -> Iterator[str]:
 
 
 def report(ran: Mapping[str, Sequence[ScenarioResult]]) -> Mapping[str, Any]:
-    """The document of `--json`, of what was played by file."""
+    """The document of `--json`: the results in *ran*, by file."""
     return {
         "ok": not any(one.wrong for found in ran.values() for one in found),
         "files": [
@@ -137,7 +137,7 @@ def report(ran: Mapping[str, Sequence[ScenarioResult]]) -> Mapping[str, Any]:
 
 
 def junit(ran: Mapping[str, Sequence[ScenarioResult]]) -> bytes:
-    """The same as JUnit XML, which build servers show."""
+    """The results in *ran* as JUnit XML, which build servers show."""
     suites = Element("testsuites")
     for path, found in ran.items():
         suite = SubElement(suites, "testsuite", _counts(path, found))

@@ -1,4 +1,4 @@
-"""Definitions in files, checked as `apply` checks them: for people, programs, and code hosts."""
+"""Checking definitions in files as `apply` does, with reports for people, programs, code hosts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,23 +18,23 @@ _RULE = "definition"
 
 @frozen
 class Validated:
-    """A file and its mistakes; `name` is the workflow's, None after a mistake."""
+    """A file and its mistakes. `name`: the name of the workflow; None if there are mistakes."""
 
     file: str
     name: str | None
     problems: tuple[Problem, ...] = ()
 
     def lines(self) -> Sequence[str]:
-        """`file:line: path: message`, so that editors find the place."""
+        """Lines `file:line: path: message`, with which editors find the place."""
         return explain(InvalidDefinition(self.problems, self.file)).splitlines()
 
 
 def validated(file: str) -> Validated:
     """
-    What is wrong with the definition in *file* (`-`: stdin), whatever can run on this machine; or
-    with the scenarios in it, if its name says that it has some.
+    The mistakes of the definition in *file* (`-`: stdin), or of the scenarios in a file with the
+    name of scenarios. It does not matter what can run on this machine.
 
-    A file that cannot be read has one problem, which says so: no file is passed over.
+    A file that cannot be read has one problem, which says so: no file is skipped.
     """
     try:
         if file.endswith(ENDINGS):
@@ -48,7 +48,7 @@ def validated(file: str) -> Validated:
 
 
 def report(found: Sequence[Validated]) -> Mapping[str, Any]:
-    """The document of `--json`."""
+    """The document of `--json`: the files in *found* with their mistakes."""
     return {
         "ok": not any(one.problems for one in found),
         "files": [
@@ -67,9 +67,10 @@ def report(found: Sequence[Validated]) -> Mapping[str, Any]:
 
 def sarif(found: Sequence[Validated]) -> Mapping[str, Any]:
     """
-    The same as SARIF 2.1.0, which code hosts show beside the changed lines of a pull request.
+    The same report as SARIF 2.1.0, which code hosts show beside the changed lines of a pull
+    request.
 
-    Paths stay relative to where the command runs, as code hosts expect them.
+    Paths stay relative to the current folder, as code hosts expect.
     """
     rule = {
         "id": _RULE,

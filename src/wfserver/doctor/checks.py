@@ -29,7 +29,7 @@ from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
 from wfcore.usecases.webhooks.webhooks import list_webhooks
 from wfserver.compose import System
 from wfserver.doctor.machine import Finding, backups, disk, folder, keys, packages, program
-from wfserver.doctor.providers import asked, described, wanted
+from wfserver.doctor.providers import described, probe, wanted
 from wfserver.failures import CommandFailed, explain
 from wfserver.notices import try_channel
 from wfserver.settings.channels import SMTP_URL, setting_of_channel
@@ -93,19 +93,21 @@ def _serving(settings: Settings, require_servable: Callable[[Settings], None]) -
 
 
 def _dispatch(url: str) -> Finding:
-    """Whether what dispatches executions answers. Without it everything ends, but later."""
+    """Whether the dispatching queue answers. Without it executions end later."""
     try:
         return Finding("engine", True, asyncio.run(seen(ENGINE, url)))
     except (InvalidInput, ConnectionError) as error:
-        cure = f"start it, or correct {ENGINE}; meanwhile what is due is found by looking"
+        cure = f"start it, or correct {ENGINE}; meanwhile servers poll the database"
         return Finding("engine", False, str(error), cure)
 
 
 def _notices(settings: Settings, lost: int) -> Finding:
-    """By which channels people are told, and how many notices nobody got."""
+    """The channels of notices, and the number of notices that were given up."""
     names = ", ".join(sorted(settings.notices.channels))
     if not names:
-        return Finding("notices", True, f"no channel; nobody is told of approvals until {SMTP_URL}")
+        return Finding(
+            "notices", True, f"no channel; approvals are not announced until {SMTP_URL} is set"
+        )
     if settings.public_url is None:
         cure = "set WFCORE_PUBLIC_URL"
         return Finding(
@@ -118,7 +120,7 @@ def _notices(settings: Settings, lost: int) -> Finding:
 
 
 async def _given_up(system: System) -> int:
-    """How many notices nobody got."""
+    """The number of notices that were given up."""
     found = await list_notices(system.services, PageRequest(1, 1), (NoticeStatus.FAILED,))
     return found.total or 0
 
@@ -140,7 +142,7 @@ def _tried(work_in: WorkIn, channel: str, to: str) -> Finding:
 
 
 def _providers(users: Mapping[str, Sequence[str]], providers: Mapping[str, Provider]) -> Finding:
-    """The providers that are configured, and those that only workflows name, with their *users*."""
+    """The providers that are configured, and those that are not but have *users*: workflows."""
     detail = "; ".join(map(described, providers.values())) or "none; AI steps need one"
     missing = [(name, users[name]) for name in sorted(users) if name not in providers]
     if (users or providers) and not is_available():
@@ -156,13 +158,13 @@ def _providers(users: Mapping[str, Sequence[str]], providers: Mapping[str, Provi
 
 
 def _asked(provider: Provider) -> Finding:
-    fine, detail = asked(provider)
+    fine, detail = probe(provider)
     cure = None if fine else f"check {provider.setting} and the base URL"
     return Finding(f"provider {provider.name}", fine, detail, cure)
 
 
 def _signing(settings: Settings) -> list[Finding]:
-    """Which keys sign and verify links, by name, so that servers can be compared."""
+    """The names of the keys that sign and verify links, to compare servers."""
     if not settings.signing_keys:
         return []
     first, *older = (name for name, _ in settings.signing_keys)
@@ -173,8 +175,8 @@ def _signing(settings: Settings) -> list[Finding]:
 @define
 class _Stored:
     """
-    What one opening of the store has told: its checks; the workflows that use each provider, and
-    the number of notices nobody got, as far as they could be read.
+    What was read while the store was open once: the findings; and, as far as they could be read,
+    the workflows that use each provider and the number of notices that were given up.
     """
 
     checks: Sequence[Finding] = ()
@@ -219,7 +221,7 @@ def _cure(error: Exception) -> str:
 
 
 async def _open_store(system: System) -> list[Finding]:
-    """Opening has read the schema; `ping` writes something durably."""
+    """The findings about an open store, whose schema was read; `ping` writes a row durably."""
     await system.services.store.ping()
     records = await _records(system)
     return [
@@ -232,7 +234,7 @@ async def _open_store(system: System) -> list[Finding]:
 
 
 async def _kept(system: System) -> Finding:
-    """Where everything is kept; of a database server also what an operator may have set wrong."""
+    """The place of the store, and for a database server its settings that are wrong."""
     store = system.services.store
     if not system.location.startswith(POSTGRES):
         schema = migrations()[-1][0]
@@ -246,7 +248,7 @@ async def _kept(system: System) -> Finding:
 
 
 async def _artifacts(system: System) -> Finding:
-    """Whether a file can be stored, read and deleted where artifacts are kept."""
+    """Whether an artifact can be stored, read and deleted."""
     files, where = system.services.files, system.settings.artifacts or "in the data folder"
     try:
         kept = await files.store(_PROBE, f"{_PROBE}-{os.getpid()}", BytesIO(b"ok"))
@@ -293,7 +295,7 @@ def compared(work_in: WorkIn, confirm: Callable[[Sequence[str]], None] | None) -
 
 
 def _clock(clock: Clock) -> Finding:
-    """Whether the wall clock jumped, and what is held because of it. AP-4, EX-30."""
+    """Whether the wall clock jumped, and the consequences. AP-4, EX-30."""
     clock = clock.machine if isinstance(clock, StoreTime) else clock
     wall, deadlines, work = clock.now(), clock.deadline_now(), clock.service_now()
     found = []
@@ -308,7 +310,7 @@ def _clock(clock: Clock) -> Finding:
 
 
 async def _records(system: System) -> Finding:
-    """What cannot be read of that which is to be worked on now; `wfcore check` reads everything."""
+    """The due records that cannot be read; `wfcore check` reads all records."""
     services = system.services
     now = services.store.now()
     async with services.store.view() as view:

@@ -1,4 +1,4 @@
-"""How well code steps are kept apart here, what that level does not hold, and how to get more."""
+"""The level of isolation of code steps on this machine, its gaps, and how to get a better one."""
 
 import os
 import tempfile
@@ -56,7 +56,7 @@ _FLAGS = (
 )
 _FLAGS_AS_ROOT = "--cap-add SYS_ADMIN --cap-add NET_ADMIN"
 COUNTING = "start the server as a systemd unit with Delegate=yes, or with /sys/fs/cgroup writable"
-"""How to get control groups for steps."""
+"""The way to get control groups for steps."""
 _CONTAINERS = ("/.dockerenv", "/run/.containerenv")
 _MARK = "container"
 """The variable by which systemd, Podman and our image say that a process is in a container."""
@@ -68,7 +68,7 @@ class IsolationReport:
     A level of isolation: what it holds, what it lacks, and how to get a better one.
 
     `uncounted`: why no control group counts memory and processes of a step; None: one does.
-    `missed` says of each stronger level why steps cannot have it. `refused`: the level is below
+    `missed`: why steps cannot have a stronger level, by level. `refused`: the level is below
     `minimum`, and code steps are not run.
     """
 
@@ -83,14 +83,14 @@ class IsolationReport:
 
     @property
     def memory(self) -> str:
-        """How the limit of memory is held, in one line."""
+        """The way in which the limit of memory is enforced, in one line."""
         if self.uncounted is None:
             return "counted by the kernel, in a control group for each step"
-        return f"looked at twice a second or more, not counted: {self.uncounted}"
+        return f"measured twice a second or more, not counted: {self.uncounted}"
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """The report in one line."""
         if self.refused:
             return f"{self.level}, below the minimum {self.minimum}: code steps are refused"
         lacks = f"; but not {', '.join(self.lacks)}" if self.lacks else ""
@@ -98,7 +98,7 @@ class IsolationReport:
 
 
 def report(level: Level, isolation: Isolation) -> IsolationReport:
-    """What to say of the *level* that was found."""
+    """The report on *level*, which was found for *isolation*."""
     better = LADDER[: LADDER.index(level.name)]
     return IsolationReport(
         level=level.name,
@@ -113,14 +113,14 @@ def report(level: Level, isolation: Isolation) -> IsolationReport:
 
 
 def isolation_here(settings: Settings) -> IsolationReport:
-    """The report where no server runs: a probe step is run, in a folder that goes again."""
+    """The report without a server: a probe step runs in a temporary folder."""
     isolation = step_isolation(settings)
     with tempfile.TemporaryDirectory() as folder:
         return report(find_level_now(isolation.forced, Path(folder, "steps")), isolation)
 
 
 def _cure(level: Level, isolation: Isolation) -> str:
-    """How to get the level `namespace`, from what is in its way here; or how to run at all."""
+    """How to get the level `namespace` here, or a level that is not below the minimum."""
     if level.name == LANDLOCK and level.is_below(isolation.least) and os.geteuid() == 0:
         return (
             "run the server as an ordinary user, or give its container user ids beside root's; "

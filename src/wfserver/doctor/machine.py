@@ -1,4 +1,4 @@
-"""What a server needs of its machine, and what to do about what is missing."""
+"""The checks of the machine that a server needs, each with a cure."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ _NO_DISK = 64 << 20
 
 @frozen
 class Finding:
-    """One answer. *essential*: nothing works without it."""
+    """The result of one check. *essential*: nothing works if the check fails."""
 
     name: str
     ok: bool
@@ -35,7 +35,7 @@ class Finding:
 
 
 def of_the_machine(settings: Settings) -> Sequence[Finding]:
-    """What a running server looks at again: folder, disk, backups, keys, and what steps have."""
+    """The checks that a running server repeats: of folder, disk, backups, keys, and steps."""
     return [program(), folder(settings.data), disk(settings.data), backups(settings),
             keys(settings), packages(settings), isolation(settings)]  # fmt: skip
 
@@ -49,7 +49,7 @@ def program() -> Finding:
 
 
 def folder(data: Path) -> Finding:
-    """Whether the data folder can be used, by nobody else."""
+    """Whether this process can use the data folder, and other users cannot."""
     if not os.path.lexists(data):
         return Finding("data", True, f"{data} is not there yet; wfcore up makes it")
     trouble = trouble_with(data)
@@ -62,7 +62,7 @@ def folder(data: Path) -> Finding:
 
 
 def disk(data: Path) -> Finding:
-    """How much room is left where the data folder is."""
+    """The free space on the disk of the data folder."""
     there = next(folder for folder in (data, *data.parents) if folder.exists())
     free = shutil.disk_usage(there).free
     detail = f"{free / (1 << 30):.1f} GiB free"
@@ -71,7 +71,7 @@ def disk(data: Path) -> Finding:
 
 
 def keys(settings: Settings) -> Finding:
-    """Where the key is that seals the store, and whether other users may read a file of keys."""
+    """The key that seals the store, and whether other users may read a key file."""
     sealing = file_of(settings)
     files = (settings.data / SIGNING_KEY_FILE, sealing)
     bare = [file for file in files if file.exists() and file.stat().st_mode & 0o077]
@@ -91,7 +91,7 @@ def keys(settings: Settings) -> Finding:
 
 
 def backups(settings: Settings) -> Finding:
-    """The last archive of `wfcore backup`; what a database server's own tools make is not seen."""
+    """The last archive of `wfcore backup`. Backups of a database server are not known here."""
     if (settings.store or "").startswith(POSTGRES):
         return Finding("backups", True, "left to the tools of the database server")
     if last := last_backup(settings.data):
@@ -101,13 +101,13 @@ def backups(settings: Settings) -> Finding:
 
 
 def isolation(settings: Settings) -> Finding:
-    """What keeps steps apart from each other and from the server."""
+    """The isolation of steps from each other and from the server."""
     level = isolation_here(settings)
     return Finding("isolation", not level.lacks, level.summary, level.cure)
 
 
 def packages(settings: Settings) -> Finding:
-    """What steps may bring along, and what is kept of it."""
+    """The installers of steps' packages, and the packages that are cached."""
     kept = LazyEnvironments(settings).here
     usage, tools = kept.usage(), asyncio.run(kept.tools())
     there = ", ".join(tool.version for tool in tools if tool.version)

@@ -1,4 +1,4 @@
-"""Providers of models as the command line speaks of them: which there are, which are missing."""
+"""The providers of models that are configured, and those that workflows name but are not."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ _PATIENCE_S = 15.0
 
 
 def used_by(definition: Definition) -> Sequence[str]:
-    """The names of the providers that its AI steps ask."""
+    """The names of the providers that AI steps of *definition* call."""
     names = (step.provider for step in definition.walk() if isinstance(step, AiStep))
     return list(dict.fromkeys(names))
 
 
 def missing_from(definition: Definition, providers: Mapping[str, Provider]) -> Sequence[str]:
-    """A warning for each provider that *definition* uses and that is not configured here. AI-8."""
+    """A warning for each provider that *definition* uses but that is not configured here. AI-8."""
     return [
         f"provider {name} is not configured here: set {setting_of(name)} where the server runs"
         for name in used_by(definition)
@@ -31,7 +31,7 @@ def missing_from(definition: Definition, providers: Mapping[str, Provider]) -> S
 
 
 async def wanted(system: System) -> Mapping[str, Sequence[str]]:
-    """The workflows that use each provider, by name."""
+    """The names of the workflows that use each provider, by provider."""
     found: dict[str, list[str]] = {}
     page: PageRequest | None = PageRequest(size=_PAGE)
     while page is not None:
@@ -44,22 +44,22 @@ async def wanted(system: System) -> Mapping[str, Sequence[str]]:
 
 
 def described(provider: Provider) -> str:
-    """A provider in words; its key is never shown, only whether there is one."""
+    """A provider in words: whether it has a key, but never the key."""
     key = "with a key" if provider.api_key else "without a key"
     clear = ", which crosses the network unencrypted" if provider.in_the_clear else ""
     return f"{provider.name} ({provider.kind}) at {provider.base_url} {key}{clear}"
 
 
-def asked(provider: Provider) -> tuple[bool, str]:
-    """Whether the provider answers now, and what it says."""
+def probe(provider: Provider) -> tuple[bool, str]:
+    """Whether *provider* answers now, and its answer or its error in words."""
 
-    async def look() -> str:
+    async def answer() -> str:
         async with asyncio.timeout(_PATIENCE_S):
             return await WireModels({}).look(provider)
 
     try:
-        return True, asyncio.run(look())
+        return True, asyncio.run(answer())
     except ModelFailed as failure:
         return False, str(failure)
     except TimeoutError:
-        return False, f"says nothing for {_PATIENCE_S:g} s"
+        return False, f"no answer for {_PATIENCE_S:g} s"

@@ -1,1 +1,1 @@
-"""What `wfcore` offers ready to use: services with all parts, and a door without an event loop."""
+"""Services with all parts for `wfcore`, and their use without an event loop for `wfcore.sync`."""

@@ -1,11 +1,11 @@
 """
-The use cases for programs without an event loop: scripts, threads, WSGI applications.
+Use cases for programs without an event loop: scripts, threads, WSGI applications.
 
     with wfcore.sync.on_sqlite("orders", FunctionRunner(pay)) as do:
         account = do(wfcore.ensure_account, "ann@example.org")
 
-An event loop runs in a thread of its own, and an engine in it where a runner is given. `do` may be
-called from any number of threads at once; each call waits for its use case alone.
+An event loop runs in a thread of its own, with an engine if a runner is given. Any number of
+threads may call `do` at once; each call waits for its own use case only.
 """
 
 import asyncio
@@ -26,8 +26,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Door:
-    """`do(use_case, …)`: the use case of these `services`, its result, or what it raises."""
+class Handle:
+    """
+    Carries out use cases of `services`: `do(use_case, …)` returns its result, or raises its error.
+    """
 
     def __init__(self, services: Services, loop: asyncio.AbstractEventLoop) -> None:
         self.services = services
@@ -42,15 +44,19 @@ class Door:
         **kwargs: P.kwargs,
     ) -> T:
         """
-        Carry out *use_case* with the `services` and what else is given.
+        Carry out *use_case* with the `services` and the arguments.
 
-        Raises `RuntimeError` in a coroutine of the door's own loop, which would wait for itself, in
-        a process that was forked off, and after this handle is closed.
+        Raises `RuntimeError` in a coroutine of this handle's own loop, which would wait for itself,
+        in a process that was forked off, and after the handle is closed.
         """
         if threading.get_ident() == self._thread:
-            raise RuntimeError("this is the door's own event loop: await the use case instead")
+            raise RuntimeError(
+                "this is the event loop of this wfcore.sync handle: await the use case instead"
+            )
         if os.getpid() != self._process:
-            raise RuntimeError("the door was opened before a fork: open it in each process")
+            raise RuntimeError(
+                "this wfcore.sync handle was opened before a fork: open one in each process"
+            )
 
         async def called() -> T:
             return await use_case(self.services, *args, **kwargs)
@@ -66,27 +72,27 @@ class Door:
 
 
 @contextmanager
-def in_memory(runner: JobRunner | None = None, **parts: Unpack[Parts]) -> Iterator[Door]:
-    """A door to `wfcore.in_memory(…)`, with an engine for *runner*."""
-    with _opened(lambda: nullcontext(ready.in_memory(**parts)), runner) as door:
-        yield door
+def in_memory(runner: JobRunner | None = None, **parts: Unpack[Parts]) -> Iterator[Handle]:
+    """A `Handle` on `wfcore.in_memory(…)`, with an engine for *runner*."""
+    with _open(lambda: nullcontext(ready.in_memory(**parts)), runner) as handle:
+        yield handle
 
 
 @contextmanager
 def on_sqlite(
     folder: str | Path, runner: JobRunner | None = None, **parts: Unpack[Parts]
-) -> Iterator[Door]:
-    """A door to `wfcore.on_sqlite(…)`, with an engine for *runner*."""
-    with _opened(lambda: ready.on_sqlite(folder, **parts), runner) as door:
-        yield door
+) -> Iterator[Handle]:
+    """A `Handle` on `wfcore.on_sqlite(…)`, with an engine for *runner*."""
+    with _open(lambda: ready.on_sqlite(folder, **parts), runner) as handle:
+        yield handle
 
 
 @contextmanager
-def _opened(
+def _open(
     make: Callable[[], AbstractAsyncContextManager[Services]], runner: JobRunner | None
-) -> Iterator[Door]:
-    """A door, and behind it a thread with a loop. It is no obstacle to the end of the process."""
-    told: Future[tuple[Door, asyncio.Event]] = Future()
+) -> Iterator[Handle]:
+    """A `Handle` and its thread with an event loop, which does not keep the process alive."""
+    opened: Future[tuple[Handle, asyncio.Event]] = Future()
     ended: Future[None] = Future()
 
     async def serve() -> None:
@@ -95,7 +101,7 @@ def _opened(
             if runner is not None:
                 await stack.enter_async_context(Engine(services, runner))
             leave = asyncio.Event()
-            told.set_result((Door(services, asyncio.get_running_loop()), leave))
+            opened.set_result((Handle(services, asyncio.get_running_loop()), leave))
             await leave.wait()
 
     def run() -> None:
@@ -103,12 +109,12 @@ def _opened(
             asyncio.run(serve())
             ended.set_result(None)
         except BaseException as error:
-            (ended if told.done() else told).set_exception(error)
+            (ended if opened.done() else opened).set_exception(error)
 
     threading.Thread(target=run, name="wfcore", daemon=True).start()
-    door, leave = told.result()
+    handle, leave = opened.result()
     try:
-        yield door
+        yield handle
     finally:
-        door._loop.call_soon_threadsafe(leave.set)
+        handle._loop.call_soon_threadsafe(leave.set)
         ended.result()

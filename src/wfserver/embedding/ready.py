@@ -1,9 +1,9 @@
 """
 Services with all their parts, for programs that embed the core: in memory, or in a folder.
 
-`wfcore.in_memory`, `wfcore.on_sqlite` and `wfcore.on_postgres` are these. They stand here because
-only this package may put core and adapters together; the core names them in its stub and imports
-none of them. Nothing beyond the base installation is imported before it is needed.
+`wfcore.in_memory`, `wfcore.on_sqlite` and `wfcore.on_postgres` are the functions of this module,
+because only this package may put core and adapters together; the core names them in its stub and
+imports none of them. An extra is imported at its first use.
 """
 
 import os
@@ -28,10 +28,10 @@ from wfcore.usecases.services import Parts, Services
 
 def in_memory(**parts: Unpack[Parts]) -> Services:
     """
-    Services over a store in memory, gone with this process; *parts* replace its defaults.
+    Services over a store in memory, which ends with this process. *parts* replace the defaults.
 
-    A base installation has no calendar, so that definitions with schedules are refused, and no
-    passwords; with the extra `server` both are there.
+    A base installation has neither passwords nor a calendar, so it refuses definitions with
+    schedules; the extra `server` has both.
     """
     clock = parts.get("clock") or SystemClock()
     defaults: dict[str, Any] = {
@@ -53,13 +53,13 @@ def in_memory(**parts: Unpack[Parts]) -> Services:
 @asynccontextmanager
 async def on_sqlite(folder: str | Path, **parts: Unpack[Parts]) -> AsyncIterator[Services]:
     """
-    Services over SQLite in *folder*, which is made when it is missing; closed on leaving.
+    Services over SQLite in *folder*, which is made if it does not exist; closed on leaving.
 
-    It is a data folder as the server and the commands have: `wfcore --data FOLDER` sees the same
-    executions, also meanwhile. *parts* replace the defaults; the caller keeps ownership of them and
-    closes them afterwards. Settings are not read from the environment.
+    *folder* is a data folder of the server: `wfcore --data FOLDER` works on the same executions, at
+    the same time if need be. *parts* replace the defaults; the caller closes *parts*. Settings are
+    not read from the environment.
 
-    Raises `MissingExtra` where only the base is installed, else what `open_system` raises.
+    Raises `MissingExtra` on a base installation, and the errors of `open_system`.
     """
     with _needing("on_sqlite"):
         from wfserver.compose import open_system
@@ -75,11 +75,10 @@ async def on_postgres(
     """
     Services over the PostgreSQL database at *url*, which several processes and machines may share;
     closed on leaving. *folder*: the data folder with artifacts and keys, which all of them must
-    share as well. *parts* replace the defaults; the caller keeps ownership of them and closes them
-    afterwards.
+    share as well. *parts* replace the defaults; the caller closes *parts*.
 
-    Raises `MissingExtra` where the extras `server` and `postgres` are not installed, `InvalidInput`
-    for a URL of another store, else what `open_system` raises.
+    Raises `MissingExtra` without the extras `server` and `postgres`, `InvalidInput` for a URL of
+    another store, and the errors of `open_system`.
     """
     if not url.startswith(POSTGRES):
         raise InvalidInput("url", "must begin with postgresql://")
@@ -94,10 +93,10 @@ async def on_postgres(
 
 def definition_from_yaml(text: str | bytes, source: str = "") -> Definition:
     """
-    The definition that YAML (or JSON) *text* says, templates, schedules and schemas looked at.
+    The definition in *text*, YAML or JSON, with its templates, schedules and schemas checked.
 
-    *source* is what errors call it. Raises `InvalidDefinition` with every mistake, its path and its
-    line, and `MissingExtra` where only the base is installed.
+    *source*: the name of the text in errors. Raises `InvalidDefinition` with every mistake, its
+    path and its line, and `MissingExtra` on a base installation.
     """
     with _needing("definition_from_yaml"):
         from wfserver.definitions.read import checked
@@ -106,7 +105,7 @@ def definition_from_yaml(text: str | bytes, source: str = "") -> Definition:
 
 
 class _LatePasswords:
-    """Argon2, loaded when somebody signs in: most programs have logins of their own."""
+    """Argon2, loaded at the first sign-in, because most programs have logins of their own."""
 
     async def hash(self, password: str) -> str:
         return await self._here.hash(password)
@@ -125,7 +124,7 @@ class _LatePasswords:
 
 @contextmanager
 def _needing(what: str) -> Iterator[None]:
-    """What is imported in here belongs to the extra `server`."""
+    """Raises `MissingExtra` for a failed import in here: it belongs to the extra `server`."""
     try:
         yield
     except ModuleNotFoundError as error:

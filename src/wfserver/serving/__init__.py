@@ -1,1 +1,1 @@
-"""Serving, from the port to the last step: started, stopped, noted while it runs."""
+"""The server: sockets, processes, start and stop, the engine, metrics and traces."""

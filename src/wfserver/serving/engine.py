@@ -1,7 +1,7 @@
 """
-What makes a process a server: the engine with the bundled runners, as the settings say.
+The engine of a server, with the runners that the settings name.
 
-Apart from `compose`, so that commands which only look at the store load nothing of it.
+This is not part of `compose`, so that commands that only read the store do not load the engine.
 """
 
 import asyncio
@@ -35,22 +35,22 @@ RUNNERS = "wfcore.runners"
 
 
 def new_prices(settings: Settings) -> Prices:
-    """What models cost. Raises `InvalidInput` for prices that cannot be read."""
+    """The prices of models. Raises `InvalidInput` for a file of prices that cannot be read."""
     own = read_prices(settings.prices, PRICES) if settings.prices else {}
     return PriceList(own, settings.providers)
 
 
 def new_ai_runner(settings: Settings, prices: Prices | None = None) -> AiStepRunner:
-    """The AI step runner, with *prices*. Raises `InvalidInput` as `new_prices` does."""
+    """The runner of AI steps, with *prices*. Raises `InvalidInput` as `new_prices` does."""
     models = WireModels(settings.providers)
     return AiStepRunner(models, prices or new_prices(settings), at_once=settings.ai_calls)
 
 
 def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
     """
-    The code step runner of this process; its folders lie in the data folder.
+    The runner of code steps of this process, with its folders in the data folder.
 
-    *port*: where the server listens, which no step reaches.
+    *port*: the port of the server, which no step can reach.
     """
 
     def new_artifact_id() -> str:
@@ -74,9 +74,9 @@ def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
 
 def runner_of(system: System, port: int | None = None) -> StepRunner:
     """
-    What runs code steps: what the system was opened with, what the setting names, or `new_runner`.
+    The runner of code steps: the system's own, the one in the settings, or else `new_runner`.
 
-    An entry point of the group `wfcore.runners` is called with the services, and gives a
+    An entry point of the group `wfcore.runners` is called with the services, and returns a
     `StepRunner`. Raises `InvalidInput` for a name that no installed package offers.
     """
     if system.runner is not None:
@@ -89,7 +89,7 @@ def runner_of(system: System, port: int | None = None) -> StepRunner:
 
 
 def require_runner(name: str | None) -> "EntryPoint | None":
-    """What offers the runner *name*, if one is named. Raises `InvalidInput` if nothing does."""
+    """The entry point of the runner *name*; None without a name. Raises `InvalidInput`."""
     if name is None:
         return None
     from importlib.metadata import entry_points
@@ -102,7 +102,7 @@ def require_runner(name: str | None) -> "EntryPoint | None":
 
 
 def notifier_of(system: System) -> Notifier | None:
-    """What tells people: what the system was opened with, or by the channels of the settings."""
+    """The notifier: the system's own, or else one for the channels of the settings."""
     settings = system.settings
     public, private = settings.public_url, settings.policy.private_callbacks
     return system.notifier or new_notifier(settings.notices, public, private, system.services)
@@ -110,9 +110,10 @@ def notifier_of(system: System) -> Notifier | None:
 
 async def able_to(settings: Settings, runner: StepRunner) -> tuple[frozenset[str], frozenset[str]]:
     """
-    The capabilities of what this server takes, and those that are installed here. Where others
-    share the store they get what needs a language that is missing here; on its own, such a step
-    fails at once and says what to install.
+    The capabilities of the executions that this server takes, and the capabilities that it has.
+
+    If other servers share the store, this one leaves them executions that need a language missing
+    here. A server that is alone takes everything: such a step fails at once with an explanation.
     """
     states = await asyncio.to_thread(runner.languages)
     lacking = [language for language, state in states.items() if not state.available]
@@ -134,10 +135,10 @@ async def engine(
     address: str = "",
 ) -> AsyncIterator[Engine]:
     """
-    An engine at work, with *runner* for code steps; *notifier* None: that of `notifier_of`;
-    *able*, *dispatch*, *present* and *address*: as for `Engine`; *prices* None: those of the
-    settings; *traces* makes spans of calls. On leaving, running steps are drained, then ended, and
-    *runner* is closed.
+    A running engine, with *runner* for code steps. *notifier* None: that of `notifier_of`. *able*,
+    *dispatch*, *present* and *address*: see `Engine`. *prices* None: those of the settings.
+    *traces* makes spans of calls. On leaving, running steps are drained, then ended, and *runner*
+    is closed.
     """
     settings = system.settings
     ai = new_ai_runner(settings, prices)

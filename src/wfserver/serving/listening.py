@@ -1,4 +1,4 @@
-"""Serving as a command: a free port first, then the server, its address noted while it runs."""
+"""Serving as a command: a free port, then the server, with a note of its URL while it runs."""
 
 import errno
 from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def require_free_port(settings: "Settings") -> None:
-    """Raises `CommandFailed`, with what to do, where nothing could listen."""
+    """Raises `CommandFailed`, with a cure, if the server could not listen."""
     host, port = settings.host, settings.port
     try:
         close(listen(host, port))
@@ -23,7 +23,7 @@ def require_free_port(settings: "Settings") -> None:
 
 
 def serve(settings: "Settings", on_ready: "Callable[[ServerInfo], None]") -> None:
-    """Serve until SIGTERM or SIGINT. Raises `CommandFailed` where the port is taken."""
+    """Serve until SIGTERM or SIGINT. Raises `CommandFailed` if the port is taken."""
     from wfserver import logs
 
     logs.set_up(settings.log, settings.log_format)

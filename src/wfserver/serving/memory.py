@@ -1,13 +1,13 @@
 """
-The memory of a server: garbage of its start, and what is given back once a load is over.
+The memory of a server: garbage collection during its start, and memory returned after a load.
 
-**While it starts**, every object is looked at once, soon after it was made. What a start loads
-stays for good: looking through all of it again and again, as it grows, would take a sixth of the
-start. Not looking at all would leave garbage among what stays, above all the classes that
-decorators have replaced, and its memory would never be used for what is loaded next.
+**During the start**, the collector visits each object once, soon after it was made. Most objects of
+a start stay for good, and visiting all of them repeatedly would take a sixth of the start. Without
+any collection, garbage would remain between them, above all classes that decorators have replaced,
+and its memory could not be used again.
 
-**After a load** a server would keep what made it fast: decoded records, encoded answers, pages of
-the database. Once it has had next to nothing to do for a while, it lets go of them.
+**After a load**, a server holds caches: decoded records, encoded answers, pages of the database.
+Once the server has been nearly idle for a while, it drops the caches.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ from attrs import define
 from adapters_runtime.engine.loops import Loop
 
 _STARTING = (3_000, 1_000_000, 1_000_000)
-"""The young generation alone: what was looked at once is not looked at again."""
+"""Thresholds of `gc`: only the young generation is collected."""
 _SERVING = (20_000, 20, 50)
-"""Requests make few cycles."""
+"""Thresholds of `gc` while serving: requests make few cycles."""
 
-LOOK_EVERY_S = 10.0
+MEASURE_EVERY_S = 10.0
 QUIET = 0.05
-"""The part of a processor below which a server is idle; by itself it takes a hundredth."""
+"""The share of one processor below which a server is idle; background work takes 0.01."""
 
 
 class _Sources(dict[str, Any]):
-    """Lines of sources, without those that attrs adds for its methods: 2 MB that nobody reads."""
+    """A `linecache` that ignores the methods that attrs generates: 2 MB that nobody reads."""
 
     def setdefault(self, name: str, lines: Any = None) -> Any:
         return lines
@@ -42,7 +42,7 @@ class _Sources(dict[str, Any]):
 
 @contextmanager
 def collecting_once() -> Iterator[None]:
-    """Each object is looked at once in here, or until `settle_memory`."""
+    """Collect only young objects until this is left, or until `settle_memory`."""
     thresholds, sources = gc.get_threshold(), linecache.cache
     gc.set_threshold(*_STARTING)
     linecache.cache = _Sources(sources)
@@ -54,7 +54,7 @@ def collecting_once() -> Iterator[None]:
 
 
 def settle_memory() -> None:
-    """What is loaded by now is never looked at again; from now on there is collecting."""
+    """Exclude all present objects from collection, and collect normally from now on."""
     gc.freeze()
     gc.set_threshold(*_SERVING)
 
@@ -62,33 +62,33 @@ def settle_memory() -> None:
 @define
 class Trimming:
     """
-    When to give memory back: after `LOOK_EVERY_S` with next to no work, once for each load.
-    *busy_s*: the processor time that this process has taken.
+    Decides when to return memory: after `MEASURE_EVERY_S` with nearly no work, once for each load.
+    *busy_s*: the processor time that this process has used.
     """
 
     busy_s: float
     loaded: bool = False
 
     def due(self, busy_s: float) -> bool:
-        """Whether the time since the last look was quiet, and one before it was not."""
-        quiet = busy_s - self.busy_s < LOOK_EVERY_S * QUIET
+        """Whether the time since the last call was quiet, after a time that was not."""
+        quiet = busy_s - self.busy_s < MEASURE_EVERY_S * QUIET
         due, self.loaded, self.busy_s = quiet and self.loaded, not quiet, busy_s
         return due
 
 
 @asynccontextmanager
 async def trimming(give_back: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Until this is left, *give_back* is awaited after each load, and freed memory returned."""
+    """Until this is left, await *give_back* after each load, and return freed memory."""
     when = Trimming(process_time())
 
-    async def look() -> float:
+    async def measure() -> float:
         if when.due(process_time()):
             await give_back()
             return_memory()
             when.busy_s = process_time()
-        return LOOK_EVERY_S
+        return MEASURE_EVERY_S
 
-    loop = Loop("return of memory", look, asyncio.Event())
+    loop = Loop("return of memory", measure, asyncio.Event())
     going = asyncio.create_task(loop.run(), name=loop.name)
     try:
         yield
@@ -98,7 +98,7 @@ async def trimming(give_back: Callable[[], Awaitable[None]]) -> AsyncIterator[No
 
 
 def return_memory() -> None:
-    """Collect garbage, and return free memory to the system where the C library can."""
+    """Collect garbage, and return free memory to the system if the C library can."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
     if trim is not None:

@@ -1,12 +1,11 @@
 """
-The numbers of a server: what its process counts, and how the store stands.
+The metrics of a server: counts of its own process, and gauges of the store.
 
-Counted is what this process did: what its units of work committed (each by the one process whose
-commit it was, so counts of several servers add up), its AI calls, its refusals of quota, the lag of
-its event loop. Gauges about the store are read when somebody looks, from indexes and at most once
-in `FRESH_S`; every server on one store shows the same ones.
+A process counts its own commits (so that counts of several servers add up), its AI calls, refusals
+by quota, and the lag of its event loop. Gauges of the store are read on request, from indexes and
+at most once in `FRESH_S`; every server on one store shows the same values.
 
-Labels are bounded: by enumerations, by the codes of HTTP, and models by the first `MOST_MODELS`.
+The values of labels are bounded: enumerations, HTTP statuses, and the first `MOST_MODELS` models.
 """
 
 import asyncio
@@ -36,14 +35,14 @@ from wfcore.usecases.nodes import NodeState, state_of
 from wfcore.usecases.services import Services
 
 FRESH_S = 5.0
-"""How long gauges about the store are shown before they are read again."""
+"""How long gauges of the store are shown before they are read again."""
 MOST_MODELS = 50
-"""Models that are counted by name; their names are written by users. All further ones: `OTHER`."""
+"""The most models with a label of their own, because users name them; others are `OTHER`."""
 OTHER = "other"
 MOST_OPEN = 10_000
-"""How far open approvals are counted."""
+"""The highest count of open approvals."""
 MOST_DUE = 1_000
-"""How far callbacks and notices that are due are counted."""
+"""The highest count of callbacks and of notices that are due."""
 LAG_EVERY_S = 1.0
 
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -109,11 +108,11 @@ GAUGES: Mapping[str, str] = {
     "wfcore_cache_lookups_total": "Reads of records by key.",
     "wfcore_cache_decoded_total": "Reads by key that found nothing current and decoded a row.",
 }
-"""What is measured when somebody looks, with what it says."""
+"""The gauges, which are read on request, with their descriptions."""
 
 
 class ServerMetrics:
-    """What one server counts, in a registry of its own. An `Observer` of its commits."""
+    """The counts of one server, in a registry of its own. An `Observer` of its commits."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -178,11 +177,11 @@ class ServerMetrics:
             self.step_time.labels(kind)
 
     def collided(self) -> None:
-        """A unit lost its race."""
+        """Count a unit of work that lost a race."""
         self.conflicts.inc()
 
     def committed(self, unit: Committed) -> None:
-        """A unit is durable."""
+        """Count a unit of work that is durable."""
         self.commits.observe(unit.seconds)
         for one in unit.happened:
             self._count_event(one)
@@ -216,7 +215,7 @@ class ServerMetrics:
                 pass
 
     def answered(self, model: str, answer: Answer, cost: Decimal | None) -> None:
-        """A model has answered."""
+        """Count an answer of a model."""
         if model not in self._models and len(self._models) >= MOST_MODELS:
             model = OTHER
         self._models.add(model)
@@ -229,7 +228,7 @@ class ServerMetrics:
 
     @asynccontextmanager
     async def watching_the_loop(self) -> AsyncIterator[None]:
-        """Measure how late the event loop is, until this is left."""
+        """Until this is left, measure the lag of the event loop."""
         watching = asyncio.create_task(self._watch())
         try:
             yield
@@ -245,11 +244,11 @@ class ServerMetrics:
 
 
 _TAKEN = 2
-"""An execution is accepted by event 1; event 2 is the first that a server did for it."""
+"""The number of the event with which a server takes an execution; event 1 accepts it."""
 
 
 class CountedCounters:
-    """*counters*, of which refusals are counted."""
+    """*counters* whose refusals are counted in *metrics*."""
 
     def __init__(self, counters: Counters, metrics: ServerMetrics) -> None:
         self._counters = counters
@@ -259,7 +258,7 @@ class CountedCounters:
         return getattr(self._counters, name)
 
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
-        """As `Counters.take`."""
+        """See `Counters.take`."""
         taken = await self._counters.take(subject, windows, now)
         for kind in taken.full:
             self._metrics.refusals.labels(kind).inc()
@@ -267,19 +266,21 @@ class CountedCounters:
 
 
 def counted_quotas(counters: Counters, metrics: ServerMetrics) -> Counters:
-    """*counters*, of which *metrics* counts the refusals."""
+    """*counters* whose refusals are counted in *metrics*."""
     return cast("Counters", CountedCounters(counters, metrics))
 
 
 class CountedPrices:
-    """*prices*, which are asked for each answer: so that is where answers are counted."""
+    """*prices* that also count answers of models, because each answer is priced."""
 
     def __init__(self, prices: Prices, metrics: ServerMetrics) -> None:
         self._prices = prices
         self._metrics = metrics
 
     async def cost(self, model: str, answer: Answer) -> Decimal | None:
-        """As `Prices.cost`. One without tokens only asks whether there is a price."""
+        """
+        See `Prices.cost`. An answer without tokens only checks for a price, and is not counted.
+        """
         cost = await self._prices.cost(model, answer)
         if answer.input_tokens or answer.output_tokens:
             self._metrics.answered(model, answer, cost)
@@ -287,7 +288,7 @@ class CountedPrices:
 
 
 class StoreGauges:
-    """How the store stands, read at most once in *fresh_s*, however many ask at once."""
+    """The gauges of the store, read at most once in *fresh_s* for all callers."""
 
     def __init__(self, services: Services, fresh_s: float = FRESH_S) -> None:
         self._services = services
@@ -297,7 +298,7 @@ class StoreGauges:
         self._until = 0.0
 
     async def read(self) -> Mapping[str, float]:
-        """The gauges; only that it is down where the store does not answer, or take a write."""
+        """The gauges; for a store that does not answer or take a write, only that it is down."""
         clock = asyncio.get_running_loop().time
         async with self._reading:
             if clock() >= self._until:
@@ -347,7 +348,7 @@ _NOT_BEGUN = ExecutionFilter(statuses=(ExecutionStatus.PENDING,), oldest_first=T
 
 
 async def _accepted(view: View, waiting: int, share: float) -> EpochMs | None:
-    """When the execution was accepted that is older than that share of the *waiting* ones."""
+    """The time of acceptance of the execution that is older than *share* of the *waiting* ones."""
     if not waiting:
         return None
     place = int(waiting * (1 - share)) + 1

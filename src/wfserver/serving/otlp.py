@@ -1,9 +1,9 @@
 """
 Spans to a collector: OpenTelemetry's SDK, over OTLP and HTTP. The extra `otel`; decision 208.
 
-Loaded where `WFCORE_TRACES` asks for it, and nowhere else. Endpoint, headers, timeouts, the queue,
-the sampler and the resource are read from the variables `OTEL_…` by the SDK itself. A thread of its
-own sends; its queue is bounded, and what does not fit is dropped.
+Loaded only if `WFCORE_TRACES` is set. The SDK reads endpoint, headers, timeouts, queue, sampler and
+resource from the variables `OTEL_…`. A thread of the SDK sends spans from a bounded queue; spans
+that do not fit are dropped.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ from adapters_runtime.engine.spans import Span, Value
 from wfcore.model.trace import Trace, trace_from
 
 FLUSH_S = 2.0
-"""How long a stop waits for a collector, at most."""
+"""The longest time that a stop waits for a collector."""
 _SCOPE = InstrumentationScope("wfcore", wfcore.__version__)
 
 
 class OtlpSpans:
-    """`Spans` that go to the collector which the environment names."""
+    """`Spans` for the collector that the environment names."""
 
     def __init__(self) -> None:
         named = {SERVICE_NAME: "wfcore"} if not _names_service(os.environ) else {}
@@ -52,23 +52,23 @@ class OtlpSpans:
         self._queue = BatchSpanProcessor(self._exporter)
 
     def put(self, span: Span) -> None:
-        """Queue a span; it is lost where the queue is full."""
+        """Queue *span*; if the queue is full, it is lost."""
         self._queue.on_end(self._made(span))
 
     def sampled(self, trace_id: str, sent: Trace | None) -> bool:
-        """What the sampler of `OTEL_TRACES_SAMPLER` says."""
+        """The decision of the sampler in `OTEL_TRACES_SAMPLER`."""
         above = None
         if sent is not None and sent.parent is not None:
             above = set_span_in_context(NonRecordingSpan(_context(sent, sent.parent, remote=True)))
-        said = self._sampler.should_sample(above, int(trace_id, 16), "wfcore", SpanKind.SERVER)
-        return said.decision is Decision.RECORD_AND_SAMPLE
+        result = self._sampler.should_sample(above, int(trace_id, 16), "wfcore", SpanKind.SERVER)
+        return result.decision is Decision.RECORD_AND_SAMPLE
 
     def close(self) -> None:
-        """Send what is queued, for as long as that takes; nothing is taken any more."""
+        """Send all queued spans, however long that takes; take no more spans."""
         self._queue.shutdown()  # type: ignore[no-untyped-call]
 
     def give_up(self) -> None:
-        """Try nothing any more; what is queued is lost."""
+        """Stop sending; queued spans are lost."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
     def _made(self, span: Span) -> ReadableSpan:
@@ -108,12 +108,12 @@ def _context(trace: Trace, span: str, remote: bool = False) -> SpanContext:
 
 @asynccontextmanager
 async def otlp_spans() -> AsyncIterator[OtlpSpans]:
-    """Spans of this process; on leaving, what is queued is sent in the time there is for it."""
+    """The spans of this process; on leaving, queued spans are sent within `FLUSH_S`."""
     spans = OtlpSpans()
     try:
         yield spans
     finally:
-        # A daemon: no collector that does not answer keeps the process from ending
+        # A daemon thread, so that a collector that hangs cannot keep the process alive
         flushing = Thread(target=spans.close, name="traces", daemon=True)
         flushing.start()
         await asyncio.to_thread(flushing.join, FLUSH_S)

@@ -1,15 +1,15 @@
 """
 Several servers as one command: `wfcore serve --processes N`. Decision 226.
 
-The process that is started opens no store: it listens, forks, and waits. Each child is a whole
-server with an engine and a spawner of its own, behind a socket of its own for the one port, among
-which the kernel shares connections out (`SO_REUSEPORT`). What they have in common is the store.
-They tell each other hints over sockets that were made before the fork. So a child that is begun
-anew has the same ones, and connections that arrive in between wait in its socket.
+The parent process opens no store: it listens, forks, and waits. Each child is a whole server, with
+its own engine, its own spawner, and its own socket for the common port; the kernel distributes
+connections over these sockets (`SO_REUSEPORT`). The children share the store. They exchange hints
+over sockets that the parent made before the fork: a child that is started again has the same
+sockets, and connections that arrive in between wait there.
 
-The first child is ready before the others begin: it alone creates or migrates the store, and what
-is wrong with the settings is said once. A child that dies later is begun anew. When this process
-is killed, the kernel kills the children, too: none of them keeps the port.
+The first child is ready before the others start: it alone creates or migrates the store, and a
+mistake in the settings is reported once. A child that dies later is started again. If the parent is
+killed, the kernel kills the children, too, so that none of them keeps the port.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ log = logging.getLogger("wfcore.server")
 
 _PR_SET_PDEATHSIG = 1
 ANSWER_S = 1.0
-"""How long a process may take to say what it counted."""
+"""How long a process may take to send its metrics."""
 _MOST_BYTES = 1 << 17
 _ANEW = Backoff(first=0.25, longest=10.0)
-"""In seconds, after a child that died."""
+"""The wait in seconds before a child that died is started again."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*_STOPS, signal.SIGCHLD)
 
@@ -46,9 +46,8 @@ _SIGNALS = (*_STOPS, signal.SIGCHLD)
 @frozen
 class ServerProcess:
     """
-    One child. `up`: where it says that it answers; `begun`: readable once all do; `leave`: readable
-    once it is to stop. `tells`: whether it then says to whoever started the
-    command that all answer.
+    One child. On `up` it reports that it answers. `begun` is readable once all children answer, and
+    `leave` once this child must stop. `tells`: this child announces that all of them answer.
     """
 
     number: int
@@ -61,7 +60,7 @@ class ServerProcess:
     tells: bool
 
     def share(self, settings: Settings) -> Settings:
-        """*settings* with a part of what is bounded for the server as a whole."""
+        """*settings* with this child's part of the limits that hold for all children together."""
 
         def part(whole: int) -> int:
             return max((whole + settings.processes - 1 - self.number) // settings.processes, 1)
@@ -76,7 +75,7 @@ class ServerProcess:
         )
 
     async def all_answer(self) -> bool:
-        """Say that this one answers; wait until all do, if it `tells`. Returns `tells`."""
+        """Report that this child answers. If it `tells`, wait until all do. Returns `tells`."""
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self.up, bytes([self.number]))
         if self.tells:
@@ -86,8 +85,9 @@ class ServerProcess:
 
 def fork_all(settings: Settings) -> ServerProcess:
     """
-    Returns in each child, as that child. In the process that called it, raises `SystemExit` with
-    their status once all have ended. Raises `OSError` where the port is taken.
+    Fork the children. Returns in each child, which is the result. In the parent it raises
+    `SystemExit` with the children's status once all have ended. Raises `OSError` if the port is
+    taken.
     """
     return _Parent(settings.processes, settings.host, settings.port).run()
 
@@ -109,7 +109,7 @@ class _Parent:
         self._status, self._killed_by = 0, 0
 
     def run(self) -> ServerProcess:
-        """As `fork_all`."""
+        """See `fork_all`."""
         before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
         signal.set_wakeup_fd(self._signals.fileno(), warn_on_full_buffer=False)
         while self._alive or self._due:
@@ -121,9 +121,7 @@ class _Parent:
         raise SystemExit(128 + self._killed_by if self._killed_by else self._status)
 
     def _fork(self, number: int) -> bool:
-        """
-        Whether this is the child. A signal in between waits until whoever gets it has handlers.
-        """
+        """Fork; True in the child. Signals wait until the process that gets them has handlers."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         pid = os.fork()
         if pid:
@@ -132,7 +130,7 @@ class _Parent:
         return not pid
 
     def _child(self, number: int, before: Mapping[signal.Signals, object]) -> ServerProcess:
-        """Closes its copy of the end that the parent holds open until all are to stop."""
+        """Set up the child. It closes its copy of the end that tells all children to stop."""
         self._stay.close()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.set_wakeup_fd(-1)
@@ -153,7 +151,7 @@ class _Parent:
         )
 
     def _wait(self) -> None:
-        """Until a child answers or ends, somebody asks to stop, or one is to be begun anew."""
+        """Wait until a child answers or ends, a signal comes, or a child must be started again."""
         soon = min(self._due.values(), default=None)
         patience = None if soon is None else max(soon - monotonic(), 0)
         ready, _, _ = select.select([self._alarm, self._reports], [], [], patience)
@@ -182,8 +180,8 @@ class _Parent:
 
     def _stop(self, number: int) -> None:
         """
-        The first time, have the children stop in order, and not by a signal: init systems and
-        terminals send one to each of them as well, and a second one ends a server at once.
+        Stop the children: the first time in order and without a signal, because init systems and
+        terminals send each child a signal as well, and a second signal ends a server at once.
         """
         self._due.clear()
         if not self._stopping:
@@ -195,9 +193,7 @@ class _Parent:
             os.kill(pid, signal.SIGKILL)
 
     def _ended(self, number: int, status: int) -> None:
-        """
-        Begin it anew; but if the server as a whole was never up, or is to stop, that is the end.
-        """
+        """Start the child again, unless the whole server stops or was never up: then end."""
         if self._stopping or not self._all_answered:
             self._status = max(self._status, status if status >= 0 else 128 - status)
             if not self._stopping:
@@ -218,7 +214,7 @@ def _pair() -> tuple[socket.socket, socket.socket]:
 
 
 def _listeners(host: str, port: int, count: int) -> list[tuple[socket.socket, ...]]:
-    """Sockets for one port, as many for each child; for port 0 whichever the first one got."""
+    """The listening sockets of each child, for one port; port 0: a free port, the same for all."""
     made = [listen(host, port, shared=True)]
     chosen = made[0][0].getsockname()[1]
     return [*made, *(listen(host, chosen, shared=True) for _ in range(count - 1))]
@@ -227,8 +223,8 @@ def _listeners(host: str, port: int, count: int) -> list[tuple[socket.socket, ..
 @define(eq=False)
 class MetricsOfAll:
     """
-    What all processes count, whichever of them is asked: each sample with the number of its
-    process. One that does not answer soon is left out, as a server that is down would be.
+    The metrics of all processes, which each of them can serve: a text for each process. A process
+    that does not answer soon is left out, like a server that is down.
     """
 
     number: int
@@ -239,7 +235,7 @@ class MetricsOfAll:
 
     @asynccontextmanager
     async def answering(self, render: Callable[[], Awaitable[bytes]]) -> AsyncIterator[None]:
-        """Meanwhile tell the others what *render* gives whenever they ask."""
+        """Until this is left, send the result of *render* to other processes on request."""
         answers = asyncio.create_task(self._answer(render), name="metrics of others")
         try:
             yield
@@ -258,7 +254,7 @@ class MetricsOfAll:
                 self._channel.send(mine, [number])
 
     async def read(self, render: Callable[[], Awaitable[bytes]]) -> Mapping[int, bytes]:
-        """The texts of all processes, by number."""
+        """The metrics of all processes as texts, by number."""
         self._answers = {}
         self._channel.send(b"?" + bytes([self.number]))
         found = {self.number: await render()}

@@ -1,13 +1,13 @@
 """
-Serving, from the port to the last step: what is opened, in which order, and when it is ready.
+Serving: what is opened in which order, when the server is ready, and how it stops.
 
-How steps can be isolated is tried out by other processes; meanwhile this one loads the half that
-answers, which takes longer. No step begins before that is found: `CodeStepRunner`.
+Child processes probe the isolation of steps. Meanwhile this process loads the HTTP half, which
+takes longer. No step begins before the level of isolation is known: see `CodeStepRunner`.
 
-The first signal asks the server to stop, a second one ends the process there and then. From the
-first one on a watchdog that needs neither the event loop nor the interpreter's lock counts down:
-should a task, a thread or a close hang, it shows on stderr where every thread was, and ends the
-process with status 1.
+The first signal stops the server in order, a second signal ends the process at once. The first
+signal also starts a watchdog that needs neither the event loop nor the interpreter's lock: if a
+task, a thread or a close hangs, it prints the stack of every thread on stderr and ends the process
+with status 1.
 """
 
 import asyncio
@@ -44,13 +44,13 @@ _PR_SET_DUMPABLE = 4
 log = logging.getLogger("wfcore.server")
 
 CLOSING_S = 5.0
-"""How long the rest of a stop may take at most, after the drain."""
+"""The longest time for a stop, after the drain."""
 _WORDS_S = 0.5
 
 
 class Stopping:
     """
-    `asked` is set once this process is to stop. *drain_s*: how long running steps may continue.
+    The stop of this process; `asked` is set at its beginning. *drain_s*: time for running steps.
     """
 
     def __init__(self, drain_s: float) -> None:
@@ -63,13 +63,13 @@ class Stopping:
         """
         Stop at SIGTERM and SIGINT.
 
-        Not by the event loop's own handlers: these here run also where the loop does not turn.
+        The handlers are not the event loop's own, because these run even if the loop hangs.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
     def heed(self, leave: socket.socket) -> None:
-        """Stop once *leave* is readable, too; one signal may come on top."""
+        """Stop also once *leave* is readable; one signal may come on top."""
         self._loop.add_reader(leave, self._left, leave)
 
     def _left(self, leave: socket.socket) -> None:
@@ -101,13 +101,13 @@ def _name_what_hangs() -> None:
 
 @frozen
 class ServerInfo:
-    """What is true once the socket answers."""
+    """A server that answers: its URL and its parts."""
 
     url: str
     system: System
     runner: StepRunner
     isolation: IsolationReport | None
-    """None: the runner is not the bundled one, and knows itself how steps are kept apart."""
+    """None: the runner is not the bundled one, and isolates steps in its own way."""
 
 
 def run(
@@ -117,14 +117,14 @@ def run(
     process: "ServerProcess | None" = None,
 ) -> None:
     """
-    Serve until SIGTERM or SIGINT; a second one ends the process. *on_ready* is called once
-    requests are answered. *opened*: `open_system(settings, …)` with parts of one's own.
-    *process*: which one of several this is; None: the only one.
+    Serve until SIGTERM or SIGINT; a second signal ends the process. *on_ready* is called once
+    requests are answered. *opened*: `open_system(settings, …)` with parts of the caller.
+    *process*: this child among several; None: there is only this process.
 
-    The process becomes undumpable: no other process of the same user reads its memory. It
-    may open as many files as the system allows: each connection is one.
+    The process becomes undumpable, so that other processes of the same user cannot read its memory.
+    Its limit on open files is raised as far as the system allows, one for each connection.
 
-    Raises `OSError` when the port is taken, and what `open_system` raises.
+    Raises `OSError` if the port is taken, and the errors of `open_system`.
     """
     listeners = process.listeners if process else listen(settings.host, settings.port)
     try:
@@ -176,7 +176,7 @@ async def _isolation_of(runner: StepRunner, settings: Settings) -> IsolationRepo
 
 
 def _load_the_rest() -> "Callable[..., Awaitable[None]]":
-    """What answers. Imported here because that is most of a start, and the probe needs no CPU."""
+    """`server.answer`. The import is most of a start; meanwhile the probe of isolation runs."""
     from wfserver.serving.server import answer
 
     return answer

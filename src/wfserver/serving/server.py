@@ -1,4 +1,4 @@
-"""The half of a server that answers: the application and uvicorn, with the engine at work."""
+"""The HTTP half of a server: the application in uvicorn, beside the running engine."""
 
 import asyncio
 import os
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 _WITHDRAWAL_S = 1
 _LAST_ANSWERS_S = 2
-"""How long answers that have begun may go on after the drain."""
+"""How long responses that have begun may go on after the drain."""
 
 Ready = Callable[[], Coroutine[None, None, None]]
 
@@ -83,13 +83,13 @@ async def answer(
     process: "ServerProcess | None" = None,
 ) -> None:
     """
-    Answer at *listeners* and run what is to be run, until *asked* to stop; *runner* is closed.
+    Answer requests at *listeners* and run executions until *asked* is set; then *runner* is closed.
 
-    *process*: which one of several this is. *ready* is awaited once requests are answered; what it
-    raises ends the server. Running steps are drained while requests are still answered, all but
+    *process*: this child among several. *ready* is awaited once requests are answered; an error in
+    it ends the server. While running steps are drained, requests are still answered, except for
     those that start something.
     """
-    # A second series for each would be shown. This process is ours alone.
+    # Otherwise each metric has a second series. No other code uses this process.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     async with open_traces(system.settings) as traces:
         await _answer(system, runner, listeners, ready, asked, traces, process)
@@ -113,7 +113,7 @@ async def _answer(
         _engine(system, runner, notifier, metrics, dispatch, traces, address) as working,
         metrics.watching_the_loop(),
     ):
-        leaving = _Leaving(system, working)
+        shutdown = _Shutdown(system, working)
         room = ConnectionLimits.of_process(
             settings.policy.places, settings.connections, settings.connections_each
         )
@@ -123,7 +123,7 @@ async def _answer(
             trusted_proxies=settings.trusted_proxies,
             allowed_hosts=settings.allowed_hosts,
             cors_origins=settings.cors_origins,
-            ready=leaving.check_ready,
+            ready=shutdown.check_ready,
             checks=MachineChecks(settings).checks,
             gauges=lambda: _gauges(working, protocol.ledger, standing, dispatch),
             gauge_help=GAUGES,
@@ -131,7 +131,7 @@ async def _answer(
             of_all=process.metrics.read if process else None,
             read_definition=partial(_definition, settings.steps.javascript),
             definition_warnings=lambda one: missing_from(one, settings.providers),
-            stage=leaving.stage,
+            stage=shutdown.stage,
             console=settings.console,
             agents=offers_agents(settings),
             probes_only=settings.role is Role.WORKER,
@@ -151,7 +151,7 @@ async def _answer(
             http=protocol,
         )
         async with _asked_by_others(process, app), trimming(partial(_drop_caches, app.context)):
-            await _UvicornServer(config, ready, asked, leaving.leave).serve([*listeners])
+            await _UvicornServer(config, ready, asked, shutdown.leave).serve([*listeners])
 
 
 def _asked_by_others(
@@ -163,7 +163,7 @@ def _asked_by_others(
 
 
 async def _drop_caches(context: Context) -> None:
-    """Let go of what is only kept to be fast; what the store keeps only if it can now."""
+    """Drop the caches of the application, and those of the store if it is available."""
     context.responses.clear()
     drop: Callable[[], Awaitable[None]] | None
     drop = getattr(context.services.store, "drop_caches", None)
@@ -181,7 +181,7 @@ def require_servable(settings: Settings) -> None:
 
 
 def offers_agents(settings: Settings) -> bool:
-    """Whether there is `/mcp`. Raises `CommandFailed` where it is wanted and cannot be."""
+    """Whether there is `/mcp`. Raises `CommandFailed` if the extra for it is not installed."""
     if settings.agents and find_spec("mcp") is None:
         raise CommandFailed(f"WFCORE_MCP needs an extra: {install('mcp')}")
     return settings.agents
@@ -189,7 +189,7 @@ def offers_agents(settings: Settings) -> bool:
 
 @asynccontextmanager
 async def open_traces(settings: Settings) -> AsyncIterator[Traces | None]:
-    """What makes spans; None: nobody wants any. Raises `InvalidInput` without the extra."""
+    """The maker of spans; None: traces are off. Raises `InvalidInput` without the extra."""
     if not settings.traces or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         yield None
         return
@@ -202,7 +202,7 @@ async def open_traces(settings: Settings) -> AsyncIterator[Traces | None]:
 
 
 def _counted(system: System, metrics: ServerMetrics, traces: Traces | None) -> System:
-    """*system*, whose commits are logged, counted and traced, and whose quotas are counted."""
+    """*system* with a store whose commits are logged, counted and traced, and counted quotas."""
     services = system.services
     counters = counted_quotas(services.counters, metrics)
     if traces is None:
@@ -234,25 +234,25 @@ class MachineChecks:
     _settings: Settings
     _found: Sequence[HealthCheck] = ()
     _until: float = -inf
-    _looking: asyncio.Lock = field(factory=asyncio.Lock)
+    _checking: asyncio.Lock = field(factory=asyncio.Lock)
 
     async def checks(self) -> Sequence[HealthCheck]:
         from wfserver.doctor.machine import of_the_machine
 
-        async with self._looking:
+        async with self._checking:
             if monotonic() >= self._until:
                 found = await asyncio.to_thread(of_the_machine, self._settings)
                 self._found = [HealthCheck(one.name, one.ok, one.detail, one.cure) for one in found]
-                self._until = monotonic() + LOOKED_AT_FOR_S
+                self._until = monotonic() + CHECKED_FOR_S
             return self._found
 
 
-LOOKED_AT_FOR_S = 60
+CHECKED_FOR_S = 60
 
 
 @asynccontextmanager
 async def _dispatched(system: System) -> AsyncIterator[tuple[System, DispatchQueue | None]]:
-    """*system*, whose services tell the dispatch of the settings what is due, if there is one."""
+    """*system* and the queue of the settings, to which its services publish; None: no queue."""
     settings = system.settings
     if settings.engine is None:
         yield system, None
@@ -272,7 +272,7 @@ async def _engine(
     traces: Traces | None,
     address: str,
 ) -> AsyncIterator[Engine | None]:
-    """An engine at work; None where others do the work."""
+    """A running engine; None if other servers do the work."""
     if system.settings.role is Role.API:
         async with _announced(system.services, address):
             yield None
@@ -288,7 +288,7 @@ async def _engine(
 
 @asynccontextmanager
 async def _announced(services: Services, address: str) -> AsyncIterator[None]:
-    """Other servers and operators see this one, which takes no executions."""
+    """Show this server, which takes no executions, to other servers and operators."""
     id = services.ids.new("api", services.clock.now())
     presence = Presence(services, new_node(services, id, 0, able=(), address=address))
     task = asyncio.create_task(presence.run(), name=presence.loop.name)
@@ -304,18 +304,18 @@ async def _announced(services: Services, address: str) -> AsyncIterator[None]:
 
 
 def _definition(javascript: Runtime, text: bytes) -> Definition:
-    """As `wfcore workflow apply` reads it."""
+    """The definition in *text*, checked as `wfcore workflow apply` does."""
     from wfserver.definitions.read import checked
 
     return checked(text, "", javascript=javascript)
 
 
 _PROBE_S = 2.0
-"""How long what a probe of the store said holds, however often it is asked."""
+"""How long the result of a probe of the store holds."""
 
 
-class _Leaving:
-    """What the server still does, and the way out."""
+class _Shutdown:
+    """The stages of a server's stop, and its readiness."""
 
     def __init__(self, system: System, working: Engine | None) -> None:
         self._system = system
@@ -328,7 +328,7 @@ class _Leaving:
         return self._stage
 
     async def check_ready(self) -> None:
-        """Raises `StoreUnavailable`, `NotReady`. A row is written at most every `_PROBE_S`."""
+        """Raises `StoreUnavailable`, `NotReady`. Writes a row at most every `_PROBE_S`."""
         async with self._probing:
             if self._written is None or monotonic() - self._written[0] >= _PROBE_S:
                 trouble = None
@@ -343,7 +343,7 @@ class _Leaving:
             self._working.check()
 
     async def leave(self) -> None:
-        """Drain; then nobody is kept waiting any longer."""
+        """Drain the engine, then end all long polls."""
         self._stage = ServingStage.DRAINING
         if self._working is not None:
             await self._working.drain()
@@ -352,7 +352,7 @@ class _Leaving:
 
 
 class _UvicornServer(uvicorn.Server):
-    """uvicorn that leaves when it is *asked*, and says when it answers."""
+    """uvicorn that stops once *asked* is set, and awaits *ready* once it answers."""
 
     def __init__(
         self, config: uvicorn.Config, ready: Ready, asked: asyncio.Event, leave: Ready
@@ -364,7 +364,7 @@ class _UvicornServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """uvicorn would raise the signal again and end the process before the engine drained."""
+        """Leave signals alone: uvicorn would end the process before the engine has drained."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -372,14 +372,14 @@ class _UvicornServer(uvicorn.Server):
         settle_memory()
 
     async def main_loop(self) -> None:
-        """Asked to stop before it was ready, it stops in order like at any other time."""
-        saying = asyncio.create_task(self._ready())
-        saying.add_done_callback(self._heard)
+        """Serve until the stop, which is in order even if it comes before the server is ready."""
+        announcing = asyncio.create_task(self._ready())
+        announcing.add_done_callback(self._stop_after_error)
         leaving = asyncio.create_task(self._until_left())
         await super().main_loop()
         await leaving
-        if not saying.cancel():
-            saying.result()
+        if not announcing.cancel():
+            announcing.result()
 
     async def _until_left(self) -> None:
         try:
@@ -388,6 +388,6 @@ class _UvicornServer(uvicorn.Server):
         finally:
             self.should_exit = True
 
-    def _heard(self, said: "asyncio.Task[None]") -> None:
-        if not said.cancelled() and said.exception():
+    def _stop_after_error(self, announcing: "asyncio.Task[None]") -> None:
+        if not announcing.cancelled() and announcing.exception():
             self._asked.set()

@@ -1,6 +1,6 @@
 """
-The sockets of a server. Whoever says `localhost` may come by IPv4 or IPv6, so a server on the
-loopback listens at both: else somebody else takes the other one, and is told API keys. CS-21.
+The sockets of a server. A client of `localhost` may use IPv4 or IPv6, so a server on the loopback
+listens at both: otherwise another process could take the other one and receive API keys. CS-21.
 """
 
 import errno
@@ -15,9 +15,10 @@ _TRIES = 50
 
 def listen(host: str, port: int, shared: bool = False) -> tuple[socket.socket, ...]:
     """
-    Listening sockets for *host* and *port*, the one for *host* first; port 0: one that is free.
+    Listening sockets for *host* and *port*, the one for *host* first. Port 0: a free port.
 
-    *shared*: others of the same user may listen there, too. Raises `OSError` where one is taken.
+    *shared*: other processes of the same user may listen there, too. Raises `OSError` if the port
+    is taken.
     """
     for last in (*[False] * (0 if port else _TRIES), True):
         made: list[socket.socket] = []
@@ -35,7 +36,7 @@ def listen(host: str, port: int, shared: bool = False) -> tuple[socket.socket, .
 
 
 def close(sockets: list[socket.socket] | tuple[socket.socket, ...]) -> None:
-    """Close all of them."""
+    """Close all *sockets*."""
     for one in sockets:
         one.close()
 

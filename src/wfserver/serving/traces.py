@@ -1,11 +1,11 @@
 """
-The spans that one server makes: of its requests, of what it commits, and of its own calls.
+The spans that one server makes: of its requests, of its commits, and of its own calls.
 
-What was committed is told by `adapters_runtime.engine.spans`. A request, a call of a model and an
-attempt at a callback are timed here, by this machine's clock. Nothing here knows OpenTelemetry:
-where spans go, and which traces are recorded, is `wfserver.serving.otlp`'s. Decision 208.
+`adapters_runtime.engine.spans` makes the spans of commits. A request, a call of a model and an
+attempt at a callback are timed here, by this machine's clock. This module does not know
+OpenTelemetry: `wfserver.serving.otlp` sends spans and samples traces. Decision 208.
 
-No attribute holds what callers, models or steps said: neither paths and queries, which may contain
+No attribute holds data of callers, models or steps: neither paths and queries, which may contain
 tokens, nor prompts, answers, headers or bodies. SC-4.
 """
 
@@ -26,23 +26,23 @@ from wfcore.ports.models import Answer, Finish, Models, Question
 
 
 class Spans(Protocol):
-    """Where spans go. Neither waits nor raises: what it has no room for is lost."""
+    """A receiver of spans, which neither waits nor raises; a span without room is lost."""
 
     def put(self, span: Span) -> None:
-        """Take a span that has ended."""
+        """Receive a span that has ended."""
 
     def sampled(self, trace_id: str, sent: Trace | None) -> bool:
-        """Whether a trace is recorded here; *sent*: as a caller brought it along."""
+        """Whether a trace is recorded here. *sent*: the trace in a caller's header, if any."""
 
 
 class Traces:
-    """Makes the spans of a server, for *spans*."""
+    """The maker of a server's spans, which go to *spans*."""
 
     def __init__(self, spans: Spans) -> None:
         self._spans = spans
 
     def begin(self, execution_id: str) -> Trace | None:
-        """A `Tracing`: what no request starts begins a trace of its own. TR-2."""
+        """A `Tracing`: the trace of an execution that no request started. TR-2."""
         id = trace_id_for(execution_id)
         return Trace(id, sampled=True, recorded=True) if self._spans.sampled(id, None) else None
 
@@ -52,7 +52,7 @@ class Traces:
             self._spans.put(span)
 
     def began(self, sent: Trace | None) -> Trace:
-        """As `RequestTracing.began`. One that is not recorded is passed on as it came."""
+        """See `RequestTracing.began`. A trace that is not recorded is passed on unchanged."""
         id = sent.id if sent is not None else os.urandom(16).hex()
         if self._spans.sampled(id, sent):
             state = sent.state if sent is not None else ""
@@ -62,7 +62,7 @@ class Traces:
     def answered(
         self, trace: Trace, sent: Trace | None, method: str, route: str, status: int, seconds: float
     ) -> None:
-        """As `RequestTracing.answered`."""
+        """See `RequestTracing.answered`."""
         if not trace.recorded or trace.parent is None:
             return
         ended = time.time_ns()
@@ -92,8 +92,8 @@ class Traces:
         self, name: str, traceparent: str, parent: str, about: Mapping[str, Value]
     ) -> Iterator["OutgoingCall"]:
         """
-        A call by this server, of whose span *traceparent* tells, below *parent*. What is raised
-        fails it.
+        Records an outgoing call as a span: its ids are in *traceparent*, its parent is *parent*. An
+        exception marks it as failed.
         """
         call, began, trace = OutgoingCall(dict(about)), time.time_ns(), trace_from(traceparent)
         try:
@@ -114,14 +114,14 @@ _DEFECT = 500
 
 
 class OutgoingCall:
-    """What becomes known of a call while it lasts."""
+    """The attributes and the error of a call by this server, while it runs."""
 
     def __init__(self, about: dict[str, Value]) -> None:
         self.about = about
         self.error: str | None = None
 
     def fails(self, what: str) -> None:
-        """It failed, of that type."""
+        """Mark the call as failed with an error of the type *what*."""
         self.about["error.type"], self.error = what, ""
 
 
@@ -130,13 +130,13 @@ _FINISHES = {Finish.DONE: "stop", Finish.LENGTH: "length", Finish.DECLINED: "con
 
 @frozen
 class TracedModels:
-    """*models*, of which each call is a span by the conventions for generative AI."""
+    """*models*, with a span for each call, by the conventions for generative AI."""
 
     models: Models
     traces: Traces
 
     async def ask(self, question: Question) -> Answer:
-        """As `Models.ask`."""
+        """See `Models.ask`."""
         above = trace_from(question.traceparent)
         if above is None or above.parent is None:
             return await self.models.ask(question)
@@ -167,13 +167,13 @@ def _asked(question: Question, provider: str) -> Mapping[str, Value]:
 
 @frozen
 class TracedCallbacks:
-    """*client*, of which each attempt at the callback of a recorded execution is a span."""
+    """*client*, with a span for each attempt at the callback of a recorded execution."""
 
     client: CallbackClient
     traces: Traces
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> CallbackAnswer:
-        """As `CallbackClient.post`."""
+        """See `CallbackClient.post`."""
         traceparent = headers.get("traceparent")
         if traceparent is None:
             return await self.client.post(url, headers, body)

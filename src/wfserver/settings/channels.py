@@ -1,5 +1,5 @@
 """
-The settings of channels over which notices go.
+The settings of the channels of notices.
 
 `WFCORE_SMTP_URL` makes the channel `mail`, `WFCORE_NOTIFY_<NAME>` one with that name in small
 letters.
@@ -26,9 +26,10 @@ _NAME = re.compile(f"{ROOMS}([A-Z][A-Z0-9_]*)")
 @frozen
 class NoticeSettings:
     """
-    `smtp`: where mail is handed in, `sender` who it is from. `rooms`: the URL of each other
-    channel. `templates`: the folder with the operator's own. `rows`: of an approval, in a mail.
-    `failure_channels`: where every failure is told. NT-8.
+    The settings of notices. `smtp`: the URL of the mail server. `sender`: the address of the
+    sender. `rooms`: the URLs of the other channels, by name. `templates`: the folder of the
+    operator's own texts. `rows`: how many rows of an approval a mail shows. `failure_channels`: the
+    channels that get every failure. NT-8.
     """
 
     smtp: str | None = field(default=None, repr=False)
@@ -46,12 +47,12 @@ class NoticeSettings:
 
 
 def is_of_a_channel(name: str) -> bool:
-    """Whether a variable sets a channel up."""
+    """Whether *name* is a variable that sets up a channel."""
     return _NAME.fullmatch(name) is not None
 
 
 def notice_settings(env: Mapping[str, str]) -> NoticeSettings:
-    """What *env* says. Raises `InvalidInput`."""
+    """The settings of notices in *env*. Raises `InvalidInput`."""
     smtp, sender = env.get(SMTP_URL) or None, env.get(MAIL_FROM) or None
     if smtp is not None:
         _require_mail(smtp, sender)
@@ -85,7 +86,7 @@ def _failure_channels(env: Mapping[str, str], offered: Collection[str]) -> tuple
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names in a text that separates them by commas, each once."""
+    """The names in *text*, a list with commas; each name once."""
     parts = (part.strip() for part in text.split(","))
     return tuple(dict.fromkeys(part for part in parts if part))
 
@@ -113,11 +114,11 @@ def _rows(env: Mapping[str, str]) -> int:
 
 
 def forget_channels(environment: MutableMapping[str, str]) -> None:
-    """Passwords and addresses of channels are not inherited by any later process."""
+    """Remove the URLs of channels, which may hold passwords, so that no child inherits them."""
     for name in [*filter(is_of_a_channel, environment), SMTP_URL]:
         environment.pop(name, None)
 
 
 def setting_of_channel(channel: str) -> str:
-    """What the operator sets for a channel."""
+    """The variable that sets up *channel*."""
     return SMTP_URL if channel == MAIL else f"{ROOMS}{channel.upper()}"

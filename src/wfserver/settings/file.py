@@ -1,9 +1,9 @@
 """
 Settings from a file.
 
-It is TOML whose names are those of the environment's variables, so that there is one list of
-settings and one spelling of each. Written as `WFCORE_PORT=9000`, it is an `EnvironmentFile` of
-systemd as well. The environment wins over the file, and the command line over both.
+The file is TOML with the names of the environment's variables, so that each setting has one
+spelling. With lines like `WFCORE_PORT=9000` it is an `EnvironmentFile` of systemd as well. The
+environment wins over the file, and the command line over both.
 """
 
 from collections import ChainMap
@@ -24,7 +24,7 @@ FILE = "WFCORE_SETTINGS"
 
 @define
 class WrongSetting(InvalidInput):
-    """A setting that cannot be used; `fix` may name further ones, each on a line of its own."""
+    """A setting that cannot be used. `fix` may have further lines, each for another setting."""
 
     exit_status: ClassVar[int] = 2
 
@@ -34,8 +34,8 @@ OF_PROVIDERS = {f"{name.upper()}_{what}" for name in DEFAULTS for what in ("API_
 
 def with_file(environment: Mapping[str, str], file: str | None = None) -> ChainMap[str, str]:
     """
-    *environment* over what *file* says, or the file that it names. Raises `WrongSetting` for a file
-    that cannot be read.
+    *environment* over the settings in *file*, or in the file that *environment* names. Raises
+    `WrongSetting` for a file that cannot be read.
     """
     named = file or environment.get(FILE)
     if not named:
@@ -46,10 +46,10 @@ def with_file(environment: Mapping[str, str], file: str | None = None) -> ChainM
 
 def read_settings(path: Path) -> Mapping[str, str]:
     """
-    The settings in the file *path*, as the environment would say them.
+    The settings in the file *path*, by variable, with values as the environment has them.
 
-    Raises `WrongSetting`: it cannot be read, is not TOML, says what no setting can be, or holds a
-    secret that everybody may read. Whether there is such a setting is asked later, of all at once.
+    Raises `WrongSetting` if the file cannot be read, is not TOML, has a value of a wrong type, or
+    holds a secret that everybody may read. Whether each setting exists is checked later.
     """
     try:
         content, mode = path.read_text(), path.stat().st_mode
@@ -83,6 +83,6 @@ def _text(path: Path, name: str, value: Any) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a variable is never shown."""
+    """Whether *name* is a variable whose value is never shown."""
     known = KNOWN.get(name)
     return known.secret if known else name.endswith("_API_KEY") or is_of_a_channel(name)

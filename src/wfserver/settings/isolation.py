@@ -38,14 +38,14 @@ _DEFAULTS: Mapping[str, tuple[int, ...]] = {
     "socks5": (1080,),
 }
 _COLLECTOR = (4317, 4318)
-"""Where traces go unless a variable says otherwise."""
+"""The default ports of collectors of traces."""
 
 
 Ports = tuple[tuple[str, int], ...]
 
 
 def step_isolation(settings: Settings, port: int | None = None) -> Isolation:
-    """What the settings say of isolation, for a server that listens on *port*."""
+    """The isolation that *settings* ask for, for a server that listens on *port*."""
     steps = settings.steps
     own: Ports = () if port is None else (("", port),)
     private = (settings.data, settings.artifacts_folder, settings.seal_key_file, settings.file)
@@ -65,7 +65,7 @@ def step_isolation(settings: Settings, port: int | None = None) -> Isolation:
 
 
 def _store_ports(*urls: str | None) -> Ports:
-    """Where the store listens, if it is a server: by every address that its names have now."""
+    """Addresses and ports of the store, if it is a server; all addresses of its names."""
     servers = [
         one for url in urls if (url or "").startswith(POSTGRES) for one in servers_of(url or "")
     ]
@@ -73,7 +73,7 @@ def _store_ports(*urls: str | None) -> Ports:
 
 
 def _engine_ports(url: str | None) -> Ports:
-    """Where the dispatch listens: whoever reaches it may take what is due from its queue."""
+    """Addresses and ports of the dispatching queue; no step may take executions from it."""
     try:
         named = [urlsplit(f"//{one}") for one in several_hosts(url or "").hosts if one]
         servers = [(one.hostname or "", one.port or NATS_PORT) for one in named]
@@ -87,14 +87,14 @@ def _places(host: str, port: int) -> Ports:
         return (("", port),)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:  # a name that means nothing to us means nothing to a step
+    except OSError:  # a step cannot resolve the name either
         return ()
     addresses = sorted({str(address[0]).partition("%")[0] for *_, address in found})
     return tuple((address, port) for address in addresses)
 
 
 def ports_of(settings: Settings, port: int | None = None) -> tuple[int, ...]:
-    """Each once, in order; *port*: where the server listens, if it does."""
+    """The ports that no step takes, in order, each once. *port*: the port of the server, if any."""
     found = {settings.port, *([port] if port else []), *_COLLECTOR}
     named = chain(_texts(settings), os.environ.values(), written(os.environ))
     found |= set(ports_named(named))
@@ -106,7 +106,7 @@ def ports_of(settings: Settings, port: int | None = None) -> tuple[int, ...]:
 
 
 def ports_named(texts: Iterable[str]) -> Iterator[int]:
-    """The ports to which the URLs in *texts* lead, as named or by the custom of their scheme."""
+    """The ports of the URLs in *texts*; without a port, the usual ones of the scheme."""
     for text in texts:
         for scheme, place in _URL.findall(text):
             for one in place.rpartition("@")[2].split(","):
@@ -115,7 +115,7 @@ def ports_named(texts: Iterable[str]) -> Iterator[int]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All texts in a record, at every depth."""
+    """All texts in *value*, at every depth."""
     if isinstance(value, str):
         yield value
     elif attrs.has(kind := type(value)):

@@ -1,8 +1,8 @@
 """
-Settings: one frozen record from the environment and the command line.
+`Settings`: one frozen record, from the environment and the command line.
 
 Every setting has a default that suits one machine. Names of environment variables begin with
-`WFCORE_`; the command line wins over them.
+`WFCORE_`; the command line wins over the environment.
 """
 
 import os
@@ -74,12 +74,12 @@ FIRST_KEY_FILE = "first.key"
 
 class UnknownSetting(WrongSetting):
     """
-    The environment sets a variable that does not exist: a typo would leave the default in force.
+    The environment sets a variable that is no setting. A typo must not leave the default in force.
     """
 
 
 def _require_known(environment: Mapping[str, str]) -> None:
-    """Raises `UnknownSetting` for the first variable of ours that there is no setting for."""
+    """Raises `UnknownSetting` for the first variable `WFCORE_…` that is no setting."""
     for name in sorted(filter(environment.get, environment)):
         known = name in KNOWN or is_of_a_provider(name) or is_of_a_channel(name)
         if name.startswith(_OURS) and not known:
@@ -91,34 +91,35 @@ def _require_known(environment: Mapping[str, str]) -> None:
 @frozen
 class Settings:
     """
-    What the server and the commands need to know. Lengths of time are milliseconds.
+    The settings of the server and the commands. Lengths of time are milliseconds.
 
-    `store` None: SQLite in the data folder. `direct`: the URL of a PostgreSQL store past a pooler,
-    for listening; None: `store`. `engine`: the URL of what dispatches executions beside a store
-    that is shared. `places`: executions worked on at once.
-    `processes`: servers of one command. `cache`: bytes that decoded records may take up, in each.
-    `drain_ms`: how long running steps may go on after SIGTERM. `stalled_ms`: how long due work may
-    be left, or one round of a loop take, before the server is not ready.
-    `providers`: of models, by name. `prices`: the file with the operator's own. `ai_calls`: calls
-    of models at once. `connections`, `connections_each`: in all, and from one address; None: what
-    the open files of the process allow. `trusted_proxies`: who may say where requests come from.
-    `allowed_hosts`: the names that are answered to, by default the public one; None: any.
-    `seal_key`: the keys that seal what is stored; None: they are in `seal_key_file`, by default in
-    the data folder.
-    `artifacts`: where artifacts are kept, if not in the data folder: a URL of a folder or a bucket.
+    Storage: `data` is the data folder. `store` None: SQLite in the data folder. `direct`: the URL
+    of a PostgreSQL store that bypasses a pooler, for listening; None: `store`. `engine`: the URL of
+    the queue that dispatches executions, beside a shared store. `cache`: the bytes of decoded
+    records that each process may keep. `seal_key`: the keys that seal records; None:
+    `seal_key_file` holds the keys, by default in the data folder. `signing_keys`: names and keys;
+    the first one signs links, all of them verify links; empty: the key in the data folder.
+    `artifacts`: the URL of a folder or a bucket of artifacts; None: the data folder.
     `direct_downloads`: whether links lead to the bucket itself.
-    `signing_keys`: names and keys, of which the first signs links and all verify them; none: the
-    one in the data folder.
-    `packages`: the folder of steps' packages, by default in
-    the data folder; `build_packages`: whether those without a wheel may be built;
-    `prune_packages`: whether unused ones go. `console`: whether there are pages for people.
-    `agents`: whether agents are offered workflows at `/mcp`. `default_plan`: the plan that was set
-    for accounts made without one.
-    `sign_on`: an identity provider that they may sign in with.
-    `runner`: which installed package runs code steps; None: the bundled runner. `notices`: by
-    which channels people are told. `role`: what this server does. `cell`: of the ids made here.
-    `labels`: what steps may ask of the worker that runs them. `cors_origins`: whose pages may call
-    the API. `file`: where settings were read from. `traces`: whether spans are sent to a collector.
+
+    HTTP: `connections`, `connections_each`: the most connections in all and from one address; None:
+    as the limit on open files allows. `trusted_proxies`: addresses whose forwarding headers are
+    believed. `allowed_hosts`: the host names that requests may carry, by default the public URL's;
+    None: any. `cors_origins`: origins whose pages may call the API. `console`: whether there are
+    pages for people. `agents`: whether agents are offered workflows at `/mcp`. `sign_on`: an
+    identity provider for people. `default_plan`: the plan that was set for new accounts.
+
+    Work: `role`: the part of the work that this server does. `processes`: the servers of one
+    command. `labels`: the labels of this server that steps may require. `cell`: the cell in the ids
+    made here. `drain_ms`: how long running steps may go on after SIGTERM. `stalled_ms`: how long
+    due work may stay untouched, or one round of a loop may take, before the server is not ready.
+    `runner`: the installed package that runs code steps; None: the bundled runner. `packages`: the
+    folder of steps' packages, by default in the data folder. `build_packages`: whether packages
+    without a wheel may be built. `prune_packages`: whether unused packages are removed.
+    `providers`: the providers of models, by name. `prices`: a file with prices of models.
+    `ai_calls`: the most calls of models at once. `notices`: the channels of notices.
+
+    `file`: the file that the settings were read from. `traces`: whether spans go to a collector.
     """
 
     data: Path
@@ -171,7 +172,7 @@ class Settings:
 
     @property
     def artifacts_folder(self) -> Path | None:
-        """The folder of artifacts; None: they are in a bucket."""
+        """The folder of artifacts; None: a bucket keeps artifacts."""
         if self.artifacts is None:
             return self.data / "artifacts"
         file = self.artifacts.startswith("file://")
@@ -179,19 +180,18 @@ class Settings:
 
     @property
     def mails_links(self) -> bool:
-        """Whether links to sign in can be mailed: with a way to mail, and an address to open."""
+        """Whether links to sign in can be mailed: that takes mail and a public URL."""
         return MAIL in self.policy.channels and self.public_url is not None
 
     @property
     def packages_folder(self) -> Path:
-        """Where steps' packages are kept."""
+        """The folder of steps' packages."""
         return self.packages or self.data / "packages"
 
 
 SHARED_POLL_MS, SHARED_SWEEP_MS = DurationMs(2_000), DurationMs(7_000)
 """
-How long a machine may leave unseen what another one stored if a hint is lost: each look is a
-transaction.
+How often a server polls a shared store, in case a hint was lost; each poll is a transaction.
 """
 
 
@@ -207,9 +207,9 @@ def settings_from(
     processes: int | None = None,
 ) -> Settings:
     """
-    The settings in the environment and the arguments.
+    The settings of the environment and the arguments.
 
-    Raises `InvalidInput` naming the variable that cannot be read, and `UnknownSetting`.
+    Raises `InvalidInput` with the variable that cannot be read, and `UnknownSetting`.
     """
     env = _environment(environment)
     notices = notice_settings(env)
@@ -263,7 +263,9 @@ def settings_from(
 
 
 def _environment(environment: Mapping[str, str] | None) -> Mapping[str, str]:
-    """*environment* (default: the process's own) over the file of settings; all names are known."""
+    """
+    *environment* (default: the process's own) over the file of settings, with known names only.
+    """
     env = with_file(os.environ if environment is None else environment)
     _require_known(env)
     return env
@@ -274,14 +276,15 @@ def _folder(env: Mapping[str, str], given: str | None) -> Path:
 
 
 def _port(env: Mapping[str, str], given: int | None) -> int:
-    """The port of the environment, which is checked beside one that is *given*, too."""
+    """The port *given*, or else of the environment, which is checked in both cases."""
     own = _count(env, "WFCORE_PORT", 8000)
     return own if given is None else given
 
 
 def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings, folder: Path) -> Policy:
     """
-    The policy in the environment; *shared* if several machines share the store. *folder*: of data.
+    The policy of the environment. *shared*: several machines share the store. *folder*: the data
+    folder.
     """
     default = Policy()
     own = Plan.ENTERPRISE if os.path.lexists(folder / FIRST_KEY_FILE) else default.default_plan
@@ -310,9 +313,8 @@ def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings, folde
 
 def take_environment(file: str | None = None) -> ChainMap[str, str]:
     """
-    The environment as it is now, and below it what the file of settings says: *file*, or the one
-    that the environment names. Keys are removed from the process's own environment, so that no
-    later process inherits them. AI-6.
+    The environment over the file of settings: *file*, or the one that the environment names. Keys
+    are removed from the process's own environment, so that no child process inherits them. AI-6.
 
     Raises `InvalidInput` for a file that cannot be read.
     """
@@ -368,7 +370,7 @@ def _plan(env: Mapping[str, str]) -> Plan | None:
 
 
 def _emails(env: Mapping[str, str], name: str) -> frozenset[str]:
-    """Emails as they are compared, separated by commas or spaces."""
+    """Normalized emails, from a list with commas or spaces."""
     found = set()
     for one in env.get(name, "").replace(",", " ").split():
         try:
@@ -380,7 +382,7 @@ def _emails(env: Mapping[str, str], name: str) -> frozenset[str]:
 
 
 def _outsiders(env: Mapping[str, str], name: str) -> frozenset[str]:
-    """Emails, and domains such as `@example.org`, separated by commas or spaces."""
+    """Emails and domains such as `@example.org`, from a list with commas or spaces."""
     found = set()
     for one in env.get(name, "").replace(",", " ").split():
         try:
@@ -392,7 +394,7 @@ def _outsiders(env: Mapping[str, str], name: str) -> frozenset[str]:
 
 
 def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
-    """Addresses and networks, separated by commas or spaces."""
+    """Addresses and networks, from a list with commas or spaces."""
     found = []
     for part in env.get(name, "").replace(",", " ").split():
         try:
@@ -404,7 +406,7 @@ def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
 
 
 def _origins(env: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Origins, separated by commas or spaces; `*`: any."""
+    """Origins, from a list with commas or spaces; `*`: any."""
     found = tuple(env.get(name, "").replace(",", " ").split())
     for one in found:
         scheme, host = parts_of(one)
@@ -415,7 +417,7 @@ def _origins(env: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def parts_of(url: str) -> tuple[str, str]:
-    """Scheme and host, with user and port, of *url*; empty for what is none."""
+    """Scheme and host (with user and port) of *url*; both empty if *url* is no URL."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -424,13 +426,11 @@ def parts_of(url: str) -> tuple[str, str]:
 
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-"""Commands on this machine come by these names."""
+"""The host names in requests of commands on this machine."""
 
 
 def _hosts(env: Mapping[str, str], name: str, public: str | None) -> frozenset[str] | None:
-    """
-    Host names, separated by commas or spaces, and the public one. None, or `*`: any.
-    """
+    """Host names, from a list with commas or spaces, and the public one. None, or `*`: any."""
     given = env.get(name, "").replace(",", " ").lower().split()
     if given == ["*"] or (not given and public is None):
         return None

@@ -1,4 +1,4 @@
-"""Settings of servers that share a store: what each does, and what all must agree on."""
+"""Settings of servers that share a store: the role of each, and values that must be the same."""
 
 import re
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ _SIGNING_HEX = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 
 
 class Role(StrEnum):
-    """What a server does."""
+    """The part of the work that a server does."""
 
     API = "api"
-    """It answers requests, and leaves all work to others."""
+    """The server answers requests, and leaves all work to other servers."""
     WORKER = "worker"
-    """It runs steps and sends what is due; of requests it answers only probes."""
+    """The server runs steps and sends callbacks and notices; it answers probes only."""
     ALL = "all"
 
 
@@ -47,7 +47,7 @@ def is_shared(name: str, url: str | None) -> bool:
 
 
 def role_of(env: Mapping[str, str], option: str | None, shared: bool) -> Role:
-    """Raises `InvalidInput`: a server for the API alone would leave a store of its own undone."""
+    """The role. Raises `InvalidInput` for a part of the work on a store that is not shared."""
     name, text = ROLE, env.get(ROLE)
     if option:
         name, text = "--role", option
@@ -64,7 +64,7 @@ def role_of(env: Mapping[str, str], option: str | None, shared: bool) -> Role:
 def process_count(
     env: Mapping[str, str], option: int | None, places: int, store: str | None
 ) -> int:
-    """Servers of one command. Raises `InvalidInput`, also where each would have its own store."""
+    """The number of servers of one command. Raises `InvalidInput`, also for a store in memory."""
     name, text = PROCESSES, env.get(PROCESSES) or "1"
     if option:
         name, text = "--processes", str(option)
@@ -80,7 +80,7 @@ def process_count(
 
 
 def labels(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Labels, separated by commas or spaces."""
+    """The labels of this server, from a list with commas or spaces. Raises `InvalidInput`."""
     found = env.get(LABELS, "").replace(",", " ").split()
     for one in found:
         if not re.fullmatch(LABEL_PATTERN, one) or len(one) > MAX_NAME:
@@ -89,7 +89,7 @@ def labels(env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def cell(env: Mapping[str, str]) -> str:
-    """The cell that is written into every id. Raises `InvalidInput`."""
+    """The cell in every id that is made here. Raises `InvalidInput`."""
     text = env.get(CELL) or FIRST_CELL
     if not re.fullmatch(CELL_PATTERN, text, re.ASCII):
         fix = "must be a letter from g to z and then a digit or a letter from a to z, such as k1"
@@ -98,7 +98,7 @@ def cell(env: Mapping[str, str]) -> str:
 
 
 def signing_keys(env: Mapping[str, str]) -> tuple[tuple[str, bytes], ...]:
-    """`NAME:HEX` pairs, separated by commas or spaces. What was given is never repeated."""
+    """Names and keys, from a list of `NAME:HEX`. Raises `InvalidInput`, which shows no key."""
     found: dict[str, bytes] = {}
     for one in env.get(SIGNING_KEY, "").replace(",", " ").split():
         name, _, text = one.partition(":")
@@ -112,7 +112,7 @@ def signing_keys(env: Mapping[str, str]) -> tuple[tuple[str, bytes], ...]:
 
 
 def artifacts_url(env: Mapping[str, str], store: str | None, shared: bool) -> str | None:
-    """Where artifacts are kept, if not in the data folder. Raises `InvalidInput`."""
+    """The URL of artifacts; None: the data folder keeps artifacts. Raises `InvalidInput`."""
     text = env.get(ARTIFACTS)
     if not text or (_BUCKET.fullmatch(text) and store != "memory:"):
         return text or None
@@ -137,7 +137,7 @@ def direct_downloads(env: Mapping[str, str], artifacts: str | None) -> bool:
 
 
 def engine_url(env: Mapping[str, str], shared: bool) -> str | None:
-    """What dispatches executions. Raises `InvalidInput` for a store that one machine uses."""
+    """The URL of the dispatching queue. Raises `InvalidInput` for a store that is not shared."""
     url = env.get(ENGINE) or None
     if url is not None and not shared:
         fix = "is for servers that share a store; set WFCORE_STORE to postgresql://…"
@@ -146,7 +146,7 @@ def engine_url(env: Mapping[str, str], shared: bool) -> str | None:
 
 
 def direct_url(env: Mapping[str, str], shared: bool) -> str | None:
-    """Where hints are listened to, if not at the store's URL. Raises `InvalidInput`."""
+    """The URL for listening to hints; None: the store's URL. Raises `InvalidInput`."""
     url = env.get(DIRECT) or None
     if url is not None and not (shared and is_shared(DIRECT, url)):
         fix = "must be a postgresql:// URL of the database that WFCORE_STORE names"

@@ -1,4 +1,4 @@
-"""The settings of an identity provider, and the provider that they name. SE-9; decision 143."""
+"""The settings of an identity provider, and the provider itself. SE-9; decision 143."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -22,14 +22,14 @@ _DOMAINS, _CREATE = "WFCORE_OIDC_DOMAINS", "WFCORE_OIDC_CREATE"
 _TRUST = "WFCORE_OIDC_TRUST_EMAIL"
 _ENTRA = ("microsoftonline.com", "microsoftonline.us", "partner.microsoftonline.cn", "windows.net")
 _EVERYBODY = ("common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad")
-"""Issuers of Entra ID for whoever has any account: there everybody writes the email they like."""
+"""Entra ID's issuers for accounts of any tenant; such an account can claim any email."""
 
 
 @frozen
 class SignOnSettings:
     """
-    `secret` None: a public client. `name`: what the button says. `trusts_email`: an email counts of
-    which the provider does not say whether it is verified.
+    The settings of an identity provider. `secret` None: a public client. `name`: the label of the
+    button. `trusts_email`: an email counts even if the provider does not say that it is verified.
     """
 
     issuer: str
@@ -41,7 +41,7 @@ class SignOnSettings:
 
 
 def sign_on_settings(env: Mapping[str, str]) -> SignOnSettings | None:
-    """None without an issuer. Raises `InvalidInput`."""
+    """The settings in the environment; None: there is no issuer. Raises `InvalidInput`."""
     issuer, client_id = env.get(ISSUER, ""), env.get(_CLIENT, "")
     secret, name = env.get(SECRET) or None, env.get(_NAME, "")
     terms = SignOnTerms(_domains(env), switch(env, _CREATE, False))
@@ -68,7 +68,7 @@ def _is_for_everybody(host: str, path: str) -> bool:
 
 
 def _domains(env: Mapping[str, str]) -> frozenset[str]:
-    """Domains of emails in lower case, separated by commas or spaces."""
+    """Domains of emails in lower case, from a list with commas or spaces."""
     found = frozenset(env.get(_DOMAINS, "").replace(",", " ").lower().split())
     for one in sorted(found):
         if "@" in one or "." not in one.strip("."):
@@ -77,11 +77,11 @@ def _domains(env: Mapping[str, str]) -> frozenset[str]:
 
 
 def sign_on_with(settings: SignOnSettings | None, clock: Clock) -> SignOn | None:
-    """The way in that the settings name; nothing is loaded yet. Raises `CommandFailed`."""
+    """The sign-on of *settings*; None: there is none. Raises `CommandFailed` without the extra."""
     if settings is None:
         return None
     if find_spec("authlib") is None:
         raise CommandFailed(f"{ISSUER} needs an extra: {install('oidc')}")
-    of_us = settings.issuer, settings.client_id, settings.secret, clock.now
-    asked = OidcProvider(*of_us, trusts_email=settings.trusts_email)
-    return SignOn(asked, settings.name, settings.terms)
+    client = settings.issuer, settings.client_id, settings.secret, clock.now
+    provider = OidcProvider(*client, trusts_email=settings.trusts_email)
+    return SignOn(provider, settings.name, settings.terms)

@@ -1,4 +1,4 @@
-"""Settings of code steps: how they are kept apart, what they may see, how much they may use."""
+"""Settings of code steps: their isolation, the paths that they see, and their limits."""
 
 import os
 import re
@@ -19,9 +19,9 @@ _MOST_COUNT = 1_000_000
 @frozen
 class StepSettings:
     """
-    `isolation` None: the strongest available level. `minimum` None: `landlock`, or what `isolation`
-    says. Sizes are bytes. `warm`: interpreters are started in advance. `javascript`: what runs
-    JavaScript and TypeScript where the step does not say it.
+    The settings of code steps. `isolation` None: the strongest available level. `minimum` None:
+    `landlock`, or the level in `isolation`. Sizes are bytes. `warm`: interpreters are started in
+    advance. `javascript`: the runtime of JavaScript and TypeScript for steps without `runtime`.
     """
 
     isolation: str | None = None
@@ -37,7 +37,7 @@ class StepSettings:
 
 
 def step_settings(env: Mapping[str, str]) -> StepSettings:
-    """The settings in the environment. Raises `InvalidInput` naming the variable."""
+    """The settings in the environment. Raises `InvalidInput` with the variable."""
     default = StepSettings()
     return StepSettings(
         isolation=_level(env, "WFCORE_ISOLATION"),
@@ -70,7 +70,7 @@ def _level(env: Mapping[str, str], name: str) -> str | None:
 
 
 def size(env: Mapping[str, str], name: str, default: int, least: int) -> int:
-    """The bytes in *name*, as in 512MB. Raises `InvalidInput`."""
+    """The size in the variable *name*, such as 512MB, in bytes. Raises `InvalidInput`."""
     text = env.get(name, "").strip()
     if not text:
         return default
@@ -108,7 +108,7 @@ def _paths(env: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def switch(env: Mapping[str, str], name: str, default: bool) -> bool:
-    """Whether *name* is on: 1 or 0. Raises `InvalidInput`."""
+    """Whether the variable *name* is 1; it may be 0 as well. Raises `InvalidInput`."""
     text = env.get(name) or str(int(default))
     if text not in ("0", "1"):
         raise InvalidInput(name, "must be 0 or 1")

@@ -1,8 +1,8 @@
 """
-Every setting of the server: its variable, what holds without it, and what it means, as Markdown.
+Every setting of the server: its variable, default and meaning, as Markdown.
 
-The page on operating shows this table, `wfcore settings` what is set and where, and a variable of
-ours that is not here is refused at start.
+The page on operating shows this table, and `wfcore settings` shows which settings are set and
+where. A variable `WFCORE_…` that is missing here is refused at start.
 """
 
 from attrs import frozen
@@ -10,7 +10,7 @@ from attrs import frozen
 
 @frozen
 class Setting:
-    """`option`: what sets it on the command line. `secret`: its value is never shown."""
+    """A setting. `option`: the option that sets it. `secret`: the value is never shown."""
 
     name: str
     default: str

@@ -1,1 +1,1 @@
-"""What commands share: options, output, tables, the row editor."""
+"""The parts that commands share: options, output, the store or server, and the row editor."""

@@ -1,4 +1,4 @@
-"""A small HTTP client for commands: JSON requests with a key, by the standard library."""
+"""A small HTTP client for commands: JSON requests with a key, with the standard library."""
 
 import json
 import re
@@ -34,7 +34,7 @@ class ServerRefused(CommandFailed):
 
 @frozen
 class Exchange:
-    """One request and its answer."""
+    """A request and its answer."""
 
     method: str
     path: str

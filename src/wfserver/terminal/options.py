@@ -1,8 +1,8 @@
 """
-How all commands are built: the options that each one takes, and the types of arguments.
+The classes of all commands, their shared options, and the types of arguments.
 
-`--json`, `--data`, `--store`, `--url` and `--settings` may stand before or after the command's own
-arguments.
+`--json`, `--data`, `--store`, `--url` and `--settings` may stand before or after the other
+arguments of a command.
 """
 
 import re
@@ -21,7 +21,7 @@ _LONG_CHOICE = 60
 C = TypeVar("C", bound=Callable[..., Any])
 
 pass_invocation = click.make_pass_decorator(Invocation)
-"""Gives the command the `Invocation` as its first argument."""
+"""Passes the `Invocation` to a command as its first argument."""
 
 
 def _note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -86,7 +86,7 @@ class Command(click.Command):
 
 
 class CommandGroup(click.Group):
-    """A noun with commands as its verbs, and the shared options."""
+    """A group for one noun, whose commands are verbs, with the shared options."""
 
     command_class = Command
     shows_shared = False
@@ -99,7 +99,7 @@ class CommandGroup(click.Group):
 
 
 class Member(click.Choice):  # type: ignore[type-arg,unused-ignore]
-    """One of the values of an enumeration, in any case."""
+    """A member of an enumeration, by its value in any case."""
 
     def __init__(self, members: type[StrEnum]) -> None:
         super().__init__([member.value for member in members], case_sensitive=False)
@@ -130,7 +130,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 class Since(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """An instant: how long ago (1h), an ISO date and time (UTC by default), or epoch ms."""
+    """An instant in epoch ms, from a duration ago (1h), an ISO date and time, or epoch ms."""
 
     name = "since"
 
@@ -152,7 +152,7 @@ class Since(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 class Pair(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """name=value, as a tuple."""
+    """A name and a value, from `name=value`."""
 
     name = "name=value"
 
@@ -168,7 +168,7 @@ class Pair(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def inputs(command: C) -> C:
-    """The option -i of commands that start a workflow."""
+    """The option `-i` of commands that start a workflow."""
     option = click.option(
         "-i",
         "--input",
@@ -182,7 +182,7 @@ def inputs(command: C) -> C:
 
 
 def limit(command: C) -> C:
-    """The option --limit of lists."""
+    """The option `--limit` of lists."""
     option = click.option(
         "--limit",
         type=click.IntRange(1, 10_000),
@@ -194,14 +194,14 @@ def limit(command: C) -> C:
 
 
 def span_of_time(command: C) -> C:
-    """The options --from and --to of lists."""
+    """The options `--from` and `--to` of lists."""
     since = click.option("--from", "since", type=Since(), metavar="WHEN", help="From then on.")
     until = click.option("--to", "until", type=Since(), metavar="WHEN", help="Before then.")
     return since(until(command))
 
 
 def password(command: C) -> C:
-    """The option --password-stdin: a password is never an argument, which others could read."""
+    """The option `--password-stdin`. There is no `--password`: other users can read arguments."""
     option = click.option(
         "--password-stdin", is_flag=True, help="Read the console password from stdin."
     )
@@ -209,14 +209,14 @@ def password(command: C) -> C:
 
 
 def read_line(wanted: bool) -> str | None:
-    """The first line of stdin, if that was requested."""
+    """The first line of stdin if it is *wanted*, else None."""
     if not wanted:
         return None
     return sys.stdin.readline().rstrip("\r\n")
 
 
 def secret(command: C) -> C:
-    """The option --secret-stdin, beside --secret: arguments can be read by everybody here."""
+    """The option `--secret-stdin`, beside `--secret`, because other users can read arguments."""
     option = click.option(
         "--secret-stdin", is_flag=True, help="Read the secret from stdin, where nobody sees it."
     )

@@ -1,8 +1,8 @@
 """
-What commands print: one JSON document, or text that is compact on a terminal and plain in a pipe.
+The output of commands: one JSON document, or text, compact on a terminal and plain in a pipe.
 
-Everything that came from users passes through `clean`: no control character of theirs reaches
-the terminal.
+All text of users passes through `clean`, so that none of their control characters reaches the
+terminal.
 """
 
 import json
@@ -24,11 +24,11 @@ _PIPE_WIDTH = 10_000
 _GAP = "  "
 _LEAST_CELL = 12
 _MOST_CELL = 40
-"""On a terminal, of all columns but the last: an id fits, and no long name pushes the rest out."""
+"""The widest column on a terminal, except for the last: an id fits, a long name is cut."""
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Text goes here. Without a terminal: no colours, no wrapping."""
+    """The console for text. If it is no terminal, there are neither colours nor line breaks."""
     from rich.console import Console
 
     width = None if (sys.stderr if stderr else sys.stdout).isatty() else _PIPE_WIDTH
@@ -36,12 +36,12 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def clean(text: object) -> str:
-    """*text* without what cannot be seen, save line ends and tabs."""
+    """*text* without invisible characters, except for line ends and tabs."""
     return visible(str(text))
 
 
 def shortened(value: Any, most: int) -> str:
-    """*value* as one line of at most *most* characters: text unchanged, everything else as JSON."""
+    """*value* as one line of at most *most* characters: a text itself, other values as JSON."""
     text = value if isinstance(value, str) else as_json(value, indent=None)
     text = clean(text).replace("\n", "⏎").replace("\t", " ")
     return _cut(text, most)
@@ -55,26 +55,26 @@ def as_json(document: Any, indent: int | None = 2) -> str:
 
 
 _CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What a terminal may obey, and JSON does not escape."""
+"""Characters that may control a terminal but that JSON does not escape."""
 
 
 def say(text: object = "", *, nl: bool = True, err: bool = False) -> None:
-    """A line for people, whoever its words are from."""
+    """Print *text* for people, without invisible characters."""
     click.echo(clean(text), nl=nl, err=err)
 
 
 def put_text(text: str) -> None:
-    """A text as it is; a terminal gets it without control characters."""
+    """Print *text* unchanged; on a terminal without invisible characters."""
     click.echo(clean(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def put_json(document: Any, indent: int | None = 2) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     click.echo(as_json(document, indent))
 
 
 def put_answer(as_json: bool, answer: Any, put: Callable[[Any], None]) -> None:
-    """The answer of an operation: as JSON, or as *put* shows it to people."""
+    """Print the answer of an operation: as JSON, or with *put* for people."""
     if as_json:
         put_json(answer)
     else:
@@ -83,7 +83,7 @@ def put_answer(as_json: bool, answer: Any, put: Callable[[Any], None]) -> None:
 
 def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int | None) -> None:
     """
-    Rows under headings, the most important columns first: a terminal gets as many as fit.
+    Print rows under headings, the most important columns first; a terminal gets those that fit.
 
     Says how many more rows there are, or that there are none.
     """
@@ -101,7 +101,7 @@ def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int
 
 
 def _aligned(rows: Sequence[tuple[str, ...]], room: int | None) -> list[str]:
-    """*rows* in columns; columns that exceed *room* are left out, and the last one is cut."""
+    """*rows* as lines with aligned columns; columns beyond *room* are left out, the last is cut."""
     if room is not None:
         rows = [(*(_cut(cell, _MOST_CELL) for cell in row[:-1]), row[-1]) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -124,7 +124,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def put_fields(fields: Mapping[str, object]) -> None:
-    """Names and values, aligned; names without a value are left out."""
+    """Print names and values, aligned; names without a value are left out."""
     wide = max(map(len, fields))
     for name, value in fields.items():
         if value is not None and value != "":
@@ -136,14 +136,14 @@ def _cell(value: object) -> str:
 
 
 def instant(at: int | None) -> str:
-    """An instant for people, in UTC."""
+    """The instant *at* (epoch ms) for people, in UTC."""
     if at is None:
         return "-"
     return f"{datetime.fromtimestamp(at / 1_000, UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
 def span(ms: int | None) -> str:
-    """A length of time as people read it."""
+    """The length of time *ms* for people."""
     if ms is None:
         return "-"
     if ms < 1_000:
@@ -157,5 +157,5 @@ def counted(number: int, noun: str) -> str:
 
 
 def rounds_of(begun: int, rounds: int) -> str:
-    """How far a loop is: `321 of 500 rounds`."""
+    """The progress of a loop: `321 of 500 rounds`."""
     return f"{begun:,} of {rounds:,} {'round' if rounds == 1 else 'rounds'}"

@@ -1,4 +1,4 @@
-"""Performing an operation from the command line: beside the store, or by a server elsewhere."""
+"""The protocol of operations from the command line: beside the store, or by a server elsewhere."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

@@ -1,4 +1,4 @@
-"""An execution's events as lines that people like to watch."""
+"""The events of an execution as lines on a terminal."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,16 @@ _STYLES = {"✔": "green", "✘": "red", "?": "yellow", "↻": "yellow", "-": "d
 
 
 class Progress:
-    """A line for what a step did, its output as it comes, a spinner while it runs."""
+    """Prints a line for each step, its output, and a spinner while it runs."""
 
     def __init__(self, out: "Console") -> None:
         self._out = out
         self._spinner: Status | None = None
         self._loops: dict[str, tuple[set[str], int]] = {}
-        """Of each loop the rounds that have begun, and how many it has."""
+        """The rounds of each loop that have begun, and the number of all its rounds."""
 
     def tell(self, event: Event) -> None:
-        """Show one event."""
+        """Print one event."""
         data: Any = event.data
         match event.kind:
             case EventKind.STEP_STARTED:
@@ -45,13 +45,15 @@ class Progress:
                 pass
 
     def pause(self) -> None:
-        """Leave the terminal to somebody else."""
+        """Remove the spinner, so that other code can print."""
         if self._spinner is not None:
             self._spinner.stop()
             self._spinner = None
 
     def _rounds(self, step: str, rounds: int | None) -> str:
-        """How many rounds of the loop around *step* have begun; *rounds*: of a loop, all."""
+        """
+        The progress of the loop around *step*. *rounds*: the number of rounds if *step* is a loop.
+        """
         if rounds is not None:
             self._loops[step] = set(), rounds
         loop, *inside = step.rsplit(".", 2)

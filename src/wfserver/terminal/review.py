@@ -1,4 +1,4 @@
-"""An approval at the terminal: its rows as tables, and the question what to do with them."""
+"""An approval at the terminal: its rows as tables, and a prompt for the decision."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _CELL = 60
 PAGE = 20
-"""Rows that are shown at once while somebody decides."""
+"""The number of rows that are shown at once."""
 
 _HELP = """\
 y            approve these rows
@@ -36,15 +36,15 @@ c TEXT       a comment for the history"""
 
 
 @frozen
-class Verdict:
-    """A person's decision, with its comment."""
+class ReviewerChoice:
+    """The choice of a reviewer, with a comment."""
 
     choice: Choice
     comment: str | None = None
 
 
 def approval_of(detail: Any) -> Approval:
-    """The approval as it was answered, so that its rules can be asked before it is decided."""
+    """The approval in the API's answer *detail*, to check a decision before it is sent."""
     return Approval(
         id=detail["id"],
         execution_id=detail["executionId"],
@@ -98,13 +98,13 @@ def _attachment(one: Any) -> Attachment:
 
 
 def put_groups(approval: Approval, out: "Console", most: int | None = None) -> None:
-    """Each group of rows as a table, of at most *most* rows."""
+    """Print each group of rows as a table of at most *most* rows."""
     for group in approval.groups:
         put_rows(group, dict(enumerate(group.items, 1)), out, most)
 
 
 def put_question(approval: Approval, out: "Console") -> None:
-    """What a person decides about: files, rows and the fields to answer."""
+    """Print the matter of *approval*: its files, its rows, and the fields to answer."""
     for file in approval.attachments:
         out.print(f"  attached: {file_line(file)}", soft_wrap=True)
     put_groups(approval, out, PAGE)
@@ -118,21 +118,21 @@ def file_line(file: Attachment) -> str:
 
 
 def answer_lines(approval: Approval) -> list[str]:
-    """Each field with its answer; * is required."""
+    """A line for each field with its answer; * marks required fields."""
     return [
-        clean(f"{one.key}{' *' if one.required else ''} ({_asked_for(one)}): ")
+        clean(f"{one.key}{' *' if one.required else ''} ({_description(one)}): ")
         + _cell(approval.answers.get(one.key))
         for one in approval.fields
     ]
 
 
-def _asked_for(field: Column) -> str:
+def _description(field: Column) -> str:
     kind = "/".join(map(str, field.options)) if field.options else field.type.value
     return f"{field.title}, {kind}" if field.title != field.key else kind
 
 
 def read_answers(approval: Approval, given: Iterable[tuple[str, str]]) -> Mapping[str, Json]:
-    """Answers as they were typed. Raises `InvalidInput` for what its field cannot be."""
+    """The typed answers as values of their fields. Raises `InvalidInput` for a wrong value."""
     fields = {one.key: one for one in approval.fields}
     found: dict[str, Json] = {}
     for key, text in given:
@@ -150,7 +150,7 @@ def put_rows(
     most: int | None = None,
     total: int | None = None,
 ) -> None:
-    """*rows*, of *total* ones of *group*, each under its number, as a table of at most *most*."""
+    """Print *rows*, by number, as a table of at most *most*; *group* has *total* rows in all."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -188,7 +188,7 @@ def _cell(value: Json) -> str:
 
 
 Delegating = Callable[[str, str], str]
-"""Lets the second decide in the place of the first; returns what that led to, in words."""
+"""Lets the second person decide in place of the first; returns the result in words."""
 
 
 def ask(
@@ -197,10 +197,10 @@ def ask(
     out: "Console",
     draft: Draft | None = None,
     delegating: Delegating | None = None,
-) -> Verdict:
+) -> ReviewerChoice:
     """
-    Yes, no, or edit first; *draft* is continued. Rows that violate a rule are not approved. With
-    *delegating* somebody else may be let decide; the question remains.
+    Prompt for a decision: yes, no, or edit *draft* first. Rows that violate a rule are not
+    approved. With *delegating*, another person may be allowed to decide; the prompt remains.
 
     Raises `click.Abort` at the end of input.
     """
@@ -211,13 +211,15 @@ def ask(
         match word.lower():
             case "y" | "yes":
                 if _is_right(draft, out):
-                    return Verdict(Approve(draft.edited, draft.answers or None), draft.comment)
+                    return ReviewerChoice(
+                        Approve(draft.edited, draft.answers or None), draft.comment
+                    )
             case "n" | "no":
-                return Verdict(Reject(), draft.comment)
+                return ReviewerChoice(Reject(), draft.comment)
             case "v" | "revise" if approval.revise_to is not None:
                 draft.comment = rest.strip() or draft.comment
                 if draft.comment:
-                    return Verdict(Revise(), draft.comment)
+                    return ReviewerChoice(Revise(), draft.comment)
                 out.print("  say what is to be changed: v TEXT")
             case "d" | "delegate" if delegating is not None:
                 _delegate(delegating, rest, out)
@@ -267,7 +269,7 @@ def _is_right(draft: Draft, out: "Console") -> bool:
 
 
 def edit(draft: Draft, out: "Console") -> None:
-    """Let somebody change each group of rows, until an empty line."""
+    """Let the user change each group of rows, until an empty line."""
     if not draft.approval.groups:
         out.print("  there are no rows to edit")
     for group in draft.approval.groups:
@@ -297,8 +299,8 @@ def _obeyed(editor: Editor, draft: Draft, group: Group, line: str, out: "Console
 
 def _prompt(words: str, out: "Console") -> str:
     """
-    What somebody types. Not by `input`, which loses a Ctrl-C that comes while it flushes. Raises
-    `click.Abort` at Ctrl-C, and at the end of input.
+    The line that the user types. `input` is not used, because it loses a Ctrl-C that comes while it
+    flushes. Raises `click.Abort` at Ctrl-C and at the end of input.
     """
     try:
         click.echo(words, nl=False, err=out.stderr)

@@ -1,13 +1,12 @@
 """
 The rows of an approval while a reviewer changes them: lines of text in, checked rows out.
 
-What may be changed is decided by `wfcore.rules.approval.released_rows`, as for every other way to
-approve; it is asked after each change, so that a mistake is told where it is made. Printing is
-`review`'s part.
+As for every other way to approve, `wfcore.rules.approval` decides which changes are allowed. It is
+called after each change, so that a mistake is reported at once. Printing is the task of `review`.
 
-Keys and headings may hold blanks: of all names that a line may begin with, the longest one is
-meant, and quotation marks settle what remains unclear. Rows keep their numbers while others are
-dropped, so that what is on the screen stays true.
+Keys and headings may contain blanks: of all names with which a line may begin, the longest one
+counts, and quotation marks resolve what remains unclear. Rows keep their numbers while others are
+dropped, so that the numbers on the screen stay valid.
 """
 
 import json
@@ -48,14 +47,14 @@ _Rows = Mapping[int, JsonObject]
 
 @frozen
 class EditorReply:
-    """What a line led to: the *rows* to show, by their numbers, or some *text*."""
+    """The result of a line: the numbers of the *rows* to show, or a *text*."""
 
     rows: Sequence[int] = ()
     text: str = ""
 
 
 class Draft:
-    """The rows, answers and comment with which an approval will be decided."""
+    """The rows, answers and comment of a decision that is not made yet."""
 
     def __init__(
         self,
@@ -72,24 +71,24 @@ class Draft:
         }
 
     def rows(self, group: Group) -> _Rows:
-        """The rows of *group* as they are now, each under its number."""
+        """The present rows of *group*, by number."""
         return self._rows[group.name]
 
     @property
     def edited(self) -> Mapping[str, Json] | None:
-        """`editedItems`; None if nothing was changed."""
+        """The value of `editedItems`; None if nothing was changed."""
         if not self._past:
             return None
         return {name: list(rows.values()) for name, rows in self._rows.items()}
 
     def check(self) -> None:
-        """Raises `InvalidInput` where rows or answers break a rule. AP-9, AP-30."""
+        """Raises `InvalidInput` if rows or answers break a rule. AP-9, AP-30."""
         if self.edited is not None:
             released_rows(self.approval, self.edited)
         given_answers(self.approval, self.answers)
 
     def change(self, group: Group, rows: _Rows) -> None:
-        """Put *rows* in place of those of *group*; `undo` takes it back."""
+        """Replace the rows of *group* by *rows*; `undo` takes that back."""
         self._past.append(self._rows)
         self._rows = {**self._rows, group.name: rows}
 
@@ -101,7 +100,7 @@ class Draft:
 
 
 class Editor:
-    """One group of a draft, edited by lines as `HELP` lists them."""
+    """An editor for one group of a draft; `HELP` lists its commands."""
 
     def __init__(self, draft: Draft, group: Group) -> None:
         self._draft = draft
@@ -120,7 +119,9 @@ class Editor:
         }
 
     def obey(self, line: str) -> EditorReply:
-        """Do what *line* says. Raises `ValueError` with what would be right; nothing is changed."""
+        """
+        Carry out the command *line*. Raises `ValueError` with the cure; then nothing is changed.
+        """
         first, _, rest = line.strip().partition(" ")
         command = self._commands.get(first.lower())
         return command(rest.strip()) if command else self._set(line.strip())
@@ -181,7 +182,9 @@ class Editor:
         return EditorReply([number])
 
     def _key_column(self, key: str) -> Column:
-        """The declared one, or one of numbers if the proposed keys are numbers."""
+        """
+        The declared column *key*, or else a column of numbers or texts like the proposed keys.
+        """
         for column in self._group.columns:
             if column.key == key:
                 return column
@@ -209,7 +212,7 @@ class Editor:
         return EditorReply(text=f"comment: {text}" if text else "no comment")
 
     def _names(self) -> Mapping[str, int]:
-        """The names of rows: their key, or if the group has none, their number."""
+        """The numbers of the rows by name: the row's key, or its number if the group has no key."""
         key = self._group.row_key
         return {
             str(number) if key is None else shown(row.get(key)): number
@@ -240,7 +243,7 @@ class Editor:
 
 
 def columns_of(group: Group) -> Sequence[Column]:
-    """The declared columns, or if there are none, one for each name in the rows."""
+    """The declared columns, or else one column for each name in the rows."""
     if group.columns:
         return group.columns
     names = dict.fromkeys(name for row in group.items for name in row)
@@ -248,17 +251,17 @@ def columns_of(group: Group) -> Sequence[Column]:
 
 
 def check_cell(approval: Approval, column: Column, value: Json) -> None:
-    """Raises `ValueError` if *value* is not allowed in *column*, whatever its row. AP-9."""
+    """Raises `ValueError` if *value* is not allowed in *column* in any row. AP-9."""
     only = evolve(approval, groups=(Group("", "", (column,), ({},)),), history=())
     try:
         released_rows(only, {"": [{column.key: value}]})
     except InvalidInput as wrong:
-        said = f" and {shown(value)} is not" if value is not None else ""
-        raise ValueError(f"{column.title} {wrong.fix}{said}") from None
+        wrong_value = f" and {shown(value)} is not" if value is not None else ""
+        raise ValueError(f"{column.title} {wrong.fix}{wrong_value}") from None
 
 
 def read_cell(column: Column, text: str) -> Json:
-    """The value that *text* stands for in *column*. Raises `ValueError`."""
+    """The value of *text* in *column*. Raises `ValueError`."""
     match column.type:
         case ColumnType.NUMBER:
             return _number(text)
@@ -286,7 +289,7 @@ def _number(text: str) -> Json:
 
 
 def _json(text: str) -> Json:
-    """JSON, or the text itself if it is not and does not look like it."""
+    """The JSON value in *text*; a text that does not begin like JSON stands for itself."""
     try:
         return _kept(text)
     except json.JSONDecodeError as error:
@@ -296,7 +299,7 @@ def _json(text: str) -> Json:
 
 
 def _kept(text: str) -> Json:
-    """The JSON in *text*. Raises `ValueError`, also for a number that would change. NU-2."""
+    """The JSON value in *text*. Raises `ValueError`, also for a number that would change. NU-2."""
     try:
         return kept(text.encode(), exact=True)
     except InvalidInput as refused:
@@ -304,12 +307,12 @@ def _kept(text: str) -> Json:
 
 
 def shown(value: Any) -> str:
-    """*value* as it is shown and typed: text as it is, else JSON."""
+    """*value* as text for the screen: a text itself, other values as JSON."""
     return value if isinstance(value, str) else as_json(value, None)
 
 
 def _split(text: str, names: Iterable[str], fold: Callable[[str], str] = str) -> tuple[str, str]:
-    """The name at the beginning of *text*, and the rest: quoted, or the longest of *names*."""
+    """The name at the beginning of *text* (quoted, or the longest of *names*), and the rest."""
     quoted = _QUOTED.match(text)
     if quoted:
         return _unquoted(quoted[0]), text[quoted.end() :].strip()
@@ -323,7 +326,7 @@ def _split(text: str, names: Iterable[str], fold: Callable[[str], str] = str) ->
 
 
 def _unquoted(text: str) -> str:
-    """*text* without the quotation marks around it, read as JSON reads them."""
+    """*text* without the quotation marks around it, with JSON's escapes."""
     if _QUOTED.fullmatch(text) is None:
         return text
     try:

@@ -1,4 +1,4 @@
-"""What `wfcore up` says once the server answers: what is true here, and what to paste next."""
+"""The message of `wfcore up` once the server answers: facts, and commands to paste next."""
 
 import shlex
 import shutil
@@ -24,7 +24,7 @@ Languages = Mapping[Language, LanguageState]
 
 
 def welcome_json(info: "ServerInfo", first: First, languages: Languages) -> Any:
-    """The same for programs. `apiKey` only if it was just made."""
+    """The message for programs. `apiKey` is there only if it was just made."""
     return {
         "url": info.url,
         "data": str(info.system.settings.data),
@@ -41,7 +41,7 @@ def welcome_json(info: "ServerInfo", first: First, languages: Languages) -> Any:
 
 
 def welcome(info: "ServerInfo", first: First, languages: Languages) -> None:
-    """Print it."""
+    """Print the message."""
     out = console()
     out.print(f"wfcore {wfcore.__version__} answers at {info.url}", style="bold green")
     out.print()
@@ -52,7 +52,7 @@ def welcome(info: "ServerInfo", first: First, languages: Languages) -> None:
     for title, commands in _next_steps(info, first):
         out.print(f"# {title}", style="dim")
         for command in commands:
-            # Never wrapped: what is copied must be what is meant.
+            # Never wrapped, so that a copied command is complete.
             out.print(command, soft_wrap=True, style="cyan")
         out.print()
     out.print("Ctrl-C ends the server; the data stays.")
@@ -62,7 +62,7 @@ def welcome(info: "ServerInfo", first: First, languages: Languages) -> None:
 
 
 def console_url(info: "ServerInfo", token: str) -> str:
-    """Where a link signs in."""
+    """The address of the link with *token*, which signs in."""
     return f"{info.url}/in/{token}"
 
 
@@ -140,7 +140,7 @@ def _next_steps(info: "ServerInfo", first: First) -> Iterator[tuple[str, list[st
 
 
 def program() -> str:
-    """How to call this command from another terminal."""
+    """The command `wfcore` for another terminal."""
     called = Path(sys.argv[0])
     if called.name != "wfcore":
         return f"{shlex.quote(sys.executable)} -m wfserver"

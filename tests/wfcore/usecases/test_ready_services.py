@@ -200,32 +200,33 @@ def test_a_script_needs_no_event_loop(tmp_path: Path) -> None:
         do(ensure_account, "ann@example.org")
 
 
-def test_a_function_may_go_through_the_door() -> None:
-    """A step in a thread may use it; in the door's own loop it would wait for itself."""
-    doors: list[wfcore.sync.Door] = []
+def test_a_function_may_use_the_handle() -> None:
+    """A step in a thread may use it; in the handle's own loop it would wait for itself."""
+    handles: list[wfcore.sync.Handle] = []
 
     def count() -> int:
-        return doors[0](list_accounts, PageRequest()).total
+        return handles[0](list_accounts, PageRequest()).total
 
     async def count_wrongly() -> int:
-        return doors[0](list_accounts, PageRequest()).total
+        return handles[0](list_accounts, PageRequest()).total
 
     steps = tuple(
         CodeStep(name, Language.COMMAND, command=(name,), continue_on_error=True)
         for name in ("count", "count_wrongly")
     )
     with wfcore.sync.in_memory(FunctionRunner(count, count_wrongly)) as do:
-        doors.append(do)
+        handles.append(do)
         ann = Principal(do(ensure_account, "ann@example.org"))
         flow = do(apply_workflow, ann.account.id, Definition("Count", steps))
         started = do(start_execution, ann, flow.id, {})
         results = do(wait_for_rest, ann, started.execution_id, LONG_MS).step_results
     assert results["count"].output == 1
-    assert "this is the door's own event loop" in (results["count_wrongly"].error or "")
+    wrong = results["count_wrongly"].error or ""
+    assert "this is the event loop of this wfcore.sync handle" in wrong
 
 
-def test_a_door_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
-    """What opening raises is raised where the door is opened."""
+def test_a_handle_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
+    """An error of opening is raised where the handle is opened."""
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(Exception, match="is a file, not a folder"),
@@ -236,8 +237,8 @@ def test_a_door_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
         raise ZeroDivisionError
 
 
-def test_a_forked_process_opens_a_door_of_its_own() -> None:
-    """The thread behind it is not in the child, which is told so and does not wait for ever."""
+def test_a_forked_process_opens_a_handle_of_its_own() -> None:
+    """The child lacks the handle's thread, and gets an error instead of waiting for ever."""
     with wfcore.sync.in_memory() as do:
         do._process = os.getpid() - 1
         with pytest.raises(RuntimeError, match="before a fork"):
