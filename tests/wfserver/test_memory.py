@@ -21,7 +21,7 @@ from wfcore.rules.backoff import Backoff
 from wfserver.serving import memory, server
 from wfserver.serving.memory import Trimming, collecting_once, return_memory, trimming
 
-BUSY_S = memory.LOOK_EVERY_S
+BUSY_S = memory.MEASURE_EVERY_S
 """Of a whole processor between two looks."""
 DEADLINE_S = 30
 
@@ -94,7 +94,7 @@ def test_memory_is_given_back_once_after_each_load(work: Sequence[float], due: l
 
 async def test_a_server_looks_until_it_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a load what is kept is given back, then free memory is returned to the system."""
-    monkeypatch.setattr(memory, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(memory, "MEASURE_EVERY_S", 0)
     monkeypatch.setattr(Trimming, "due", lambda self, busy_s: True)
     told, done = list[str](), asyncio.Event()
 
@@ -115,7 +115,7 @@ async def test_a_failure_to_give_back_does_not_end_the_looking(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever is raised is logged, and the next load is looked at as well."""
-    monkeypatch.setattr(memory, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(memory, "MEASURE_EVERY_S", 0)
     monkeypatch.setattr(Trimming, "due", lambda self, busy_s: True)
     monkeypatch.setattr(loops, "BACKOFF", Backoff(first=0, longest=0))
     told, again = list[str](), asyncio.Event()
