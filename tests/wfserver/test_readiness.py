@@ -112,7 +112,7 @@ async def test_what_a_probe_has_found_holds_for_two_seconds(
     monkeypatch.setattr(serving, "monotonic", lambda: now)
     async with open_system(settings_from({}, data=str(tmp_path), store="memory:")) as system:
         monkeypatch.setattr(system.services.store, "ping", ping)
-        leaving = serving._Leaving(system, None)
+        leaving = serving._Shutdown(system, None)
 
         async def ready() -> bool:
             try:
