@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from adapters_store.sqlite.packing import pack, resealed
+from adapters_store.sql.packing import resealed
+from adapters_store.sqlite.packing import pack
 from adapters_store.sqlite.tallies import tally
 from wfcore.model.access import Principal
 from wfcore.model.execution import TriggerSource

@@ -9,9 +9,12 @@ from attrs import frozen
 
 from adapters_http import dispatch
 from adapters_http.responses import ResponseCache
-from adapters_store.sqlite import execution_rows, writer
-from adapters_store.sqlite.read_cache import Cache, Reads
-from adapters_store.sqlite.statements import Batcher, Writes, perform
+from adapters_store.sql import execution_rows
+from adapters_store.sql.cache import Cache
+from adapters_store.sqlite import writer
+from adapters_store.sqlite.batcher import Batcher
+from adapters_store.sqlite.reads import SqliteReads
+from adapters_store.sqlite.statements import Writes, perform
 from adapters_store.sqlite.writer import Writer
 from bench import writer as transitions
 from wfcore.model import execution
@@ -56,19 +59,19 @@ def _decoded_records() -> None:
 
 def _following_own_commits() -> None:
     """A commit of this process is treated as one of another process."""
-    committed = Reads.committed
-    Reads.committed = lambda self, beat, *_: committed(self, beat, (), False)  # type: ignore[method-assign]
+    committed = SqliteReads.committed
+    SqliteReads.committed = lambda self, beat, *_: committed(self, beat, (), False)  # type: ignore[method-assign]
 
 
 def _one_snapshot_a_turn() -> None:
     """Each read has a transaction of its own."""
-    one = Reads._one
+    one = SqliteReads._one
 
-    def alone(self: Reads, fetch: Any, key: Any) -> Any:
+    def alone(self: SqliteReads, fetch: Any, key: Any) -> Any:
         self._next_turn()
         return one(self, fetch, key)
 
-    Reads._one = alone  # type: ignore[method-assign]
+    SqliteReads._one = alone  # type: ignore[method-assign]
 
 
 def _only_changed_steps() -> None:

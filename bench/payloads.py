@@ -23,7 +23,7 @@ import orjson
 from adapters_http.app import create_app
 from adapters_runtime.code.environment import files
 from adapters_store.postgres.connection import close_pool, lent, open_pool
-from adapters_store.sealing import AeadSealer, new_key
+from adapters_store.sql.sealing import AeadSealer, new_key
 from bench.postgres import new_database
 from wfcore.effects import StartStep
 from wfcore.model.access import Plan, Principal, Scope

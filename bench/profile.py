@@ -21,11 +21,11 @@ CLIENTS = 16
 OTHER = "event loop, interpreter and the rest"
 PHASES: Mapping[str, str] = {
     "wfcore/wire/records": "records: encode and decode",
-    "adapters_store/sqlite/execution_rows": "records: encode and decode",
-    "adapters_store/sqlite/kinds": "records: encode and decode",
-    "adapters_store/sqlite/runs": "records: encode and decode",
+    "adapters_store/sql/execution_rows": "records: encode and decode",
+    "adapters_store/sql/kinds": "records: encode and decode",
+    "adapters_store/sql/execution_queries": "records: encode and decode",
     "adapters_store/sqlite/claims": "claims",
-    "adapters_store/counters": "authentication and quota",
+    "adapters_store/sqlite/counters": "authentication and quota",
     "adapters_store/": "store: statements, commit, reads",
     "adapters_runtime/expressions": "templates",
     "adapters_runtime/sandbox": "steps: folder, spawner, channel",

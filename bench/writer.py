@@ -13,10 +13,10 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from adapters_store.sqlite.execution_rows import ADD_EVENT, STAY, write_head
-from adapters_store.sqlite.kinds import text_of
+from adapters_store.sql.cells import text_of
+from adapters_store.sql.execution_rows import ADD_EVENT, STAY, write_head
+from adapters_store.sql.step_rows import PUT_STEP
 from adapters_store.sqlite.statements import perform
-from adapters_store.sqlite.step_rows import PUT_STEP
 from adapters_store.sqlite.store import SqliteStore
 from adapters_store.sqlite.writer import DatabaseFile, Writer
 from wfcore.model.event import Event, EventKind

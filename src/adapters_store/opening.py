@@ -19,7 +19,7 @@ from attrs import frozen
 
 from adapters_store.defaults import CACHE_BYTES, wall_clock
 from adapters_store.files import LocalFiles
-from adapters_store.schema import Schema
+from adapters_store.sql.schema import Schema
 from adapters_store.urls import installed_for, is_postgres, path_of
 from wfcore.installed import install
 from wfcore.ports.counters import Counters
@@ -83,7 +83,7 @@ async def open_store(
     if is_postgres(url):
         return await _open_postgres(str(url), files, cache_bytes, sealer, direct, schema)
     # Apart: the memory store needs nothing but the core, and the drivers are the server extra's.
-    from adapters_store.counters import SqliteCounters
+    from adapters_store.sqlite.counters import SqliteCounters
     from adapters_store.sqlite.store import SqliteStore
 
     path = path_of(url, data_dir)
@@ -125,7 +125,7 @@ async def _open_postgres(
 
 async def storage_around(store: Store, data_dir: Path) -> Opened:
     """A store that is open already, with counters and artifacts in *data_dir*."""
-    from adapters_store.counters import SqliteCounters
+    from adapters_store.sqlite.counters import SqliteCounters
 
     counters = await SqliteCounters.open(data_dir / "counters.db")
     files = LocalFiles(data_dir / "artifacts")

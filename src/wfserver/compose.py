@@ -19,7 +19,7 @@ from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import CronCalendar, StoreTime, SystemClock, SystemIds, SystemTokens
 from adapters_store import Opened, open_store, storage_around
 from adapters_store.files import LocalFiles
-from adapters_store.schema import Schema
+from adapters_store.sql.schema import Schema
 from wfcore.installed import install
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.hints import Hints

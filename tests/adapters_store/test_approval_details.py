@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from adapters_store.sealing import AeadSealer, new_key
-from adapters_store.sqlite.kinds import sealed as sealed_cell
-from adapters_store.sqlite.kinds import text_of
+from adapters_store.sql.cells import sealed as sealed_cell
+from adapters_store.sql.cells import text_of
+from adapters_store.sql.sealing import AeadSealer, new_key
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Unreadable
 from wfcore.model.approval import Approval, ApprovalStatus, Assent

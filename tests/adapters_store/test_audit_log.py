@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from attrs import evolve, frozen
 
-from adapters_store.sealing import AeadSealer, new_key
+from adapters_store.sql.audit import Audit
+from adapters_store.sql.sealing import AeadSealer, new_key
 from adapters_store.sqlite import migrate
-from adapters_store.sqlite.audit import Audit
-from adapters_store.sqlite.kinds import ADD_AUDIT, link
+from adapters_store.sqlite.audit import ADD_AUDIT, link
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Stale
 from wfcore.model.event import AuditChain, ChainPoint
@@ -213,7 +213,7 @@ async def test_a_beginning_that_was_cut_off_does_not_fit(tmp_path: Path, sealed:
         made, record = trimmed(Some(forger), ChainPoint(number, hash))  # type: ignore[arg-type]
         with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
             for values in link(database.cursor(), [(entry_text(made), record)]):
-                database.execute(ADD_AUDIT, values)
+                database.execute(ADD_AUDIT.one, values)
         assert (await checked(store)).fault is not None
         await forger.close()
     await store.close()

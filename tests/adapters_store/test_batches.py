@@ -11,8 +11,9 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters_store.sql.statement import MOST
 from adapters_store.sqlite import writer
-from adapters_store.sqlite.statements import MOST, Batcher
+from adapters_store.sqlite.batcher import Batcher
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Stale, StoreUnavailable
 from wfcore.model.access import Account

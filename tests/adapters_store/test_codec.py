@@ -15,7 +15,7 @@ from attrs import evolve
 
 import wfcore
 from adapters_store import CACHE_BYTES
-from adapters_store.sqlite.execution_rows import COLUMNS, write_head
+from adapters_store.sql.execution_rows import COLUMNS, write_head
 from adapters_store.sqlite.store import SqliteStore
 from wfcore import RECORDS, decode_record, encode_record
 from wfcore.model.event import AuditEntry, Event

@@ -14,8 +14,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_store.counters import Asked, Counts, SqliteCounters, open_counts
 from adapters_store.sqlite import connection
+from adapters_store.sqlite.counters import Asked, Counts, SqliteCounters, open_counts
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.execution import Execution
 from wfcore.ports.counters import Taken
@@ -29,7 +29,7 @@ from .conftest import Start
 TAKE_MANY = """
 import asyncio, sys
 from pathlib import Path
-from adapters_store.counters import SqliteCounters
+from adapters_store.sqlite.counters import SqliteCounters
 from adapters_store.sqlite import connection
 from wfcore.ports.counters import Window
 

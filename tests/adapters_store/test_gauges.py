@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters_store.postgres.store import PostgresStore
-from adapters_store.sqlite.runs import OPEN
+from adapters_store.sql.execution_queries import OPEN
 from adapters_store.sqlite.store import SqliteStore
 from tests.support.postgres_server import emptied
 from wfcore.model.access import Account

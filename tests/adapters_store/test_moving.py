@@ -15,11 +15,11 @@ from attrs import evolve
 from hypothesis import settings
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
-from adapters_store import moving
-from adapters_store.moving import LEFT, MOVED, Mark, Told, move
 from adapters_store.postgres.moving import PostgresSide
 from adapters_store.postgres.store import PostgresStore
-from adapters_store.sealing import AeadSealer, new_key
+from adapters_store.sql import moving
+from adapters_store.sql.moving import LEFT, MOVED, Mark, Told, move
+from adapters_store.sql.sealing import AeadSealer, new_key
 from adapters_store.sqlite.moving import SqliteSide
 from adapters_store.sqlite.store import SqliteStore
 from tests.support.postgres_server import Cluster
@@ -145,7 +145,7 @@ KILLED = """
 import asyncio, os, signal, sys
 from contextlib import AsyncExitStack
 from pathlib import Path
-from adapters_store import moving
+from adapters_store.sql import moving
 from adapters_store.postgres.moving import PostgresSide
 from adapters_store.sqlite.moving import SqliteSide
 

@@ -12,11 +12,12 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters_store.sealing import AeadSealer, id_of, new_key
-from adapters_store.sqlite import packing
+from adapters_store.sql import packing
+from adapters_store.sql.full_check import Finding
+from adapters_store.sql.sealing import AeadSealer, id_of, new_key
 from adapters_store.sqlite.connection import Cursor
-from adapters_store.sqlite.full_check import Finding, check
-from adapters_store.sqlite.packing import LAG, Pack, ended_next, pack
+from adapters_store.sqlite.full_check import check
+from adapters_store.sqlite.packing import LAG, MOST_BYTES, Pack, ended_next, pack
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Stale, Unreadable
 from wfcore.model.event import Event, EventKind
@@ -270,7 +271,7 @@ async def test_what_cannot_be_read_stays_as_it_is(store: SqliteStore, clock: Man
     """It stops nobody, and is told as before; what is missing an event, or large, stays as well."""
     for n in range(2, 9):
         await keep(store, evolve(ENDED, id=f"e{n}"), make.event(1, f"e{n}"))
-    await keep(store, make.event(3, "e8"), evolve(ENDED, id="e9", output="x" * packing.MOST_BYTES))
+    await keep(store, make.event(3, "e8"), evolve(ENDED, id="e9", output="x" * MOST_BYTES))
     with closing(sqlite3.connect(store.path)) as database, database:
         for sql in (
             "UPDATE executions SET body = '{' WHERE id = 'e2'",

@@ -11,8 +11,9 @@ from attrs import evolve
 from hypothesis import settings
 
 from adapters_store.postgres.store import PostgresStore
-from adapters_store.sealing import AeadSealer, new_key
-from adapters_store.sqlite.store import SqliteStore, SqliteUnit
+from adapters_store.sql.sealing import AeadSealer, new_key
+from adapters_store.sqlite.store import SqliteStore
+from adapters_store.sqlite.unit import SqliteUnit
 from wfcore.errors import Stale
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import PageRequest

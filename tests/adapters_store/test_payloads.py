@@ -8,7 +8,7 @@ from threading import get_ident
 import orjson
 import pytest
 
-from adapters_store.sealing import AeadSealer
+from adapters_store.sql.sealing import AeadSealer
 from bench.payloads import Looker
 from tests.support.postgres_server import emptied
 from wfcore import (

@@ -10,8 +10,8 @@ import pytest
 from adapters_store.postgres.clock import CLOCKS
 from adapters_store.postgres.counters import PostgresCounters
 from adapters_store.postgres.store import PostgresStore
-from adapters_store.sealing import AeadSealer, new_key
-from adapters_store.sqlite.kinds import SEALED
+from adapters_store.sql.cells import SEALED
+from adapters_store.sql.sealing import AeadSealer, new_key
 from tests.support.postgres_server import Cluster, emptied
 from wfcore.ports.counters import Counters
 from wfcore.ports.store import Store

@@ -15,9 +15,9 @@ from adapters_store.postgres.migrate import migrations
 from adapters_store.postgres.queries import OWN
 from adapters_store.postgres.statements import Statements
 from adapters_store.postgres.store import PostgresStore
-from adapters_store.sealing import AeadSealer, new_key
-from adapters_store.sqlite import kinds
-from adapters_store.sqlite.statements import SHAPES
+from adapters_store.sql import execution_queries, execution_rows, kinds, record_queries, step_rows
+from adapters_store.sql.sealing import AeadSealer, new_key
+from adapters_store.sql.statement import Statement
 from tests.support.postgres_server import Cluster, emptied
 from wfcore.errors import StoreRefused, StoreUnavailable
 from wfcore.model.event import AuditChain
@@ -129,9 +129,11 @@ async def test_every_kind_has_its_table(database: str) -> None:
         for column in (*kind.key, *kind.columns, "version", "body")
     }
     wanted |= {
-        (shape.table, column)
-        for shape in SHAPES.values()
-        for column in (*shape.columns, *shape.keys)
+        (one.table, column)
+        for module in (execution_queries, execution_rows, record_queries, step_rows)
+        for one in vars(module).values()
+        if isinstance(one, Statement)
+        for column in (*one.columns, *one.keys)
     }
     assert not wanted - there
     assert set(OWN) == set(kinds.KINDS)

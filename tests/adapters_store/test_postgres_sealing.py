@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from adapters_store.postgres.store import PostgresStore
-from adapters_store.sealing import AeadSealer, id_of, new_key
-from adapters_store.sqlite.full_check import Finding
-from adapters_store.sqlite.kinds import SEALED
-from adapters_store.sqlite.packing import Parts, cell_of
+from adapters_store.sql.cells import SEALED
+from adapters_store.sql.full_check import Finding
+from adapters_store.sql.packing import Parts, cell_of
+from adapters_store.sql.sealing import AeadSealer, id_of, new_key
 from tests.support.postgres_server import emptied
 from wfcore.errors import StoreRefused, Unreadable
 from wfcore.model.event import Event, EventKind
@@ -100,7 +100,7 @@ async def test_what_was_written_since_it_was_read_is_left_to_the_next_pass(
     store: PostgresStore, key: str
 ) -> None:
     """A change between reading a batch and replacing its cells is not undone."""
-    from adapters_store.sqlite.sealing_keys import Resealing, page
+    from adapters_store.sql.sealing_keys import Resealing, page
 
     work = Resealing(AeadSealer([new_key(), key]))
     sql, _ = page("webhooks", None)

@@ -9,7 +9,7 @@ import pytest
 
 from adapters_store.postgres import migrate as postgres_migrate
 from adapters_store.postgres.store import PostgresStore
-from adapters_store.schema import OlderSchema, Schema, Unmade
+from adapters_store.sql.schema import OlderSchema, Schema, Unmade
 from adapters_store.sqlite import migrate
 from adapters_store.sqlite.store import SqliteStore
 from tests.support.postgres_server import Cluster

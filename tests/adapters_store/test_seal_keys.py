@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
+from adapters_store.sql.sealing import AeadSealer, id_of, keys_in, new_key
 
 
 @pytest.mark.parametrize("text", ["", "# nothing", "wfs_short", "hunter2hunter2", f"{'A' * 47}"])
@@ -32,7 +32,7 @@ def test_a_word_that_is_no_key_is_told_by_its_place() -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time of the sealer, which stands still; a list of one."""
     at = [1_000.0]
-    monkeypatch.setattr("adapters_store.sealing.monotonic", lambda: at[0])
+    monkeypatch.setattr("adapters_store.sql.sealing.monotonic", lambda: at[0])
     return at
 
 

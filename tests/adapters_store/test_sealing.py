@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_store.sealing import AeadSealer, id_of, new_key
-from adapters_store.sqlite.full_check import Finding, check
-from adapters_store.sqlite.kinds import KINDS, SEALED
+from adapters_store.sql.cells import SEALED
+from adapters_store.sql.full_check import Finding
+from adapters_store.sql.kinds import KINDS
+from adapters_store.sql.sealing import AeadSealer, id_of, new_key
+from adapters_store.sqlite.full_check import check
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused, Unreadable
 from wfcore.model.access import Account, ApiKey, LoginLink, NamedSecret, Scope, Session
@@ -396,8 +398,8 @@ async def test_a_key_in_use_is_not_forgotten(store: SqliteStore, key: str) -> No
 
 SEAL_SLOWLY = """
 import asyncio, sys
-from adapters_store.sealing import AeadSealer
-from adapters_store.sqlite import sealing_keys
+from adapters_store.sql.sealing import AeadSealer
+from adapters_store.sql import sealing_keys
 from adapters_store.sqlite.store import SqliteStore
 from pathlib import Path
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters_store.counters import SqliteCounters
 from adapters_store.sqlite import connection, migrate, writer
+from adapters_store.sqlite.counters import SqliteCounters
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused, StoreUnavailable
 from wfcore.model.execution import Execution

@@ -10,18 +10,16 @@ import pytest
 from attrs import evolve
 
 import adapters_store
-from adapters_store.sqlite import claims, execution_rows, kinds, records, runs, step_rows
+from adapters_store.sql import execution_queries as runs
+from adapters_store.sql import execution_rows, kinds, step_rows
+from adapters_store.sql import record_queries as records
+from adapters_store.sql.cache import Known
+from adapters_store.sql.execution_queries import approval_page, counts_by_status, execution_page
+from adapters_store.sql.statement import insert, update
+from adapters_store.sqlite import claims
 from adapters_store.sqlite.connection import Connection, connect
 from adapters_store.sqlite.migrate import prepare
-from adapters_store.sqlite.runs import approval_page, counts_by_status, execution_page
-from adapters_store.sqlite.statements import (
-    Known,
-    Writes,
-    insert,
-    perform,
-    perform_together,
-    update,
-)
+from adapters_store.sqlite.statements import Writes, perform, perform_together
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageCursor, PageRequest
@@ -59,7 +57,7 @@ def database(tmp_path: Path) -> Iterator[Connection]:
             run = make.execution(f"e{number}", owner_id=owner, due_at=EpochMs(NOW - number))
             rows.append(execution_rows.writes(run, None, None)[0][0][1])
         connection.execute("BEGIN")
-        connection.executemany(execution_rows.INSERT, rows)
+        connection.executemany(execution_rows.INSERT.one, rows)
         connection.execute("COMMIT")
         yield connection
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters_store.sql.execution_queries import execution_page
 from adapters_store.sqlite import migrate, tallies
 from adapters_store.sqlite.connection import Connection, connect
-from adapters_store.sqlite.runs import execution_page
 from adapters_store.sqlite.tallies import ALL_TIME, covering, tally
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest

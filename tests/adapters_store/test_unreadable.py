@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_store.sqlite import kinds
-from adapters_store.sqlite.kinds import Kind
+from adapters_store.sql import kinds
+from adapters_store.sql.kinds import Kind
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Unreadable
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share

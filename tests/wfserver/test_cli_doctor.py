@@ -12,7 +12,7 @@ from adapters_runtime.sandbox.isolation.config import LADDER
 from adapters_runtime.system import SystemClock
 from adapters_store.postgres import connection
 from adapters_store.postgres import store as postgres
-from adapters_store.sealing import id_of, keys_in
+from adapters_store.sql.sealing import id_of, keys_in
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreUnavailable
 

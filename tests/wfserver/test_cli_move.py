@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters_store.sealing import new_key
+from adapters_store.sql.sealing import new_key
 from tests.support.postgres_server import Cluster
 from wfcore.installed import install
 

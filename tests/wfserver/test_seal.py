@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from adapters_store.postgres.store import PostgresStore
-from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
+from adapters_store.sql.sealing import AeadSealer, id_of, keys_in, new_key
 from tests.support.postgres_server import Cluster
 from wfcore.model.node import Node
 from wfcore.testing.contracts.keeping import keep

@@ -146,7 +146,9 @@ START = (
     Station("adapters_http/dispatch.py", "Finds the row of the route table."),
     Station("wfcore/usecases/accounts/authenticate.py", "Who is it, and may it start anything?"),
     Station("wfcore/rules/auth/api_key.py", "Compares the key in constant time."),
-    Station("adapters_store/counters.py", "Counts the request against its quota, atomically."),
+    Station(
+        "adapters_store/sqlite/counters.py", "Counts the request against its quota, atomically."
+    ),
     Station("adapters_http/request_body.py", "Reads the body, only now."),
     Station("wfcore/wire/converter.py", "Makes a typed request of its JSON."),
     Station("adapters_http/handlers/workflows.py", "Calls the use case."),

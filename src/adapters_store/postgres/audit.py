@@ -12,8 +12,8 @@ from itertools import takewhile
 from typing import Any
 
 from adapters_store.postgres.connection import Connection, rows_of
-from adapters_store.sqlite import audit
-from adapters_store.sqlite.queries import query
+from adapters_store.sql import audit
+from adapters_store.sql.queries import query
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
 from wfcore.ports.store import Trimmed
 from wfcore.ports.system import Sealer
@@ -85,19 +85,19 @@ class PostgresAudit(audit.Audit):
     """The queries, in the words of this database."""
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
-        found = await self.unit.rows(query(LISTED, since, after_id or "", limit, tables="audit"))
+        found = await self.unit.rows(query(LISTED, since, after_id or "", limit))
         return self.unit.readable("audit", lambda row, _: read_entry(row[1]), found)
 
     async def chain(self) -> AuditChain:
-        found = await self.unit.rows(query(CHAIN, tables="audit"))
+        found = await self.unit.rows(query(CHAIN))
         return _chain(found[0]) if found else AuditChain("", BEGINNING, BEGINNING)
 
     async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
         sql = f"{CHAINED} WHERE number > ? ORDER BY number LIMIT ?"
-        found = await self.unit.rows(query(sql, after, limit, tables="audit"))
+        found = await self.unit.rows(query(sql, after, limit))
         return [_chained(row, self.unit.sealer) for row in found]
 
     async def of_execution(self, execution_id: str) -> Sequence[ChainedEntry]:
         sql = f"{CHAINED} WHERE execution_id = ? ORDER BY number"
-        found = await self.unit.rows(query(sql, execution_id, tables="audit"))
+        found = await self.unit.rows(query(sql, execution_id))
         return [_chained(row, self.unit.sealer) for row in found]

@@ -22,9 +22,9 @@ from attrs import frozen
 from adapters_store.postgres.connection import Connection, Pool, lent, rows_of
 from adapters_store.postgres.groups import admit_waiting
 from adapters_store.postgres.queries import DOABLE
-from adapters_store.sqlite.execution_rows import COLUMNS, HEAD
-from adapters_store.sqlite.kinds import Row
-from adapters_store.sqlite.runs import CLAIMABLE
+from adapters_store.sql.cells import Row
+from adapters_store.sql.execution_queries import CLAIMABLE
+from adapters_store.sql.execution_rows import COLUMNS, HEAD
 from wfcore.ports.store import Slots
 from wfcore.time import DurationMs, EpochMs
 

@@ -8,7 +8,7 @@ checked by the server's own tools.
 from collections.abc import AsyncIterator
 
 from adapters_store.postgres.connection import WHOLE_S, Pool, lent, numbered, rows_of
-from adapters_store.sqlite.full_check import (
+from adapters_store.sql.full_check import (
     BELONGS,
     TABLES,
     Stage,

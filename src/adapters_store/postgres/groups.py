@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from adapters_store.postgres.connection import Connection, Pool, lent, rows_of
 from adapters_store.postgres.statements import LOCKED, Lock
-from adapters_store.sqlite.concurrency import (
+from adapters_store.sql.groups import (
     EVERYBODY,
     FIRST_WAITING,
     HELD,

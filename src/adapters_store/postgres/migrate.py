@@ -8,7 +8,7 @@ that is missing in one transaction: with an older program beside it, nobody sees
 from pathlib import Path
 
 from adapters_store.postgres.connection import Connection, Pool, lent
-from adapters_store.schema import Schema, require
+from adapters_store.sql.schema import Schema, require
 from wfcore.errors import StoreRefused
 
 LOCK = 0x77666372

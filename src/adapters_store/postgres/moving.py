@@ -1,4 +1,4 @@
-"""The database of a server as one side of a move. See `adapters_store.moving`."""
+"""The database of a server as one side of a move. See `adapters_store.sql.moving`."""
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
 from collections.abc import AsyncIterator, Sequence
@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 
 from attrs import define, field
 
-from adapters_store import moving
-from adapters_store.moving import Elsewhere, Mark, Row, Span, State
 from adapters_store.postgres.audit import link
 from adapters_store.postgres.connection import (
     Connection,
@@ -20,6 +18,8 @@ from adapters_store.postgres.connection import (
     rows_of,
 )
 from adapters_store.postgres.migrate import prepare
+from adapters_store.sql import moving
+from adapters_store.sql.moving import Elsewhere, Mark, Row, Span, State
 from wfcore.errors import StoreRefused
 from wfcore.model.event import AuditEntry
 from wfcore.rules.audit.chain import entry_text
@@ -63,7 +63,7 @@ async def require_here(connection: Connection, location: str) -> None:
 
 @define(eq=False)
 class PostgresSide:
-    """Implements `adapters_store.moving.Side`. Created by `PostgresSide.opened`."""
+    """Implements `adapters_store.sql.moving.Side`. Created by `PostgresSide.opened`."""
 
     location: str
     _pool: Pool = field(repr=False)

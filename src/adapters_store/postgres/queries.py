@@ -1,41 +1,39 @@
 """
-What this database is asked in other words than SQLite, or has other columns for.
+The queries that PostgreSQL answers in words of its own, or has other columns for.
 
-Everything else is one story: kinds, lists and look-ups are those of `adapters_store.sqlite`.
+Kinds, lists and look-ups that both databases share are in `adapters_store.sql`.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, TypeVar
 
 from attrs import evolve
 
-from adapters_store.sqlite import records, runs
-from adapters_store.sqlite.execution_rows import COLUMNS, FETCH, HEAD, INSERT
-from adapters_store.sqlite.kinds import DEFINITIONS, KINDS, Fetch, Kind
-from adapters_store.sqlite.queries import query
-from adapters_store.sqlite.statements import SHAPES, insert
+from adapters_store.sql import execution_queries as runs
+from adapters_store.sql import record_queries as records
+from adapters_store.sql.execution_rows import COLUMNS, FETCH, HEAD, INSERT
+from adapters_store.sql.kinds import DEFINITIONS, KINDS, Fetch, Kind
+from adapters_store.sql.queries import query
+from adapters_store.sql.statement import insert
 from wfcore.model.execution import Execution
 from wfcore.model.webhook import Delivery, Tally
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.rules.limits import DELIVERIES_KEPT
 
+R = TypeVar("R")
+
 DOABLE = "capabilities::jsonb <@ to_jsonb(?::text[])"
 """Whether a worker with these words is able to run it."""
 OPEN = "status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 
-OWN: Mapping[type[Any], Kind[Any]] = {
-    **KINDS,
-    Workflow: Kind("workflows", Workflow, columns=("owner_id", "name", "revision"), watched=True),
-}
-"""How each kind of record is stored here: what SQLite finds in a body is a column."""
-
-BORN = insert("executions", (*SHAPES[INSERT].columns, "revision"))
+BORN = insert("executions", (*INSERT.columns, "revision"))
 """A new execution."""
 
 
-def _fetch(fetch: Fetch[Any], whole: str = "body") -> Fetch[Any]:
+def _fetch(fetch: Fetch[R], whole: str = "body") -> Fetch[R]:
     """With a *probe*, another value is the version that is known; if it is, nothing else comes."""
     if fetch.probe is None:
         return fetch
@@ -49,10 +47,20 @@ def _fetch(fetch: Fetch[Any], whole: str = "body") -> Fetch[Any]:
     return evolve(fetch, fetch=text)
 
 
-FETCHES: Mapping[type[Any], Fetch[Any]] = {
-    Execution: _fetch(FETCH),
-    **{type: _fetch(kind.one, kind.whole) for type, kind in OWN.items()},
+def _own(kind: Kind[R]) -> Kind[R]:
+    """*kind*, one record of which is read in the words of this database."""
+    own = copy(kind)
+    own.one = _fetch(kind.one, kind.whole)
+    return own
+
+
+EXECUTION = _fetch(FETCH)
+"""How an execution is read."""
+WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name", "revision"), watched=True)
+OWN: Mapping[type[Any], Kind[Any]] = {
+    type: _own(kind) for type, kind in {**KINDS, Workflow: WORKFLOWS}.items()
 }
+"""How each kind of record is stored here: what SQLite finds in a body is a column."""
 
 IN_USE = f"""
 WITH used (workflow_id, revision) AS (
@@ -64,7 +72,7 @@ SELECT version, body, workflow_id, revision
 
 class PostgresDefinitions(records.Definitions):
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
-        rows = await self.unit.rows(query(IN_USE, tables="definitions workflows executions"))
+        rows = await self.unit.rows(query(IN_USE))
         read = self.unit.reads.read  # strictly: what is left out would lose its packages
         return [read("definitions", DEFINITIONS.decode, row, tuple(row[2:])) for row in rows]
 
@@ -84,12 +92,12 @@ class PostgresWebhooks(records.Webhooks):
         sql = """SELECT webhook_id, date, status, sum(count)::bigint, max(last_at)
             FROM webhook_tallies WHERE webhook_id = ?
             GROUP BY webhook_id, date, status ORDER BY date, status"""
-        found = await self.unit.rows(query(sql, webhook_id, tables="webhook_tallies"))
+        found = await self.unit.rows(query(sql, webhook_id))
         return [Tally(*row) for row in found]
 
 
 class PostgresExecutions(runs.Executions):
-    _tallied = False  # totals are counted: a tally would be a row that units wait for
+    """Totals are counted: a tally would be a row that units wait for."""
 
     async def abandoned(self, limit: int) -> Sequence[Execution]:
         """Only a lease tells: a connection that was lost says nothing about a worker."""

@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from adapters_store.postgres.connection import Pool, lent, rows_of
-from adapters_store.sqlite.kinds import Fetch, Key, Row
-from adapters_store.sqlite.queries import Query
-from adapters_store.sqlite.read_cache import Decoder
+from adapters_store.sql.cache import Reads
+from adapters_store.sql.cells import Key, Row
+from adapters_store.sql.kinds import Fetch
+from adapters_store.sql.queries import Query
 
 R = TypeVar("R")
 
@@ -29,7 +30,7 @@ CHANGES = "SELECT number FROM changes"
 
 
 @define(eq=False)
-class PostgresReads(Decoder):
+class PostgresReads(Reads):
     """All reads of one store."""
 
     pool: Pool = field(kw_only=True)
@@ -39,7 +40,9 @@ class PostgresReads(Decoder):
         """All rows of *query*. Raises `StoreUnavailable`."""
         return list(await self._fetch(query.sql, *query.values))
 
-    few = rows
+    async def few(self, query: Query) -> list[Row]:
+        """The same: each is a journey. Raises `StoreUnavailable`."""
+        return await self.rows(query)
 
     async def row(self, sql: str, values: Sequence[Any]) -> Row | None:
         """The first row of a statement. Raises `StoreUnavailable`."""

@@ -1,7 +1,7 @@
 """
 The keys that cells are sealed with: which ones a start needs, and resealing. Decision 86.
 
-What a cell is, and what becomes of it, is told by `adapters_store.sqlite.sealing_keys`.
+What a cell is, and what becomes of it, is told by `adapters_store.sql.sealing_keys`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from adapters_store.postgres.connection import WHOLE_S, Connection, Pool, lent, numbered, rows_of
-from adapters_store.sqlite.sealing_keys import (
+from adapters_store.sql.sealing_keys import (
     FORGET,
     Resealing,
     counting,
@@ -57,7 +57,7 @@ async def batch(
 
 KEY_OF_CELL = """CASE WHEN encode(substr({0}, 1, 1), 'hex') >= '80'
     THEN encode(substr({0}, 6, 4), 'hex') END"""
-"""As `adapters_store.sqlite.packing.KEY_OF_CELL`: what was packed there is moved as it is."""
+"""As `adapters_store.sql.packing.KEY_OF_CELL`: what was packed there is moved as it is."""
 
 
 async def counts(connection: Connection) -> Mapping[str | None, int]:

@@ -1,10 +1,9 @@
 """
 What a unit writes, as few statements as possible.
 
-Records are written by shapes (`sqlite.statements.Shape`): which columns of which table, found by
-which keys. A shape's statement takes an array for each column, so it writes any number of rows with
-one text, and statements of several shapes become one statement, each a part of its `WITH`. So a
-unit that only writes records is one journey to the server and commits by itself.
+A `sql.statement.Statement` takes an array for each column here, so it writes any number of rows
+with one text, and several of them become one, each a part of its `WITH`. So a unit that only writes
+records is one journey to the server and commits by itself.
 
 All parts of such a statement see the database as it was before, and the order in which they are
 carried out is that of their checks, which is the same everywhere (`_RANK`); rows are sorted. So two
@@ -19,12 +18,19 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from attrs import define, field, frozen
 
 from adapters_store.postgres.connection import Connection, numbered, rows_of
-from adapters_store.sqlite.statements import SHAPES, Later, Shape, Values, Write, has_later
+from adapters_store.sql.statement import (
+    Later,
+    Statement,
+    Values,
+    Write,
+    assigned,
+    has_later,
+)
 from wfcore.errors import Stale
 
 TYPES = """SELECT c.relname::text, a.attname::text,
@@ -43,8 +49,10 @@ _RANK = ("executions", "approvals", "timers", "triggers")
 
 
 @frozen
-class Text:
-    """The text of a shape, with `{0}`, `{1}`, … for arrays. *counted*: it must write all rows."""
+class ArrayText:
+    """
+    The text of a statement, with `{0}`, `{1}`, … for arrays. *counted*: it must write all rows.
+    """
 
     text: str
     width: int
@@ -66,8 +74,8 @@ class Statements:
     """
 
     types: Mapping[tuple[str, str], str]
-    _texts: dict[str, Text] = field(factory=dict)
-    _joined: dict[tuple[Text, ...], str] = field(factory=dict)
+    _texts: dict[Statement, ArrayText] = field(factory=dict)
+    _joined: dict[tuple[ArrayText, ...], str] = field(factory=dict)
 
     @classmethod
     async def of(cls, connection: Connection) -> "Statements":
@@ -75,26 +83,30 @@ class Statements:
         found = await rows_of(connection, TYPES)
         return cls({(table, column): type for table, column, type in found})
 
-    def text(self, sql: str) -> Text:
-        """The text of the shape that SQLite writes with *sql*."""
-        known = self._texts.get(sql)
+    def text(self, statement: Statement) -> ArrayText:
+        """The text of *statement*."""
+        known = self._texts.get(statement)
         if known is None:
-            known = self._texts[sql] = self._made(SHAPES[sql])
+            known = self._texts[statement] = self._made(statement)
         return known
 
-    def _made(self, shape: Shape) -> Text:
-        if shape.table == TALLIES:
-            shape = Shape(TALLIES, (*shape.columns, "slot"), conflict=ADD_UP)
-        names = (*shape.columns, *shape.given, *shape.keys)
-        types = [self.types[shape.table, shape.given.get(name, name)] for name in names]
+    def _made(self, statement: Statement) -> ArrayText:
+        table, columns, conflict = statement.table, statement.columns, statement.conflict
+        if table == TALLIES:
+            columns, conflict = (*columns, "slot"), ADD_UP
+        names = (*columns, *statement.given, *statement.keys)
+        types = [self.types[table, statement.given.get(name, name)] for name in names]
         arrays = ", ".join(f"{{{place}}}::{type}[]" for place, type in enumerate(types))
         new = [f"c{place}" for place in range(len(names))]
         rows = f"unnest({arrays}) AS n ({', '.join(new)})"
-        text = _updated(shape, new, rows) if shape.keys else _inserted(shape, rows)
-        counted = not shape.conflict or "WHERE" in shape.conflict
-        return Text(f"{text} RETURNING 1", len(names), shape.table, counted, bool(shape.keys))
+        if statement.keys:
+            text = _updated(statement, new, rows)
+        else:
+            text = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM {rows}{conflict}"
+        counted = not conflict or "WHERE" in conflict
+        return ArrayText(f"{text} RETURNING 1", len(names), table, counted, bool(statement.keys))
 
-    def joined(self, texts: tuple[Text, ...]) -> str:
+    def joined(self, texts: tuple[ArrayText, ...]) -> str:
         """One statement that does what each of *texts* says, or nothing."""
         known = self._joined.get(texts)
         if known is None:
@@ -102,23 +114,13 @@ class Statements:
         return known
 
 
-def _inserted(shape: Shape, rows: str) -> str:
-    columns = ", ".join(shape.columns)
-    return f"INSERT INTO {shape.table} ({columns}) SELECT * FROM {rows}{shape.conflict}"
+def _updated(statement: Statement, new: Sequence[str], rows: str) -> str:
+    one, values = statement, [f"n.{name}" for name in new]
+    changed, found = assigned(one.table, one.columns, one.keys, one.given, one.computed, values)
+    return f"UPDATE {one.table} SET {changed} FROM {rows} WHERE {found}"
 
 
-def _updated(shape: Shape, new: Sequence[str], rows: str) -> str:
-    values = [f"n.{one}" for one in new]
-    sets = dict(zip(shape.columns, values, strict=False))
-    named = dict(zip(shape.given, values[len(shape.columns) :], strict=False))
-    sets |= {name: text.format(**named) for name, text in shape.computed.items()}
-    changed = ", ".join(f"{name} = {value}" for name, value in sets.items())
-    old = zip(shape.keys, values[-len(shape.keys) :], strict=True)
-    found = " AND ".join(f"{shape.table}.{name} = {value}" for name, value in old)
-    return f"UPDATE {shape.table} SET {changed} FROM {rows} WHERE {found}"
-
-
-def _joined(texts: Sequence[Text]) -> str:
+def _joined(texts: Sequence[ArrayText]) -> str:
     parts, checks, first = [], [], 1
     for place, text in enumerate(texts):
         marks = [f"${first + number}" for number in range(text.width)]
@@ -130,10 +132,10 @@ def _joined(texts: Sequence[Text]) -> str:
     return f"WITH {', '.join(parts)} SELECT {', '.join(checks) or '1'}"
 
 
-Rows = Mapping[Text, list[Values]]
+Rows = Mapping[ArrayText, list[Values]]
 
 
-def arrays_of(rows: Rows) -> tuple[tuple[Text, ...], list[Sequence[Any]]]:
+def arrays_of(rows: Rows) -> tuple[tuple[ArrayText, ...], list[Sequence[Any]]]:
     """The texts in their order, and the arrays that they take."""
     texts = tuple(sorted(rows, key=lambda text: text.rank))
     arrays: list[Sequence[Any]] = []
@@ -184,7 +186,7 @@ class UnitWrites:
     @cached_property
     def alone(self) -> bool:
         """Whether it needs a transaction of its own: it is more than rows, each once."""
-        rows_only = all(sql in SHAPES for sql, _, _ in self.writes)
+        rows_only = not any(isinstance(statement, str) for statement, _, _ in self.writes)
         if self.locks or self.audit or not rows_only:
             return True
         found = [stale for _, _, stale in self.writes if stale is not None]
@@ -201,23 +203,23 @@ async def perform(connection: Connection, statements: Statements, unit: UnitWrit
     """
     for lock in sorted(unit.locks, key=lambda one: (not one.shared, one.name)):
         await connection.execute(LOCKED.format("_shared" if lock.shared else ""), lock.name)
-    rows: dict[Text, list[Values]] = {}
+    rows: dict[ArrayText, list[Values]] = {}
     seen: set[Any] = set()
     record: Any = None
-    for sql, values, stale in unit.writes:
+    for statement, values, stale in unit.writes:
         once = stale is None or stale not in seen
         record = record if stale is None else stale
-        if sql in SHAPES and once:
+        if isinstance(statement, Statement) and once:
             seen.add(record)
-            rows.setdefault(statements.text(sql), []).append(values)
+            rows.setdefault(statements.text(statement), []).append(values)
             continue
         await write_rows(connection, statements, rows)
         rows, seen = {}, {record}
-        if sql in SHAPES:
-            rows[statements.text(sql)] = [values]
+        if isinstance(statement, Statement):
+            rows[statements.text(statement)] = [values]
             continue
         given = await _made(connection, values)
-        if not await connection.fetch(numbered(sql), *given) and stale is not None:
+        if not await connection.fetch(numbered(statement), *given) and stale is not None:
             raise Stale(*stale)
     await write_rows(connection, statements, rows)
 
@@ -252,8 +254,8 @@ async def _found(connection: Connection, value: Any) -> Any:
 
 def together(statements: Statements, units: Iterable[UnitWrites]) -> Rows:
     """The rows of units that are not `alone`."""
-    rows: dict[Text, list[Values]] = {}
+    rows: dict[ArrayText, list[Values]] = {}
     for unit in units:
-        for sql, values, _ in unit.writes:
-            rows.setdefault(statements.text(sql), []).append(values)
+        for statement, values, _ in unit.writes:
+            rows.setdefault(statements.text(cast("Statement", statement)), []).append(values)
     return rows

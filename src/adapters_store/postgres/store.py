@@ -9,7 +9,7 @@ written by every commit. Decisions 154, 156 and 158.
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 from uuid import uuid4
 
 from adapters_store.defaults import CACHE_BYTES
@@ -27,16 +27,17 @@ from adapters_store.postgres.connection import (
 from adapters_store.postgres.full_check import check
 from adapters_store.postgres.migrate import prepare
 from adapters_store.postgres.moving import require_here
-from adapters_store.postgres.queries import FETCHES
+from adapters_store.postgres.queries import EXECUTION
 from adapters_store.postgres.reads import PostgresReads
 from adapters_store.postgres.sealing_keys import NOTE, require_keys
 from adapters_store.postgres.statements import Statements
-from adapters_store.postgres.unit_of_work import PostgresUnit, PostgresUnitOfWork
-from adapters_store.schema import Schema
-from adapters_store.sqlite.claims import OLD
-from adapters_store.sqlite.full_check import Told
-from adapters_store.sqlite.read_cache import Cache
-from adapters_store.sqlite.sealing_keys import Resealing
+from adapters_store.postgres.unit import PostgresUnit
+from adapters_store.postgres.unit_of_work import PostgresUnitOfWork
+from adapters_store.sql.cache import Cache
+from adapters_store.sql.full_check import Told
+from adapters_store.sql.record_queries import OLD
+from adapters_store.sql.schema import Schema
+from adapters_store.sql.sealing_keys import Resealing
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots, Trimmed
@@ -48,11 +49,6 @@ R = TypeVar("R")
 WRITE = "UPDATE audit_chain SET end_number = end_number"
 """The smallest write that fails where nothing can be written: the database is full, moved, or to be
 read only. Only audited commits wait for the row."""
-
-
-def nobody_ended(workers: Collection[str]) -> Sequence[str]:
-    """A connection that was lost does not tell that a worker has ended. Leases do."""
-    return ()
 
 
 ELECT = """INSERT INTO duties AS d (duty, holder, until)
@@ -120,9 +116,7 @@ class PostgresStore:
 
     def unit(self) -> PostgresUnit:
         """A unit of work."""
-        reads, writer = cast("Any", self._reads), cast("Any", self._writer)
-        unit = PostgresUnitOfWork(reads, writer, nobody_ended, self.now, committer=self._writer)
-        return PostgresUnit(unit)
+        return PostgresUnit(PostgresUnitOfWork(self._reads, self.now, committer=self._writer))
 
     def view(self) -> PostgresUnit:
         """A read-only look."""
@@ -147,7 +141,7 @@ class PostgresStore:
         aside: list[str] = []
         for row in rows:
             try:
-                found.append(self._reads.decoded(FETCHES[Execution], (row[-1],), row))
+                found.append(self._reads.decoded(EXECUTION, (row[-1],), row))
             except Unreadable:
                 aside.append(row[-1])
         if aside:

@@ -37,14 +37,16 @@ from typing import cast
 import attrs
 from attrs import frozen
 
+from adapters_store.sql.cache import Cache, Known
+from adapters_store.sql.cells import Row, text_of
+from adapters_store.sql.execution_queries import CLAIMABLE
+from adapters_store.sql.execution_rows import SELECT_HEAD
+from adapters_store.sql.record_queries import OLD
 from adapters_store.sqlite import audit
-from adapters_store.sqlite.concurrency import admit_waiting
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text, text_or_bytes
-from adapters_store.sqlite.execution_rows import SELECT_HEAD
-from adapters_store.sqlite.kinds import Row, text_of
-from adapters_store.sqlite.read_cache import Cache
-from adapters_store.sqlite.runs import CLAIMABLE, DOABLE
-from adapters_store.sqlite.statements import Known, Writes
+from adapters_store.sqlite.execution_queries import DOABLE
+from adapters_store.sqlite.groups import admit_waiting
+from adapters_store.sqlite.statements import Writes
 from wfcore.model.execution import Execution, evolve
 from wfcore.ports.store import Slots, Trimmed
 from wfcore.ports.system import Sealer
@@ -55,10 +57,6 @@ HELD = "SELECT owner_id, count(*) FROM executions WHERE worker = ? GROUP BY owne
 NAMED = """named AS MATERIALIZED (SELECT id, owner_id, due_at FROM executions
     WHERE id IN (SELECT value FROM json_each(:ids)) AND +({wanted}))"""
 """The sign keeps it to the index of ids: it looks at as many rows as there are ids."""
-
-REQUIRE_ABANDONED = """SELECT 1 FROM executions
-    WHERE id = ? AND worker = ? AND (coalesce(lease_until, 0) < ? OR ?)"""
-"""Finds the row exactly where the lease is over, or the worker is known to have ended."""
 
 
 @cache
@@ -221,22 +219,6 @@ def extend(
 def touch(cursor: Cursor) -> None:
     """The smallest write that fails where nothing can be written, be it that the file was moved."""
     cursor.execute("UPDATE audit_chain SET end_number = end_number")
-
-
-def _old(table: str, key: str, at: str, holds: str = "true") -> str:
-    oldest = f"SELECT {key} FROM {table} WHERE {at} < ? AND {holds} ORDER BY {at} LIMIT ?"
-    return f"DELETE FROM {table} WHERE ({key}) IN ({oldest})"
-
-
-OLD = (
-    _old("replays", "scope, key", "created_at"),
-    _old("sessions", "id", "created_at"),
-    _old("logins", "id", "last_failure_at"),
-    _old("login_links", "id", "created_at"),
-    _old("webhook_deliveries", "webhook_id, authenticated, id", "at"),
-    _old("notices", "id", "created_at", "due_at IS NULL"),
-)
-"""What deletes old rows, in the order of the instants given to `trim` behind that of the audit."""
 
 
 def trim(

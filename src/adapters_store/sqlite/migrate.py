@@ -13,7 +13,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from adapters_store.schema import Schema, require
+from adapters_store.sql.schema import Schema, require
 from adapters_store.sqlite.audit import link_old
 from adapters_store.sqlite.connection import (
     Connection,

@@ -1,4 +1,4 @@
-"""The file as one side of a move. See `adapters_store.moving`."""
+"""The file as one side of a move. See `adapters_store.sql.moving`."""
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -7,16 +7,16 @@ from pathlib import Path
 
 from attrs import define, field
 
-from adapters_store import moving
 from adapters_store.defaults import wall_clock
-from adapters_store.moving import Elsewhere, Mark, Row, Span, State
+from adapters_store.sql import moving
+from adapters_store.sql.moving import Elsewhere, Mark, Row, Span, State
+from adapters_store.sqlite.audit import ADD_AUDIT, link
 from adapters_store.sqlite.connection import (
     Connection,
     connect,
     connect_writer,
     unavailable_on_error,
 )
-from adapters_store.sqlite.kinds import ADD_AUDIT, link
 from adapters_store.sqlite.migrate import inspect, prepare
 from wfcore.errors import StoreRefused
 from wfcore.model.event import AuditEntry
@@ -53,7 +53,7 @@ def require_here(path: Path) -> None:
 
 @define(eq=False)
 class SqliteSide:
-    """Implements `adapters_store.moving.Side`. Created by `SqliteSide.opened`."""
+    """Implements `adapters_store.sql.moving.Side`. Created by `SqliteSide.opened`."""
 
     location: str
     _connection: Connection = field(repr=False)
@@ -85,7 +85,7 @@ class SqliteSide:
     async def note(self, entry: AuditEntry) -> None:
         with self._unit():
             for values in link(self._connection.cursor(), [(entry_text(entry), None)]):
-                self._connection.execute(ADD_AUDIT, values)
+                self._connection.execute(ADD_AUDIT.one, values)
 
     async def service_id(self) -> str:
         return str(self._connection.execute("SELECT id FROM audit_chain").fetchone()[0])

@@ -24,13 +24,12 @@ on executions, 15 % of a start. PostgreSQL counts rows: there, ends and the mark
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from adapters_store.sql.queries import Where
 from adapters_store.sqlite.connection import Cursor
-from adapters_store.sqlite.queries import Where
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import DAY, HOUR, MINUTE, EpochMs
 
-TABLES = "execution_tallies tally_notes tally_mark"
 ALL_TIME = 1 << 53
 LAG = MINUTE
 ENDED = "r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')"

@@ -1,42 +1,19 @@
-"""
-Where a unit reads and collects its writes, before one job carries them all to the writer.
+"""Where a unit over a file collects its writes, before one job carries them all to the writer."""
 
-A record that the unit has put is read from here. A list over tables that the unit has changed is
-read by the writer behind the unit's own writes, which are then rolled back.
-"""
-# ruff: noqa: S608 - only constant text of this package is put together
-
-import asyncio
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
+from adapters_store.sql.cells import Row
+from adapters_store.sql.queries import Query
+from adapters_store.sql.statement import Write
+from adapters_store.sql.unit_of_work import SqlUnitOfWork
 from adapters_store.sqlite.connection import Cursor
-from adapters_store.sqlite.kinds import ASIDE, Decode, Fetch, Key, Kind, Row, text_of
-from adapters_store.sqlite.queries import Query, query
-from adapters_store.sqlite.read_cache import Reads
-from adapters_store.sqlite.statements import Known, Write, Writes, perform
+from adapters_store.sqlite.statements import Writes, perform
 from adapters_store.sqlite.writer import Writer
-from wfcore.errors import Unreadable
-from wfcore.model.page import Page, PageCursor, PageRequest
-from wfcore.ports.system import Sealer
-from wfcore.time import Now
 
-R = TypeVar("R")
 Ended = Callable[[Collection[str]], Sequence[str]]
 """Of these workers, those whose process has ended."""
-_NARROW = 4
-"""Version, body, and a key of up to two columns."""
-_PLACED = 3
-"""A row of a `Listing` begins with the total and the two values of its order."""
-
-
-def _key_of(row: Row) -> Key:
-    """The key: what follows version and body; for an execution the last column."""
-    return tuple(row[2:] if len(row) <= _NARROW else row[-1:])
 
 
 def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
@@ -50,146 +27,17 @@ def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
 
 
 @define(eq=False)
-class UnitOfWork:
-    """
-    One unit's view of the database. `pending` contains what it put (None: deleted), with what is
-    known of it if it is worth caching. `read`: the executions that it read, by id; `stored_at`: the
-    versions at which those that it put are stored.
-    """
+class SqliteUnitOfWork(SqlUnitOfWork):
+    """One unit's view of the file."""
 
-    reads: Reads
-    writer: Writer
-    ended: Ended
-    now: Now
-    writes: list[Write] = field(factory=list)
-    pending: dict[tuple[str, Key], tuple[Any, Known | None]] = field(factory=dict)
-    read: dict[str, Known] = field(factory=dict)
-    stored_at: dict[str, int] = field(factory=dict)
-    changed: set[str] = field(factory=set)
+    writer: Writer = field(kw_only=True)
+    ended: Ended = field(kw_only=True)
 
-    @property
-    def sealer(self) -> Sealer | None:
-        """What seals the unit's writes."""
-        return self.reads.sealer
-
-    async def one(self, fetch: Fetch[R], key: Key) -> R | None:
-        """The record under *key*, the unit's own draft first."""
-        if self.pending and (draft := (fetch.table, key)) in self.pending:
-            return cast("R | None", self.pending[draft][0])
-        return await self.reads.one(fetch, key)
-
-    async def rows(self, query: Query) -> list[Row]:
-        """All rows of *query*, with the unit's own writes in them."""
-        if self.changed.isdisjoint(query.tables):
-            return await self.reads.rows(query)
+    async def rows_behind_writes(self, query: Query) -> list[Row]:
         writes = self.writes.copy()
         return await self.writer.submit(lambda cursor: peek(cursor, writes, query))
 
-    async def few(self, kind: Kind[R], query: Query) -> list[R]:
-        """The records of a query that finds only a few."""
-        return self.readable(kind.table, kind.decode, await self.few_rows(query))
-
-    async def few_rows(self, query: Query) -> list[Row]:
-        """All rows of a query that finds only a few, without a thread if possible."""
-        if self.changed.isdisjoint(query.tables):
-            return await self.reads.few(query)
-        return await self.rows(query)
-
-    async def first(self, kind: Kind[R], query: Query, **by: str) -> R | None:
-        """The only record of a query over a unique value; *by*: the columns with that value."""
-        if self.changed.isdisjoint(query.tables):
-            row = await self.reads.row(query.sql, query.values)
-            decode = kind.found_by(by)
-            return None if row is None else self.reads.read(kind.table, decode, row, _key_of(row))
-        return next(iter(await self.records(kind, query, **by)), None)
-
-    async def records(self, kind: Kind[R], query: Query, **by: str) -> list[R]:
-        """
-        The records of a query for version, body and key, except those that cannot be read, or do
-        not say what they were found by.
-        """
-        return self.readable(kind.table, kind.found_by(by), await self.rows(query))
-
-    def readable(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
-        """The records in *rows*; one that cannot be read is named in the log and left out."""
-        found = []
-        for row in rows:
-            with suppress(Unreadable):
-                found.append(self.reads.read(table, decode, row, _key_of(row)))
-        return found
-
-    async def read_aside(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
-        """The same, by a thread if the rows are large: a list whose records hold payloads. ST-7."""
-        read = partial(self.readable, table, decode, rows)
-        size = sum(len(cell) for row in rows for cell in row if isinstance(cell, str))
-        return await asyncio.to_thread(read) if size > ASIDE else read()
-
-    async def among(self, kind: Kind[R], ids: Collection[str]) -> list[R]:
-        """
-        Those of *ids* that exist, by id. A single one is the point read that polls repeat, which
-        the cache answers.
-        """
-        if len(ids) <= 1:
-            alone: list[R] = []
-            for id in ids:
-                record: R | None = await self.one(kind.one, (id,))
-                alone += [] if record is None else [record]
-            return alone
-        sql = f"""SELECT version, {kind.whole}, id FROM {kind.table}
-            WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
-        return await self.few(kind, query(sql, text_of(list(ids)), tables=kind.tables))
-
-    async def some(self, table: str, decode: Decode[R], query: Query, limit: int) -> list[R]:
-        """
-        Up to *limit* records of a query without a limit. If all of these cannot be read, those
-        behind them: records that nobody can work on must not block the rest.
-        """
-        offset = 0
-        while True:
-            rows = await self.rows(query.part(limit, offset))
-            found = self.readable(table, decode, rows)
-            if found or len(rows) < limit:
-                return found
-            offset += limit
-
-    async def page(self, table: str, decode: Decode[R], query: Query, page: PageRequest) -> Page[R]:
-        """One page of a `Listing`; records that cannot be read count, and are left out."""
-        rows = await self.rows(query)
-        total = rows[0][0] if rows else None
-        shown = [row for row in rows if row[_PLACED] is not None][: page.size]
-        found = self.readable(table, decode, [row[_PLACED:] for row in shown])
-        more = len(rows) > page.size
-        next = PageCursor(*shown[-1][1:_PLACED]) if more else None
-        return Page(tuple(found), total, page.page, page.size, next)
-
-    def write(self, table: str, *writes: Write) -> None:
-        """Collect writes that change *table*."""
-        self.writes.extend(writes)
-        self.changed.add(table)
-
-    def pend(self, table: str, key: Key, record: Any, known: Known | None = None) -> None:
-        """What a read of *key* shows from now on. With *known*: worth caching after the commit."""
-        self.pending[table, key] = record, known
-
-    def put(self, kind: Kind[R], record: R) -> None:
-        """Collect the compare-and-set of a record that is one row."""
-        self.write(kind.table, *kind.put(record, self.sealer))
-        self.pend(kind.table, kind.key_of(record), kind.bumped(record))
-
-    def delete(self, kind: Kind[R], key: Key, write: Write) -> None:
-        """Collect a deletion."""
-        self.write(kind.table, write)
-        self.pend(kind.table, key, None)
-
     async def commit(self) -> None:
-        """Submit everything and wait until it is durable. Raises `Stale`, `StoreUnavailable`."""
-        if not self.writes:
-            return
-        await self.writer.submit(Writes(self.writes, self.pending))
-        self.begin_anew()
-
-    def begin_anew(self) -> None:
-        """Nothing is collected, and nothing that was read counts any more."""
-        self.writes, self.pending = [], {}
-        self.read, self.stored_at = {}, {}
-        self.changed.clear()
+        if self.writes:
+            await self.writer.submit(Writes(self.writes, self.pending))
+            self.begin_anew()

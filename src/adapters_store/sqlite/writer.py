@@ -43,6 +43,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import frozen
 
+from adapters_store.sqlite.batcher import Batcher
 from adapters_store.sqlite.connection import (
     BUSY_S,
     BadJob,
@@ -57,7 +58,7 @@ from adapters_store.sqlite.connection import (
     never_wait,
 )
 from adapters_store.sqlite.database_file import LOG, NOTE
-from adapters_store.sqlite.statements import Batcher, Writes, perform_together
+from adapters_store.sqlite.statements import Writes, perform_together
 from wfcore.errors import Stale, StoreClosed, StoreDisplaced, StoreUnavailable
 
 T = TypeVar("T")

@@ -9,8 +9,9 @@ import attrs
 import click
 
 from adapters_store import POSTGRES, database_of
-from adapters_store.schema import Schema
-from adapters_store.sqlite.full_check import Stage, Told, check, check_counters
+from adapters_store.sql.full_check import Stage, Told
+from adapters_store.sql.schema import Schema
+from adapters_store.sqlite.full_check import check, check_counters
 from wfserver.compose import System
 from wfserver.data.seal_keys import sealer_of
 from wfserver.failures import FAILED, CommandFailed

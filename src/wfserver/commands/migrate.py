@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import click
 
-from adapters_store.moving import require_idle
+from adapters_store.sql.moving import require_idle
 from wfserver.commands.move import side_of
 from wfserver.data.pidfile import is_serving
 from wfserver.failures import CommandFailed

@@ -15,7 +15,7 @@ from attrs import define, field
 from adapters_runtime.system import SystemIds
 from adapters_store import POSTGRES, database_of, servers_of, wall_clock
 from adapters_store.files import LocalFiles
-from adapters_store.moving import Row, Side, Told, move
+from adapters_store.sql.moving import Row, Side, Told, move
 from adapters_store.sqlite.moving import SqliteSide
 from wfcore.errors import NotFound
 from wfcore.installed import install

@@ -4,7 +4,7 @@ import socket
 
 import click
 
-from adapters_store.sealing import Sealed, id_of, new_key
+from adapters_store.sql.sealing import Sealed, id_of, new_key
 from wfcore.usecases.nodes import NodeState, known_nodes
 from wfserver.compose import System
 from wfserver.data.seal_keys import (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from adapters_store.schema import Schema
+from adapters_store.sql.schema import Schema
 from wfcore.errors import AccountBlocked
 from wfcore.model.access import Plan
 from wfcore.usecases.accounts.sessions import issue_login_link

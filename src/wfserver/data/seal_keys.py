@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from adapters_store.private_folder import alone
-from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
+from adapters_store.sql.sealing import AeadSealer, id_of, keys_in, new_key
 from wfserver.data.folder import SEAL_KEY_FILE, write_key
 from wfserver.failures import CommandFailed
 from wfserver.settings.record import SEAL_KEY, Settings

@@ -14,8 +14,8 @@ from adapters_runtime.ai.providers import Provider, setting_of
 from adapters_runtime.engine.dispatching import seen
 from adapters_runtime.system import StoreTime
 from adapters_store import POSTGRES
-from adapters_store.moving import Elsewhere
-from adapters_store.schema import OlderSchema, Schema, Unmade
+from adapters_store.sql.moving import Elsewhere
+from adapters_store.sql.schema import OlderSchema, Schema, Unmade
 from adapters_store.sqlite.migrate import migrations
 from wfcore.errors import InvalidInput, StoreUnavailable, WfError
 from wfcore.model.notice import NoticeStatus

@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import frozen
 
 from adapters_store import POSTGRES
-from adapters_store.sealing import id_of
+from adapters_store.sql.sealing import id_of
 from wfserver.data.archive import last_backup
 from wfserver.data.folder import SIGNING_KEY_FILE, trouble_with
 from wfserver.data.seal_keys import file_of, read_keys

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from wfserver.terminal.perform import KEY, URL, Perform
 
 if TYPE_CHECKING:
-    from adapters_store.schema import Schema
+    from adapters_store.sql.schema import Schema
     from wfcore.usecases.administration.operator import Operation, Operator
     from wfserver.compose import System
     from wfserver.settings.record import Settings
@@ -156,7 +156,7 @@ class Invocation:
     async def _entered(
         self, stack: AsyncExitStack, fresh: bool, schema: "Schema | None" = None
     ) -> "System":
-        from adapters_store.schema import Schema
+        from adapters_store.sql.schema import Schema
         from wfserver.compose import open_system
         from wfserver.settings.file import WrongSetting
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
-from adapters_store.sqlite.kinds import text_of, value_of
+from adapters_store.sql.cells import text_of, value_of
 from wfcore.errors import TemplateFailed
 from wfcore.model.json import Json
 from wfcore.testing.strategies.values import json_values

@@ -15,7 +15,7 @@ from attrs import evolve
 from adapters_runtime.engine.worker import Worker
 from adapters_store.postgres import claims, groups
 from adapters_store.postgres.statements import Lock
-from adapters_store.sqlite.runs import CLAIMABLE
+from adapters_store.sql.execution_queries import CLAIMABLE
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Unit

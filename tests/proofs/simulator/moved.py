@@ -16,12 +16,12 @@ from typing import Any
 import attrs
 from attrs import define
 
-from adapters_store.moving import Row, Side, Span, move
 from adapters_store.postgres.moving import PostgresSide
 from adapters_store.postgres.store import PostgresStore
-from adapters_store.sealing import AeadSealer, new_key
+from adapters_store.sql.kinds import TABLE_OF
+from adapters_store.sql.moving import Row, Side, Span, move
+from adapters_store.sql.sealing import AeadSealer, new_key
 from adapters_store.sqlite.connection import connect_writer
-from adapters_store.sqlite.kinds import TABLE_OF
 from adapters_store.sqlite.moving import SqliteSide
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.memory import Disk, MemoryStore

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from adapters_store import moving
-from adapters_store.moving import MOVED, Row, Side, Told, Walk
+from adapters_store.sql import moving
+from adapters_store.sql.moving import MOVED, Row, Side, Told, Walk
 from adapters_store.sqlite.moving import SqliteSide
 from tests.adapters_store.test_moving import blank, folder
 from tests.support.postgres_server import Cluster

@@ -202,6 +202,7 @@ class PageContract:
             assert [group.count for group in listed[0].groups] == [2, 0]
             assert await view.approvals.of_execution(asked.execution_id) == [stored]
             assert await view.get(Approval, asked.id) == stored
+            assert await view.some(Approval, [asked.id]) == [stored]
         with pytest.raises(KeyError, match="ApprovalHead"):
             await keep(store, stored.head)
         async with store.view() as view:

@@ -4,7 +4,7 @@ from typing import Any
 
 from attrs import evolve
 
-from adapters_store.sqlite.store import SqliteUnit
+from adapters_store.sqlite.unit import SqliteUnit
 from wfcore.model.execution import Replay
 
 

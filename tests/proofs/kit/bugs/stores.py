@@ -11,7 +11,8 @@ from attrs import evolve
 from adapters_store.memory import MemoryCounters, MemoryStore
 from adapters_store.sqlite import claims
 from adapters_store.sqlite import writer as sql_writer
-from adapters_store.sqlite.store import SqliteStore, SqliteUnit
+from adapters_store.sqlite.store import SqliteStore
+from adapters_store.sqlite.unit import SqliteUnit
 from tests.proofs.kit.bugs.catching import Bug, patched, promise, walk
 from tests.wfcore.testing.test_comparison import MemoryComparison, SqliteComparison
 from wfcore.memory import runs, writes

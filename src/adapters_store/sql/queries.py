@@ -1,8 +1,10 @@
-"""Lists and lookups as data: text, values, and the tables that they read."""
+"""Lists and lookups as data: a text with its values."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from attrs import define, field, frozen
@@ -10,24 +12,35 @@ from attrs import define, field, frozen
 from wfcore.model.page import PageRequest
 from wfcore.time import EpochMs
 
+_TABLE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
+
+
+@lru_cache(1_024)
+def tables_in(sql: str) -> frozenset[str]:
+    """The names that follow FROM or JOIN in *sql*: its tables, and what it calls like one."""
+    return frozenset(_TABLE.findall(sql))
+
 
 @frozen
 class Query:
-    """One SELECT. `tables`: a unit that changed one of them must read behind its own writes."""
+    """One SELECT, with its values."""
 
     sql: str
     values: tuple[Any, ...]
-    tables: frozenset[str]
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables that it reads: a unit that changed one reads behind its own writes."""
+        return tables_in(self.sql)
 
     def part(self, limit: int, offset: int) -> "Query":
         """Its rows from *offset*, at most *limit*."""
-        values = (*self.values, limit, offset)
-        return Query(f"{self.sql} LIMIT ? OFFSET ?", values, self.tables)
+        return Query(f"{self.sql} LIMIT ? OFFSET ?", (*self.values, limit, offset))
 
 
-def query(sql: str, *values: Any, tables: str) -> Query:
-    """A query over *tables* (names separated by blanks)."""
-    return Query(sql, values, frozenset(tables.split()))
+def query(sql: str, *values: Any) -> Query:
+    """The query *sql* with its values."""
+    return Query(sql, values)
 
 
 @define
@@ -88,7 +101,6 @@ class Listing:
         where: str,
         values: tuple[Any, ...],
         page: PageRequest,
-        tables: str,
         total: tuple[str, Sequence[Any]] | None = None,
     ) -> Query:
         """
@@ -109,7 +121,7 @@ class Listing:
             sql = f"SELECT NULL, {columns} FROM ({rows}) p"
             found = (*values, page.after.key, page.after.id)
         sql += f" ORDER BY {self._ordered('p')}"
-        return query(sql, *found, page.size + 1, page.offset, tables=tables)
+        return query(sql, *found, page.size + 1, page.offset)
 
     def _rows(self, where: str) -> str:
         names = dict.fromkeys((*self.columns, *self.order))

@@ -9,12 +9,9 @@ groups, so it costs the same however many executions wait. The tables still call
 
 from attrs import define
 
-from adapters_store.sqlite.connection import Cursor
-from adapters_store.sqlite.execution_rows import GROUP_OPEN
-from adapters_store.sqlite.queries import query
-from adapters_store.sqlite.unit_of_work import UnitOfWork
-
-GROUPS_IN_A_CLAIM = 200
+from adapters_store.sql.execution_rows import GROUP_OPEN
+from adapters_store.sql.queries import query
+from adapters_store.sql.unit_of_work import SqlUnitOfWork
 
 OPEN = GROUP_OPEN.format("?")
 COUNT = f"SELECT count(*) FROM executions WHERE {OPEN}"
@@ -27,9 +24,6 @@ FIRST_WAITING = f"""SELECT due_at, id, queued FROM executions
     WHERE {OPEN} AND queued = 1 ORDER BY due_at, id LIMIT ?"""
 EVERYBODY = 1 << 31
 
-TURN = "UPDATE executions SET queued = 1 - queued WHERE id = ?"
-MARKED = "SELECT lane FROM lane_checks ORDER BY number LIMIT ?"
-CHECKED = "DELETE FROM lane_checks WHERE lane = ?"
 
 SET_LIMIT = """INSERT INTO lane_limits (workflow_id, at_once) VALUES (?, ?)
     ON CONFLICT (workflow_id) DO UPDATE SET at_once = excluded.at_once"""
@@ -43,7 +37,7 @@ HAS_ROOM = f"SELECT 1 WHERE ({COUNT}) < ?"
 
 @define(eq=False)
 class Groups:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def unfinished(self, group: str) -> int:
         return await self._count(COUNT, group)
@@ -52,24 +46,5 @@ class Groups:
         return await self._count(HELD, group)
 
     async def _count(self, sql: str, group: str) -> int:
-        found = await self.unit.few_rows(query(sql, group, tables="executions"))
+        found = await self.unit.few_rows(query(sql, group))
         return int(found[0][0])
-
-
-def admit_waiting(cursor: Cursor) -> None:
-    """In every marked group, admit as many as there is room for, and queue the others."""
-    for (group,) in cursor.execute(MARKED, (GROUPS_IN_A_CLAIM,)).fetchall():
-        _admit(cursor, group)
-        cursor.execute(CHECKED, (group,))
-
-
-def _admit(cursor: Cursor, group: str) -> None:
-    """Unclaimed executions are admitted in queue order while the group has room."""
-    at_once = cursor.execute(LIMIT, (group,)).fetchone()
-    held = cursor.execute(HELD, (group,)).fetchone()[0]
-    room = max(0, at_once[0] - held) if at_once else EVERYBODY
-    inside = cursor.execute(INSIDE, (group,)).fetchall()
-    line = sorted(inside + cursor.execute(FIRST_WAITING, (group, room)).fetchall())
-    for place, (_, id, queued) in enumerate(line):
-        if queued == (place < room):
-            cursor.execute(TURN, (id,))

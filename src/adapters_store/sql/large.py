@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from adapters_store.sqlite.execution_rows import FETCH, known_of
-from adapters_store.sqlite.kinds import ASIDE, SEALED, Cells, Fetch, cost_of, value_of
-from adapters_store.sqlite.queries import query
-from adapters_store.sqlite.read_cache import ENTRY_BYTES
-from adapters_store.sqlite.statements import Known
-from adapters_store.sqlite.unit_of_work import UnitOfWork
+from adapters_store.sql.cache import ENTRY_BYTES, Known
+from adapters_store.sql.cells import ASIDE, SEALED, Cells, cost_of, value_of
+from adapters_store.sql.execution_rows import FETCH, known_of
+from adapters_store.sql.kinds import Fetch
+from adapters_store.sql.queries import query
+from adapters_store.sql.unit_of_work import SqlUnitOfWork
 from wfcore.errors import Stale, StoreUnavailable
 from wfcore.model.execution import Execution, StepResult, Unread, evolve, left_out
 
@@ -35,13 +35,13 @@ STEPS = """SELECT r.version, s.position, s.output, s.items FROM executions r
     WHERE r.id = ?"""
 
 
-async def head(unit: UnitOfWork, fetch: Fetch[Execution], id: str) -> Execution | None:
+async def head(unit: SqlUnitOfWork, fetch: Fetch[Execution], id: str) -> Execution | None:
     """The execution; large values may be left out."""
     known = await _known(unit, fetch, id)
     return cast("Execution | None", known and known.light)
 
 
-async def whole(unit: UnitOfWork, fetch: Fetch[Execution], id: str) -> Execution | None:
+async def whole(unit: SqlUnitOfWork, fetch: Fetch[Execution], id: str) -> Execution | None:
     """The execution with all that it holds. Raises `StoreUnavailable`."""
     for _ in range(_TRIES):
         known = await _known(unit, fetch, id)
@@ -55,7 +55,7 @@ async def whole(unit: UnitOfWork, fetch: Fetch[Execution], id: str) -> Execution
     raise StoreUnavailable(detail="an execution changed as often as it was read")
 
 
-async def _known(unit: UnitOfWork, fetch: Fetch[Execution], id: str) -> Known | None:
+async def _known(unit: SqlUnitOfWork, fetch: Fetch[Execution], id: str) -> Known | None:
     key = fetch.table, (id,)
     if key in unit.pending:
         return unit.pending[key][1]
@@ -70,7 +70,7 @@ async def _known(unit: UnitOfWork, fetch: Fetch[Execution], id: str) -> Known | 
 
 
 async def filled(
-    unit: UnitOfWork, run: Execution, keys: Collection[str | None] | None = None
+    unit: SqlUnitOfWork, run: Execution, keys: Collection[str | None] | None = None
 ) -> Execution:
     """
     *run* with the values that were not read of the steps *keys* (None among them: its own output),
@@ -90,7 +90,7 @@ async def filled(
     return _with(run, values)
 
 
-def _keep(unit: UnitOfWork, known: Known, record: Execution, cost: int) -> None:
+def _keep(unit: SqlUnitOfWork, known: Known, record: Execution, cost: int) -> None:
     """More of an execution was read: for the unit, and for all, unless it has changed meanwhile."""
     bare, cache, key = known.alone, unit.reads.cache, ("executions", (record.id,))
     fuller = Known(
@@ -154,14 +154,14 @@ def _pieces(missing: Sequence[Unread], *, apart: bool) -> Iterator[Sequence[Unre
         yield part
 
 
-async def _read(unit: UnitOfWork, run: Execution, part: Sequence[Unread], cells: Cells) -> Values:
+async def _read(
+    unit: SqlUnitOfWork, run: Execution, part: Sequence[Unread], cells: Cells
+) -> Values:
     """The values of *part*. Raises `Stale`."""
     if part[0].key is None:
-        asked = query(OUTPUT, run.id, tables=FETCH.table)
+        asked = query(OUTPUT, run.id)
     else:
-        asked = query(
-            STEPS, part[0].place, part[-1].place, run.id, tables="executions step_results"
-        )
+        asked = query(STEPS, part[0].place, part[-1].place, run.id)
     few = sum(one.size for one in part) <= ASIDE
     rows = await (unit.reads.few(asked) if few else unit.reads.rows(asked))
     if not rows or rows[0][0] != unit.stored_at.get(run.id, run.version):

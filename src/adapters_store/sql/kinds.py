@@ -11,19 +11,15 @@ their own: ids, states, instants, names.
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, cast
 
-import orjson
-from attrs import define, evolve, frozen
+from attrs import evolve, frozen
 
-from adapters_store.sqlite.connection import Cursor
-from adapters_store.sqlite.statements import Later, Values, Write, insert, update
+from adapters_store.sql.cells import SEALED, Cells, Key, Row, sealed, text_of, value_of
+from adapters_store.sql.statement import Write, insert, update
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval, ApprovalHead
-from wfcore.model.event import AuditChain, ChainPoint
 from wfcore.model.execution import Artifact, Callback, Replay
 from wfcore.model.node import Node
 from wfcore.model.notice import Notice
@@ -34,59 +30,9 @@ from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import KIND_OF
 from wfcore.ports.system import Sealer
 from wfcore.rules.approval.machine import accounts_of, next_reminder
-from wfcore.rules.audit.chain import extended
 from wfcore.rules.auth.access import idle
+from wfcore.time import DAY
 from wfcore.wire.records import reader_of, writer_of
-
-
-def text_of(value: Any) -> str:
-    """JSON text, also of what orjson refuses (integers beyond 64 bits, lone surrogates)."""
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        return json.dumps(value)
-
-
-OBJECT, LIST, MEMBER, NAME, WIDE = 192, 64, 40, 32, 4
-"""
-Bytes that an object, a list, what follows a comma and what follows a colon take up, and how many a
-character does where one is not ASCII: measured with `tracemalloc`, rounded up.
-"""
-
-
-def cost_of(text: str) -> int:
-    """
-    The approximate bytes of memory for the value of a JSON text, hardly ever less. A text of many
-    small objects takes twenty times its length, a long string no more than its length.
-    """
-    width = 1 if text.isascii() else WIDE
-    return (
-        len(text) * width
-        + text.count("{") * OBJECT
-        + text.count("[") * LIST
-        + text.count(",") * MEMBER
-        + text.count(":") * NAME
-    )
-
-
-def value_of(text: str) -> Any:
-    """The inverse of `text_of`."""
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return json.loads(text)
-
-
-MARK = "~"
-EMPTY = ("{}", "null")
-"""Cells that say nothing are not sealed."""
-
-
-class InClear(ValueError):
-    """A cell that would be sealed if this service had written it."""
-
-    def __init__(self) -> None:
-        super().__init__("it is in clear, and the service would have sealed it")
 
 
 class Differs(ValueError):
@@ -96,99 +42,7 @@ class Differs(ValueError):
         super().__init__(f"its column {column} is not that of the record")
 
 
-@frozen
-class SealedTable:
-    """
-    The sealed columns of a table, its primary key, and the part of it that a cell is bound to.
-    """
-
-    columns: tuple[str, ...] = ("body",)
-    key: tuple[str, ...] = ("id",)
-    bound: tuple[str, ...] | None = None
-
-
-SEALED: Mapping[str, SealedTable] = {
-    "accounts": SealedTable(),
-    "api_keys": SealedTable(),
-    "approvals": SealedTable(),
-    "approval_details": SealedTable(),
-    "audit": SealedTable(("record",)),
-    "callbacks": SealedTable(),
-    "definitions": SealedTable(key=("workflow_id", "revision")),
-    "events": SealedTable(("data",), ("execution_id", "number")),
-    "execution_variables": SealedTable(key=("execution_id",)),
-    "notices": SealedTable(),
-    "logs": SealedTable(("data",), ("execution_id", "number")),
-    "executions": SealedTable(("callback_url", "output")),
-    "login_links": SealedTable(),
-    "replays": SealedTable(key=("scope", "key")),
-    "sessions": SealedTable(),
-    "signing_keys": SealedTable(),
-    "step_results": SealedTable(("output", "items"), ("execution_id", "position")),
-    "webhook_deliveries": SealedTable(key=("webhook_id", "authenticated", "id"), bound=("id",)),
-    "webhooks": SealedTable(),
-}
-
-
-def place_of(table: str, column: str, key: Iterable[Any]) -> str:
-    """What a cell is bound to: moved to another row or column, it cannot be opened."""
-    return f"{table}.{column}/{'/'.join(map(str, key))}"
-
-
-def sealed(sealer: Sealer | None, text: str, table: str, column: str, *key: Any) -> str:
-    """*text* as it is stored there."""
-    if sealer is None or table not in SEALED or text in EMPTY:
-        return text
-    return MARK + sealer.seal(text, place_of(table, column, key))
-
-
-ASIDE = 64 << 10
-"""From so many characters on, cells are sealed, opened and decoded aside of the event loop."""
-
-
-def sealed_later(
-    sealer: Sealer | None, text: str, table: str, column: str, *key: Any
-) -> str | Later:
-    """The same, for a cell that may be large."""
-    if sealer is None or len(text) <= ASIDE:
-        return sealed(sealer, text, table, column, *key)
-    return Later(partial(sealed, sealer, text, table, column, *key))
-
-
-@define(eq=False)
-class Cells:
-    """Opens the cells of one row. `cost`: the approximate bytes of the opened values."""
-
-    sealer: Sealer | None
-    table: str
-    key: tuple[Any, ...]
-    cost: int = 0
-
-    def opened(self, cell: str, column: str, table: str | None = None, *more: Any) -> str:
-        """
-        The text of a cell. *table* and *more*: it is a row of another table that belongs to this
-        one. Raises `ValueError` for what cannot be opened, `InClear` for what should be sealed.
-        """
-        if not cell.startswith(MARK):
-            if cell not in EMPTY and (table or self.table) in SEALED:
-                self.require_no_key()
-            return cell
-        if self.sealer is None:
-            raise ValueError("it is sealed, and there is no key")
-        place = place_of(table or self.table, column, (*self.key, *more))
-        text = self.sealer.open(cell[len(MARK) :], place)
-        self.cost += cost_of(text)
-        return text
-
-    def require_no_key(self) -> None:
-        """Raises `InClear` where cells are sealed."""
-        if self.sealer is not None:
-            raise InClear
-
-
 R = TypeVar("R")
-Row = Sequence[Any]
-Key = tuple[Any, ...]
 Decode = Callable[[Row, Cells], R]
 """Makes a record of a row, whose sealed cells the second argument opens."""
 
@@ -223,8 +77,6 @@ class Kind(Generic[R]):
 
     whole = "body"
     """What is selected for `decode`, beside the version."""
-    apart: tuple[str, ...] = ()
-    """Other tables that this is taken from."""
 
     def __init__(
         self,
@@ -235,16 +87,16 @@ class Kind(Generic[R]):
         watched: bool = False,
         immutable: bool = False,
         values: Mapping[str, Callable[[R], Any]] | None = None,
+        conflict: str = "",
     ) -> None:
         key = KIND_OF[type].key
         self.table, self.type, self.key, self.columns = table, type, key, columns
-        self.tables = " ".join((table, *self.apart))
         self._values = values or {}
         self._encode = writer_of(type, ["version"])
         self._structure = reader_of(type)
         found = " AND ".join(f"{name} = ?" for name in key)
         names = (*key, *columns, "version", "body")
-        self.insert = insert(table, names)
+        self.insert = insert(table, names, conflict)
         self.update = update(table, names[len(key) :], (*key, "version"))
         self.delete = f"DELETE FROM {table} WHERE {found}"
         fetch = f"SELECT version, {self.whole} FROM {table} WHERE {found}"
@@ -314,7 +166,7 @@ class Kind(Generic[R]):
     def drop(self, record: R) -> Write:
         """The write that compares the version and deletes."""
         key = self.key_of(record)
-        sql = self.delete + " AND version = ?"
+        sql = self.delete + " AND version = ? RETURNING 1"
         return sql, (*key, cast("Any", record).version), (self.table, str(key[-1]))
 
 
@@ -328,7 +180,6 @@ class ApprovalKind(Kind[Approval]):
     whole = """body || coalesce('\n' ||
         (SELECT d.body FROM approval_details d WHERE d.id = approvals.id), '')"""
     """No cell has a line break: what is sealed is base64, and what is not is compact JSON."""
-    apart = ("approval_details",)
     _DETAILS = ("groups", "history", "attachments", "fields", "answers")
     _PUT = insert(
         "approval_details", ("id", "body"), " ON CONFLICT (id) DO UPDATE SET body = excluded.body"
@@ -421,7 +272,14 @@ NOTICES = Kind(
 )
 NODES = Kind("nodes", Node)
 SIGNING = Kind("signing_keys", SigningKeys)
-REPLAYS = Kind("replays", Replay, columns=("created_at",))
+REPLAYS = Kind(
+    "replays",
+    Replay,
+    columns=("created_at",),
+    conflict=f""" ON CONFLICT (scope, key) DO UPDATE
+    SET created_at = excluded.created_at, version = excluded.version, body = excluded.body
+    WHERE replays.created_at <= excluded.created_at - {DAY}""",
+)
 
 KINDS: Mapping[type[Any], Kind[Any]] = {
     kind.type: kind
@@ -437,27 +295,3 @@ TABLE_OF: Mapping[type[Any], str] = {
     Tally: "webhook_tallies",
     Delivery: "webhook_deliveries",
 }
-
-CHAIN = "SELECT id, start_number, start_hash, end_number, end_hash FROM audit_chain"
-END = "UPDATE audit_chain SET end_number = ?, end_hash = ?"
-
-
-def chain_of(row: Row) -> AuditChain:
-    """The chain of the audit log, of which the store has one row. Decision 90."""
-    id, start, start_hash, end, end_hash = row
-    return AuditChain(id, _point(start, start_hash), _point(end, end_hash))
-
-
-def _point(number: object, hash: str) -> ChainPoint:
-    """A point as the store records it; a value that is not a number matches no entry."""
-    return ChainPoint(number if isinstance(number, int) else -1, hash)
-
-
-def link(cursor: Cursor, rows: Sequence[Values]) -> Sequence[Values]:
-    """Give each entry (its text and record) its position at the end of the chain. AL-1."""
-    chain, entries = extended(chain_of(cursor.execute(CHAIN).fetchone()), rows)
-    cursor.execute(END, (chain.end.number, chain.end.hash))
-    return [(one.number, one.previous, one.hash, one.text, one.record) for one in entries]
-
-
-ADD_AUDIT = insert("audit", ("number", "previous", "hash", "body", "record"), fill=link)

@@ -2,29 +2,22 @@
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from attrs import define, evolve
 
-from adapters_store.sqlite import tallies
-from adapters_store.sqlite.execution_rows import (
+from adapters_store.sql.cells import Row
+from adapters_store.sql.execution_rows import (
     COLUMNS,
     LISTED,
     SELECT_HEAD,
     decode,
     decode_listed,
 )
-from adapters_store.sqlite.kinds import (
-    APPROVALS,
-    ARTIFACTS,
-    CALLBACKS,
-    NOTICES,
-    Kind,
-    Row,
-    text_of,
-)
-from adapters_store.sqlite.queries import Listing, Query, Where, query
-from adapters_store.sqlite.unit_of_work import UnitOfWork
+from adapters_store.sql.kinds import APPROVALS, ARTIFACTS, CALLBACKS, NOTICES, Kind
+from adapters_store.sql.queries import Listing, Query, Where, query
+from adapters_store.sql.statement import insert
+from adapters_store.sql.unit_of_work import SqlUnitOfWork
 from wfcore.model.approval import Approval, ApprovalHead
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus
 from wfcore.model.notice import Notice, NoticeStatus
@@ -33,13 +26,8 @@ from wfcore.ports.records import SEARCHED, ApprovalFilter, ExecutionFilter
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import EpochMs
 
-RUN_TABLES = "executions execution_variables step_results"
 CLAIMABLE = """worker IS NULL AND due_at IS NOT NULL
     AND status IN ('PENDING', 'RUNNING', 'AWAITING_APPROVAL') AND queued = 0"""
-DOABLE = """NOT EXISTS (SELECT 1 FROM json_each(capabilities)
-    WHERE value NOT IN (SELECT value FROM json_each(?)))"""
-"""Whether a worker with these words is able to run it."""
-
 FAILED_OR_CANCELLED = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
 EXECUTION_PAGES = Listing("executions", COLUMNS, ("accepted_at", "id"), computed=LISTED)
 APPROVAL_PAGES = Listing("approvals")
@@ -71,43 +59,31 @@ UNDECIDED = f"""(r.allow_self_approval = 1 OR r.owner_id <> ?)
     AND NOT {ASSENTED} AND NOT EXISTS (SELECT 1 FROM json_each(r.idle) WHERE value IN (?, ?))"""
 
 
-def execution_page(where: ExecutionFilter, page: PageRequest, *, tallied: bool = True) -> Query:
+def execution_page(
+    where: ExecutionFilter, page: PageRequest, total: tuple[str, Sequence[Any]] | None = None
+) -> Query:
     """
-    The query for one page. The indexes of lists hold all that it looks at but the rows shown.
-    *tallied*: whether there are tallies of what has ended, for the total.
+    The query for one page. The indexes of lists hold all that it reads but the rows shown. *total*:
+    an expression for the number of all rows, with its values; None: they are counted.
     """
-    wanted = _wanted(where, where.statuses)
-    total, tables = None, RUN_TABLES
-    if tallied and _is_tallied(where):
-        any_time = evolve(where, since=None, until=None)
-        total = tallies.total(where, _wanted(any_time, where.statuses))
-        tables += f" {tallies.TABLES}"
+    wanted = conditions(where, where.statuses)
     if where.id_end is not None:
         floor = f"""SELECT r.accepted_at FROM executions r WHERE {wanted.text}
             ORDER BY r.accepted_at DESC LIMIT 1 OFFSET {SEARCHED - 1}"""
         asked = wanted.values  # with one lower bound: a second one would be compared row by row
-        wanted = _wanted(evolve(where, since=None), where.statuses)
+        wanted = conditions(evolve(where, since=None), where.statuses)
         wanted.add(f"r.accepted_at >= coalesce(({floor}), ?)", *asked, where.since or 0)
         length = len(where.id_end) - 1
         wanted.add("substr(r.id, length(r.id) - ?) = ?", length, where.id_end)
     pages = evolve(EXECUTION_PAGES, descending=not where.oldest_first)
-    return pages.page(wanted.text, tuple(wanted.values), page, tables, total)
+    return pages.page(wanted.text, tuple(wanted.values), page, total)
 
 
-def _is_tallied(where: ExecutionFilter) -> bool:
-    """
-    Whether tallies help. Of all accounts since some day they do not: what has not ended is in no
-    index of all accounts by time.
-    """
-    of_all = where.owner_id is None and where.workflow_id is None and where.since is not None
-    return where.id_end is None and not of_all and not _excludes_ended(where.statuses)
-
-
-def _excludes_ended(statuses: Sequence[ExecutionStatus]) -> bool:
+def excludes_ended(statuses: Sequence[ExecutionStatus]) -> bool:
     return bool(statuses) and EXECUTION.final.isdisjoint(statuses)
 
 
-def _wanted(where: ExecutionFilter, statuses: Sequence[ExecutionStatus]) -> Where:
+def conditions(where: ExecutionFilter, statuses: Sequence[ExecutionStatus]) -> Where:
     """
     The conditions of a filter. What an index of some statuses has been made for is said in the
     words of that index, so that it is found. Decision 147.
@@ -118,7 +94,7 @@ def _wanted(where: ExecutionFilter, statuses: Sequence[ExecutionStatus]) -> Wher
     wanted.among("r.status", statuses)
     if statuses and FAILED_OR_CANCELLED.issuperset(statuses):
         wanted.add("r.status IN ('FAILED', 'CANCELLED')")
-    elif _excludes_ended(statuses):
+    elif excludes_ended(statuses):
         wanted.add("r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')")
     wanted.among("r.trigger_source", where.sources)
     wanted.within("r.accepted_at", where.since, where.until)
@@ -129,11 +105,11 @@ def counts_by_status(where: ExecutionFilter, most: int) -> Query:
     """The query for one row for each status: its name, and how many there are up to *most*."""
     each, values = [], list[Any]()
     for status in ExecutionStatus:
-        wanted = _wanted(where, (status,))
+        wanted = conditions(where, (status,))
         rows = f"SELECT 1 FROM executions r{_index(where, status)} WHERE {wanted.text} LIMIT ?"
         each.append(f"SELECT '{status}', (SELECT count(*) FROM ({rows}) found)")
         values += (*wanted.values, most)
-    return query(" UNION ALL ".join(each), *values, tables="executions")
+    return query(" UNION ALL ".join(each), *values)
 
 
 def _index(where: ExecutionFilter, status: ExecutionStatus) -> str:
@@ -165,16 +141,15 @@ PURGE = (
 """Each for any number of executions, so that a batch of them costs no more statements than one."""
 
 FORGET_APPROVERS = "DELETE FROM approval_approvers WHERE approval_id = ?"
-ADD_APPROVER = "INSERT INTO approval_approvers (approver, approval_id) VALUES (?, ?)"
+ADD_APPROVER = insert("approval_approvers", ("approver", "approval_id"))
 
 
 @define(eq=False)
 class Executions:
-    unit: UnitOfWork
-    _tallied: ClassVar[bool] = True
+    unit: SqlUnitOfWork
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
-        found = execution_page(where, page, tallied=self._tallied)
+        found = execution_page(where, page, self._total(where))
         return await self.unit.page("executions", decode_listed, found, page)
 
     async def by_status(self, where: ExecutionFilter, most: int) -> Mapping[ExecutionStatus, int]:
@@ -185,47 +160,42 @@ class Executions:
         where = "r.status = 'INTERRUPTED' AND r.due_at <= ? ORDER BY r.due_at, r.id"
         return await self._some(where, limit, self.unit.now())
 
-    async def abandoned(self, limit: int) -> Sequence[Execution]:
-        sql = "SELECT DISTINCT worker FROM executions WHERE worker IS NOT NULL"
-        workers = [row[0] for row in await self.unit.rows(query(sql, tables="executions"))]
-        ended = self.unit.ended(workers)
-        where = f"""r.worker IS NOT NULL AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
-            AND (coalesce(r.lease_until, 0) < ? OR r.worker IN ({", ".join("?" for _ in ended)}))
-            ORDER BY +r.id"""  # the sign keeps it to the index of what is held, which is short
-        return await self._some(where, limit, self.unit.now(), *ended)
-
     async def next_due(self, able: Collection[str] | None = None) -> EpochMs | None:
         sql = f"SELECT min(due_at) FROM executions WHERE {CLAIMABLE}"
-        of_all = await _instant(self.unit, sql, "executions")
+        of_all = await _instant(self.unit, sql)
         if able is None or of_all is None:  # mostly nothing waits, and that is seen at once
             return of_all
         doable, value = self._doable(able)
-        found = await self.unit.rows(query(f"{sql} AND {doable}", value, tables="executions"))
+        found = await self.unit.rows(query(f"{sql} AND {doable}", value))
         return _first(found)
 
+    def _total(self, where: ExecutionFilter) -> tuple[str, Sequence[Any]] | None:
+        """The number of all rows of a list, if it is found without counting them."""
+        return None
+
     def _doable(self, able: Collection[str]) -> tuple[str, Any]:
-        """A condition, and its value."""
-        return DOABLE, text_of(list(able))
+        """The condition for what a worker with the words *able* can do, and its value."""
+        raise NotImplementedError
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
         sql = "SELECT id FROM executions WHERE completed_at < ? ORDER BY completed_at, id LIMIT ?"
-        found = await self.unit.rows(query(sql, at, limit, tables="executions"))
+        found = await self.unit.rows(query(sql, at, limit))
         return [row[0] for row in found]
 
     async def redriven_as(self, id: str) -> str | None:
         sql = """SELECT id FROM executions
             WHERE redrive_of = ? ORDER BY accepted_at DESC, id DESC LIMIT 1"""
-        found = await self.unit.few_rows(query(sql, id, tables="executions"))
+        found = await self.unit.few_rows(query(sql, id))
         return found[0][0] if found else None
 
     async def _some(self, where: str, limit: int, *values: Any) -> Sequence[Execution]:
-        found = query(SELECT_HEAD + where, *values, tables=RUN_TABLES)
+        found = query(SELECT_HEAD + where, *values)
         return await self.unit.some("executions", decode, found, limit)
 
 
-async def _instant(unit: UnitOfWork, sql: str, tables: str) -> EpochMs | None:
+async def _instant(unit: SqlUnitOfWork, sql: str) -> EpochMs | None:
     """What an index has at its beginning."""
-    return _first(await unit.few_rows(query(sql, tables=tables)))
+    return _first(await unit.few_rows(query(sql)))
 
 
 def _first(found: Sequence[Row]) -> EpochMs | None:
@@ -238,10 +208,7 @@ def approval_page(where: ApprovalFilter, page: PageRequest) -> Query:
     pages = evolve(APPROVAL_PAGES, descending=not where.oldest_first)
     if where.soonest:
         pages = evolve(APPROVAL_PAGES, order=("expires_at", "id"), descending=False)
-    return pages.page(wanted.text, tuple(wanted.values), page, ASKING_TABLES)
-
-
-ASKING_TABLES = "approvals approval_approvers shares"
+    return pages.page(wanted.text, tuple(wanted.values), page)
 
 
 def approval_count(where: ApprovalFilter, most: int) -> Query:
@@ -250,7 +217,7 @@ def approval_count(where: ApprovalFilter, most: int) -> Query:
     covered = where.waiting and where.workflow_id is None and where.execution_id is None
     index = " INDEXED BY approvals_open" if covered else ""  # it holds all that is looked at
     rows = f"SELECT 1 FROM approvals r{index} WHERE {wanted.text} LIMIT ?"
-    return query(f"SELECT count(*) FROM ({rows}) found", *wanted.values, most, tables=ASKING_TABLES)
+    return query(f"SELECT count(*) FROM ({rows}) found", *wanted.values, most)
 
 
 def _approvals_wanted(where: ApprovalFilter) -> Where:
@@ -298,7 +265,7 @@ OPEN = """SELECT count(*), min(created_at) FROM (
 
 @define(eq=False)
 class Approvals:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[ApprovalHead]:
         found = approval_page(where, page)
@@ -311,58 +278,58 @@ class Approvals:
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
         sql = f"""SELECT version, {APPROVALS.whole}, id FROM approvals WHERE execution_id = ?
             ORDER BY created_at DESC, id DESC"""
-        return await self.unit.records(APPROVALS, query(sql, execution_id, tables=APPROVALS.tables))
+        return await self.unit.records(APPROVALS, query(sql, execution_id))
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[ApprovalHead]:
         sql = """SELECT version, body, id FROM approvals
             WHERE status = 'PENDING' AND expires_at <= ? ORDER BY expires_at, id"""
-        found = query(sql, now, tables="approvals")
+        found = query(sql, now)
         return await self.unit.some(APPROVALS.table, APPROVALS.decode_head, found, limit)
 
     async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[ApprovalHead]:
         sql = """SELECT version, body, id FROM approvals
             WHERE remind_at <= ? ORDER BY remind_at, id"""
-        found = query(sql, now, tables="approvals")
+        found = query(sql, now)
         return await self.unit.some(APPROVALS.table, APPROVALS.decode_head, found, limit)
 
     async def open(self, most: int) -> tuple[int, EpochMs | None]:
-        ((count, oldest),) = await self.unit.rows(query(OPEN, most, tables="approvals"))
+        ((count, oldest),) = await self.unit.rows(query(OPEN, most))
         return count, oldest
 
     async def next_deadline(self) -> EpochMs | None:
         sql = """SELECT min(at) FROM (
             SELECT min(expires_at) AS at FROM approvals WHERE status = 'PENDING'
             UNION ALL SELECT min(remind_at) FROM approvals WHERE remind_at IS NOT NULL) d"""
-        return await _instant(self.unit, sql, "approvals")
+        return await _instant(self.unit, sql)
 
 
 @define(eq=False)
 class Artifacts:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
         sql = """SELECT version, body, id FROM artifacts WHERE execution_id = ?
             ORDER BY created_at DESC, id DESC"""
-        return await self.unit.records(ARTIFACTS, query(sql, execution_id, tables="artifacts"))
+        return await self.unit.records(ARTIFACTS, query(sql, execution_id))
 
 
 D = TypeVar("D", Callback, Notice)
 
 
-async def _due(unit: UnitOfWork, kind: Kind[D], limit: int) -> Sequence[D]:
+async def _due(unit: SqlUnitOfWork, kind: Kind[D], limit: int) -> Sequence[D]:
     sql = f"SELECT version, body, id FROM {kind.table} WHERE due_at <= ? ORDER BY due_at, id"
-    found = query(sql, unit.now(), tables=kind.table)
+    found = query(sql, unit.now())
     return await unit.some(kind.table, kind.decode, found, limit)
 
 
-async def _next_due(unit: UnitOfWork, table: str) -> EpochMs | None:
+async def _next_due(unit: SqlUnitOfWork, table: str) -> EpochMs | None:
     sql = f"SELECT min(due_at) FROM {table} WHERE due_at IS NOT NULL"
-    return await _instant(unit, sql, table)
+    return await _instant(unit, sql)
 
 
 @define(eq=False)
 class Callbacks:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def due(self, limit: int) -> Sequence[Callback]:
         return await _due(self.unit, CALLBACKS, limit)
@@ -373,7 +340,7 @@ class Callbacks:
 
 @define(eq=False)
 class Notices:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def due(self, limit: int) -> Sequence[Notice]:
         return await _due(self.unit, NOTICES, limit)
@@ -384,11 +351,11 @@ class Notices:
     async def at_address(
         self, channel: str, to: str, since: EpochMs, limit: int
     ) -> Sequence[Notice]:
-        found = query(AT_ADDRESS, channel, to, channel, to, since, tables="notices")
+        found = query(AT_ADDRESS, channel, to, channel, to, since)
         return await self.unit.some("notices", NOTICES.decode, found, limit)
 
     async def list(self, statuses: tuple[NoticeStatus, ...], page: PageRequest) -> Page[Notice]:
         wanted = Where()
         wanted.among("r.status", statuses)
-        found = NOTICE_PAGES.page(wanted.text, tuple(wanted.values), page, "notices")
+        found = NOTICE_PAGES.page(wanted.text, tuple(wanted.values), page)
         return await self.unit.page(NOTICES.table, NOTICES.decode, found, page)

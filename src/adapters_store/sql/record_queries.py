@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from attrs import define
 
-from adapters_store.sqlite.kinds import (
+from adapters_store.sql.cells import Cells, Row, text_of, value_of
+from adapters_store.sql.kinds import (
     ACCOUNTS,
     DEFINITIONS,
     KEYS,
@@ -18,14 +19,10 @@ from adapters_store.sqlite.kinds import (
     TRIGGERS,
     WEBHOOKS,
     WORKFLOWS,
-    Cells,
-    Row,
-    text_of,
-    value_of,
 )
-from adapters_store.sqlite.queries import Listing, Query, query
-from adapters_store.sqlite.statements import insert
-from adapters_store.sqlite.unit_of_work import UnitOfWork
+from adapters_store.sql.queries import Listing, Query, query
+from adapters_store.sql.statement import insert
+from adapters_store.sql.unit_of_work import SqlUnitOfWork
 from wfcore.model.access import Account, ApiKey, Session, Share
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.node import Node
@@ -35,7 +32,7 @@ from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import HOURS, WEEK, Activity
 from wfcore.rules.execution.budget import UNPRICED, in_usd
-from wfcore.time import DAY, HOUR, EpochMs
+from wfcore.time import HOUR, EpochMs
 from wfcore.wire.records import reader_of, writer_of
 
 R = TypeVar("R")
@@ -60,14 +57,6 @@ SELECT version, body, workflow_id, revision
 
 read_delivery = reader_of(Delivery)
 
-REPLACE_REPLAY = insert(
-    "replays",
-    ("scope", "key", "created_at", "version", "body"),
-    """ ON CONFLICT (scope, key) DO UPDATE
-    SET created_at = excluded.created_at, version = excluded.version, body = excluded.body
-    WHERE replays.created_at <= excluded.created_at - """
-    + str(DAY),
-)
 ADD_TALLY = insert(
     "webhook_tallies",
     ("webhook_id", "date", "status", "count", "last_at"),
@@ -81,56 +70,56 @@ write_delivery = writer_of(Delivery, [])
 
 @define(eq=False)
 class Accounts:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def by_email(self, email: str) -> Account | None:
         sql = "SELECT version, body, id FROM accounts WHERE email = ?"
-        found = query(sql, email.lower(), tables="accounts")
+        found = query(sql, email.lower())
         return await self.unit.first(ACCOUNTS, found, email=email.lower())
 
     async def list(self, page: PageRequest) -> Page[Account]:
-        found = ACCOUNT_PAGES.page("1 = 1", (), page, "accounts")
+        found = ACCOUNT_PAGES.page("1 = 1", (), page)
         return await self.unit.page(ACCOUNTS.table, ACCOUNTS.decode, found, page)
 
 
 @define(eq=False)
 class Keys:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
         sql = """SELECT version, body, id FROM api_keys WHERE account_id = ?
             ORDER BY created_at DESC, id DESC"""
-        found = query(sql, account_id, tables="api_keys")
+        found = query(sql, account_id)
         return await self.unit.records(KEYS, found, account_id=account_id)
 
 
 @define(eq=False)
 class Sessions:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def of_account(self, account_id: str) -> Sequence[Session]:
         sql = """SELECT version, body, id FROM sessions WHERE account_id = ?
             ORDER BY created_at DESC, id DESC"""
-        found = query(sql, account_id, tables="sessions")
+        found = query(sql, account_id)
         return await self.unit.records(SESSIONS, found, account_id=account_id)
 
 
 @define(eq=False)
 class Workflows:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def by_name(self, owner_id: str, name: str) -> Workflow | None:
         sql = "SELECT version, body, id FROM workflows WHERE owner_id = ? AND name = ?"
-        found = query(sql, owner_id, name, tables="workflows")
+        found = query(sql, owner_id, name)
         return await self.unit.first(WORKFLOWS, found)
 
     async def visible_to(self, account_id: str, page: PageRequest) -> Page[Workflow]:
         values = (account_id, account_id)
-        found = WORKFLOW_PAGES.page(VISIBLE, values, page, "workflows shares")
+        found = WORKFLOW_PAGES.page(VISIBLE, values, page)
         return await self.unit.page(WORKFLOWS.table, WORKFLOWS.decode, found, page)
 
     async def list(self, page: PageRequest) -> Page[Workflow]:
-        found = WORKFLOW_PAGES.page("1 = 1", (), page, "workflows")
+        found = WORKFLOW_PAGES.page("1 = 1", (), page)
         return await self.unit.page(WORKFLOWS.table, WORKFLOWS.decode, found, page)
 
     async def activity(
@@ -176,9 +165,8 @@ def activity_of(ids: Collection[str], me: str | None, since: EpochMs) -> Query:
             AND r.accepted_at >= ? AND r.accepted_at < ?), '', 0 FROM w"""
     counted = (*who, since, since) * len(_ENDS)
     until = since + HOURS * HOUR
-    tables = "workflows executions approvals triggers timers"
     values = (*who, *counted, *who, *who, until - WEEK, until)
-    return query(sql, text_of(list(ids)), *values, tables=tables)
+    return query(sql, text_of(list(ids)), *values)
 
 
 _ENDS = {
@@ -219,10 +207,10 @@ def _activity(rows: Sequence[Row]) -> Activity:
 
 @define(eq=False)
 class Definitions:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
-        found = query(IN_USE, tables="definitions workflows executions")
+        found = query(IN_USE)
         rows = await self.unit.rows(found)
         read = self.unit.reads.read  # strictly: what is left out would lose its packages
         return [read("definitions", DEFINITIONS.decode, row, tuple(row[2:])) for row in rows]
@@ -230,12 +218,12 @@ class Definitions:
 
 @define(eq=False)
 class Shares:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Share]:
         sql = """SELECT version, body, workflow_id, account_id FROM shares
             WHERE workflow_id = ? ORDER BY account_id"""
-        return await self.unit.records(SHARES, query(sql, workflow_id, tables="shares"))
+        return await self.unit.records(SHARES, query(sql, workflow_id))
 
 
 def delivery_of(row: Row, cells: Cells) -> Delivery:
@@ -244,68 +232,68 @@ def delivery_of(row: Row, cells: Cells) -> Delivery:
 
 @define(eq=False)
 class Webhooks:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
         where, values = ("1 = 1", ()) if owner_id is None else ("r.owner_id = ?", (owner_id,))
-        found = WEBHOOK_PAGES.page(where, values, page, "webhooks")
+        found = WEBHOOK_PAGES.page(where, values, page)
         return await self.unit.page(WEBHOOKS.table, WEBHOOKS.decode, found, page)
 
     async def all_of_owner(self, owner_id: str) -> Sequence[Webhook]:
         sql = """SELECT version, body, id FROM webhooks WHERE owner_id = ?
             ORDER BY created_at DESC, id DESC"""
-        found = query(sql, owner_id, tables="webhooks")
+        found = query(sql, owner_id)
         return await self.unit.records(WEBHOOKS, found, owner_id=owner_id)
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Webhook]:
         sql = """SELECT version, body, id FROM webhooks WHERE workflow_id = ?
             ORDER BY created_at DESC, id DESC"""
-        found = query(sql, workflow_id, tables="webhooks")
+        found = query(sql, workflow_id)
         return await self.unit.records(WEBHOOKS, found, workflow_id=workflow_id)
 
     async def tallies(self, webhook_id: str) -> Sequence[Tally]:
         sql = """SELECT webhook_id, date, status, count, last_at FROM webhook_tallies
             WHERE webhook_id = ? ORDER BY date, status"""
-        found = await self.unit.rows(query(sql, webhook_id, tables="webhook_tallies"))
+        found = await self.unit.rows(query(sql, webhook_id))
         return [Tally(*row) for row in found]
 
     async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
         sql = "SELECT 0, body, id FROM webhook_deliveries WHERE webhook_id = ? ORDER BY id DESC"
-        found = await self.unit.rows(query(sql, webhook_id, tables="webhook_deliveries"))
+        found = await self.unit.rows(query(sql, webhook_id))
         return await self.unit.read_aside("webhook_deliveries", delivery_of, found)
 
 
 @define(eq=False)
 class Triggers:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def list(self, page: PageRequest) -> Page[Trigger]:
-        found = TRIGGER_PAGES.page("1 = 1", (), page, "triggers")
+        found = TRIGGER_PAGES.page("1 = 1", (), page)
         return await self.unit.page(TRIGGERS.table, TRIGGERS.decode, found, page)
 
     async def of_owner(self, owner_id: str, page: PageRequest) -> Page[Trigger]:
         where = "r.workflow_id IN (SELECT id FROM workflows WHERE owner_id = ?)"
-        found = TRIGGER_PAGES.page(where, (owner_id,), page, "triggers workflows")
+        found = TRIGGER_PAGES.page(where, (owner_id,), page)
         return await self.unit.page(TRIGGERS.table, TRIGGERS.decode, found, page)
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Trigger]:
         sql = "SELECT version, body, id FROM triggers WHERE workflow_id = ? ORDER BY created_at, id"
-        return await self.unit.few(TRIGGERS, query(sql, workflow_id, tables="triggers"))
+        return await self.unit.few(TRIGGERS, query(sql, workflow_id))
 
     async def watching(self, keys: Collection[str]) -> Sequence[Trigger]:
         marks = ", ".join("?" for _ in keys)
         sql = f"""SELECT version, body, id FROM triggers WHERE watches IN ({marks})
             ORDER BY created_at, id"""
-        return await self.unit.few(TRIGGERS, query(sql, *keys, tables="triggers"))
+        return await self.unit.few(TRIGGERS, query(sql, *keys))
 
 
 @define(eq=False)
 class Timers:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Timer]:
         sql = "SELECT version, body, id FROM timers WHERE due_at <= ? ORDER BY due_at, id"
-        found = query(sql, now, tables="timers")
+        found = query(sql, now)
         return await self.unit.some("timers", TIMERS.decode, found, limit)
 
     async def next_due(self) -> EpochMs | None:
@@ -317,14 +305,30 @@ class Timers:
         )
 
     async def _earliest(self, sql: str, *values: str) -> EpochMs | None:
-        found = (await self.unit.few_rows(query(sql, *values, tables="timers")))[0][0]
+        found = (await self.unit.few_rows(query(sql, *values)))[0][0]
         return None if found is None else EpochMs(found)
 
 
 @define(eq=False)
 class Nodes:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def list(self) -> Sequence[Node]:
-        found = query("SELECT version, body, id FROM nodes ORDER BY id", tables="nodes")
+        found = query("SELECT version, body, id FROM nodes ORDER BY id")
         return await self.unit.few(NODES, found)
+
+
+def _old(table: str, key: str, at: str, holds: str = "true") -> str:
+    oldest = f"SELECT {key} FROM {table} WHERE {at} < ? AND {holds} ORDER BY {at} LIMIT ?"
+    return f"DELETE FROM {table} WHERE ({key}) IN ({oldest})"
+
+
+OLD = (
+    _old("replays", "scope, key", "created_at"),
+    _old("sessions", "id", "created_at"),
+    _old("logins", "id", "last_failure_at"),
+    _old("login_links", "id", "created_at"),
+    _old("webhook_deliveries", "webhook_id, authenticated, id", "at"),
+    _old("notices", "id", "created_at", "due_at IS NULL"),
+)
+"""What deletes old rows, in the order of the instants given to `trim` behind that of the audit."""

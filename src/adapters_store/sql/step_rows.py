@@ -16,16 +16,9 @@ from typing import Any
 
 from attrs import define, field
 
-from adapters_store.sqlite.kinds import (
-    EMPTY,
-    SEALED,
-    Cells,
-    cost_of,
-    sealed,
-    sealed_later,
-    text_of,
-)
-from adapters_store.sqlite.statements import Known, Later, Write, insert
+from adapters_store.sql.cache import Known
+from adapters_store.sql.cells import EMPTY, SEALED, Cells, cost_of, sealed, sealed_later, text_of
+from adapters_store.sql.statement import Later, Write, insert
 from wfcore.errors import NotRead, Unreadable
 from wfcore.model.execution import (
     Execution,

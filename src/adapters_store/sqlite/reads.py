@@ -29,14 +29,14 @@ each record plus a fixed overhead per entry (`WFCORE_CACHE`).
 """
 
 import asyncio
-import logging
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar, cast
 
-from attrs import define, field
-
+from adapters_store.sql.cache import Cache, Reads
+from adapters_store.sql.cells import Key, Row
+from adapters_store.sql.kinds import Fetch
+from adapters_store.sql.queries import Query
 from adapters_store.sqlite.connection import (
     AsyncConnection,
     Connection,
@@ -50,111 +50,18 @@ from adapters_store.sqlite.connection import (
     text_or_bytes,
     unavailable_on_error,
 )
-from adapters_store.sqlite.kinds import Cells, Decode, Fetch, Key, Row, cost_of
-from adapters_store.sqlite.queries import Query
-from adapters_store.sqlite.statements import Known, Writes
+from adapters_store.sqlite.statements import Writes
 from adapters_store.sqlite.writer import DatabaseFile
-from wfcore.errors import StoreClosed, StoreUnavailable, Unreadable
+from wfcore.errors import StoreClosed, StoreUnavailable
 from wfcore.ports.system import Sealer
 
 R = TypeVar("R")
-log = logging.getLogger("wfcore.store")
 
 PULSE = "SELECT beats, changes FROM pulse"
 READERS = 2
-ENTRY_BYTES = 1_900
-"""What an entry takes up beside the values in its texts: key, record, columns, results of steps."""
 
 
-@define(eq=False)
-class Cache:
-    """
-    Decoded records by table and key, limited by their approximate size in bytes. One of more than
-    `limit` is not stored: each change then writes all its steps again. `lookups`: reads by key that
-    asked it; `decoded`: those that had to decode their row.
-    """
-
-    limit: int
-    entries: OrderedDict[tuple[str, Key], Known] = field(factory=OrderedDict)
-    filled: int = 0
-    lookups: int = 0
-    decoded: int = 0
-
-    def gauges(self) -> dict[str, float]:
-        """For metrics."""
-        return {
-            "wfcore_cache_bytes": self.filled,
-            "wfcore_cache_lookups_total": self.lookups,
-            "wfcore_cache_decoded_total": self.decoded,
-        }
-
-    def get(self, table: str, key: Key) -> Known | None:
-        """The record known under that key; the caller compares versions."""
-        self.lookups += 1
-        return self.entries.get((table, key))
-
-    def keep(self, table: str, key: Key, known: Known) -> None:
-        """Store it, or what it is without large values; the oldest entries make room."""
-        self.forget(table, key)
-        if known.size > self.limit and known.bare is not None:
-            known = known.alone
-        if known.size > self.limit:
-            return
-        self.entries[table, key] = known
-        self.filled += known.size
-        while self.filled > self.limit:
-            self.forget(*next(iter(self.entries)))  # a dict would look past all that were popped
-
-    def forget(self, table: str, key: Key) -> None:
-        """Remove it."""
-        old = self.entries.pop((table, key), None)
-        if old is not None:
-            self.filled -= old.size
-
-
-@define(eq=False)
-class Decoder:
-    """
-    Makes records of rows, and remembers them. `unreadable`: by table and id the records that could
-    not be read, and the type of the error.
-    """
-
-    cache: Cache
-    sealer: Sealer | None = None
-    unreadable: dict[tuple[str, str], str] = field(factory=dict)
-
-    def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
-        """The record in *row*, remembered under *key*."""
-        self.cache.decoded += 1
-        cells = Cells(self.sealer, fetch.table, key)
-        record = self.read(fetch.table, fetch.decode, row, key, cells)
-        texts = [text for text in row if isinstance(text, str)]
-        compared = None if fetch.probe else row
-        size = ENTRY_BYTES + cells.cost + sum(map(cost_of, texts))
-        size += sum(map(len, texts)) if compared else 0
-        self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
-        return record
-
-    def read(
-        self, table: str, decode: Decode[R], row: Row, key: Key, cells: Cells | None = None
-    ) -> R:
-        """
-        The record in *row*. Raises `Unreadable`, and names the record in the log: the first time,
-        and again if somebody asks for just this one (with *cells* of their own). Its content is
-        never logged.
-        """
-        try:
-            return decode(row, cells or Cells(self.sealer, table, key))
-        except Exception as error:  # whatever a broken record raises
-            id, kind = "/".join(map(str, key)), type(error).__name__
-            if cells or (table, id) not in self.unreadable:
-                about = {"kind": table, "id": id, "error": kind}
-                log.error("a record cannot be read", extra=about)
-            self.unreadable[table, id] = kind
-            raise Unreadable(table, id) from None
-
-
-class Reads(Decoder):
+class SqliteReads(Reads):
     """All reading connections of one store."""
 
     def __init__(self, file: DatabaseFile, cache_bytes: int, sealer: Sealer | None = None) -> None:

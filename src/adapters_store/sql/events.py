@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from attrs import define
 
-from adapters_store.sqlite.kinds import Cells, Row, value_of
-from adapters_store.sqlite.packing import LAST_OF_CELL, entries_of, number_bytes, parts_of
-from adapters_store.sqlite.queries import query
-from adapters_store.sqlite.unit_of_work import UnitOfWork
+from adapters_store.sql.cells import Cells, Row, value_of
+from adapters_store.sql.packing import LAST_OF_CELL, entries_of, number_bytes, parts_of
+from adapters_store.sql.queries import query
+from adapters_store.sql.unit_of_work import SqlUnitOfWork
 from wfcore.model.event import Event, EventKind
 from wfcore.time import EpochMs
 
@@ -44,11 +44,11 @@ def _events(row: Row, cells: Cells) -> Sequence[Event]:
 
 @define(eq=False)
 class Events:
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
         values = (execution_id, after, execution_id, number_bytes(after))
-        found, offset = query(_EVENTS, *values, tables="events executions"), 0
+        found, offset = query(_EVENTS, *values), 0
         while True:
             rows = await self.unit.rows(found.part(limit, offset))
             several = self.unit.readable("events", _events, rows)
@@ -62,8 +62,8 @@ class Events:
 class Logs:
     """Output lines, which have the form of an event."""
 
-    unit: UnitOfWork
+    unit: SqlUnitOfWork
 
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
-        found = query(_LOGS, execution_id, after, tables="logs")
+        found = query(_LOGS, execution_id, after)
         return await self.unit.some("logs", _event, found, limit)

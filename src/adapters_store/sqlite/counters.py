@@ -21,6 +21,7 @@ from typing import cast
 from attrs import define
 
 from adapters_store.private_folder import alone
+from adapters_store.sqlite.batcher import Batcher
 from adapters_store.sqlite.connection import (
     Connection,
     DriverError,
@@ -32,7 +33,6 @@ from adapters_store.sqlite.connection import (
     never_wait,
     speaks_of_damage,
 )
-from adapters_store.sqlite.statements import Batcher
 from wfcore.errors import StoreUnavailable
 from wfcore.ports.counters import Taken, Window
 from wfcore.rules.auth.rate_limit import KEPT_LONGER, Count, Ledger, full_of

@@ -12,10 +12,10 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from adapters_store.sqlite.kinds import (
+from adapters_store.sql.cache import ENTRY_BYTES, Known
+from adapters_store.sql.cells import (
     SEALED,
     Cells,
-    Fetch,
     Row,
     cost_of,
     sealed,
@@ -23,10 +23,10 @@ from adapters_store.sqlite.kinds import (
     text_of,
     value_of,
 )
-from adapters_store.sqlite.packing import LAST_OF_CELL, number_bytes, unpacked
-from adapters_store.sqlite.read_cache import ENTRY_BYTES
-from adapters_store.sqlite.statements import Known, Write, insert, update
-from adapters_store.sqlite.step_rows import (
+from adapters_store.sql.kinds import Fetch
+from adapters_store.sql.packing import LAST_OF_CELL, number_bytes, unpacked
+from adapters_store.sql.statement import Write, insert, update
+from adapters_store.sql.step_rows import (
     LARGE,
     SAYS_SO,
     STEP_APART,
@@ -37,7 +37,7 @@ from adapters_store.sqlite.step_rows import (
     step_writes,
     unread,
 )
-from adapters_store.sqlite.unit_of_work import UnitOfWork
+from adapters_store.sql.unit_of_work import SqlUnitOfWork
 from wfcore.model.event import Event
 from wfcore.model.execution import (
     Execution,
@@ -253,7 +253,7 @@ FETCH = Fetch(
 )
 
 
-def put(unit: UnitOfWork, record: Execution) -> None:
+def put(unit: SqlUnitOfWork, record: Execution) -> None:
     """
     Collect the compare-and-set of an execution: the rows that change. Raises `NotRead` where a row
     has to be written of which not everything was read.
@@ -267,7 +267,7 @@ def put(unit: UnitOfWork, record: Execution) -> None:
     unit.pend("executions", (record.id,), kept.record, kept)
 
 
-def known_of(unit: UnitOfWork, record: Execution) -> Known | None:
+def known_of(unit: SqlUnitOfWork, record: Execution) -> Known | None:
     """What is stored at the record's version, if known: what the unit put or read, or the cache."""
     key = (record.id,)
     _, draft = unit.pending.get(("executions", key), (None, None))
@@ -277,7 +277,7 @@ def known_of(unit: UnitOfWork, record: Execution) -> Known | None:
     return None
 
 
-def _version_of(unit: UnitOfWork, id: str) -> int | None:
+def _version_of(unit: SqlUnitOfWork, id: str) -> int | None:
     """The version of another execution that the unit has read or put."""
     _, draft = unit.pending.get(("executions", (id,)), (None, None))
     known = draft or unit.read.get(id)
@@ -357,38 +357,42 @@ def _head(
     return INSERT, (*values, *born, text_of(list(run.capabilities))), stale
 
 
+def changes_group(run: Execution) -> bool:
+    """Whether *run* has a group in which it begins or ends."""
+    return run.concurrency_group is not None and (not run.version or run.status in _ENDED)
+
+
 def _group_writes(run: Execution) -> Iterator[Write]:
     """A new execution is queued if its group is full; an end may admit another one."""
-    if run.concurrency_group is None:
+    if not changes_group(run):
         return
     if not run.version and run.fence == 0:
         group = run.concurrency_group
         yield QUEUE_UP, (run.id, group, group, run.workflow_id), None
-    if not run.version or run.status in _ENDED:
-        yield MARK_BUSY_GROUP, (run.concurrency_group,) * 2, None
+    yield MARK_BUSY_GROUP, (run.concurrency_group,) * 2, None
 
 
 _place = attrgetter(*_PLACE, "secrets")
 """Every column that an index or a filter looks at."""
 
 
-def add_event(unit: UnitOfWork, event: Event) -> None:
+def add_event(unit: SqlUnitOfWork, event: Event) -> None:
     """
     Collect an event, whose number must be new. If the unit puts the execution, its version says so;
     otherwise its cell is asked, too.
     """
     if ("executions", (event.execution_id,)) not in unit.pending:
         values = (event.execution_id, number_bytes(event.number))
-        unit.write("events", (_IS_NEW, values, ("events", event.execution_id)))
+        unit.require((_IS_NEW, values, ("events", event.execution_id)))
     _add(unit, "events", event)
 
 
-def add_lines(unit: UnitOfWork, line: Event) -> None:
+def add_lines(unit: SqlUnitOfWork, line: Event) -> None:
     """Collect output lines."""
     _add(unit, "logs", line)
 
 
-def _add(unit: UnitOfWork, table: str, event: Event) -> None:
+def _add(unit: SqlUnitOfWork, table: str, event: Event) -> None:
     about = text_of(event.data) if event.data else "{}"
     data = sealed(unit.sealer, about, table, "data", event.execution_id, event.number)
     values = (event.execution_id, event.number, event.at, event.kind.value, data)

@@ -1,0 +1,67 @@
+"""The unit of work over PostgreSQL."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from adapters_store.postgres import groups
+from adapters_store.postgres.audit import PostgresAudit
+from adapters_store.postgres.queries import (
+    BORN,
+    EXECUTION,
+    OWN,
+    PostgresDefinitions,
+    PostgresExecutions,
+    PostgresWebhooks,
+)
+from adapters_store.postgres.unit_of_work import PostgresUnitOfWork
+from adapters_store.sql.execution_rows import INSERT, changes_group
+from adapters_store.sql.kinds import Fetch, Kind
+from adapters_store.sql.unit import SqlUnit
+from wfcore.model.execution import Execution
+from wfcore.ports.store import queries
+
+REQUIRE_ABANDONED = """SELECT 1 FROM executions
+    WHERE id = ? AND worker = ? AND coalesce(lease_until, 0) < wfcore_now() FOR UPDATE"""
+
+
+class PostgresUnit(SqlUnit):
+    """One unit of work; also serves as a view if nobody commits it."""
+
+    __slots__ = ()
+    _unit: PostgresUnitOfWork
+
+    definitions = queries(PostgresDefinitions)
+    webhooks = queries(PostgresWebhooks)
+    executions = queries(PostgresExecutions)
+    audit = queries(PostgresAudit)
+
+    kinds: ClassVar[Mapping[type[Any], Kind[Any]]] = OWN
+    fetch: ClassVar[Fetch[Execution]] = EXECUTION
+
+    def put(self, record: Any) -> None:
+        """Compare the version and set."""
+        first = len(self._unit.writes)
+        super().put(record)
+        if isinstance(record, Execution):
+            if changes_group(record):
+                self._unit.locks |= groups.locks(record)
+            self._unit.writes[first:] = [
+                (BORN, (*write[1], record.revision), write[2]) if write[0] is INSERT else write
+                for write in self._unit.writes[first:]
+            ]
+
+    def append_audit(self, text: str, record: str | None) -> None:
+        """The audit log comes last, whatever else is collected."""
+        self._unit.audit.append((text, record))
+
+    def require_abandoned(self, record: Execution) -> None:
+        values = (record.id, record.worker)
+        self._unit.require((REQUIRE_ABANDONED, values, ("executions", record.id)))
+
+    def limit_group(self, workflow_id: str, at_once: int | None) -> None:
+        self._unit.locks.add(groups.limit_lock(workflow_id, shared=False))
+        super().limit_group(workflow_id, at_once)
+
+    def require_room(self, group: str, at_once: int) -> None:
+        self._unit.locks.add(groups.lock(group))
+        super().require_room(group, at_once)

@@ -1,0 +1,1 @@
+"""What both databases share: records as rows, statements, queries and the unit of work."""

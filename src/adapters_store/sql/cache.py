@@ -1,0 +1,186 @@
+"""
+Decoded records by key and version, as far as a number of bytes allows.
+
+Records are frozen, so that one decoded record serves everybody. Whether it still holds is for the
+reads of a database to say (`sqlite.reads`, `postgres.reads`).
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from attrs import define, field
+
+from adapters_store.sql.cells import Cells, Key, Row, cost_of
+from adapters_store.sql.kinds import Decode, Fetch
+from adapters_store.sql.queries import Query
+from adapters_store.sql.statement import Values
+from wfcore.errors import Unreadable
+from wfcore.ports.system import Sealer
+
+R = TypeVar("R")
+log = logging.getLogger("wfcore.store")
+
+ENTRY_BYTES = 1_900
+"""What an entry takes up beside the values in its texts: key, record, columns, results of steps."""
+
+
+LIGHT = 1 << 20
+"""Bytes of a record that is held beside the cache."""
+
+
+@define(eq=False)
+class Known:
+    """
+    A decoded record, its row if that is what is compared, and the approximate bytes of both.
+
+    `seen`: the state of the database (see `Reads.state`) in which it was last found current.
+    `head`: the part of `size` that the next change replaces; 0 if it was read and that is unknown.
+    `bare`: the record without its large values, if it has any that were read, with the same sizes.
+    """
+
+    version: int
+    record: Any
+    size: int
+    row: Values | Sequence[Any] | None = None
+    seen: int | None = None
+    head: int = 0
+    bare: Any = None
+    bare_size: int = 0
+    bare_head: int = 0
+
+    @property
+    def least(self) -> Any:
+        """The record without large values."""
+        return self.record if self.bare is None else self.bare
+
+    @property
+    def light(self) -> Any:
+        """The record as it may be held for long: with large values only if they are few."""
+        return self.record if self.size <= LIGHT else self.least
+
+    @property
+    def rest(self) -> int:
+        """The part of `size` that stays with the next change."""
+        return self.size - self.head
+
+    @property
+    def bare_rest(self) -> int:
+        """The same of `bare`."""
+        return self.rest if self.bare is None else self.bare_size - self.bare_head
+
+    @property
+    def alone(self) -> "Known":
+        """What is known without large values."""
+        if self.bare is None:
+            return self
+        return Known(self.version, self.bare, self.bare_size, None, self.seen, self.bare_head)
+
+
+@define(eq=False)
+class Cache:
+    """
+    Decoded records by table and key, limited by their approximate size in bytes. One of more than
+    `limit` is not stored: each change then writes all its steps again. `lookups`: reads by key that
+    asked it; `decoded`: those that had to decode their row.
+    """
+
+    limit: int
+    entries: OrderedDict[tuple[str, Key], Known] = field(factory=OrderedDict)
+    filled: int = 0
+    lookups: int = 0
+    decoded: int = 0
+
+    def gauges(self) -> dict[str, float]:
+        """For metrics."""
+        return {
+            "wfcore_cache_bytes": self.filled,
+            "wfcore_cache_lookups_total": self.lookups,
+            "wfcore_cache_decoded_total": self.decoded,
+        }
+
+    def get(self, table: str, key: Key) -> Known | None:
+        """The record known under that key; the caller compares versions."""
+        self.lookups += 1
+        return self.entries.get((table, key))
+
+    def keep(self, table: str, key: Key, known: Known) -> None:
+        """Store it, or what it is without large values; the oldest entries make room."""
+        self.forget(table, key)
+        if known.size > self.limit and known.bare is not None:
+            known = known.alone
+        if known.size > self.limit:
+            return
+        self.entries[table, key] = known
+        self.filled += known.size
+        while self.filled > self.limit:
+            self.forget(*next(iter(self.entries)))  # a dict would look past all that were popped
+
+    def forget(self, table: str, key: Key) -> None:
+        """Remove it."""
+        old = self.entries.pop((table, key), None)
+        if old is not None:
+            self.filled -= old.size
+
+
+@define(eq=False)
+class Decoder:
+    """
+    Makes records of rows, and remembers them. `unreadable`: by table and id the records that could
+    not be read, and the type of the error.
+    """
+
+    cache: Cache
+    sealer: Sealer | None = None
+    unreadable: dict[tuple[str, str], str] = field(factory=dict)
+
+    def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
+        """The record in *row*, remembered under *key*."""
+        self.cache.decoded += 1
+        cells = Cells(self.sealer, fetch.table, key)
+        record = self.read(fetch.table, fetch.decode, row, key, cells)
+        texts = [text for text in row if isinstance(text, str)]
+        compared = None if fetch.probe else row
+        size = ENTRY_BYTES + cells.cost + sum(map(cost_of, texts))
+        size += sum(map(len, texts)) if compared else 0
+        self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
+        return record
+
+    def read(
+        self, table: str, decode: Decode[R], row: Row, key: Key, cells: Cells | None = None
+    ) -> R:
+        """
+        The record in *row*. Raises `Unreadable`, and names the record in the log: the first time,
+        and again if somebody asks for just this one (with *cells* of their own). Its content is
+        never logged.
+        """
+        try:
+            return decode(row, cells or Cells(self.sealer, table, key))
+        except Exception as error:  # whatever a broken record raises
+            id, kind = "/".join(map(str, key)), type(error).__name__
+            if cells or (table, id) not in self.unreadable:
+                about = {"kind": table, "id": id, "error": kind}
+                log.error("a record cannot be read", extra=about)
+            self.unreadable[table, id] = kind
+            raise Unreadable(table, id) from None
+
+
+class Reads(Decoder):
+    """All reads of one store. Every method raises `StoreUnavailable`."""
+
+    async def one(self, fetch: Fetch[R], key: Key) -> R | None:
+        """The record under *key*."""
+        raise NotImplementedError
+
+    async def row(self, sql: str, values: Sequence[Any]) -> Row | None:
+        """The first row of a statement that finds one."""
+        raise NotImplementedError
+
+    async def few(self, query: Query) -> list[Row]:
+        """All rows of a query that finds only a few."""
+        raise NotImplementedError
+
+    async def rows(self, query: Query) -> list[Row]:
+        """All rows of *query*."""
+        raise NotImplementedError

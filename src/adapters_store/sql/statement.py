@@ -1,0 +1,157 @@
+"""
+Statements that write one row or many, as values: each says its table, columns and keys.
+
+`OR FAIL` keeps SQLite from recording how to undo half of a statement of many rows: a transaction in
+which one failed is rolled back anyway. PostgreSQL writes the same statements in its own words
+(`postgres.statements`).
+"""
+# ruff: noqa: S608 - only constant names of this package are put into the text
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from attrs import field, frozen
+
+Values = tuple[Any, ...]
+
+
+@frozen(eq=False)
+class Later:
+    """
+    A value that is made where it is written, aside of the event loop: of the row that *source*
+    finds if there is one; without it the kind and id are *stale*.
+    """
+
+    make: Callable[..., str]
+    source: tuple[str, Values] | None = None
+    stale: tuple[str, str] = ("", "")
+
+
+def has_later(values: Values) -> bool:
+    """Whether one of *values* is still to be made."""
+    return any(type(one) is Later for one in values)
+
+
+Fill = Callable[[Any, Sequence[Values]], Sequence[Values]]
+"""
+Makes of a cursor and the collected values of rows those that are written: for what only the
+transaction knows.
+"""
+
+MOST = 64
+"""
+Rows of one statement. A power of two, as all numbers of rows are, so that texts are few.
+"""
+
+
+@frozen(eq=False)
+class Statement:
+    """
+    An insertion of rows or, with *keys*, an update of the rows that they find. *one*: its text for
+    a single row; of many, *row* is repeated between *head* and *tail*.
+
+    The values of a row are those of *columns*, *given* and *keys*. *conflict*: what becomes of an
+    inserted row that is there already. *computed*: the expressions of further columns, which name
+    each value of *given* once and in this order, as `{name}`; *given* maps the name to a column of
+    the same type. *fill*: completes the values where SQLite writes them.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    head: str
+    row: str
+    tail: str
+    one: str
+    keys: tuple[str, ...] = ()
+    given: Mapping[str, str] = field(factory=dict)
+    conflict: str = ""
+    computed: Mapping[str, str] = field(factory=dict)
+    fill: Fill | None = None
+
+    def chunks(self, rows: Sequence[Values]) -> Iterator[tuple[str, Values]]:
+        """Texts with their values, as few as possible for *rows*."""
+        start = 0
+        while left := len(rows) - start:
+            count = min(MOST, 1 << (left.bit_length() - 1))
+            some = rows[start : start + count]
+            yield _text(self, count), tuple(chain.from_iterable(some))
+            start += count
+
+
+@cache
+def _text(statement: Statement, count: int) -> str:
+    """The text for *count* rows."""
+    if count == 1:
+        return statement.one
+    return statement.head + ", ".join([statement.row] * count) + statement.tail
+
+
+Write = tuple[Statement | str, Values, tuple[str, str] | None]
+"""
+A statement or the text of another one, its values, and the kind and id that are stale unless one
+row was written or, by a text that returns rows, found.
+"""
+
+
+def insert(
+    table: str, columns: Sequence[str], conflict: str = "", fill: Fill | None = None
+) -> Statement:
+    """The insertion of rows; units that write alike insert theirs together."""
+    head = f"INSERT OR FAIL INTO {table} ({', '.join(columns)}) VALUES "
+    row = _marks(columns)
+    one = head + row + conflict
+    return Statement(table, tuple(columns), head, row, conflict, one, conflict=conflict, fill=fill)
+
+
+def update(
+    table: str,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    given: Mapping[str, str] | None = None,
+    **computed: str,
+) -> Statement:
+    """The update of the rows found by *keys*; units that write alike update theirs together."""
+    given = given or {}
+    count = len(columns) + len(given) + len(keys)
+
+    def parts(new: Sequence[str]) -> tuple[str, str]:
+        changed, found = assigned(table, columns, keys, given, computed, new)
+        return f"UPDATE OR FAIL {table} SET {changed}", f" WHERE {found}"
+
+    change, where = parts([f"new.column{number}" for number in range(1, count + 1)])
+    return Statement(
+        table,
+        tuple(columns),
+        f"{change} FROM (VALUES ",
+        _marks(range(count)),
+        f") new{where}",
+        "".join(parts(["?"] * count)),
+        tuple(keys),
+        given,
+        computed=computed,
+    )
+
+
+def assigned(
+    table: str,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    given: Mapping[str, str],
+    computed: Mapping[str, str],
+    new: Sequence[str],
+) -> tuple[str, str]:
+    """
+    What an update sets, and its condition. *new*: how the values are written, in their order.
+    """
+    sets = dict(zip(columns, new, strict=False))
+    named = dict(zip(given, new[len(columns) :], strict=False))
+    sets |= {name: text.format(**named) for name, text in computed.items()}
+    old = zip(keys, new[-len(keys) :], strict=True)
+    changed = ", ".join(f"{name} = {value}" for name, value in sets.items())
+    return changed, " AND ".join(f"{table}.{name} = {value}" for name, value in old)
+
+
+def _marks(values: Sequence[object]) -> str:
+    return f"({', '.join('?' for _ in values)})"

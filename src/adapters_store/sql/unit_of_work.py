@@ -1,0 +1,187 @@
+"""
+Where a unit reads and collects its writes, which are stored together when it commits.
+
+A record that the unit has put is read from here. A list over tables that the unit has changed is
+read behind the unit's own writes, which are then rolled back.
+"""
+# ruff: noqa: S608 - only constant text of this package is put together
+
+import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from attrs import define, field
+
+from adapters_store.sql.cache import Known, Reads
+from adapters_store.sql.cells import ASIDE, Key, Row, text_of
+from adapters_store.sql.kinds import Decode, Fetch, Kind
+from adapters_store.sql.queries import Query, query
+from adapters_store.sql.statement import Write
+from wfcore.errors import Unreadable
+from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.ports.system import Sealer
+from wfcore.time import Now
+
+R = TypeVar("R")
+_NARROW = 4
+"""Version, body, and a key of up to two columns."""
+_PLACED = 3
+"""A row of a `Listing` begins with the total and the two values of its order."""
+
+
+def _key_of(row: Row) -> Key:
+    """The key: what follows version and body; for an execution the last column."""
+    return tuple(row[2:] if len(row) <= _NARROW else row[-1:])
+
+
+@define(eq=False)
+class SqlUnitOfWork:
+    """
+    One unit's view of the database. `pending` contains what it put (None: deleted), with what is
+    known of it if it is worth caching. `read`: the executions that it read, by id; `stored_at`: the
+    versions at which those that it put are stored.
+    """
+
+    reads: Reads
+    now: Now
+    writes: list[Write] = field(factory=list)
+    pending: dict[tuple[str, Key], tuple[Any, Known | None]] = field(factory=dict)
+    read: dict[str, Known] = field(factory=dict)
+    stored_at: dict[str, int] = field(factory=dict)
+    changed: set[str] = field(factory=set)
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What seals the unit's writes."""
+        return self.reads.sealer
+
+    async def one(self, fetch: Fetch[R], key: Key) -> R | None:
+        """The record under *key*, the unit's own draft first."""
+        if self.pending and (draft := (fetch.table, key)) in self.pending:
+            return cast("R | None", self.pending[draft][0])
+        return await self.reads.one(fetch, key)
+
+    async def rows(self, query: Query) -> list[Row]:
+        """All rows of *query*, with the unit's own writes in them."""
+        if self._has_changed(query):
+            return await self.rows_behind_writes(query)
+        return await self.reads.rows(query)
+
+    async def rows_behind_writes(self, query: Query) -> list[Row]:
+        """All rows of *query* as they would be if the unit were stored now."""
+        raise NotImplementedError
+
+    def _has_changed(self, query: Query) -> bool:
+        return bool(self.changed) and not self.changed.isdisjoint(query.tables)
+
+    async def few(self, kind: Kind[R], query: Query) -> list[R]:
+        """The records of a query that finds only a few."""
+        return self.readable(kind.table, kind.decode, await self.few_rows(query))
+
+    async def few_rows(self, query: Query) -> list[Row]:
+        """All rows of a query that finds only a few, without a thread if possible."""
+        if self._has_changed(query):
+            return await self.rows_behind_writes(query)
+        return await self.reads.few(query)
+
+    async def first(self, kind: Kind[R], query: Query, **by: str) -> R | None:
+        """The only record of a query over a unique value; *by*: the columns with that value."""
+        if not self._has_changed(query):
+            row = await self.reads.row(query.sql, query.values)
+            decode = kind.found_by(by)
+            return None if row is None else self.reads.read(kind.table, decode, row, _key_of(row))
+        return next(iter(await self.records(kind, query, **by)), None)
+
+    async def records(self, kind: Kind[R], query: Query, **by: str) -> list[R]:
+        """
+        The records of a query for version, body and key, except those that cannot be read, or do
+        not say what they were found by.
+        """
+        return self.readable(kind.table, kind.found_by(by), await self.rows(query))
+
+    def readable(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
+        """The records in *rows*; one that cannot be read is named in the log and left out."""
+        found = []
+        for row in rows:
+            with suppress(Unreadable):
+                found.append(self.reads.read(table, decode, row, _key_of(row)))
+        return found
+
+    async def read_aside(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
+        """The same, by a thread if the rows are large: a list whose records hold payloads. ST-7."""
+        read = partial(self.readable, table, decode, rows)
+        size = sum(len(cell) for row in rows for cell in row if isinstance(cell, str))
+        return await asyncio.to_thread(read) if size > ASIDE else read()
+
+    async def among(self, kind: Kind[R], ids: Collection[str]) -> list[R]:
+        """
+        Those of *ids* that exist, by id. A single one is the point read that polls repeat, which
+        the cache answers.
+        """
+        if len(ids) <= 1:
+            alone: list[R] = []
+            for id in ids:
+                record: R | None = await self.one(kind.one, (id,))
+                alone += [] if record is None else [record]
+            return alone
+        sql = f"""SELECT version, {kind.whole}, id FROM {kind.table}
+            WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
+        return await self.few(kind, query(sql, text_of(list(ids))))
+
+    async def some(self, table: str, decode: Decode[R], query: Query, limit: int) -> list[R]:
+        """
+        Up to *limit* records of a query without a limit. If all of these cannot be read, those
+        behind them: records that nobody can work on must not block the rest.
+        """
+        offset = 0
+        while True:
+            rows = await self.rows(query.part(limit, offset))
+            found = self.readable(table, decode, rows)
+            if found or len(rows) < limit:
+                return found
+            offset += limit
+
+    async def page(self, table: str, decode: Decode[R], query: Query, page: PageRequest) -> Page[R]:
+        """One page of a `Listing`; records that cannot be read count, and are left out."""
+        rows = await self.rows(query)
+        total = rows[0][0] if rows else None
+        shown = [row for row in rows if row[_PLACED] is not None][: page.size]
+        found = self.readable(table, decode, [row[_PLACED:] for row in shown])
+        more = len(rows) > page.size
+        next = PageCursor(*shown[-1][1:_PLACED]) if more else None
+        return Page(tuple(found), total, page.page, page.size, next)
+
+    def write(self, table: str, *writes: Write) -> None:
+        """Collect writes that change *table*."""
+        self.writes.extend(writes)
+        self.changed.add(table)
+
+    def require(self, write: Write) -> None:
+        """Collect a condition: a text that finds a row, or else the unit is stale."""
+        self.writes.append(write)
+
+    def pend(self, table: str, key: Key, record: Any, known: Known | None = None) -> None:
+        """What a read of *key* shows from now on. With *known*: worth caching after the commit."""
+        self.pending[table, key] = record, known
+
+    def put(self, kind: Kind[R], record: R) -> None:
+        """Collect the compare-and-set of a record that is one row."""
+        self.write(kind.table, *kind.put(record, self.sealer))
+        self.pend(kind.table, kind.key_of(record), kind.bumped(record))
+
+    def delete(self, kind: Kind[R], key: Key, write: Write) -> None:
+        """Collect a deletion."""
+        self.write(kind.table, write)
+        self.pend(kind.table, key, None)
+
+    async def commit(self) -> None:
+        """Store everything, durably. Raises `Stale`, `StoreUnavailable`."""
+        raise NotImplementedError
+
+    def begin_anew(self) -> None:
+        """Nothing is collected, and nothing that was read counts any more."""
+        self.writes, self.pending = [], {}
+        self.read, self.stored_at = {}, {}
+        self.changed.clear()

@@ -1,0 +1,42 @@
+"""
+Concurrency groups: admission is counted from rows, in the transaction that claims.
+"""
+
+from adapters_store.sql.groups import (
+    EVERYBODY,
+    FIRST_WAITING,
+    HELD,
+    INSIDE,
+    LIMIT,
+)
+from adapters_store.sqlite.connection import Cursor
+
+GROUPS_IN_A_CLAIM = 200
+
+
+TURN = "UPDATE executions SET queued = 1 - queued WHERE id = ?"
+
+
+MARKED = "SELECT lane FROM lane_checks ORDER BY number LIMIT ?"
+
+
+CHECKED = "DELETE FROM lane_checks WHERE lane = ?"
+
+
+def admit_waiting(cursor: Cursor) -> None:
+    """In every marked group, admit as many as there is room for, and queue the others."""
+    for (group,) in cursor.execute(MARKED, (GROUPS_IN_A_CLAIM,)).fetchall():
+        _admit(cursor, group)
+        cursor.execute(CHECKED, (group,))
+
+
+def _admit(cursor: Cursor, group: str) -> None:
+    """Unclaimed executions are admitted in queue order while the group has room."""
+    at_once = cursor.execute(LIMIT, (group,)).fetchone()
+    held = cursor.execute(HELD, (group,)).fetchone()[0]
+    room = max(0, at_once[0] - held) if at_once else EVERYBODY
+    inside = cursor.execute(INSIDE, (group,)).fetchall()
+    line = sorted(inside + cursor.execute(FIRST_WAITING, (group, room)).fetchall())
+    for place, (_, id, queued) in enumerate(line):
+        if queued == (place < room):
+            cursor.execute(TURN, (id,))
