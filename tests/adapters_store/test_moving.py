@@ -108,7 +108,7 @@ async def test_all_is_there_again_and_back(tmp_path: Path, fresh: str) -> None:
 
 
 def test_whatever_was_stored_goes_on_elsewhere(fresh: str) -> None:
-    """A script that moves between the databases gets the answers that plain dicts give."""
+    """A script that moves between the databases gets the answers of the store in memory."""
 
     class Moving(StoreComparison):
         moves: "count[int]"

@@ -64,6 +64,9 @@ class PackingComparison(StoreComparison):
     async def open(self, folder: Path) -> Store:
         return await PackingStore.open(folder / "wfcore.db", now=self.clock.service_now)
 
+    async def reopen(self, folder: Path) -> Store:
+        return await self.open(folder)
+
 
 TestPackingComparison = PackingComparison.TestCase
 TestPackingComparison.settings = settings(max_examples=15)

@@ -17,7 +17,8 @@ a unit they see what the same unit has put. They are grouped by subject, read on
 a view and a unit. Records are frozen, so a store may return the same object twice.
 
 An execution's `trigger_source`, `concurrency_group`, `redrive_of` and `capabilities` never change:
-a store may read them from the new record only.
+a store may read them from the new record only. The definition of a revision never changes either:
+a store may cache it.
 
 **Logs** (`Event`, `AuditEntry`) are append-only; units never conflict over tallies and deliveries.
 """

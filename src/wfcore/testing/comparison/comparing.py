@@ -1,21 +1,25 @@
 """
-A store beside plain dicts: the same script for both, every answer compared.
+A store beside the store in memory: the same script for both, every answer compared.
 
     class MyComparison(StoreComparison):
         async def open(self, folder):
             return await MyStore.open(folder / "my.db", now=self.clock.service_now)
 
+        async def reopen(self, folder):
+            return await self.open(folder)
+
     TestMyStore = MyComparison.TestCase
 
-Hypothesis writes the script: units that read, put, delete and count, side by side, with fresh
-versions and stale ones; commits and units left without; claims, leases, purges; every list.
-What fails is shrunk to the shortest script that still does. A store that cannot be given its
-time is compared as well; then no lease of a script ends.
+Hypothesis writes the script: units that read, put, delete and count, side by side and through two
+handles, with fresh versions and stale ones; commits, one by one and at once, and units left
+without; claims, leases, purges; every list. A failing script is shrunk to the shortest that still
+fails. A store whose time cannot be injected is compared as well; then no lease of a script ends.
 """
 
 import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +33,9 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
-from wfcore.model.workflow import Workflow
+from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.store import Slots, Store
-from wfcore.testing.comparison.answers import abandoned
-from wfcore.testing.comparison.model import (
-    Change,
-    Count,
-    Delete,
-    Purge,
-    Put,
-    State,
-    after,
-    claimed,
-    key_of,
-)
+from wfcore.testing.comparison.queries import QUERIES, StoreQuery
 from wfcore.testing.comparison.records import (
     GOING,
     RECORDS,
@@ -52,33 +45,32 @@ from wfcore.testing.comparison.records import (
     words,
     workers,
 )
+from wfcore.testing.comparison.reference import Change, Claim, Reference, key_of
 from wfcore.testing.comparison.reporting import BoundedTestCase, tell_first
-from wfcore.testing.comparison.requests import ASKS, Ask
 from wfcore.testing.contracts.keeping import collect
 from wfcore.testing.fakes import ManualClock
-from wfcore.time import HOUR, DurationMs, EpochMs, later
+from wfcore.time import HOUR, DurationMs, EpochMs
 
 LEASES = st.integers(0, 3)
-"""How long leases are, in milliseconds: as long as a few steps of the clock."""
+"""The length of a lease in milliseconds: a few steps of the clock."""
+HANDLES = {"alone": 0, "left": 0, "first": 0, "w1": 0, "right": 1, "second": 1, "w2": 1}
+"""The handle of each unit and worker."""
 RACERS = ("left", "right")
-LOST = Ask(
-    "executions.abandoned",
-    lambda view: view.executions.abandoned(3),
-    lambda state: abandoned(state, 3),
-)
-"""Whose worker has let the lease end: what depends on leases."""
+LOST = StoreQuery("executions.abandoned", (3,))
+"""The executions whose lease has ended."""
 COMPARED = (LoginLink, Workflow, Webhook, Trigger, Timer)
-"""What is deleted by version; sessions, logins and shares are deleted whatever they are."""
+"""The kinds that are deleted by version; sessions, logins and shares are deleted in any version."""
 VERSIONS = st.sampled_from(("seen", "seen", "seen", "new", "old", "ahead"))
-"""From which version a record is put: the one that the unit sees, or another."""
+"""The version from which a record is put: the one that the unit sees, or another."""
 
 _units = st.sampled_from(("first", "second"))
 _open_units = st.runner().flatmap(lambda script: st.sampled_from(sorted(script.units)))
+_handles = st.sampled_from((0, 1))
 
 
 @define(eq=False)
 class OpenUnit:
-    """A unit of work in a task of its own, as in a use case, and what it has collected so far."""
+    """A unit of work in a task of its own, as in a use case, and the changes it has collected."""
 
     orders: "asyncio.Queue[Any]"
     task: "asyncio.Task[None]"
@@ -86,13 +78,23 @@ class OpenUnit:
     changes: list[Change] = field(factory=list)
 
     async def do(self, deed: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Let the unit's own task do it."""
+        """Do *deed* in the task of the unit."""
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         await self.orders.put((deed, done))
         await asyncio.wait((done, self.task), return_when=asyncio.FIRST_COMPLETED)
         if self.task.done():
             self.task.result()  # a store that broke breaks the script
         return done.result()
+
+    async def commit(self) -> bool:
+        """Commit and end the unit; returns False if the commit is `Stale`."""
+        try:
+            await self.do(lambda unit: unit.commit())
+        except Stale:
+            return False
+        finally:
+            await self.leave()
+        return True
 
     async def leave(self) -> None:
         """End the task, and with it the unit."""
@@ -113,7 +115,8 @@ async def _serve(store: Store, orders: "asyncio.Queue[Any]") -> None:
 class StoreComparison(RuleBasedStateMachine):
     """
     Subclasses implement `open`: a new, empty store, whose files (if any) are in the given folder
-    and whose time is that of `clock` if it can be injected.
+    and whose time is that of `clock` if it can be injected. Subclasses whose medium several
+    processes can share implement `reopen`, too: a second handle on the store of that folder.
 
     The first failure is reported at once; then Hypothesis shrinks it for at most half a minute.
     """
@@ -123,27 +126,35 @@ class StoreComparison(RuleBasedStateMachine):
     async def open(self, folder: Path) -> Store:
         raise NotImplementedError(f"{type(self).__name__}.open must give a new, empty store")
 
+    async def reopen(self, folder: Path) -> Store | None:
+        """A second handle on the store that `open` made; None: everything uses the first."""
+        return None
+
     def __init__(self) -> None:
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self._loop = asyncio.Runner()
         self.clock = ManualClock()
-        self.store = self._loop.run(self.open(Path(self._folder.name)))
+        folder = Path(self._folder.name)
+        self.store = self._loop.run(self.open(folder))
+        self.second = self._loop.run(self.reopen(folder))
         for worker in ("w1", "w2"):
-            self._loop.run(self.store.enlist(worker))
-        self.past = [State(self.store.now)]
+            self._loop.run(self._handle(worker).enlist(worker))
+        self.past = [Reference(self.store.now)]
         self._least_lease = 0 if self._moves(1) else HOUR
         self.units: dict[str, OpenUnit] = {}
 
     @property
-    def state(self) -> State:
-        """The committed state."""
+    def reference(self) -> Reference:
+        """The committed rows."""
         return self.past[-1]
 
     def teardown(self) -> None:
         tell_first(type(self))
         for unit in list(self.units.values()):
             self._loop.run(unit.leave())
+        if self.second is not None:
+            self._loop.run(self.second.close())
         self._loop.run(self.store.close())
         self._loop.close()
         self._folder.cleanup()
@@ -158,16 +169,31 @@ class StoreComparison(RuleBasedStateMachine):
             self._put("alone", record, "seen")
         self._commit("alone")
 
-    @rule(record=RECORDS, known=st.booleans())
-    def race(self, record: Any, known: bool) -> None:
+    @rule(record=RECORDS, at=st.integers(0, 1))
+    def keep_twice(self, record: Any, at: int) -> None:
+        """A handle stores a record twice; after each time that and the other handle read it."""
+        unit = RACERS[at]
+        for _ in range(2):
+            self._begin(unit)
+            self._put(unit, record, "seen")
+            self._commit(unit)
+            if hasattr(record, "version"):
+                for handle in (1 - at, at):
+                    self.read(StoreQuery("get", (type(record), *key_of(record))), handle)
+
+    @rule(record=RECORDS, known=st.booleans(), at_once=st.booleans())
+    def race(self, record: Any, known: bool, at_once: bool) -> None:
         """Two units put the same record from the version that both have read: one of them loses."""
         if known:
             self.keep([record])
         for unit in RACERS:
             self._begin(unit)
             self._put(unit, record, "seen")
-        for unit in RACERS:
-            self._commit(unit)
+        if at_once:
+            self._commit_at_once(RACERS)
+        else:
+            for unit in RACERS:
+                self._commit(unit)
 
     @rule(unit=_units, record=RECORDS, version=VERSIONS)
     def put(self, unit: str, record: Any, version: str) -> None:
@@ -179,7 +205,7 @@ class StoreComparison(RuleBasedStateMachine):
     def move(self, unit: str, id: str, status: ExecutionStatus) -> None:
         """Put an execution with another status; its worker keeps it while it is RUNNING."""
         self._begin(unit)
-        run = self._seen(unit).get(Execution, id)
+        run = self._seen(unit, Execution, id)
         if run is not None:
             worker = run.worker if status is ExecutionStatus.RUNNING else None
             self._put(unit, evolve(run, status=status, worker=worker), "seen")
@@ -189,35 +215,38 @@ class StoreComparison(RuleBasedStateMachine):
         """Delete by key or by the version that the unit sees, or purge."""
         self._begin(unit)
         kind, key = type(record), key_of(record)
+        words = f"{kind.__name__} {key}"
         if kind is Execution:
-            self._collect(unit, Purge(*key), lambda kept: kept.purge(*key))
+            self._collect(unit, Change(f"purge {words}", lambda kept: kept.purge(*key)))
         elif kind in (Session, Login, Share):
-            self._collect(unit, Delete(kind, key), lambda kept: kept.discard(kind, *key))
+            self._collect(unit, Change(f"discard {words}", lambda kept: kept.discard(kind, *key)))
         elif kind in COMPARED:
             gone = evolve(record, version=self._version(unit, record, "seen"))
-            self._collect(unit, Delete(kind, key, gone.version), lambda kept: kept.delete(gone))
+            words = f"delete {words} of version {gone.version}"
+            self._collect(unit, Change(words, lambda kept: kept.delete(gone)))
 
     @rule(unit=_units, webhook=ids, status=st.sampled_from((202, 401)), at=moments)
     def tally(self, unit: str, webhook: str, status: int, at: EpochMs) -> None:
         """Count one webhook answer."""
         self._begin(unit)
-        said = (webhook, "2023-11-14", status, at)
-        self._collect(unit, Count(*said), lambda kept: kept.tally(*said))
+        answer = (webhook, "2023-11-14", status, at)
+        self._collect(unit, Change(f"tally {answer}", lambda kept: kept.tally(*answer)))
 
     @precondition(lambda self: self.units)
-    @rule(unit=_open_units, ask=ASKS)
-    def ask_unit(self, unit: str, ask: Ask) -> None:
+    @rule(unit=_open_units, query=QUERIES)
+    def read_in_unit(self, unit: str, query: StoreQuery) -> None:
         """A unit sees its own writes over a state that existed at some time since it began."""
         open = self.units[unit]
-        states = [after(state, open.changes) for state in self.past[open.began :]]
+        states = self.past[open.began :]
+        fits = [state.after(open.changes) is not None for state in states]
         try:
-            answer = _plain(self._loop.run(open.do(ask.ask)))
+            answer = _plain(self._loop.run(open.do(query)))
         except Stale:
-            assert not all(fits for _, fits in states), f"{ask}: Stale, and nobody was faster"
+            assert not all(fits), f"{query}: Stale, and nobody was faster"
             return
-        if any(fits for _, fits in states):
-            allowed = [_plain(ask.answer(state)) for state, _ in states]
-            assert answer in allowed, f"{ask}: {answer}, expected {allowed[-1]}"
+        if any(fits):
+            allowed = [_plain(state.read(query, open.changes)) for state in states]
+            assert answer in allowed, f"{query}: {answer}, expected {allowed[-1]}"
 
     @precondition(lambda self: self.units)
     @rule(unit=_open_units, commits=st.sampled_from((True, True, True, False)))
@@ -228,20 +257,26 @@ class StoreComparison(RuleBasedStateMachine):
         else:
             self._loop.run(self.units.pop(unit).leave())
 
+    @precondition(lambda self: len(self.units) == 2)
+    @rule()
+    def end_at_once(self) -> None:
+        """Both units commit at the same time."""
+        self._commit_at_once(tuple(self.units))
+
     # The store
 
-    @rule(ask=ASKS)
-    def ask(self, ask: Ask) -> None:
-        """A view sees the committed state."""
+    @rule(query=QUERIES, handle=_handles)
+    def read(self, query: StoreQuery, handle: int) -> None:
+        """A view of either handle sees the committed state."""
 
-        async def look() -> Any:
-            async with self.store.view() as view:
-                return await ask.ask(view)
+        async def read() -> Any:
+            async with self._handles[handle].view() as view:
+                return await query(view)
 
-        answer, expected = _plain(self._loop.run(look())), _plain(ask.answer(self.state))
-        assert answer == expected, f"{ask}: {answer}, expected {expected}"
+        answer, expected = _plain(self._loop.run(read())), _plain(self.reference.read(query))
+        assert answer == expected, f"{query}: {answer}, expected {expected}"
 
-    @precondition(lambda self: self.state.all(Execution))
+    @precondition(lambda self: self.reference.all(Execution))
     @rule(
         worker=workers,
         lease=LEASES,
@@ -260,25 +295,34 @@ class StoreComparison(RuleBasedStateMachine):
         able: set[str] | None,
     ) -> None:
         """A worker claims due executions: any, or only some that it is able to run."""
-        slots, lease_ms, now = Slots(places), self._lease(lease), self.store.now()
-        deed = self.store.claim(worker, lease_ms, slots, limit, ids=which, able=able)
-        got = self._loop.run(deed)
-        state, _ = after(self.state, ())
-        claimed(state, worker, now, later(now, lease_ms), slots, limit, got, which, able)
-        self.past.append(state)
+        claim = self._new_claim(worker, lease, places, limit, which, able)
+        got = self._loop.run(self._perform(claim))
+        self.past.append(self.reference.claimed(claim, got))
 
-    @precondition(lambda self: any(run.worker for run in self.state.all(Execution)))
+    @precondition(lambda self: self.reference.all(Execution))
+    @rule(places=st.integers(1, 4), limit=st.integers(1, 3))
+    def claim_at_once(self, places: int, limit: int) -> None:
+        """Two workers claim at the same time, as if one had come after the other."""
+        claims = [self._new_claim(worker, 3, places, limit) for worker in ("w1", "w2")]
+
+        async def both() -> Sequence[Sequence[Execution]]:
+            return await asyncio.gather(*map(self._perform, claims))
+
+        got = list(zip(claims, self._loop.run(both()), strict=True))
+        try:
+            states = self._claimed(got)
+        except AssertionError:
+            states = self._claimed(got[::-1])
+        self.past += states
+
+    @precondition(lambda self: any(run.worker for run in self.reference.all(Execution)))
     @rule(worker=workers, ids=st.sets(ids), lease=LEASES)
     def extend(self, worker: str, ids: set[str], lease: int) -> None:
         """A worker extends its leases."""
-        until = later(self.store.now(), self._lease(lease))
-        kept = self._loop.run(self.store.extend(worker, ids, self._lease(lease)))
-        state, _ = after(self.state, ())
-        mine = (run for run in state.all(Execution) if run.worker == worker and run.id in ids)
-        held = {run.id: run.due_at for run in mine}
+        reference, held = self.reference.extended(worker, ids, self._lease(lease))
+        kept = self._loop.run(self._handle(worker).extend(worker, ids, self._lease(lease)))
         assert kept == held, f"extended {sorted(kept)}, held are {sorted(held)}"
-        state.leases.update(dict.fromkeys(held, until))
-        self.past.append(state)
+        self.past.append(reference)
 
     @rule(by=st.integers(1, 3))
     def pass_time(self, by: int) -> None:
@@ -291,12 +335,20 @@ class StoreComparison(RuleBasedStateMachine):
         self.keep([run])
         self.claim(worker=worker, lease=3, places=4, limit=3, which=None, able=None)
         for holder in then:
-            held = self.state.get(Execution, run.id)
+            held = self.reference.read(StoreQuery("get", (Execution, run.id)))
             if held is not None:
                 self.keep([evolve(held, worker=holder)])
-                self.ask(LOST)
+                self.read(LOST, 0)
 
     # Inside
+
+    @property
+    def _handles(self) -> tuple[Store, Store]:
+        return self.store, self.second or self.store
+
+    def _handle(self, name: str) -> Store:
+        """The handle of a unit or a worker."""
+        return self._handles[HANDLES[name]]
 
     def _moves(self, by: int) -> bool:
         """Whether the store uses the time of `clock`, which can be advanced."""
@@ -307,25 +359,53 @@ class StoreComparison(RuleBasedStateMachine):
     def _lease(self, ms: int) -> DurationMs:
         return DurationMs(self._least_lease + ms)
 
+    def _new_claim(
+        self,
+        worker: str,
+        lease: int,
+        places: int,
+        limit: int,
+        which: set[str] | None = None,
+        able: set[str] | None = None,
+    ) -> Claim:
+        now = self.store.now()
+        return Claim(worker, now, self._lease(lease), Slots(places), limit, which, able)
+
+    async def _perform(self, claim: Claim) -> Sequence[Execution]:
+        return await self._handle(claim.worker).claim(
+            claim.worker, claim.lease_ms, claim.slots, claim.limit, ids=claim.ids, able=claim.able
+        )
+
+    def _claimed(self, got: Sequence[tuple[Claim, Sequence[Execution]]]) -> list[Reference]:
+        """The state after each of the claims, in this order."""
+        states = [self.reference]
+        for claim, runs in got:
+            states.append(states[-1].claimed(claim, runs))
+        return states[1:]
+
     def _begin(self, unit: str) -> None:
         """Open that unit unless it is open."""
 
         async def begin() -> OpenUnit:
             orders: asyncio.Queue[Any] = asyncio.Queue()
-            task = asyncio.create_task(_serve(self.store, orders))
+            task = asyncio.create_task(_serve(self._handle(unit), orders))
             return OpenUnit(orders, task, len(self.past) - 1)
 
         if unit not in self.units:
             self.units[unit] = self._loop.run(begin())
 
     def _put(self, unit: str, record: Any, version: str) -> None:
+        if isinstance(record, DefinitionSnapshot) and self._version(unit, record, "seen"):
+            return  # the definition of a revision never changes, so that stores may cache it
+        words = f"put {type(record).__name__} {key_of(record)}"
         if hasattr(record, "version"):
             record = evolve(record, version=self._version(unit, record, version))
-        self._collect(unit, Put(record), lambda kept: collect(kept, record))
+            words += f" from version {record.version}"
+        self._collect(unit, Change(words, lambda kept: collect(kept, record)))
 
-    def _collect(self, unit: str, change: Change, deed: Callable[[Any], None]) -> None:
+    def _collect(self, unit: str, change: Change) -> None:
         async def do(kept: Any) -> None:
-            deed(kept)
+            change.collect(kept)
 
         open = self.units[unit]
         self._loop.run(open.do(do))
@@ -333,29 +413,52 @@ class StoreComparison(RuleBasedStateMachine):
 
     def _commit(self, unit: str) -> None:
         open = self.units.pop(unit)
-        state, fits = after(self.state, open.changes)
-
-        async def commit() -> bool:
-            try:
-                await open.do(lambda kept: kept.commit())
-            except Stale:
-                return False
-            finally:
-                await open.leave()
-            return True
-
-        stored = self._loop.run(commit())
+        expected = self.reference.after(open.changes)
+        stored = self._loop.run(open.commit())
         end = "stored" if stored else "Stale"
+        fits = expected is not None
         assert stored == fits, f"{end}, which was not expected: {', '.join(map(str, open.changes))}"
-        if stored:
-            self.past.append(state)
+        if expected is not None:
+            self.past.append(expected)
 
-    def _seen(self, unit: str) -> State:
-        """What the unit sees if nobody else commits."""
-        return after(self.state, self.units[unit].changes)[0]
+    def _commit_at_once(self, names: Sequence[str]) -> None:
+        """
+        Commit these units at the same time: the outcome is that of one order or another. Where
+        two orders differ in the rows alone, the units commit one after the other.
+        """
+        outcomes: dict[tuple[bool, ...], list[Reference]] = {}
+        names = tuple(sorted(names))
+        for order in permutations(names):
+            stored, states = self._in_order(order)
+            if outcomes.setdefault(stored, states)[-1].rows != states[-1].rows:
+                for name in names:
+                    self._commit(name)
+                return
+        units = [self.units.pop(name) for name in names]
+
+        async def all() -> Sequence[bool]:
+            return await asyncio.gather(*(unit.commit() for unit in units))
+
+        stored = tuple(self._loop.run(all()))
+        changes = "; ".join(", ".join(map(str, unit.changes)) for unit in units)
+        assert stored in outcomes, f"stored {stored}, expected {[*outcomes]}: {changes}"
+        self.past += outcomes[stored][1:]
+
+    def _in_order(self, names: Sequence[str]) -> tuple[tuple[bool, ...], list[Reference]]:
+        """Which units are stored if they commit in this order, and the state after each."""
+        states, stored = [self.reference], dict.fromkeys(names, False)
+        for name in names:
+            state = states[-1].after(self.units[name].changes)
+            stored[name] = state is not None
+            states.append(state or states[-1])
+        return tuple(stored[name] for name in sorted(names)), states
+
+    def _seen(self, unit: str, kind: type[Any], *key: Any) -> Any:
+        """The record as the unit sees it if nobody else commits."""
+        return self.reference.read(StoreQuery("get", (kind, *key)), self.units[unit].changes)
 
     def _version(self, unit: str, record: Any, wanted: str) -> int:
-        stored: Any = self._seen(unit).get(type(record), *key_of(record))
+        stored: Any = self._seen(unit, type(record), *key_of(record))
         seen = stored.version if stored is not None else 0
         return {"seen": seen, "new": 0, "old": max(seen - 1, 0), "ahead": seen + 1}[wanted]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -14,7 +15,8 @@ from adapters_store.sqlite import writer as sql_writer
 from adapters_store.sqlite.store import SqliteStore
 from adapters_store.sqlite.unit import SqliteUnit
 from tests.proofs.kit.bugs.catching import Bug, patched, promise, walk
-from tests.wfcore.testing.test_comparison import MemoryComparison, SqliteComparison
+from tests.wfcore.testing.careless import Unversioned, comparison, working
+from tests.wfcore.testing.test_comparison import SqliteComparison
 from wfcore.memory import runs, writes
 from wfcore.memory import store as memory_store
 from wfcore.memory.overlay import Overlay
@@ -231,9 +233,9 @@ BUGS = (
         stores("test_a_lost_update_is_stale"),
     ),
     Bug(
-        "an update is lost, beside plain dicts",
-        patched(Overlay, "put", put_whatever),
-        walk(MemoryComparison),
+        "an update is lost, compared",
+        nullcontext,
+        walk(comparison(working(Unversioned))),
     ),
     Bug(
         "an update is lost in SQLite",
@@ -241,7 +243,7 @@ BUGS = (
         sql_stores("test_a_lost_update_is_stale"),
     ),
     Bug(
-        "an update is lost in SQLite, beside plain dicts",
+        "an update is lost in SQLite, compared",
         patched(sql_writer, "perform_together", perform_blindly),
         walk(SqliteComparison),
     ),
