@@ -122,6 +122,30 @@ def pytest_there(folder: Path, *arguments: str) -> subprocess.CompletedProcess[s
     )
 
 
+BASE = """
+import sys
+
+class Base:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("click", "yaml"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Base())
+"""
+"""A plugin that makes an installation look as the base alone does."""
+
+
+def test_scenarios_without_the_server_say_what_to_install(folder: Path) -> None:
+    """On a base install the option ends pytest with one line: the extra and the command."""
+    (folder / "base.py").write_text(BASE)
+    ended = pytest_there(folder, "-p", "base", "--wfcore", "flows")
+    lines = [line for line in (ended.stdout + ended.stderr).splitlines() if line]
+    assert ended.returncode == 4, lines
+    assert lines[-1].startswith("ERROR: pytest --wfcore needs the extra server"), lines
+    assert "pip install" in lines[-1]
+    assert "Traceback" not in ended.stderr
+
+
 def test_scenarios_are_tests_of_pytest(folder: Path) -> None:
     """Beside the other tests: names, failures with what differs, places, and no traceback."""
     (folder / "test_other.py").write_text("def test_other():\n    pass\n")

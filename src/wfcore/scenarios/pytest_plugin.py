@@ -30,6 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """What is named by the option is collected, wherever the other tests are."""
+    if config.getoption("--wfcore"):
+        _require_server()
     for path in config.getoption("--wfcore"):
         whole = str(_absolute(config, path))
         if not Path(whole).exists():
@@ -52,6 +54,16 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if not import_module(FILES).is_scenarios(file_path):
         return None
     return ScenarioModule.from_parent(parent, path=file_path)
+
+
+def _require_server() -> None:
+    """Raises `pytest.UsageError` with the command that installs it where only the base is."""
+    try:
+        import_module(SCENARIOS)
+    except ModuleNotFoundError as error:
+        errors = import_module("wfcore.errors")
+        lacking = errors.MissingExtra("pytest --wfcore", "server", error.name or "")
+        raise pytest.UsageError(str(lacking)) from None
 
 
 def _absolute(config: pytest.Config, path: str) -> Path:
