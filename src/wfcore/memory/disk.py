@@ -28,17 +28,27 @@ def unwatched(tables: Mapping[str, Rows], changes: Changes) -> None:
 
 class Medium(Protocol):
     """
-    What a `MemoryStore` reads and writes. A medium of one's own makes it another store: a file, a
-    key-value database. It is asked only inside of the store's gate, which is the place to open a
-    transaction.
+    The rows that a `MemoryStore` reads and writes: a dict, a file, a key-value database, a server.
+
+    Both methods are called inside the store's gate alone, so the gate opens and ends a transaction
+    for each step. A step that writes must exclude other writers before its first read. The gate
+    runs `apply` at most once and raises `StoreUnavailable` if the medium fails; the step `commit`
+    may raise `Stale` instead. The store's `now` must be the same clock for all handles of a medium.
     """
 
     @property
     def tables(self) -> Mapping[str, Mapping[Hashable, Any]]:
-        """The rows of each table by their key, for every name of `ROWS`."""
+        """
+        The rows of each table by their key, for every name of `ROWS`. Units keep the mappings from
+        step to step, and read one key (`get`) or everything (`dict(rows)`, `items`, `values`). A
+        mapping that sends a query for each row should load all of them when its keys are iterated.
+        """
 
     def settle(self, changes: Changes) -> None:
-        """Carry out *changes*, all of them or none; they stay after a power cut."""
+        """
+        Carry out *changes*, all of them or none, at the end of a step. They are durable once the
+        gate returns.
+        """
 
 
 class Disk:
