@@ -39,25 +39,17 @@ class Unlocked(UnitOfWork):
         self.changes.clear()
 
 
-class OpenDisk(Disk):
-    """A disk that knows the units which are open on it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[UnitOfWork] = []
-
-
 class Uncommitted(UnitOfWork):
     """A unit that reads what other units have written and not committed: READ UNCOMMITTED."""
 
     def __init__(self, disk: Any, *more: Any) -> None:
         super().__init__(disk, *more)
-        disk.open.append(self)
+        vars(disk).setdefault("units", []).append(self)
 
     @property
     def overlay(self) -> Overlay:
         seen = Overlay(self.medium)
-        for unit in self.medium.open:  # type: ignore[attr-defined]
+        for unit in vars(self.medium)["units"]:
             for change in unit.changes:
                 change(seen)
         return seen
@@ -125,7 +117,7 @@ def comparison(handle: Handle, *, two: bool = True) -> type[StoreComparison]:
 
     class Careless(StoreComparison):
         async def open(self, folder: Path) -> Store:
-            self.disk = OpenDisk()
+            self.disk = Disk()
             return handle(self.disk, self.clock.service_now)
 
         async def reopen(self, folder: Path) -> Store | None:

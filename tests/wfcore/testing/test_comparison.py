@@ -12,15 +12,6 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from adapters_store.memory import MemoryStore
 from adapters_store.sqlite.store import SqliteStore
-from tests.wfcore.testing.careless import (
-    CachingStore,
-    Holding,
-    Uncommitted,
-    Unlocked,
-    Unversioned,
-    comparison,
-    working,
-)
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import RECORDS as KINDS
 from wfcore.ports.store import Store, View
@@ -29,6 +20,16 @@ from wfcore.testing.comparison.comparing import StoreComparison
 from wfcore.testing.comparison.queries import ARGUMENTS
 from wfcore.testing.comparison.records import RECORDS
 from wfcore.testing.contracts.pages import LISTS
+
+from .careless import (
+    CachingStore,
+    Holding,
+    Uncommitted,
+    Unlocked,
+    Unversioned,
+    comparison,
+    working,
+)
 
 
 class MemoryComparison(StoreComparison):

@@ -1,5 +1,6 @@
 """What of the kit is public, and that it needs its tools only where it uses them."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ SRC = Path(__file__).parents[3] / "src"
 CORE = [
     path
     for path in sorted((SRC / "wfcore").rglob("*.py"))
-    if "testing" not in path.relative_to(SRC).parts
+    if "testing" not in path.relative_to(SRC).parts and path.name != "pytest_plugin.py"
 ]
 NO_TOOLS = ("builders", "fakes", "fakes_running", "models", "vectors", "simulator")
 """Of the kit what works without pytest and hypothesis."""
@@ -45,7 +46,7 @@ def imported(*modules: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_all_of_wfcore_but_the_kit_does_without_test_tools():
-    """`import wfcore` and every module of it works where neither pytest nor hypothesis is."""
+    """`import wfcore` and all but pytest's plugin work where neither pytest nor hypothesis is."""
     modules = [module_of(path) for path in CORE]
     run = imported(*modules)
     assert run.stdout == f"imported {len(modules)}\n", run.stderr
@@ -102,3 +103,44 @@ def test_type_checkers_see_the_same_names(tmp_path, name, store, kit, errors):
     run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert run.stdout.count("[attr-defined]") == errors, run.stdout
     assert run.returncode == (errors > 0), run.stdout
+
+
+PARAMETRIZED = re.compile(r"parametrize\(\s*\(?((?:\"\w+\"(?:, )?)+)")
+
+
+def test_no_suite_takes_the_name_of_a_users_fixture() -> None:
+    """What a suite parametrizes begins with `given_`: a class that inherits it may have `path`."""
+    suites = (SRC / "wfcore/testing/contracts").glob("*.py")
+    found = "".join(" ".join(PARAMETRIZED.findall(path.read_text())) for path in suites)
+    names = re.findall(r'"(\w+)"', found)
+    assert len(names) > 40
+    assert [name for name in names if not name.startswith("given_")] == []
+
+
+def test_the_plainest_promise_of_a_store_fails_first(tmp_path: Path) -> None:
+    """A store that keeps nothing is told that first, and not what its audit chains lack."""
+    (tmp_path / "test_it.py").write_text(KEEPS_NOTHING)
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-o", "asyncio_mode=auto", *OPTIONS],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "test_a_record_comes_back_as_it_was_one_version_higher" in run.stdout
+    assert "1 failed in" in run.stdout, run.stdout
+
+
+OPTIONS = ("-o", "asyncio_default_fixture_loop_scope=function", "-p", "no:randomly")
+KEEPS_NOTHING = """
+import pytest
+from wfcore.memory import Disk
+from wfcore.testing import StoreContract, store_in_memory
+
+class TestMine(StoreContract):
+    @pytest.fixture
+    async def store(self):
+        store = store_in_memory()
+        store.disk.settle = lambda changes: None
+        return store
+"""

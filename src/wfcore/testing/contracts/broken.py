@@ -57,13 +57,13 @@ NOTHING: tuple[Any, ...] = (None, (), 0)
 class BrokenContract:
     """See `keeping.Handles` for the fixtures."""
 
-    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_nothing_is_stored_by_a_medium_that_fails(
-        self, broken: Store, record: Any
+        self, broken: Store, given_record: Any
     ) -> None:
         """`commit` raises `StoreUnavailable`, whatever it was to store."""
         async with broken.unit() as unit:
-            collect(unit, record, make.event(1), make.audit_entry())
+            collect(unit, given_record, make.event(1), make.audit_entry())
             with pytest.raises(StoreUnavailable):
                 await unit.commit()
 
@@ -87,18 +87,18 @@ class BrokenContract:
             return
         assert elected
 
-    @pytest.mark.parametrize("name", LOOKS)
-    async def test_no_error_of_a_driver_is_read(self, broken: Store, name: str) -> None:
+    @pytest.mark.parametrize("given_name", LOOKS)
+    async def test_no_error_of_a_driver_is_read(self, broken: Store, given_name: str) -> None:
         """
         A read of an empty store whose medium failed finds nothing or raises `StoreUnavailable`.
         """
         try:
             async with broken.view() as view:
-                found = await LOOKS[name](view)
+                found = await LOOKS[given_name](view)
         except StoreUnavailable:
             return
         found = found.rows if isinstance(found, Page) else found
-        assert name == "audit.chain" or (found if found is None else found or ()) in NOTHING
+        assert given_name == "audit.chain" or (found if found is None else found or ()) in NOTHING
 
     async def test_a_broken_store_can_be_closed(self, broken: Store) -> None:
         """Twice, like any other store: shutdown code need not know that it is broken."""

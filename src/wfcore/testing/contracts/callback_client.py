@@ -61,21 +61,21 @@ class CallbackClientContract(Awaited):
         found = {name.lower(): value for name, value in headers.items()}
         assert HEADERS.items() <= found.items()
 
-    @pytest.mark.parametrize("status", [200, 204, 400, 404, 410, 429, 500, 503])
+    @pytest.mark.parametrize("given_status", [200, 204, 400, 404, 410, 429, 500, 503])
     async def test_whatever_is_answered_is_an_answer(
-        self, callback_client: CallbackClient, peer: ScriptedReceiver, status: int
+        self, callback_client: CallbackClient, peer: ScriptedReceiver, given_status: int
     ) -> None:
         """No status raises an exception."""
-        peer.answers(status)
-        assert await callback_client.post(peer.url, HEADERS, b"{}") == CallbackAnswer(status)
+        peer.answers(given_status)
+        assert await callback_client.post(peer.url, HEADERS, b"{}") == CallbackAnswer(given_status)
 
-    @pytest.mark.parametrize("status", [301, 302, 307, 308])
+    @pytest.mark.parametrize("given_status", [301, 302, 307, 308])
     async def test_a_redirect_is_not_followed(
-        self, callback_client: CallbackClient, peer: ScriptedReceiver, status: int
+        self, callback_client: CallbackClient, peer: ScriptedReceiver, given_status: int
     ) -> None:
         """The request goes to the given URL and nowhere else."""
-        peer.answers(status)
-        assert await callback_client.post(peer.url, HEADERS, b"{}") == CallbackAnswer(status)
+        peer.answers(given_status)
+        assert await callback_client.post(peer.url, HEADERS, b"{}") == CallbackAnswer(given_status)
         assert len(peer.received) == 1
 
     async def test_no_answer_is_told_without_secrets(

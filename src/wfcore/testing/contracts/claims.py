@@ -119,30 +119,30 @@ class ClaimContract:
         await keep(store, *(make.execution(f"a{n}", owner_id="acc_a") for n in range(9)))
         assert len(await claim(store, slots=Slots(places=8))) == 8
 
-    @pytest.mark.parametrize("places", [2, 3, 8])
+    @pytest.mark.parametrize("given_places", [2, 3, 8])
     async def test_a_flood_leaves_the_last_place(
-        self, store: Store, another: Store, places: int
+        self, store: Store, another: Store, given_places: int
     ) -> None:
         """
         If another account has had work recently, on any worker, its next execution begins at once.
         """
-        slots = Slots(places)
+        slots = Slots(given_places)
         await keep(store, make.execution("b0", owner_id="acc_b"))
         (done,) = await another.claim("w2", LEASE, slots, 9)
         await keep(store, evolve(done, worker=None, status=ExecutionStatus.COMPLETED))
         await keep(store, *(make.execution(f"a{n}", owner_id="acc_a") for n in range(9)))
-        assert len(await claim(store, slots=slots)) == places - 1
+        assert len(await claim(store, slots=slots)) == given_places - 1
         assert await claim(store, slots=slots) == []
         await keep(store, make.execution("b1", owner_id="acc_b"))
         assert await claim(store, slots=slots) == ["b1"]
 
-    @pytest.mark.parametrize("places", [3, 8])
-    async def test_two_floods_leave_the_last_place(self, store: Store, places: int) -> None:
+    @pytest.mark.parametrize("given_places", [3, 8])
+    async def test_two_floods_leave_the_last_place(self, store: Store, given_places: int) -> None:
         """A third account's first execution begins at once, however many other accounts flood."""
         floods = [make.execution(f"{a}{n}", owner_id=f"acc_{a}") for a in "ab" for n in range(9)]
         await keep(store, *floods)
-        slots = Slots(places)
-        assert len(await claim(store, slots=slots)) == places - 1
+        slots = Slots(given_places)
+        assert len(await claim(store, slots=slots)) == given_places - 1
         await keep(store, make.execution("c0", owner_id="acc_c"))
         assert await claim(store, slots=slots) == ["c0"]
 

@@ -66,9 +66,9 @@ class ConcurrencyContract:
         await keep(store, *(waiting(f"e{n}") for n in (2, 1, 3)))
         assert await claim(store) == ["e1"]
 
-    @pytest.mark.parametrize("status", HOLDING)
+    @pytest.mark.parametrize("given_status", HOLDING)
     async def test_what_was_taken_holds_its_place_until_it_ends(
-        self, store: Store, status: ExecutionStatus
+        self, store: Store, given_status: ExecutionStatus
     ) -> None:
         """
         Running, waiting for people, interrupted or released: a claimed execution keeps its slot.
@@ -76,27 +76,27 @@ class ConcurrencyContract:
         await limit(store, 1)
         await keep(store, waiting("e1", due_at=at(-1)), waiting("e2"))
         assert await claim(store) == ["e1"]
-        mine = evolve(await read(store, "e1"), status=status, worker=None)
+        mine = evolve(await read(store, "e1"), status=given_status, worker=None)
         await keep(store, mine)
         assert await claim(store) == []
         await keep(store, evolve(mine, version=mine.version + 1, due_at=NOW))
-        taken = [] if status is ExecutionStatus.INTERRUPTED else ["e1"]
+        taken = [] if given_status is ExecutionStatus.INTERRUPTED else ["e1"]
         assert await claim(store, "w2") == taken
         assert await claim(store, "w3") == []
 
-    @pytest.mark.parametrize("status", ENDED)
+    @pytest.mark.parametrize("given_status", ENDED)
     async def test_every_end_gives_the_place_back(
-        self, store: Store, status: ExecutionStatus
+        self, store: Store, given_status: ExecutionStatus
     ) -> None:
         """However an execution ends, claimed or still waiting, the next one is admitted."""
         await limit(store, 1)
         await keep(store, *(waiting(f"e{n}", due_at=at(n - 9)) for n in (1, 2, 3, 4)))
         assert await claim(store) == ["e1"]
-        await end(store, "e1", status=status)
-        await end(store, "e2", status=status)
+        await end(store, "e1", status=given_status)
+        await end(store, "e2", status=given_status)
         assert await claim(store) == ["e3"]
-        await end(store, "e4", status=status)
-        await end(store, "e3", status=status)
+        await end(store, "e4", status=given_status)
+        await end(store, "e3", status=given_status)
         assert await claim(store) == []
 
     async def test_groups_do_not_wait_for_one_another(self, store: Store) -> None:

@@ -41,23 +41,29 @@ class FilesContract(Awaited):
         assert await content(files, stored.storage_key, 0, stored.size) == CONTENT[250:]
 
     @pytest.mark.parametrize(
-        "name",
+        "given_name",
         ["", "../../etc/a", 'a"; b', "a\r\nX: b", "Überweisung €.csv", "\ud800", "x" * 9_000],
     )
-    async def test_a_name_is_a_label(self, files: ArtifactFiles, name: str) -> None:
+    async def test_a_name_is_a_label(self, files: ArtifactFiles, given_name: str) -> None:
         """Whatever it is, it changes nothing about where the content is."""
-        stored = await files.store("exec_1", "art_1", BytesIO(b"abc"), name)
+        stored = await files.store("exec_1", "art_1", BytesIO(b"abc"), given_name)
         assert stored.storage_key == (await files.store("exec_1", "art_1", BytesIO())).storage_key
-        stored = await files.store("exec_1", "art_1", BytesIO(b"abc"), name)
+        stored = await files.store("exec_1", "art_1", BytesIO(b"abc"), given_name)
         assert await content(files, stored.storage_key, 0, 3) == b"abc"
 
     @pytest.mark.parametrize(
-        ("start", "end"), [(0, 1), (100, 200), (70_000, 200_001), (255_999, 256_000), (9, 9)]
+        ("given_start", "given_end"),
+        [(0, 1), (100, 200), (70_000, 200_001), (255_999, 256_000), (9, 9)],
     )
-    async def test_a_range_is_read(self, files: ArtifactFiles, start: int, end: int) -> None:
+    async def test_a_range_is_read(
+        self, files: ArtifactFiles, given_start: int, given_end: int
+    ) -> None:
         """The bytes from start up to but not including end."""
         stored = await files.store("exec_1", "art_1", BytesIO(CONTENT))
-        assert await content(files, stored.storage_key, start, end) == CONTENT[start:end]
+        assert (
+            await content(files, stored.storage_key, given_start, given_end)
+            == CONTENT[given_start:given_end]
+        )
 
     async def test_reading_past_the_end_stops_there(self, files: ArtifactFiles) -> None:
         """A range beyond the content ends where the content ends."""

@@ -83,15 +83,17 @@ class IdentityProviderContract(Awaited):
                 await provider.identity(ATTEMPT, BACK, worthless)
             assert company.secret not in str(refused.value)
 
-    @pytest.mark.parametrize("own", ["nonce", "verifier"])
+    @pytest.mark.parametrize("given_own", ["nonce", "verifier"])
     async def test_a_code_is_bound_to_its_attempt(
-        self, provider: IdentityProvider, company: ScriptedCompany, own: str
+        self, provider: IdentityProvider, company: ScriptedCompany, given_own: str
     ) -> None:
         """A code that another browser fetched is worth nothing in this one."""
         code = await self._code(provider, company, OTHER)
         parts = {name: getattr(OTHER, name) for name in ("state", "nonce", "verifier")}
         with pytest.raises(Unvouched):
-            await provider.identity(Attempt(**{**parts, own: getattr(ATTEMPT, own)}), BACK, code)
+            await provider.identity(
+                Attempt(**{**parts, given_own: getattr(ATTEMPT, given_own)}), BACK, code
+            )
 
     async def test_a_provider_that_is_away_is_said(
         self, provider: IdentityProvider, company: ScriptedCompany

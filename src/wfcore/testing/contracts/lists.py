@@ -40,7 +40,7 @@ class ListContract:
     """See `keeping.Handles` for the fixtures."""
 
     @pytest.mark.parametrize(
-        ("where", "expected"),
+        ("given_where", "given_expected"),
         [
             (ExecutionFilter(), ["e5", "e4", "e3", "e2", "e1"]),
             (ExecutionFilter(owner_id="acc_1"), ["e4", "e2", "e1"]),
@@ -67,7 +67,7 @@ class ListContract:
         ],
     )
     async def test_every_field_of_an_execution_filter_narrows(
-        self, store: Store, where: ExecutionFilter, expected: list[str]
+        self, store: Store, given_where: ExecutionFilter, given_expected: list[str]
     ) -> None:
         """A list contains exactly the executions that match every field that is set."""
         failed, hook = ExecutionStatus.FAILED, {"trigger_source": TriggerSource.WEBHOOK}
@@ -84,8 +84,8 @@ class ListContract:
         )
         await keep(store, *made)
         async with store.view() as view:
-            found = await view.executions.list(where, ALL)
-        assert (ids(found), found.total) == (expected, len(expected))
+            found = await view.executions.list(given_where, ALL)
+        assert (ids(found), found.total) == (given_expected, len(given_expected))
 
     async def test_a_list_of_executions_carries_no_outputs(self, store: Store) -> None:
         """Rows have no outputs and no loop items, and no variables unless some are secret."""

@@ -32,12 +32,12 @@ class MachineContract:
             name = type(self).__name__
             pytest.fail(f"{name}.walk must name a subclass of MachineWalk", pytrace=False)
         machine = self.walk.machine
-        if "row" in metafunc.fixturenames:
+        if "given_row" in metafunc.fixturenames:
             pairs = list(driven_pairs(self.walk))
             ids = [f"{row.state}-{fact.__name__}" for row, fact in pairs]
-            metafunc.parametrize(("row", "fact"), pairs, ids=ids)
-        if "state" in metafunc.fixturenames:
-            metafunc.parametrize("state", machine.states, ids=str)
+            metafunc.parametrize(("given_row", "given_fact"), pairs, ids=ids)
+        if "given_state" in metafunc.fixturenames:
+            metafunc.parametrize("given_state", machine.states, ids=str)
 
     def test_the_table_agrees_with_itself(self) -> None:
         """No row leaves a final state, and rows lead from the initial state to every other."""
@@ -47,25 +47,25 @@ class MachineContract:
         reached = {machine.initial, *(row.target for row in machine.rows)}
         assert reached == set(machine.states), "no rows lead to some states"
 
-    def test_the_row_leads_where_it_says(self, row: Row[Any], fact: type) -> None:
+    def test_the_row_leads_where_it_says(self, given_row: Row[Any], given_fact: type) -> None:
         """Driven from the initial state, the fold reaches the state that the table names."""
 
         @settings(max_examples=EXAMPLES, database=None)
         @given(st.data())
         def drive(data: st.DataObject) -> None:
-            walk = _arrived(self.walk, row.state, data)
-            _take(walk, fact, data)
-            assert walk.state(walk.record) is row.target
+            walk = _arrived(self.walk, given_row.state, data)
+            _take(walk, given_fact, data)
+            assert walk.state(walk.record) is given_row.target
 
         drive()
 
-    def test_every_fact_without_a_row_is_refused(self, state: Any) -> None:
+    def test_every_fact_without_a_row_is_refused(self, given_state: Any) -> None:
         """If the table has no row, the fold refuses the fact and changes nothing."""
 
         @settings(max_examples=EXAMPLES, database=None)
         @given(st.data())
         def try_them(data: st.DataObject) -> None:
-            walk = _arrived(self.walk, state, data)
+            walk = _arrived(self.walk, given_state, data)
             for fact_type in walk.strangers():
                 walk.stranger(data.draw(walk.facts[fact_type], label=fact_type.__name__))
 

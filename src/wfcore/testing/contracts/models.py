@@ -87,23 +87,23 @@ class ModelsContract(Awaited):
         assert (answer.text, answer.input_tokens, answer.output_tokens) == ("Grüße ✓", 7, 5)
         assert answer.finish is Finish.DONE
 
-    @pytest.mark.parametrize("finish", Finish)
+    @pytest.mark.parametrize("given_finish", Finish)
     async def test_why_the_model_stopped(
-        self, models: Models, peer: ScriptedProvider, finish: Finish
+        self, models: Models, peer: ScriptedProvider, given_finish: Finish
     ) -> None:
         """A truncated or refused answer is marked as such."""
-        peer.says("So far", finish)
-        assert (await models.ask(self.question())).finish is finish
+        peer.says("So far", given_finish)
+        assert (await models.ask(self.question())).finish is given_finish
 
-    @pytest.mark.parametrize("seconds", [None, 7.0])
+    @pytest.mark.parametrize("given_seconds", [None, 7.0])
     async def test_busy(
-        self, models: Models, peer: ScriptedProvider, seconds: float | None
+        self, models: Models, peer: ScriptedProvider, given_seconds: float | None
     ) -> None:
         """If nothing was processed the error says so, and when to retry if the provider knows."""
-        peer.is_busy(seconds)
+        peer.is_busy(given_seconds)
         with pytest.raises(ModelBusy) as caught:
             await models.ask(self.question())
-        assert caught.value.retry_after_s == seconds
+        assert caught.value.retry_after_s == given_seconds
 
     async def test_refused(self, models: Models, peer: ScriptedProvider) -> None:
         """A request that will never be answered is distinguished from one that may be repeated."""
@@ -172,13 +172,17 @@ class PricesContract(Awaited):
         for model in (self.unknown, "nobody:model", "nobody", ""):
             assert await prices.cost(model, Answer("Well", 10, 10)) is None
 
-    @pytest.mark.parametrize(("into", "out"), [(0, 1), (1, 0), (3, 2), (1_000_000, 999_999)])
-    async def test_a_price_is_the_same_again(self, prices: Prices, into: int, out: int) -> None:
+    @pytest.mark.parametrize(
+        ("given_into", "given_out"), [(0, 1), (1, 0), (3, 2), (1_000_000, 999_999)]
+    )
+    async def test_a_price_is_the_same_again(
+        self, prices: Prices, given_into: int, given_out: int
+    ) -> None:
         """A finite number, never negative, the same at every call."""
-        cost = await self.price(prices, into, out)
+        cost = await self.price(prices, given_into, given_out)
         assert cost.is_finite()
         assert cost >= 0
-        assert await self.price(prices, into, out) == cost
+        assert await self.price(prices, given_into, given_out) == cost
 
     async def test_what_was_not_used_costs_nothing(self, prices: Prices) -> None:
         """No tokens cost nothing."""

@@ -110,13 +110,14 @@ class NotifierContract(Awaited):
         assert len(post.received) == 1
 
     @pytest.mark.parametrize(
-        "text", ["a\r\nBcc: eve@example.org\r\n\r\nx", "\x00\x1b[2J", "<b>&amp;</b>", "‮ü🎈" * 99]
+        "given_text",
+        ["a\r\nBcc: eve@example.org\r\n\r\nx", "\x00\x1b[2J", "<b>&amp;</b>", "‮ü🎈" * 99],
     )
     async def test_hostile_text_is_text(
-        self, notifier: Notifier, post: ScriptedPost, text: str
+        self, notifier: Notifier, post: ScriptedPost, given_text: str
     ) -> None:
         """Whatever a name holds, the message arrives, and has no other recipient."""
-        await notifier.send(a_message(post, step=text))
+        await notifier.send(a_message(post, step=given_text))
         assert len(post.received) == 1
 
     async def test_many_at_once(self, notifier: Notifier, post: ScriptedPost) -> None:

@@ -129,17 +129,17 @@ class PageContract:
             found = await view.executions.list(ExecutionFilter(), ALL)
         assert ids(found) == ["exec_3", "exec_2", "exec_1"]
 
-    @pytest.mark.parametrize("name", LISTS)
-    async def test_a_list_is_read_on_behind_a_row(self, store: Store, name: str) -> None:
+    @pytest.mark.parametrize("given_name", LISTS)
+    async def test_a_list_is_read_on_behind_a_row(self, store: Store, given_name: str) -> None:
         """Following `next` returns each row once, in order, and without a total."""
         await keep(store, *records(*range(7)))
         page: PageRequest | None = PageRequest(size=2)
         seen: list[str] = []
         totals = []
         async with store.view() as view:
-            whole = await LISTS[name](view, ALL)
+            whole = await LISTS[given_name](view, ALL)
             while page is not None:
-                found = await LISTS[name](view, page)
+                found = await LISTS[given_name](view, page)
                 assert len(found.rows) == 2 or found.next is None
                 seen += ids(found)
                 totals.append(found.total)
@@ -148,17 +148,19 @@ class PageContract:
         assert (seen, len(seen), whole.next) == (ids(whole), 7, None)
         assert totals == [7, None, None, None]
 
-    @pytest.mark.parametrize("name", LISTS)
-    async def test_what_is_added_and_goes_moves_no_cursor(self, store: Store, name: str) -> None:
+    @pytest.mark.parametrize("given_name", LISTS)
+    async def test_what_is_added_and_goes_moves_no_cursor(
+        self, store: Store, given_name: str
+    ) -> None:
         """A row added or deleted between two pages neither repeats nor hides another row."""
         await keep(store, *records(2, 3, 4, 5, 6))
         async with store.view() as view:
-            whole = ids(await LISTS[name](view, ALL))
-            first = await LISTS[name](view, PageRequest(size=2))
+            whole = ids(await LISTS[given_name](view, ALL))
+            first = await LISTS[given_name](view, PageRequest(size=2))
         assert first.rest is not None
         await keep(store, *records(0, 1, 7, 8))
         async with store.view() as view:
-            behind = await LISTS[name](view, PageRequest(size=100, after=first.next))
+            behind = await LISTS[given_name](view, PageRequest(size=100, after=first.next))
         assert [id for id in ids(behind) if id in whole] == whole[2:]
         assert set(ids(behind)).isdisjoint(whole[:2])
 

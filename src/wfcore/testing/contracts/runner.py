@@ -111,30 +111,30 @@ class CallContract(Awaited):
             with pytest.raises(asyncio.CancelledError):
                 await running
 
-    @pytest.mark.parametrize("over", ["cancelled", "timed out", "nobody listens"])
+    @pytest.mark.parametrize("given_over", ["cancelled", "timed out", "nobody listens"])
     async def test_nothing_goes_on_when_a_step_is_over(
-        self, runner: StepRunner, does: Does, over: str
+        self, runner: StepRunner, does: Does, given_over: str
     ) -> None:
         """
         Once `run` has returned or raised, for whatever reason, the step does nothing any more.
         """
         with TemporaryDirectory() as folder:
-            ticks = Ticks(Path(folder, "ticks"), fails=over == "nobody listens")
+            ticks = Ticks(Path(folder, "ticks"), fails=given_over == "nobody listens")
             asked = ticks.counted(does("ticks"))
-            if over == "timed out":
+            if given_over == "timed out":
                 asked = evolve(asked, step=evolve(asked.step, timeout_ms=DurationMs(1_000)))
             running = asyncio.ensure_future(runner.run(asked, ticks))
             running.add_done_callback(lambda _: ticks.heard.set())
             async with asyncio.timeout(PATIENCE_S):
                 await ticks.heard.wait()
-                if over == "cancelled":
+                if given_over == "cancelled":
                     running.cancel()
                 ended = await asyncio.gather(running, return_exceptions=True)
             said = ticks.count()
             await asyncio.sleep(QUIET_S)  # what must not happen announces itself by nothing
             more = ticks.count() - said
-            assert more == 0, f"{over}, and the step ticked {more} times more"
-            self._ended_as(over, ended[0])
+            assert more == 0, f"{given_over}, and the step ticked {more} times more"
+            self._ended_as(given_over, ended[0])
 
     def _ended_as(self, over: str, ended: object) -> None:
         """Each way in which `run` ends a step that would never end by itself."""

@@ -118,8 +118,8 @@ class EndingContract:
         assert (end.output, end.error) == ("ready", None)
         assert alive(asked.execution_id) == []
 
-    @pytest.mark.parametrize("times", [1, 4])
-    async def test_cancel(self, runner: StepRunner, times: int) -> None:
+    @pytest.mark.parametrize("given_times", [1, 4])
+    async def test_cancel(self, runner: StepRunner, given_times: int) -> None:
         """A cancelled run raises once everything is dead, however often it is cancelled."""
         said = Lines()
         asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
@@ -128,7 +128,7 @@ class EndingContract:
             await said.heard.wait()
         daemons = alive(asked.execution_id)
         assert daemons
-        for _ in range(times):
+        for _ in range(given_times):
             running.cancel()
             await asyncio.sleep(0)
         with pytest.raises(asyncio.CancelledError):

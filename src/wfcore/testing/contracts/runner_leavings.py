@@ -38,7 +38,7 @@ open("empty", "w").close()
         assert len({file.id for file in end.files}) == 3
 
     @pytest.mark.parametrize(
-        ("name", "content_type", "previewable"),
+        ("given_name", "given_content_type", "given_previewable"),
         [
             ("a.csv", "text/csv", True),
             ("a.MD", "text/markdown", True),
@@ -54,15 +54,15 @@ open("empty", "w").close()
         ],
     )
     async def test_content_type(
-        self, runner: StepRunner, name: str, content_type: str, previewable: bool
+        self, runner: StepRunner, given_name: str, given_content_type: str, given_previewable: bool
     ) -> None:
         """
         The content type follows from the name; types that are dangerous in a browser are not served
         as such.
         """
-        end = await runner.run(job(_IN_ARTIFACTS + f"open({name!r}, 'w').close()"), silent)
+        end = await runner.run(job(_IN_ARTIFACTS + f"open({given_name!r}, 'w').close()"), silent)
         (file,) = end.files
-        assert (file.content_type, file.previewable) == (content_type, previewable)
+        assert (file.content_type, file.previewable) == (given_content_type, given_previewable)
 
     async def test_nothing_but_own_files(self, runner: StepRunner) -> None:
         """

@@ -24,7 +24,7 @@ class WorldContract:
     """Environment, files, output, lines."""
 
     @pytest.mark.parametrize(
-        ("printed", "output"),
+        ("given_printed", "given_output"),
         [
             ('{"a": [1, null]}', {"a": [1, None]}),
             (" 12 \n", 12),
@@ -39,10 +39,10 @@ class WorldContract:
             ("[" * 65 + "]" * 65, "[" * 65 + "]" * 65),
         ],
     )
-    async def test_stdout(self, runner: StepRunner, printed: str, output: Json) -> None:
+    async def test_stdout(self, runner: StepRunner, given_printed: str, given_output: Json) -> None:
         """If stdout is one strict JSON value, that is the output; otherwise its text is."""
-        end = await runner.run(job(f"print({printed!r}, end='')"), silent)
-        assert (end.output, end.error) == (output, None)
+        end = await runner.run(job(f"print({given_printed!r}, end='')"), silent)
+        assert (end.output, end.error) == (given_output, None)
 
     async def test_broken_text(self, runner: StepRunner) -> None:
         """Bytes that are not UTF-8 are replaced; the step does not fail."""
@@ -54,23 +54,23 @@ class WorldContract:
         end = await runner.run(job(_writing('{"rows": [1.5, "ü"]}')), silent)
         assert (end.output, end.error) == ({"rows": [1.5, "ü"]}, None)
 
-    @pytest.mark.parametrize("text", ["", "{", "NaN", "1 2", "[" * 65 + "]" * 65])
-    async def test_unusable_output_file(self, runner: StepRunner, text: str) -> None:
+    @pytest.mark.parametrize("given_text", ["", "{", "NaN", "1 2", "[" * 65 + "]" * 65])
+    async def test_unusable_output_file(self, runner: StepRunner, given_text: str) -> None:
         """
         A WF_OUTPUT that is not strict JSON of at most 64 levels fails the step with an error that
         names it.
         """
-        end = await runner.run(job(_writing(text)), silent)
+        end = await runner.run(job(_writing(given_text)), silent)
         assert end.output is None
         assert "WF_OUTPUT" in (end.error or "")
 
-    @pytest.mark.parametrize("how", ["os.symlink", "os.link"])
-    async def test_linked_output_file(self, runner: StepRunner, how: str) -> None:
+    @pytest.mark.parametrize("given_how", ["os.symlink", "os.link"])
+    async def test_linked_output_file(self, runner: StepRunner, given_how: str) -> None:
         """WF_OUTPUT is never read through a link."""
         source = f"""
 import os
 open("real", "w").write("1")
-{how}(os.path.abspath("real"), os.environ["WF_OUTPUT"])
+{given_how}(os.path.abspath("real"), os.environ["WF_OUTPUT"])
 """
         end = await runner.run(job(source), silent)
         assert end.output is None

@@ -40,21 +40,22 @@ from wfcore.testing.contracts.upkeep import UpkeepContract
 
 
 class StoreContract(
-    Awaited,
-    Handles,
-    UnitContract,
-    HeadContract,
-    ListContract,
-    PageContract,
-    ClaimContract,
-    ConcurrencyContract,
-    TriggerContract,
-    AuditContract,
-    UpkeepContract,
     BrokenContract,
+    UpkeepContract,
+    AuditContract,
+    TriggerContract,
+    ConcurrencyContract,
+    ClaimContract,
+    PageContract,
+    ListContract,
+    HeadContract,
+    UnitContract,
+    Handles,
+    Awaited,
 ):
     """
     Subclasses give the fixture `store`, and `another` and `broken` where they can.
 
-    Everything that `wfcore.ports.store` and `wfcore.ports.records` promise.
+    Everything that `wfcore.ports.store` and `wfcore.ports.records` promise. pytest runs the tests
+    of the last base first: units fail before chains of audit entries.
     """

@@ -55,28 +55,30 @@ class ClockContract:
             turn.advance(passed)
             assert clock.deadline_now() == clock.now()
 
-    @pytest.mark.parametrize("jump", [61 * SECOND, -61 * SECOND, 48 * HOUR, -48 * HOUR])
+    @pytest.mark.parametrize("given_jump", [61 * SECOND, -61 * SECOND, 48 * HOUR, -48 * HOUR])
     def test_a_jump_does_not_move_deadlines_for_five_minutes(
-        self, clock: Clock, turn: ClockControl, jump: int
+        self, clock: Clock, turn: ClockControl, given_jump: int
     ) -> None:
         """
         For five minutes after a jump of more than a minute, deadlines see the time without it; then
         the wall clock.
         """
         before = clock.deadline_now()
-        turn.jump(jump)
-        assert clock.now() == before + jump
+        turn.jump(given_jump)
+        assert clock.now() == before + given_jump
         assert clock.deadline_now() == before
         turn.advance(HOLD_MS - 1)
         assert clock.deadline_now() == before + HOLD_MS - 1
         turn.advance(1)
-        assert clock.deadline_now() == clock.now() == before + jump + HOLD_MS
+        assert clock.deadline_now() == clock.now() == before + given_jump + HOLD_MS
 
-    @pytest.mark.parametrize("jump", [1, -1, MINUTE, -MINUTE])
-    def test_a_correction_counts_at_once(self, clock: Clock, turn: ClockControl, jump: int) -> None:
+    @pytest.mark.parametrize("given_jump", [1, -1, MINUTE, -MINUTE])
+    def test_a_correction_counts_at_once(
+        self, clock: Clock, turn: ClockControl, given_jump: int
+    ) -> None:
         """A change of up to a minute is not a jump."""
         clock.deadline_now()
-        turn.jump(jump)
+        turn.jump(given_jump)
         assert clock.deadline_now() == clock.now()
 
     def test_a_jump_that_is_taken_back_was_none(self, clock: Clock, turn: ClockControl) -> None:
@@ -95,23 +97,23 @@ class ClockContract:
             turn.advance(passed)
             assert clock.service_now() == clock.now()
 
-    @pytest.mark.parametrize("back", [2 * SECOND, 10 * MINUTE, 48 * HOUR])
+    @pytest.mark.parametrize("given_back", [2 * SECOND, 10 * MINUTE, 48 * HOUR])
     def test_work_goes_on_while_the_clock_is_behind(
-        self, clock: Clock, turn: ClockControl, back: int
+        self, clock: Clock, turn: ClockControl, given_back: int
     ) -> None:
         """
         If the wall clock is set back, the time of work continues a little slower until both agree
         again.
         """
         before = clock.service_now()
-        turn.jump(-back)
+        turn.jump(-given_back)
         assert clock.service_now() == before
         for _ in range(20):
             turn.advance(HOLD_MS)
             past, now = before, clock.service_now()
             assert past + HOLD_MS * 0.9 <= now <= past + HOLD_MS
             before = now
-        turn.advance(10 * back)
+        turn.advance(10 * given_back)
         assert clock.service_now() == clock.now()
         turn.advance(1)
         assert clock.service_now() == clock.now()
@@ -168,11 +170,11 @@ class IdsContract:
 class TokensContract:
     """Subclasses provide a fixture `tokens`."""
 
-    @pytest.mark.parametrize("length", [1, 16, 36, 43, 200])
-    def test_a_token_has_its_length(self, tokens: Tokens, length: int) -> None:
+    @pytest.mark.parametrize("given_length", [1, 16, 36, 43, 200])
+    def test_a_token_has_its_length(self, tokens: Tokens, given_length: int) -> None:
         """Exactly that many base62 characters."""
-        text = tokens.text(length)
-        assert len(text) == length
+        text = tokens.text(given_length)
+        assert len(text) == given_length
         assert set(text) <= set(ALPHABET)
 
     def test_no_token_comes_twice(self, tokens: Tokens) -> None:
@@ -206,11 +208,13 @@ class PasswordsContract(Awaited):
         """The hash does not contain the password."""
         assert "correct horse" not in await passwords.hash("correct horse")
 
-    @pytest.mark.parametrize("password", ["ü 雪 🎈", "a" * 1_024, "nul\0inside", " "])
-    async def test_any_text_is_a_password(self, passwords: Passwords, password: str) -> None:
+    @pytest.mark.parametrize("given_password", ["ü 雪 🎈", "a" * 1_024, "nul\0inside", " "])
+    async def test_any_text_is_a_password(self, passwords: Passwords, given_password: str) -> None:
         """Characters of any language, long ones, unusual ones."""
-        assert await passwords.verify(password, await passwords.hash(password))
-        assert not await passwords.verify(password + "x", await passwords.hash(password))
+        assert await passwords.verify(given_password, await passwords.hash(given_password))
+        assert not await passwords.verify(
+            given_password + "x", await passwords.hash(given_password)
+        )
 
     async def test_nothing_fits_no_hash(self, passwords: Passwords) -> None:
         """No password matches an account that has none."""
@@ -226,11 +230,15 @@ class PasswordsContract(Awaited):
 class SealerContract:
     """Subclasses provide a fixture `new_sealer`: each call returns a sealer with a new key."""
 
-    @pytest.mark.parametrize("text", ["a", "ü 雪 🎈 nul\0inside", "long " * 20_000])
-    def test_what_was_sealed_is_opened(self, new_sealer: Callable[[], Sealer], text: str) -> None:
+    @pytest.mark.parametrize("given_text", ["a", "ü 雪 🎈 nul\0inside", "long " * 20_000])
+    def test_what_was_sealed_is_opened(
+        self, new_sealer: Callable[[], Sealer], given_text: str
+    ) -> None:
         """Any text can be opened for the place it was sealed for."""
         sealer = new_sealer()
-        assert sealer.open(sealer.seal(text, "accounts/acc_1"), "accounts/acc_1") == text
+        assert (
+            sealer.open(sealer.seal(given_text, "accounts/acc_1"), "accounts/acc_1") == given_text
+        )
 
     def test_sealed_text_shows_nothing(self, new_sealer: Callable[[], Sealer]) -> None:
         """The key's id, then printable ASCII, different each time for the same text."""
@@ -264,19 +272,19 @@ class SealerContract:
         with pytest.raises(ValueError, match=r"\w"):
             new_sealer().open(new_sealer().seal("a secret", "here"), "here")
 
-    @pytest.mark.parametrize("data", [b"\0", bytes(range(256)), b"long " * 20_000])
+    @pytest.mark.parametrize("given_data", [b"\0", bytes(range(256)), b"long " * 20_000])
     def test_bytes_are_sealed_like_text(
-        self, new_sealer: Callable[[], Sealer], data: bytes
+        self, new_sealer: Callable[[], Sealer], given_data: bytes
     ) -> None:
         """
         Behind the id of the key, different each time; neither with another key, nor elsewhere, nor
         changed can they be opened.
         """
         sealer = new_sealer()
-        sealed, other = (sealer.seal_bytes(data, "here") for _ in range(2))
+        sealed, other = (sealer.seal_bytes(given_data, "here") for _ in range(2))
         assert sealed != other
         assert sealed[:4].hex() == sealer.keys[0]
-        assert sealer.open_bytes(sealed, "here") == data
+        assert sealer.open_bytes(sealed, "here") == given_data
         changed = [sealed[:n] + bytes((sealed[n] ^ 1,)) + sealed[n + 1 :] for n in (0, 4, 20, -1)]
         for wrong in (*changed, b"", sealed[:9], sealed[:-4], sealed + b"\0", sealed[4:]):
             with pytest.raises(ValueError, match=r"\w"):

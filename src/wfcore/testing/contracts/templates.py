@@ -29,15 +29,15 @@ class TemplatesContract:
     known: ClassVar[Mapping[str, set[str] | None]] = {"variables": {"text"}, "steps": None}
 
     @pytest.mark.parametrize(
-        "path", ["text", "number", "fraction", "none", "yes"], ids=lambda name: name
+        "given_path", ["text", "number", "fraction", "none", "yes"], ids=lambda name: name
     )
-    def test_a_whole_template_keeps_the_type(self, templates: Templates, path: str) -> None:
+    def test_a_whole_template_keeps_the_type(self, templates: Templates, given_path: str) -> None:
         """A string that is a single template returns the value itself, not its text."""
         variables = NAMES["variables"]
         assert isinstance(variables, Mapping)
-        result = templates.render(f"{{{{ variables.{path} }}}}", NAMES)
-        assert result == variables[path]
-        assert type(result) is type(variables[path])
+        result = templates.render(f"{{{{ variables.{given_path} }}}}", NAMES)
+        assert result == variables[given_path]
+        assert type(result) is type(variables[given_path])
 
     def test_objects_and_arrays_come_whole(self, templates: Templates) -> None:
         """The value at the end of a path is returned unchanged."""
@@ -66,21 +66,22 @@ class TemplatesContract:
         }
 
     @pytest.mark.parametrize(
-        "text",
+        "given_text",
         ["{{ nobody }}", "{{ variables.nobody }}", "a {{ steps.nobody.output }}", "{{ text }}"],
     )
-    def test_an_unknown_name_fails(self, templates: Templates, text: str) -> None:
+    def test_an_unknown_name_fails(self, templates: Templates, given_text: str) -> None:
         """An unknown name is an error, not an empty text."""
         with pytest.raises(TemplateFailed):
-            templates.render(text, NAMES)
+            templates.render(given_text, NAMES)
 
     @pytest.mark.parametrize(
-        "text", ["{{ variables.text.__class__ }}", "{{ variables.keys }}", "{{ steps.items }}"]
+        "given_text",
+        ["{{ variables.text.__class__ }}", "{{ variables.keys }}", "{{ steps.items }}"],
     )
-    def test_there_is_nothing_behind_the_data(self, templates: Templates, text: str) -> None:
+    def test_there_is_nothing_behind_the_data(self, templates: Templates, given_text: str) -> None:
         """Attributes and methods of the host language are not accessible."""
         with pytest.raises(TemplateFailed):
-            templates.render(text, NAMES)
+            templates.render(given_text, NAMES)
 
     def test_the_same_gives_the_same_and_changes_nothing(self, templates: Templates) -> None:
         """Rendering is a pure function."""
@@ -104,14 +105,14 @@ class TemplatesContract:
             templates.render(value, NAMES, 1_000_000)
 
     @pytest.mark.parametrize(
-        "text", ["", "plain", "{{ variables.text }}", "{{ steps.anything.at.all }} and so on"]
+        "given_text", ["", "plain", "{{ variables.text }}", "{{ steps.anything.at.all }} and so on"]
     )
-    def test_what_can_be_right_has_no_problems(self, templates: Templates, text: str) -> None:
+    def test_what_can_be_right_has_no_problems(self, templates: Templates, given_text: str) -> None:
         """Known names, and any name below one about which nothing is known."""
-        assert list(templates.problems(text, self.known)) == []
+        assert list(templates.problems(given_text, self.known)) == []
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("given_text", "given_said"),
         [
             ("{{ nobody }}", "nobody"),
             ("a {{ variables.nobody }}", "nobody"),
@@ -119,18 +120,20 @@ class TemplatesContract:
             ("{% if true %}x{% endif %}", ""),
         ],
     )
-    def test_what_cannot_be_right_is_said(self, templates: Templates, text: str, said: str) -> None:
+    def test_what_cannot_be_right_is_said(
+        self, templates: Templates, given_text: str, given_said: str
+    ) -> None:
         """Unknown names (which are named), unfinished templates, statements: found without data."""
-        problems = list(templates.problems(text, self.known))
+        problems = list(templates.problems(given_text, self.known))
         assert problems
-        assert said in problems[0]
+        assert given_said in problems[0]
 
 
 class CalendarContract:
     """Subclasses provide a fixture `calendar`. Only numbers and `*` are required."""
 
     @pytest.mark.parametrize(
-        ("cron", "expected"),
+        ("given_cron", "given_expected"),
         [
             ("* * * * *", "2026-02-28T23:31"),
             ("0 * * * *", "2026-03-01T00:00"),
@@ -142,11 +145,11 @@ class CalendarContract:
             ("15 10 * * 0", "2026-03-01T10:15"),
         ],
     )
-    def test_the_next_time(self, calendar: Calendar, cron: str, expected: str) -> None:
+    def test_the_next_time(self, calendar: Calendar, given_cron: str, given_expected: str) -> None:
         """The first local time after the given one that matches all five fields."""
         after = datetime(2026, 2, 28, 23, 30)
-        assert calendar.problems(cron, "UTC") == {}
-        assert calendar.next_local(cron, after) == datetime.fromisoformat(expected)
+        assert calendar.problems(given_cron, "UTC") == {}
+        assert calendar.next_local(given_cron, after) == datetime.fromisoformat(given_expected)
 
     def test_times_follow_one_another(self, calendar: Calendar) -> None:
         """Asked again with its own answer, it returns the next time; seconds are ignored."""
@@ -158,10 +161,10 @@ class CalendarContract:
             found.append(str(local))
         assert found == [f"2026-03-0{day} 09:30:00" for day in (1, 2, 3)]
 
-    @pytest.mark.parametrize("cron", ["", "* * * *", "61 * * * *" * 2, "x * * * *"])
-    def test_what_is_no_expression_is_said(self, calendar: Calendar, cron: str) -> None:
+    @pytest.mark.parametrize("given_cron", ["", "* * * *", "61 * * * *" * 2, "x * * * *"])
+    def test_what_is_no_expression_is_said(self, calendar: Calendar, given_cron: str) -> None:
         """An error in an expression is reported under `cron`."""
-        assert list(calendar.problems(cron, "UTC")) == ["cron"]
+        assert list(calendar.problems(given_cron, "UTC")) == ["cron"]
 
     def test_zones_are_known_by_name(self, calendar: Calendar) -> None:
         """A zone knows its offset at any instant; an unknown zone is an error that names it."""

@@ -32,60 +32,62 @@ async def stored(unit: Unit | Any, record: Any) -> Any:
 class UnitContract:
     """See `keeping.Handles` for the fixtures."""
 
-    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_a_record_comes_back_as_it_was_one_version_higher(
-        self, store: Store, record: Any
+        self, store: Store, given_record: Any
     ) -> None:
         """A record that was put is read back equal, with version 1."""
-        await keep(store, record)
+        await keep(store, given_record)
         async with store.view() as view:
-            assert await stored(view, record) == evolve(record, version=1)
+            assert await stored(view, given_record) == evolve(given_record, version=1)
 
-    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
-    async def test_a_missing_record_is_none(self, store: Store, record: Any) -> None:
+    @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    async def test_a_missing_record_is_none(self, store: Store, given_record: Any) -> None:
         """Reading a key that was never stored returns None."""
         async with store.view() as view:
-            assert await stored(view, record) is None
+            assert await stored(view, given_record) is None
 
-    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
-    async def test_a_new_record_must_be_new(self, store: Store, record: Any) -> None:
+    @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    async def test_a_new_record_must_be_new(self, store: Store, given_record: Any) -> None:
         """Version 0 is stale if the record exists."""
-        await keep(store, record)
+        await keep(store, given_record)
         with pytest.raises(Stale):
-            await keep(store, record)
+            await keep(store, given_record)
 
-    @pytest.mark.parametrize("record", samples.CHANGING, ids=lambda r: type(r).__name__)
-    async def test_a_lost_update_is_stale(self, store: Store, another: Store, record: Any) -> None:
+    @pytest.mark.parametrize("given_record", samples.CHANGING, ids=lambda r: type(r).__name__)
+    async def test_a_lost_update_is_stale(
+        self, store: Store, another: Store, given_record: Any
+    ) -> None:
         """Of two units that read the same version, the second to commit is stale."""
-        await keep(store, record)
+        await keep(store, given_record)
         async with store.unit() as slow, another.unit() as fast:
-            seen_by_slow = await stored(slow, record)
-            collect(fast, await stored(fast, record))
+            seen_by_slow = await stored(slow, given_record)
+            collect(fast, await stored(fast, given_record))
             await fast.commit()
             collect(slow, seen_by_slow)
             with pytest.raises(Stale):
                 await slow.commit()
         async with store.view() as view:
-            assert (await stored(view, record)).version == 2
+            assert (await stored(view, given_record)).version == 2
 
-    @pytest.mark.parametrize("record", samples.CHANGING, ids=lambda r: type(r).__name__)
-    async def test_a_version_that_never_was_is_stale(self, store: Store, record: Any) -> None:
+    @pytest.mark.parametrize("given_record", samples.CHANGING, ids=lambda r: type(r).__name__)
+    async def test_a_version_that_never_was_is_stale(self, store: Store, given_record: Any) -> None:
         """Updating a record that does not exist is stale."""
         with pytest.raises(Stale):
-            await keep(store, evolve(record, version=3))
+            await keep(store, evolve(given_record, version=3))
 
-    @pytest.mark.parametrize("record", samples.CHANGING, ids=lambda r: type(r).__name__)
+    @pytest.mark.parametrize("given_record", samples.CHANGING, ids=lambda r: type(r).__name__)
     async def test_a_unit_reads_its_own_writes_and_may_write_twice(
-        self, store: Store, record: Any
+        self, store: Store, given_record: Any
     ) -> None:
         """After a put, a read returns the next version, from which the next put starts."""
         async with store.unit() as unit:
             for version in (1, 2, 3):
-                collect(unit, await stored(unit, record) or record)
-                assert await stored(unit, record) == evolve(record, version=version)
+                collect(unit, await stored(unit, given_record) or given_record)
+                assert await stored(unit, given_record) == evolve(given_record, version=version)
             await unit.commit()
         async with store.view() as view:
-            assert await stored(view, record) == evolve(record, version=3)
+            assert await stored(view, given_record) == evolve(given_record, version=3)
 
     async def test_results_may_begin_anew_and_be_written_again(self, store: Store) -> None:
         """Results in another order replace the stored ones, also twice in a unit."""
@@ -102,15 +104,52 @@ class UnitContract:
             found = (await stored(view, run)).step_results
         assert [(name, one.attempts) for name, one in found.items()] == [("two", 3), ("one", 3)]
 
-    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
-    async def test_nothing_is_visible_without_commit(self, store: Store, record: Any) -> None:
+    @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    async def test_nothing_is_visible_without_commit(self, store: Store, given_record: Any) -> None:
         """A unit left without commit changes nothing."""
         async with store.unit() as unit:
-            collect(unit, record)
+            collect(unit, given_record)
             async with store.view() as view:
-                assert await stored(view, record) is None
+                assert await stored(view, given_record) is None
         async with store.view() as view:
-            assert await stored(view, record) is None
+            assert await stored(view, given_record) is None
+
+    @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    async def test_another_handle_reads_nothing_of_an_open_unit(
+        self, store: Store, another: Store, given_record: Any
+    ) -> None:
+        """Neither a view nor a unit of another handle sees a write before its commit."""
+        async with store.unit() as unit:
+            collect(unit, given_record)
+            await stored(unit, given_record)  # which may send the write to the database
+            async with another.view() as view, another.unit() as beside:
+                assert await stored(view, given_record) is None
+                assert await stored(beside, given_record) is None
+            await unit.commit()
+        async with another.view() as view:
+            assert await stored(view, given_record) is not None
+
+    async def test_another_handle_lists_nothing_of_an_open_unit(
+        self, store: Store, another: Store
+    ) -> None:
+        """Lists of another handle show rows and deletions of a unit after its commit only."""
+        await keep(store, make.execution("exec_old"), make.session())
+        async with store.unit() as unit:
+            collect(unit, make.execution("exec_new"), make.event(1, "exec_new"))
+            unit.purge("exec_old")
+            unit.discard(Session, "session_1")
+            unit.tally("wh_1", "2023-11-14", 202, NOW)
+            assert (await unit.executions.list(ExecutionFilter(), PAGE)).total == 1
+            async with another.view() as view:
+                found = await view.executions.list(ExecutionFilter(), PAGE)
+                assert [run.id for run in found.rows] == ["exec_old"]
+                assert list(await view.events.of_execution("exec_new", 0, 9)) == []
+                assert list(await view.webhooks.tallies("wh_1")) == []
+                assert await view.get(Session, "session_1") is not None
+            await unit.commit()
+        async with another.view() as view:
+            found = await view.executions.list(ExecutionFilter(), PAGE)
+            assert [run.id for run in found.rows] == ["exec_new"]
 
     async def test_a_stale_record_takes_the_whole_unit_down(self, store: Store) -> None:
         """Nothing of a stale unit becomes visible, neither before nor after the stale record."""
@@ -161,9 +200,9 @@ class UnitContract:
         async with store.view() as view:
             assert (await view.approvals.list(ApprovalFilter(), PAGE)).total == 1
 
-    @pytest.mark.parametrize("rounds", [1, 25])
+    @pytest.mark.parametrize("given_rounds", [1, 25])
     async def test_of_racing_units_one_wins(
-        self, store: Store, another: Store, rounds: int
+        self, store: Store, another: Store, given_rounds: int
     ) -> None:
         """However reads, writes and commits interleave, no update is lost."""
         await keep(store, make.execution(events=0))
@@ -184,7 +223,7 @@ class UnitContract:
                 return True
 
         won = 0
-        for _ in range(rounds):
+        for _ in range(given_rounds):
             ends = await asyncio.gather(*(bump(number) for number in range(8)))
             assert any(ends)
             won += sum(ends)
@@ -235,16 +274,16 @@ class UnitContract:
                 assert run is not None
                 assert list(run.step_results.items()) == list(results.items())
 
-    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_of_racing_puts_of_a_new_record_one_wins(
-        self, store: Store, another: Store, record: Any
+        self, store: Store, another: Store, given_record: Any
     ) -> None:
         """However many handles put the same new record, it is stored once."""
-        tries = (keep(handle, record) for handle in (store, another) * 4)
+        tries = (keep(handle, given_record) for handle in (store, another) * 4)
         ends = await asyncio.gather(*tries, return_exceptions=True)
         assert sorted(type(end).__name__ for end in ends) == ["NoneType"] + ["Stale"] * 7
         async with another.view() as view:
-            assert await stored(view, record) == evolve(record, version=1)
+            assert await stored(view, given_record) == evolve(given_record, version=1)
 
     async def test_of_racing_records_with_one_name_one_wins(
         self, store: Store, another: Store

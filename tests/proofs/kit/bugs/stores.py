@@ -15,7 +15,13 @@ from adapters_store.sqlite import writer as sql_writer
 from adapters_store.sqlite.store import SqliteStore
 from adapters_store.sqlite.unit import SqliteUnit
 from tests.proofs.kit.bugs.catching import Bug, patched, promise, walk
-from tests.wfcore.testing.careless import Unversioned, comparison, working
+from tests.wfcore.testing.careless import (
+    RolledBack,
+    Uncommitted,
+    Unversioned,
+    comparison,
+    working,
+)
 from tests.wfcore.testing.test_comparison import SqliteComparison
 from wfcore.memory import runs, writes
 from wfcore.memory import store as memory_store
@@ -60,6 +66,11 @@ async def sqlite(folder: Path, clock: ManualClock) -> SqliteStore:
 
 def sql_stores(test: str) -> Any:
     return stores(test, sqlite, sqlite)
+
+
+def uncommitted(self: MemoryStore) -> RolledBack:
+    """READ UNCOMMITTED."""
+    return RolledBack(Uncommitted(self.disk, self._gate, self._now, self.ended))
 
 
 def put_whatever(self: Overlay, kind: Any, key: Any, record: Any) -> None:
@@ -261,6 +272,16 @@ BUGS = (
         "a unit without commit leaves traces",
         patched(UnitOfWork, "collect", collect_at_once),
         stores("test_nothing_is_visible_without_commit"),
+    ),
+    Bug(
+        "another handle reads what a unit has not committed",
+        patched(MemoryStore, "unit", uncommitted),
+        stores("test_another_handle_reads_nothing_of_an_open_unit"),
+    ),
+    Bug(
+        "another handle lists what a unit has not committed",
+        patched(MemoryStore, "unit", uncommitted),
+        stores("test_another_handle_lists_nothing_of_an_open_unit"),
     ),
     Bug(
         "a unit does not see its own writes",
