@@ -18,7 +18,7 @@ from attrs import frozen
 
 from bench.fill import WAITING_AT_ONCE, ended, fill, waiting
 from bench.http import whole
-from wfcore.model.access import Plan, Principal
+from wfcore.model.access import Principal, Tier
 from wfcore.model.json import Json
 from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, GroupSpec, Language
 from wfcore.ports.runtime import StepEnd
@@ -79,7 +79,7 @@ async def _models(data: Path, approvals: int) -> tuple[Filled, str]:
     """What pages are asked for, and an execution that failed."""
     async with open_system(settings_from({}, data=str(data))) as system:
         services = system.services
-        account = await accounts.create_account(services, "bench@example.org", Plan.ENTERPRISE)
+        account = await accounts.create_account(services, "bench@example.org", Tier.ENTERPRISE)
         who = Principal(account)
         code = tuple(CodeStep(f"s{n}", Language.BASH, ":") for n in range(3))
         plain = await workflows.apply_workflow(services, account.id, Definition("plain", code, ()))

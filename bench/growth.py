@@ -28,7 +28,7 @@ from attrs import frozen
 
 from bench.fill import DATABASE, ended, fill, id_of, pack_all, waiting
 from bench.http import STARTS, http_alone, whole
-from wfcore.model.access import Plan, Principal, Scope
+from wfcore.model.access import Principal, Scope, Tier
 from wfcore.model.execution import TriggerSource
 from wfcore.model.page import PageCursor
 from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, Language
@@ -121,7 +121,7 @@ async def _models(data: Path) -> tuple[Asked, Sequence[str], Sequence[int]]:
         made: list[dict[str, Sequence[str]]] = []
         for number in range(ACCOUNTS):
             email = f"bench{number}@example.org"
-            who = Principal(await accounts.create_account(services, email, Plan.ENTERPRISE))
+            who = Principal(await accounts.create_account(services, email, Tier.ENTERPRISE))
             kinds: dict[str, list[str]] = {kind: [] for kind in SHARES}
             for flow in range(WORKFLOWS):
                 definition = Definition(f"flow {flow}", _THREE_STEPS, ())
@@ -169,7 +169,7 @@ async def _kept_kb(data: Path) -> tuple[float, float]:
     async with open_system(settings_from({}, data=str(data))) as system:
         services = system.services
         who = Principal(
-            await accounts.create_account(services, "bench@example.org", Plan.ENTERPRISE)
+            await accounts.create_account(services, "bench@example.org", Tier.ENTERPRISE)
         )
         definition = Definition("flow", _THREE_STEPS, ())
         id = (await workflows.apply_workflow(services, who.account.id, definition)).id

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from bench.load import Load, load, request
 from bench.servers import Server, running
-from wfcore.model.access import Account, Plan, Principal, Scope
+from wfcore.model.access import Account, Principal, Scope, Tier
 from wfcore.model.review import ApprovalStep
 from wfcore.model.workflow import CodeStep, DataStep, Definition, DelayStep, Language, Step
 from wfcore.time import DurationMs
@@ -62,7 +62,7 @@ def seed(data: Path) -> Seeded:
 async def _seed(data: Path) -> Seeded:
     async with open_system(settings_from({}, data=str(data))) as system:
         services = system.services
-        account = await accounts.create_account(services, "bench@example.org", Plan.ENTERPRISE)
+        account = await accounts.create_account(services, "bench@example.org", Tier.ENTERPRISE)
         issued = [
             await keys.create_key(services, account.id, f"key {n}", Scope.ordinary())
             for n in range(KEYS)

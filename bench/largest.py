@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters_http.app import create_app
-from wfcore.model.access import Plan, Principal, Scope
+from wfcore.model.access import Principal, Scope, Tier
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import (
     ApprovalStep,
@@ -62,7 +62,7 @@ async def _held_ms(data: Path) -> float:
 async def _asked(system: System) -> tuple[str, str]:
     """A key, and the id of an open approval of all these rows."""
     services = system.services
-    account = await accounts.create_account(services, "rows@example.org", Plan.ENTERPRISE)
+    account = await accounts.create_account(services, "rows@example.org", Tier.ENTERPRISE)
     key = await keys.create_key(services, account.id, "key", Scope.ordinary())
     numbers = {"id": ColumnType.NUMBER, "amount": ColumnType.NUMBER, "ok": ColumnType.BOOLEAN}
     kinds = {**numbers, **dict.fromkeys(WORDS, ColumnType.STRING)}

@@ -26,7 +26,7 @@ from adapters_store.postgres.connection import close_pool, lent, open_pool
 from adapters_store.sql.sealing import AeadSealer, new_key
 from bench.postgres import new_database
 from wfcore.effects import StartStep
-from wfcore.model.access import Plan, Principal, Scope
+from wfcore.model.access import Principal, Scope, Tier
 from wfcore.model.execution import Execution, StepResult, StepStatus, evolve
 from wfcore.model.json import Json
 from wfcore.model.workflow import CodeStep, Definition, DelayStep, Language
@@ -76,7 +76,7 @@ async def _seeded(where: list[str]) -> dict[str, Any]:
     """The text of a key, and by kind executions that have got as far as the delay."""
     async with _opened(where) as system:
         services = system.services
-        account = await accounts.create_account(services, "ann@example.org", Plan.ENTERPRISE)
+        account = await accounts.create_account(services, "ann@example.org", Tier.ENTERPRISE)
         key = await keys.create_key(services, account.id, "key", Scope.ordinary())
         found: dict[str, Any] = {"key": key.text}
         for kind in KINDS:

@@ -5,8 +5,8 @@ from wfcore import (
     Definition,
     EpochMs,
     Language,
-    Plan,
     Start,
+    Tier,
     TriggerSource,
     Workflow,
     accept,
@@ -29,4 +29,4 @@ try:
     advance(run, facts.CancelAsked(), now)
 except IllegalMove as refusal:
     print(refusal)
-print([(window.kind, window.limit) for window in windows(Plan.PRO, now)])
+print([(window.kind, window.limit) for window in windows(Tier.PRO, now)])

@@ -27,7 +27,7 @@ VOCABULARY: tuple[type[StrEnum], ...] = (
     webhook.DisabledReason,
     webhook.AuthMode,
     access.Scope,
-    access.Plan,
+    access.Tier,
     access.AccountStatus,
     access.Permission,
     workflow.Language,

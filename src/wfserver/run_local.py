@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from wfcore.errors import InvalidInput
-from wfcore.model.access import Plan, Principal
+from wfcore.model.access import Principal, Tier
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
@@ -92,7 +92,7 @@ async def run_here(
     settings = evolve(settings, store="memory:", drain_ms=DurationMs(0), policy=policy)
     async with open_system(settings) as system:
         services = system.services
-        owner = Principal(await create_account(services, _OWNER, Plan.PRO))
+        owner = Principal(await create_account(services, _OWNER, Tier.PRO))
         for name, value in _named_secrets(definition, *children).items():
             await set_secret(services, owner.account.id, name, value)
         for one in (*children, definition):

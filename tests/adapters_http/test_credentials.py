@@ -7,7 +7,7 @@ import pytest
 from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
 from tests.support.http_world import World, bearer
-from wfcore.model.access import AccountStatus, Plan, Scope
+from wfcore.model.access import AccountStatus, Scope, Tier
 from wfcore.model.event import AuditEntry
 from wfcore.rules.auth.api_key import compose
 from wfcore.time import MINUTE, DurationMs, EpochMs
@@ -145,7 +145,7 @@ async def test_credentials_come_before_account_scope_and_rate(world: World):
     """A wrong secret of a disabled account is 401; with the right one it is 403. AU-9."""
     lacking = await world.new_key(None, Scope.ARTIFACT_READ)
     await accounts.set_account(
-        world.services, world.ann.id, plan=Plan.FREE, status=AccountStatus.DISABLED
+        world.services, world.ann.id, plan=Tier.FREE, status=AccountStatus.DISABLED
     )
     wrong = compose(world.key.key.id, "a" * 36)
     url = "/api/v1/workflows"

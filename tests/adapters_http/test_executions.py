@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.support.http_world import World, bearer, code, review
-from wfcore.model.access import Permission, Plan
+from wfcore.model.access import Permission, Tier
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.definition.written import read_definition
@@ -346,7 +346,7 @@ async def test_secret_variables_are_masked_wherever_they_come_out(world: World):
 
 async def test_plans_do_not_hinder_reading(world: World):
     """FREE accounts read and start like others; only webhooks need PRO."""
-    carl = await world.account("carl", Plan.FREE)
+    carl = await world.account("carl", Tier.FREE)
     key = await world.new_key(carl)
     id = await world.workflow(owner=carl)
     url = f"/api/v1/workflows/{id}/executions"

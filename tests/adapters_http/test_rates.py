@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.support.http_world import World, bearer
-from wfcore.model.access import Plan, Scope, Window
+from wfcore.model.access import Scope, Tier, Window
 from wfcore.time import DAY, MINUTE, EpochMs
 
 URL = "/api/v1/workflows"
@@ -12,7 +12,7 @@ URL = "/api/v1/workflows"
 async def free_key(world: World) -> dict[str, str]:
     """A key of a FREE account, at the start of a minute."""
     world.clock.advance(MINUTE - world.clock.now() % MINUTE)
-    return bearer((await world.new_key(await world.account("carl", Plan.FREE))).text)
+    return bearer((await world.new_key(await world.account("carl", Tier.FREE))).text)
 
 
 async def test_exactly_the_limit_is_admitted(world: World):

@@ -18,7 +18,7 @@ from adapters_store.sqlite import connection
 from adapters_store.sqlite.counters import Asked, Counts, SqliteCounters, open_counts
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.execution import Execution
-from wfcore.ports.counters import Taken
+from wfcore.ports.counters import Admission
 from wfcore.rules.auth.rate_limit import Ledger
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.counters import day, minute
@@ -80,7 +80,7 @@ async def test_four_processes_admit_exactly_the_limit(tmp_path: Path, start: Sta
     assert counters.damaged is None
     start_of_time = EpochMs(0)
     full = await counters.take("k", (minute(300, 0), day(10_000, 0)), start_of_time)
-    assert full == Taken(("minute",), (300, 300))
+    assert full == Admission(("minute",), (300, 300))
     await counters.close()
 
 
@@ -166,7 +166,7 @@ async def test_a_file_that_failed_is_left_alone_for_a_second(
     tries: list[EpochMs] = []
     take_all = Counts.take_all
 
-    def counted(counts: Counts, asked: Sequence[Asked]) -> list[Taken]:
+    def counted(counts: Counts, asked: Sequence[Asked]) -> list[Admission]:
         tries.extend(now for _, _, now in asked)
         return take_all(counts, asked)
 

@@ -20,7 +20,7 @@ from wfcore import (
     on_sqlite,
     start_execution,
 )
-from wfcore.model.access import Plan, Scope
+from wfcore.model.access import Scope, Tier
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.webhook import Delivery, DeliveryKind
@@ -90,7 +90,7 @@ async def scene(where: str | None, tmp_path: Path) -> AsyncIterator[Scene]:
 
     url = await emptied(where) if where else None
     async with services() as first:
-        who = Principal(await ensure_account(first, "ann@example.org", Plan.ENTERPRISE))
+        who = Principal(await ensure_account(first, "ann@example.org", Tier.ENTERPRISE))
         workflow = await apply_workflow(first, who.account.id, FLOW)
         started = await start_execution(first, who, workflow.id, {})
         (lease,) = await worker.claim(first, "test", 1)

@@ -17,7 +17,7 @@ from adapters_http.app import HttpConfig, create_app
 from adapters_http.transport.uvicorn_protocol import server_config
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_store import open_store
-from wfcore.model.access import Account, Plan, Principal, Scope
+from wfcore.model.access import Account, Principal, Scope, Tier
 from wfcore.model.json import Json
 from wfcore.model.workflow import (
     ApprovalStep,
@@ -78,7 +78,7 @@ class World:
     def bearer(self) -> dict[str, str]:
         return bearer(self.key.text)
 
-    async def account(self, name: str, plan: Plan = Plan.PRO) -> Account:
+    async def account(self, name: str, plan: Tier = Tier.PRO) -> Account:
         return await accounts.create_account(
             self.services, f"{name}@example.org", plan, password=PASSWORD
         )
@@ -247,7 +247,7 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 @asynccontextmanager
 async def a_world(
-    folder: Path, config: HttpConfig, plan: Plan = Plan.PRO, **parts: Any
+    folder: Path, config: HttpConfig, plan: Tier = Tier.PRO, **parts: Any
 ) -> AsyncIterator[World]:
     """
     Ann, her key with every scope, and a served application over an empty store. *parts*: other

@@ -13,7 +13,7 @@ from adapters_runtime.engine.worker import Worker
 from adapters_runtime.system import SystemClock, SystemIds
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
-from wfcore.model.access import Plan, Principal
+from wfcore.model.access import Principal, Tier
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import CodeStep, Definition, Language
 from wfcore.ports.queue import DispatchQueue
@@ -77,7 +77,7 @@ class Scene:
 
     async def account(self, name: str) -> Principal:
         return Principal(
-            await accounts.create_account(self.services, f"{name}@example.org", Plan.PRO)
+            await accounts.create_account(self.services, f"{name}@example.org", Tier.PRO)
         )
 
     async def start(self, who: Principal, steps: int = 1, **more: object) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from wfcore.errors import StoreDisplaced
-from wfcore.model.access import Plan
+from wfcore.model.access import Tier
 from wfserver.compose import open_system
 from wfserver.data.bootstrap import first_things
 from wfserver.data.folder import SIGNING_KEY_FILE, signing_key
@@ -245,7 +245,7 @@ async def test_a_first_key_that_is_none_is_no_key(tmp_path: Path, text: bytes) -
     data.mkdir()
     async with open_system(settings_from({}, data=str(data))) as system:
         (data / FIRST_KEY_FILE).write_bytes(text)
-        first = await first_things(system.services, data, Plan.ENTERPRISE)
+        first = await first_things(system.services, data, Tier.ENTERPRISE)
     assert first.new_key is not None
     assert (data / FIRST_KEY_FILE).read_text() == f"{first.new_key}\n"
     assert (data / FIRST_KEY_FILE).stat().st_mode & 0o777 == 0o600

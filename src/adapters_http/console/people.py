@@ -13,7 +13,7 @@ from adapters_http.console.positions import behind, cursor_after
 from adapters_http.handlers.accounts import asked_for
 from adapters_http.request import Request
 from wfcore.errors import AccountBlocked, InvalidInput
-from wfcore.model.access import Account, AccountStatus, Plan
+from wfcore.model.access import Account, AccountStatus, Tier
 from wfcore.model.page import NEWEST, Page
 from wfcore.rules.auth.access import require_operator
 from wfcore.usecases.accounts import accounts, keys, sessions
@@ -62,7 +62,7 @@ async def _one(request: Request, problem: str | None = None, link: str | None = 
         person=account,
         sessions=await sessions.list_sessions(request.services, account.id),
         keys=await keys.list_keys(request.services, account.id),
-        plans=list(Plan),
+        plans=list(Tier),
         statuses=list(AccountStatus),
         problem=problem,
         link=link,
@@ -84,7 +84,7 @@ def _one_of(kind: type[E], field: str, text: str) -> E:
 async def change(request: Request) -> Response:
     """Change plan and status; nobody shuts themselves out."""
     account, form = await asked_for(request), request.body
-    plan, status = _one_of(Plan, "plan", form.plan), _one_of(AccountStatus, "status", form.status)
+    plan, status = _one_of(Tier, "plan", form.plan), _one_of(AccountStatus, "status", form.status)
     try:
         await accounts.set_account(
             request.services,

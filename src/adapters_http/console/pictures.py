@@ -8,7 +8,7 @@ from attrs import frozen
 from wfcore.model.execution import StepStatus
 from wfcore.model.workflow import Definition, Step
 from wfcore.rules.definition.flow import Edge, Flow, kind_of, lay_out
-from wfcore.rules.explain.progress import Row, rows
+from wfcore.rules.explain.progress import ProgressRow, rows
 from wfcore.rules.explain.timeline import Axis, axis, earlier_attempts
 from wfcore.usecases.executions.browsing import Whole
 
@@ -20,7 +20,7 @@ def first_handler(definition: Definition) -> str | None:
 
 @frozen
 class PlainRow:
-    """A step in a picture of nothing that runs: what `progress.Row` says of one not begun."""
+    """A step of a workflow that does not run: a `ProgressRow` that has not begun."""
 
     step: Step
     kind: str
@@ -68,12 +68,12 @@ class Picture:
     """
 
     flow: Flow
-    rows: Sequence[Row]
+    rows: Sequence[ProgressRow]
     axis: Axis
     handler: str | None
 
     @cached_property
-    def by_name(self) -> Mapping[str, Row]:
+    def by_name(self) -> Mapping[str, ProgressRow]:
         """The rows by the name of their step."""
         return {row.step.name: row for row in self.rows}
 

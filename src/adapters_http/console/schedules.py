@@ -9,7 +9,7 @@ from adapters_http.console.operate import SIZE, operate_page
 from adapters_http.console.paths import see_other
 from adapters_http.request import Request
 from wfcore.errors import InvalidInput
-from wfcore.model.trigger import Schedule, Shown
+from wfcore.model.trigger import Schedule, TriggerRow
 from wfcore.usecases.workflows import triggers
 from wfcore.usecases.workflows.triggers import next_fires, triggers_seen
 
@@ -36,7 +36,7 @@ async def show(request: Request) -> Response:
     )
 
 
-def _in_short(seen: Sequence[tuple[Shown, str]]) -> object:
+def _in_short(seen: Sequence[tuple[TriggerRow, str]]) -> object:
     return [(one.trigger.id, one.trigger.version, one.standing, name) for one, name in seen]
 
 

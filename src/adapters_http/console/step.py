@@ -19,7 +19,7 @@ from wfcore.errors import NotFound
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, StepResult
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
-from wfcore.rules.explain.progress import Row, key_of, rounds_of
+from wfcore.rules.explain.progress import ProgressRow, key_of, rounds_of
 from wfcore.rules.masking import mask, secret_values
 from wfcore.usecases.executions.browsing import Whole
 from wfcore.usecases.executions.executions import read_execution, read_logs
@@ -62,7 +62,7 @@ class StepDetails:
     which further lines come.
     """
 
-    row: Row
+    row: ProgressRow
     key: str | None
     path: str
     view: Any = None
@@ -78,7 +78,7 @@ class StepDetails:
 
 
 async def step_details(
-    request: Request, whole: Whole, rows: Mapping[str, Row]
+    request: Request, whole: Whole, rows: Mapping[str, ProgressRow]
 ) -> StepDetails | None:
     """The step that the address names, if it does. Raises `NotFound`."""
     asked = request.params.get("name")
@@ -106,7 +106,7 @@ def _rounds(asked: str, text: str | None, wanted: int) -> Sequence[int] | None:
     return found
 
 
-def _all_rounds(row: Row) -> StepDetails:
+def _all_rounds(row: ProgressRow) -> StepDetails:
     """A step of a loop: failed rounds first, then by number."""
     bad = ("FAILED", "INTERRUPTED", "REJECTED")
     ordered = sorted(row.results, key=lambda one: one[1].status not in bad)
@@ -119,11 +119,11 @@ def _all_rounds(row: Row) -> StepDetails:
     )
 
 
-def _round(row: Row, key: str, result: StepResult) -> Round:
+def _round(row: ProgressRow, key: str, result: StepResult) -> Round:
     return Round(key, f"{row.step.name}/{'.'.join(map(str, rounds_of(key)))}", result)
 
 
-async def _one(request: Request, whole: Whole, row: Row, key: str) -> StepDetails:
+async def _one(request: Request, whole: Whole, row: ProgressRow, key: str) -> StepDetails:
     run = await outputs_of(request.services, whole.run, {key, _loop_of(key)})
     path = row.step.name if not row.loops else _round(row, key, None).path  # type: ignore[arg-type]
     if key not in run.step_results:

@@ -18,7 +18,7 @@ from adapters_http.request import Request
 from adapters_http.route import EVERY_SCOPE
 from wfcore.model.access import Permission
 from wfcore.model.page import Page, PageCursor
-from wfcore.model.trigger import Schedule, Shown
+from wfcore.model.trigger import Schedule, TriggerRow
 from wfcore.model.workflow import Variable
 from wfcore.rules.auth.access import includes
 from wfcore.rules.masking import MASK
@@ -90,7 +90,7 @@ def _default(one: Variable) -> str | None:
     return MASK if one.secret else as_text(one.default)
 
 
-def fires_at(request: Request, shown: Shown) -> str | None:
+def fires_at(request: Request, shown: TriggerRow) -> str | None:
     """When a schedule fires next by its own clock: `Mon 2026-11-23 09:00 Europe/Berlin`."""
     spec, at, calendar = shown.trigger.spec, shown.standing.next_at, request.services.calendar
     if not isinstance(spec, Schedule) or at is None or calendar is None:

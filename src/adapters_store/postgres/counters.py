@@ -15,7 +15,7 @@ from attrs import define, field
 
 from adapters_store.postgres.connection import Pool, close_pool, lent, open_pool, rows_of
 from wfcore.errors import StoreClosed
-from wfcore.ports.counters import Taken, Window
+from wfcore.ports.counters import Admission, Window
 from wfcore.rules.auth.rate_limit import KEPT_LONGER, full_of
 from wfcore.time import EpochMs
 
@@ -44,7 +44,7 @@ class PostgresCounters:
     """Implements `wfcore.ports.counters.Counters`. Created by `PostgresCounters.open`."""
 
     pool: Pool
-    _waiting: dict[Group, list[tuple[EpochMs, "asyncio.Future[Taken]"]]] = field(factory=dict)
+    _waiting: dict[Group, list[tuple[EpochMs, "asyncio.Future[Admission]"]]] = field(factory=dict)
     _working: "asyncio.Task[None] | None" = None
 
     @classmethod
@@ -52,13 +52,13 @@ class PostgresCounters:
         """Count in the database at *url*, whose schema is ours. Raises `StoreUnavailable`."""
         return cls(await open_pool(url, CONNECTIONS))
 
-    async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
+    async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Admission:
         """Count one admission in every window, or in none. Raises `StoreUnavailable`."""
         if not windows:
-            return Taken((), ())
+            return Admission((), ())
         if self.pool.is_closing():
             raise StoreClosed()
-        answer: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault((subject, windows), []).append((now, answer))
         if self._working is None:
             self._working = asyncio.ensure_future(self._work())
@@ -79,7 +79,7 @@ class PostgresCounters:
         self._working = None
 
     async def _count(
-        self, groups: dict[Group, list[tuple[EpochMs, "asyncio.Future[Taken]"]]]
+        self, groups: dict[Group, list[tuple[EpochMs, "asyncio.Future[Admission]"]]]
     ) -> None:
         order = sorted(groups, key=lambda group: group[0])  # rows are locked in one order
         asks = [
@@ -95,9 +95,9 @@ class PostgresCounters:
                     continue
                 if place < taken:
                     mine = tuple(count - taken + place + 1 for count in counts)
-                    answer.set_result(Taken((), mine))
+                    answer.set_result(Admission((), mine))
                 else:
-                    answer.set_result(Taken(full_of(windows, counts), tuple(counts)))
+                    answer.set_result(Admission(full_of(windows, counts), tuple(counts)))
 
     async def look(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
         """What each window has admitted. Raises `StoreUnavailable`."""

@@ -34,7 +34,7 @@ from adapters_store.sqlite.connection import (
     speaks_of_damage,
 )
 from wfcore.errors import StoreUnavailable
-from wfcore.ports.counters import Taken, Window
+from wfcore.ports.counters import Admission, Window
 from wfcore.rules.auth.rate_limit import KEPT_LONGER, Count, Ledger, full_of
 from wfcore.time import SECOND, EpochMs
 
@@ -75,7 +75,7 @@ class Counts:
 
     connection: Connection
 
-    def take_all(self, asked: Sequence[Asked]) -> list[Taken]:
+    def take_all(self, asked: Sequence[Asked]) -> list[Admission]:
         """
         Count each of *asked* in all of its windows or in none, in order.
 
@@ -84,16 +84,16 @@ class Counts:
         """
         with self._writing():
             self.connection.execute("SAVEPOINT added")
-            taken = [Taken((), self._add(*ask)) for ask in asked]
+            taken = [Admission((), self._add(*ask)) for ask in asked]
             if any(map(_is_over, asked, taken)):
                 self.connection.execute("ROLLBACK TO added")
                 taken = [self._take(*ask) for ask in asked]
         return taken
 
-    def _take(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Taken:
+    def _take(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Admission:
         counts = self.look(subject, windows)
         full = full_of(windows, counts)
-        return Taken(full, counts) if full else Taken((), self._add(subject, windows, now))
+        return Admission(full, counts) if full else Admission((), self._add(subject, windows, now))
 
     def _add(self, subject: str, windows: Sequence[Window], now: EpochMs) -> tuple[int, ...]:
         """What each window has admitted, with this one."""
@@ -139,7 +139,7 @@ class Counts:
             raise
 
 
-def _is_over(asked: Asked, taken: Taken) -> bool:
+def _is_over(asked: Asked, taken: Admission) -> bool:
     """Whether some window now has more than it admits."""
     for window, count in zip(asked[1], taken.counts, strict=True):
         if window.limit is not None and count > window.limit:
@@ -203,7 +203,7 @@ def _move_aside(path: Path) -> Path:
     return aside
 
 
-Waiting = tuple[Asked, "asyncio.Future[Taken]"]
+Waiting = tuple[Asked, "asyncio.Future[Admission]"]
 """Who asks, and what waits for the answer."""
 
 
@@ -223,7 +223,7 @@ class SqliteCounters:
         self.damaged = None if aside is None else str(aside)
         self._path = path
         self._counts = Counts(connection)
-        self._thread: asyncio.Future[list[Taken]] | None = None
+        self._thread: asyncio.Future[list[Admission]] | None = None
         self._later: list[Waiting] = []
         self._aside: dict[Key, Count] = {}
         self._used: dict[str, EpochMs] = {}
@@ -235,14 +235,14 @@ class SqliteCounters:
         """Open *path*, created if needed. Raises `StoreUnavailable`."""
         return await asyncio.to_thread(cls, path)
 
-    async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
+    async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Admission:
         """
         Count one admission in every window, or in none.
 
         Requests that arrive at about the same time share one short transaction, in the event loop
         unless the file is locked.
         """
-        answer: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
         self._gathering.add(((subject, windows, now), answer))
         return await answer
 
@@ -307,11 +307,11 @@ class SqliteCounters:
         self._thread = loop.run_in_executor(None, self._count_patiently, _asks(asked))
         self._thread.add_done_callback(partial(self._waited, asked))
 
-    def _count_patiently(self, asks: Sequence[Asked]) -> list[Taken]:
+    def _count_patiently(self, asks: Sequence[Asked]) -> list[Admission]:
         with closing(connect_counters(self._path)) as connection:
             return self._count(asks, Counts(connection))
 
-    def _waited(self, asked: Sequence[Waiting], thread: "asyncio.Future[list[Taken]]") -> None:
+    def _waited(self, asked: Sequence[Waiting], thread: "asyncio.Future[list[Admission]]") -> None:
         self._thread = None
         if (error := thread.exception()) is None:
             _tell(asked, thread.result())
@@ -331,7 +331,7 @@ class SqliteCounters:
             if not answer.done():
                 answer.set_exception(error)
 
-    def _count(self, asks: Sequence[Asked], counts: Counts) -> list[Taken]:
+    def _count(self, asks: Sequence[Asked], counts: Counts) -> list[Admission]:
         """Count in the file, or in memory while the file rests. Raises `DriverError`."""
         if self._rests(asks[-1][2]):
             return [self._take_aside(*one) for one in asks]
@@ -350,16 +350,16 @@ class SqliteCounters:
             filed = (0,) * len(windows)
         return tuple(map(add, filed, Ledger(self._aside).look(subject, windows)))
 
-    def _take_aside(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Taken:
+    def _take_aside(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Admission:
         counts = self._look(subject, windows)
         if full := full_of(windows, counts):
-            return Taken(full, counts)
+            return Admission(full, counts)
         for window in windows:
             key = (subject, window.kind, window.start)
             known = self._aside.get(key, Count(0, window.end))
             self._aside[key] = Count(known.admitted + 1, window.end)
         self._used[subject] = now
-        return Taken((), tuple(count + 1 for count in counts))
+        return Admission((), tuple(count + 1 for count in counts))
 
     def _bring_back(self, counts: Counts) -> None:
         """Write what was counted in memory to the file, all or nothing."""
@@ -374,7 +374,7 @@ def _asks(asked: Sequence[Waiting]) -> list[Asked]:
     return [one for one, _ in asked]
 
 
-def _tell(asked: Sequence[Waiting], taken: Sequence[Taken]) -> None:
+def _tell(asked: Sequence[Waiting], taken: Sequence[Admission]) -> None:
     for (_, answer), one in zip(asked, taken, strict=True):
         if not answer.done():
             answer.set_result(one)

@@ -1,7 +1,7 @@
 """Quota counters in memory: exact within one process."""
 
 from wfcore.memory.disk import Gate
-from wfcore.ports.counters import Taken, Window
+from wfcore.ports.counters import Admission, Window
 from wfcore.rules.auth.rate_limit import Ledger
 from wfcore.time import MINUTE, EpochMs
 
@@ -14,10 +14,10 @@ class MemoryCounters:
         self.ledger = Ledger()
         self._used: dict[str, EpochMs] = {}
 
-    async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
+    async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Admission:
         """Count one admission in every window, or in none."""
 
-        def take() -> Taken:
+        def take() -> Admission:
             return self.ledger.take(subject, windows)
 
         taken = await self._gate("take", subject, take, writes=True)

@@ -8,7 +8,7 @@ from attrs import field, frozen
 from wfcore.time import EpochMs
 
 
-class Plan(StrEnum):
+class Tier(StrEnum):
     FREE = "FREE"
     PRO = "PRO"
     TEAM = "TEAM"
@@ -67,7 +67,7 @@ class Account:
 
     id: str
     email: str
-    plan: Plan
+    plan: Tier
     status: AccountStatus
     created_at: EpochMs
     password_hash: str | None = None
@@ -263,7 +263,7 @@ class Window:
 
 
 @frozen
-class Taken:
+class Admission:
     """
     The result of one attempt. `full`: the kinds of the windows that were full (empty: admitted);
     `counts`: what each window has admitted, including this one, in order.

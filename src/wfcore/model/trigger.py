@@ -125,7 +125,7 @@ class Standing:
 
 
 @frozen
-class Shown:
+class TriggerRow:
     """A trigger with its present state."""
 
     trigger: Trigger

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from wfcore.model.access import Taken as Taken
+from wfcore.model.access import Admission as Admission
 from wfcore.model.access import Window as Window
 from wfcore.time import EpochMs
 
@@ -10,7 +10,7 @@ from wfcore.time import EpochMs
 class Counters(Protocol):
     """Counts admissions by subject and window."""
 
-    async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
+    async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Admission:
         """
         Count one admission in every window, or in none if one of them is full.
 

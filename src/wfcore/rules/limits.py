@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from wfcore.model.access import Plan
+from wfcore.model.access import Tier
 from wfcore.time import DAY, HOUR, MINUTE, DurationMs
 
 KIB = 1_024
@@ -31,27 +31,27 @@ WORKFLOW_PAGE = (50, 200)
 APPROVAL_PAGE = (20, 200)
 """Default and largest page size of approvals. LM-5."""
 
-WEBHOOKS_PER_ACCOUNT: Mapping[Plan, int | None] = {
-    Plan.FREE: 0,
-    Plan.PRO: 3,
-    Plan.TEAM: 10,
-    Plan.ENTERPRISE: None,
+WEBHOOKS_PER_ACCOUNT: Mapping[Tier, int | None] = {
+    Tier.FREE: 0,
+    Tier.PRO: 3,
+    Tier.TEAM: 10,
+    Tier.ENTERPRISE: None,
 }
 """How many webhooks a plan allows, active or not; None: any number. LM-6."""
 
-KEYS_PER_ACCOUNT: Mapping[Plan, int] = {
-    Plan.FREE: 5,
-    Plan.PRO: 50,
-    Plan.TEAM: 200,
-    Plan.ENTERPRISE: 1_000,
+KEYS_PER_ACCOUNT: Mapping[Tier, int] = {
+    Tier.FREE: 5,
+    Tier.PRO: 50,
+    Tier.TEAM: 200,
+    Tier.ENTERPRISE: 1_000,
 }
 """How many keys a plan allows that are active, or were so today. LM-11."""
 
-REQUESTS: Mapping[Plan, tuple[int, int | None]] = {
-    Plan.FREE: (60, 2_000),
-    Plan.PRO: (300, 50_000),
-    Plan.TEAM: (1_200, 500_000),
-    Plan.ENTERPRISE: (6_000, None),
+REQUESTS: Mapping[Tier, tuple[int, int | None]] = {
+    Tier.FREE: (60, 2_000),
+    Tier.PRO: (300, 50_000),
+    Tier.TEAM: (1_200, 500_000),
+    Tier.ENTERPRISE: (6_000, None),
 }
 """Requests per minute and per day (None: unlimited) for each key. RL-1."""
 

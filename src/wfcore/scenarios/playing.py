@@ -26,7 +26,7 @@ from wfcore.memory.virtual import (
     NotedEnvironments,
     PlainPasswords,
 )
-from wfcore.model.access import Account, AccountStatus, Permission, Plan, Principal
+from wfcore.model.access import Account, AccountStatus, Permission, Principal, Tier
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import Execution, TriggerSource
 from wfcore.model.json import JsonObject
@@ -256,7 +256,7 @@ class _Stage:
         if key not in self._people:
             made_up = f"acc_{key.replace('@', '.')}"  # what has an @ would be taken for an email
             id, email = (made_up, key) if "@" in key else (name, f"{key}@example.org")
-            account = Account(id, email, Plan.ENTERPRISE, AccountStatus.ACTIVE, self._now())
+            account = Account(id, email, Tier.ENTERPRISE, AccountStatus.ACTIVE, self._now())
             done(self._stored(account))
             self._people[key] = Principal(account)
         return self._people[key]

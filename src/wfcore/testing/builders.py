@@ -13,10 +13,10 @@ from wfcore.model.access import (
     Login,
     LoginLink,
     Permission,
-    Plan,
     Scope,
     Session,
     Share,
+    Tier,
 )
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import AuditEntry, AuditOutcome, Event, EventKind
@@ -49,7 +49,7 @@ def account(id: str = "acc_1", **fields: Any) -> Account:
         **{
             "id": id,
             "email": f"{id}@example.org",
-            "plan": Plan.PRO,
+            "plan": Tier.PRO,
             "status": AccountStatus.ACTIVE,
             "created_at": NOW,
             **fields,

@@ -5,7 +5,7 @@ from typing import TypedDict
 from attrs import field, frozen
 
 from wfcore.errors import InvalidInput
-from wfcore.model.access import Plan
+from wfcore.model.access import Tier
 from wfcore.model.trigger import Missed
 from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
@@ -66,7 +66,7 @@ class Policy:
     reconcile_ms: DurationMs = DurationMs(20 * SECOND)
     sweep_ms: DurationMs = DurationMs(SECOND)
     operators: frozenset[str] = frozenset()
-    default_plan: Plan = Plan.FREE
+    default_plan: Tier = Tier.FREE
     one_for_all: bool = False
     gate_approvers: frozenset[str] = frozenset()
     channels: frozenset[str] = frozenset()

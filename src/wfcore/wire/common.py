@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from attrs import define, field
 
-from wfcore.model.access import Account, AccountStatus, Plan
+from wfcore.model.access import Account, AccountStatus, Tier
 from wfcore.model.page import Page
 from wfcore.rules.paging import cursor_text
 
@@ -48,7 +48,7 @@ class ListPage:
 class AccountView:
     id: str
     email: str
-    plan: Plan
+    plan: Tier
     status: AccountStatus
 
 

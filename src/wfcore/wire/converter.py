@@ -23,7 +23,7 @@ from cattrs.fns import identity
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from wfcore.errors import InvalidInput
-from wfcore.model.access import AccountStatus, Permission, Plan, Scope
+from wfcore.model.access import AccountStatus, Permission, Scope, Tier
 from wfcore.model.approval import ApprovalStatus, Verdict
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
@@ -222,7 +222,7 @@ for _kind in (
     ExecutionStatus,
     NoticeStatus,
     Permission,
-    Plan,
+    Tier,
     Scheme,
     Scope,
     TriggerSource,

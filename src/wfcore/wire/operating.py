@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from wfcore.model.access import Account, AccountStatus, ApiKey, Permission, Plan, Scope
+from wfcore.model.access import Account, AccountStatus, ApiKey, Permission, Scope, Tier
 from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.json import JsonObject
@@ -47,7 +47,7 @@ class PersonView:
 
     id: str
     email: str
-    plan: Plan
+    plan: Tier
     status: AccountStatus
     operator: bool
     created_at: int
@@ -174,7 +174,7 @@ class AccountUsageView:
     Quotas now, and models since `since`; `cut`: of the newest 500 executions since then only.
     """
 
-    plan: Plan
+    plan: Tier
     quotas: Sequence[QuotaView]
     models: Sequence[ModelView]
     since: int

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, NewType, TypeAlias
 
 from attrs import Factory, field, frozen
 
-from wfcore.model.access import AccountStatus, Plan, Scope
+from wfcore.model.access import AccountStatus, Scope, Tier
 from wfcore.model.approval import Verdict
 from wfcore.model.json import JsonObject
 from wfcore.model.review import ColumnType
@@ -206,7 +206,7 @@ class AccountBody:
     every key.
     """
 
-    plan: Plan | None = field(default=None, metadata=NOT_NULL)
+    plan: Tier | None = field(default=None, metadata=NOT_NULL)
     status: AccountStatus | None = field(default=None, metadata=NOT_NULL)
 
 

@@ -10,8 +10,8 @@ from wfcore.model.json import JsonObject
 from wfcore.model.trigger import (
     Refusal,
     Schedule,
-    Shown,
     TriggerKind,
+    TriggerRow,
     TriggerSpec,
     TriggerState,
 )
@@ -120,7 +120,7 @@ class WorkflowPage(ListPage):
     items: Sequence[WorkflowView]
 
 
-def trigger_view(shown: Shown) -> WorkflowTriggerView:
+def trigger_view(shown: TriggerRow) -> WorkflowTriggerView:
     """A trigger and its state."""
     trigger, standing = shown.trigger, shown.standing
     return WorkflowTriggerView(
@@ -170,7 +170,7 @@ def concurrency_view(concurrency: Concurrency | None) -> ConcurrencyView | None:
 def workflow_view(
     workflow: Workflow,
     definition: Definition,
-    triggers: Sequence[Shown] = (),
+    triggers: Sequence[TriggerRow] = (),
     *,
     whole: bool = True,
 ) -> WorkflowView:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from wfcore.model.access import AccountStatus, Plan
+from wfcore.model.access import AccountStatus, Tier
 from wfcore.usecases.administration import accounts
 from wfcore.wire.languages import LANGUAGES
 from wfserver.settings.channels import names_in
@@ -30,12 +30,12 @@ def account_command() -> None:
 
 @account_command.command("create")
 @click.argument("email")
-@click.option("--plan", type=Member(Plan), help="[default: WFCORE_DEFAULT_PLAN]")
+@click.option("--plan", type=Member(Tier), help="[default: WFCORE_DEFAULT_PLAN]")
 @click.option("--operator", is_flag=True, help=_OPERATOR)
 @password
 @pass_invocation
 def create(
-    invocation: Invocation, email: str, plan: Plan | None, operator: bool, password_stdin: bool
+    invocation: Invocation, email: str, plan: Tier | None, operator: bool, password_stdin: bool
 ) -> None:
     """A new active account. With a password it may use the console."""
     password = read_line(password_stdin)
@@ -48,7 +48,7 @@ def create(
 
 @account_command.command("set")
 @click.argument("account", metavar="ID-or-EMAIL")
-@click.option("--plan", type=Member(Plan), help="A downgrade disables webhooks over its number.")
+@click.option("--plan", type=Member(Tier), help="A downgrade disables webhooks over its number.")
 @click.option("--status", type=Member(AccountStatus), help="Only ACTIVE may use its keys.")
 @click.option("--operator/--no-operator", default=None, help=_OPERATOR)
 @click.option("--language", type=click.Choice(LANGUAGES), help="The language of its mail.")
@@ -62,7 +62,7 @@ def create(
 def set_(
     invocation: Invocation,
     account: str,
-    plan: Plan | None,
+    plan: Tier | None,
     status: AccountStatus | None,
     operator: bool | None,
     language: str | None,

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from adapters_store.sql.schema import Schema
 from wfcore.errors import AccountBlocked
-from wfcore.model.access import Plan
+from wfcore.model.access import Tier
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.administration.operator import AT_THE_COMMAND_LINE
 from wfserver.compose import System
@@ -41,7 +41,7 @@ def up_command(invocation: Invocation, host: str | None, port: int | None) -> No
     """Serve, with a first account, a key and a sample workflow where there are none."""
     with collecting_once():
         settings = invocation.settings(host=host, port=port)
-        plan = settings.default_plan or Plan.ENTERPRISE
+        plan = settings.default_plan or Tier.ENTERPRISE
         settings = evolve(settings, policy=evolve(settings.policy, default_plan=plan))
         require_free_port(settings)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from attrs import frozen
 
 from wfcore.errors import Unauthenticated
-from wfcore.model.access import Account, Plan, Scope
+from wfcore.model.access import Account, Scope
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Workflow
 from wfcore.rules.auth import api_key

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from adapters_runtime.engine.journal import UNKNOWN_KIND, Committed, Happened
 from wfcore.errors import StoreUnavailable
-from wfcore.model.access import Taken, Window
+from wfcore.model.access import Window
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Callback, CallbackStatus, ExecutionStatus, TriggerSource

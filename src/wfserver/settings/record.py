@@ -26,7 +26,7 @@ from adapters_runtime.ai.providers import (
 )
 from adapters_store import CACHE_BYTES, POSTGRES
 from wfcore.errors import InvalidInput
-from wfcore.model.access import Plan
+from wfcore.model.access import Tier
 from wfcore.model.trigger import Missed
 from wfcore.rules.definition.values import parse_duration
 from wfcore.rules.ids import FIRST_CELL
@@ -149,7 +149,7 @@ class Settings:
     prune_packages: bool = True
     console: bool = True
     agents: bool = False
-    default_plan: Plan | None = None
+    default_plan: Tier | None = None
     sign_on: SignOnSettings | None = None
     runner: str | None = None
     notices: NoticeSettings = NoticeSettings()
@@ -287,7 +287,7 @@ def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings, folde
     folder.
     """
     default = Policy()
-    own = Plan.ENTERPRISE if os.path.lexists(folder / FIRST_KEY_FILE) else default.default_plan
+    own = Tier.ENTERPRISE if os.path.lexists(folder / FIRST_KEY_FILE) else default.default_plan
     lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
     return Policy(
         lease_ms=lease_ms,
@@ -362,11 +362,11 @@ def _missed(env: Mapping[str, str], name: str, default: Missed) -> Missed:
         raise InvalidInput(name, f"must be one of {', '.join(Missed)}") from None
 
 
-def _plan(env: Mapping[str, str]) -> Plan | None:
+def _plan(env: Mapping[str, str]) -> Tier | None:
     try:
-        return Plan(text) if (text := env.get(DEFAULT_PLAN)) else None
+        return Tier(text) if (text := env.get(DEFAULT_PLAN)) else None
     except ValueError:
-        raise InvalidInput(DEFAULT_PLAN, f"must be one of {', '.join(Plan)}") from None
+        raise InvalidInput(DEFAULT_PLAN, f"must be one of {', '.join(Tier)}") from None
 
 
 def _emails(env: Mapping[str, str], name: str) -> frozenset[str]:

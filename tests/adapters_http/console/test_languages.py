@@ -30,7 +30,7 @@ from wfcore.model.execution import (
 )
 from wfcore.model.explanation import Line, Why
 from wfcore.model.node import Node
-from wfcore.rules.explain.explanation import Around
+from wfcore.rules.explain.context import ExplanationContext
 from wfcore.rules.explain.queue import GroupAhead, Queue
 from wfcore.rules.phrase import Phrase
 from wfcore.testing import builders as make
@@ -170,21 +170,27 @@ def _between_steps() -> Iterator[Line]:
     held = [make.execution(f"exec_{n}", status=S.RUNNING, worker="w") for n in range(3)]
     steps = make.definition(make.code_step("a"), on_failure=(make.code_step("tidy"),))
     here = Node("w", "host", 4, NOW, able=("language:python",))
-    yield from of(due, Around(steps, serving=False))
-    yield from of(due, Around(queue=Queue(held, 3)))
-    yield from of(due, Around(queue=Queue(held, 4)))
-    yield from of(due, Around(group=GroupAhead(3, 2, held)))
-    yield from of(asked, Around(queue=Queue((), 4, nodes=(here,))))
+    yield from of(due, ExplanationContext(steps, serving=False))
+    yield from of(due, ExplanationContext(queue=Queue(held, 3)))
+    yield from of(due, ExplanationContext(queue=Queue(held, 4)))
+    yield from of(due, ExplanationContext(group=GroupAhead(3, 2, held)))
+    yield from of(asked, ExplanationContext(queue=Queue((), 4, nodes=(here,))))
     begun = {"status": S.RUNNING, "due_at": None}
     why = StatusReason(ReasonCode.STEP_FAILED, "a")
-    yield from of(make.execution(**begun, worker="w"), Around(steps))
-    yield from of(make.execution(**begun, failing=PendingFailure("!", why)), Around(steps))
+    yield from of(make.execution(**begun, worker="w"), ExplanationContext(steps))
+    yield from of(
+        make.execution(**begun, failing=PendingFailure("!", why)), ExplanationContext(steps)
+    )
     for source in (TriggerSource.MANUAL, TriggerSource.WEBHOOK):
         yield from of(make.execution(status=S.INTERRUPTED, trigger_source=source))
 
 
 LINES = [
-    *(line for run, approvals, _ in ENDS for line in of(run, Around(approvals=approvals))),
+    *(
+        line
+        for run, approvals, _ in ENDS
+        for line in of(run, ExplanationContext(approvals=approvals))
+    ),
     *(line for run, around, _ in STEPS for line in of(run, around)),
     *_between_steps(),
 ]

@@ -13,7 +13,7 @@ import wfcore.model
 from adapters_http.app import HttpConfig
 from adapters_http.console.words import ACCOUNTS, DENIALS, SCOPES
 from wfcore.errors import AuthReason
-from wfcore.model.access import AccountStatus, Plan, Scope
+from wfcore.model.access import AccountStatus, Scope, Tier
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.audit.auditing import _REFUSED  # pyright: ignore[reportPrivateUsage]
 
@@ -33,7 +33,7 @@ def raw_words() -> set[str]:
     assert wfcore.model
     assert wfcore.errors
     kinds = [one for one in StrEnum.__subclasses__() if one.__module__.startswith("wfcore.")]
-    values = {str(value) for kind in kinds if kind is not Plan for value in kind}
+    values = {str(value) for kind in kinds if kind is not Tier for value in kind}
     return {one for one in values if one.isupper() or re.search("[a-z][._][a-z]", one)}
 
 

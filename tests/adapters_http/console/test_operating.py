@@ -10,7 +10,7 @@ from adapters_http.app import HttpConfig
 from adapters_http.config import HealthCheck
 from adapters_http.console.operate import FOR_OPERATORS, TABS
 from tests.support.http_world import bearer
-from wfcore.model.access import Account, Plan, Scope
+from wfcore.model.access import Account, Scope, Tier
 from wfcore.model.execution import Usage
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import AiStep, Definition
@@ -264,7 +264,7 @@ def test_a_trigger_is_paused_and_resumed(site: Site):
 def test_the_audit_page_filters_and_goes_on(site: Site):
     """Event, outcome, key and days narrow; the rest follows behind the last entry; CSV has both."""
     reader, world = Reader(site), site.world
-    site.do(accounts.set_account(world.services, world.ann.id, plan=Plan.TEAM))
+    site.do(accounts.set_account(world.services, world.ann.id, plan=Tier.TEAM))
     for number in range(60):
         site.do(keys.create_key(world.services, world.ann.id, f"k{number}", [Scope.WORKFLOW_READ]))
     first = reader.get("/operate/audit?event=key.create").text

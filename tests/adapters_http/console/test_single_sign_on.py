@@ -17,7 +17,7 @@ from adapters_runtime.oidc import OidcProvider
 from tests.support.http_world import World, a_world
 from tests.support.oidc_provider import CLIENT, HABITS, KEY, OTHER_KEY, SECRET, Provider, a_provider
 from wfcore.errors import NotFound
-from wfcore.model.access import AccountStatus, Plan, SignOnTerms
+from wfcore.model.access import AccountStatus, SignOnTerms, Tier
 from wfcore.testing import IdentityProviderContract
 from wfcore.testing.builders import NOW
 from wfcore.time import HOUR, MINUTE
@@ -380,7 +380,7 @@ async def test_an_account_is_made_where_the_settings_say_so(company: Company):
     for _ in range(2):
         assert (await company.sign_in()).status_code == 303
     bob = await find_account(company.world.services, "bob@example.org")
-    assert (bob.plan, bob.password_hash, bob.operator) == (Plan.FREE, None, False)
+    assert (bob.plan, bob.password_hash, bob.operator) == (Tier.FREE, None, False)
 
 
 @pytest.mark.parametrize("terms", [SignOnTerms(frozenset({"example.com"}), create=True)])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adapters_http.app import create_app
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_store.memory import MemoryCounters, MemoryStore
-from wfcore.model.access import Plan, Scope
+from wfcore.model.access import Scope, Tier
 from wfcore.testing.fakes import (
     CountingIds,
     CountingTokens,
@@ -58,7 +58,7 @@ class World:
             wakeup=Wakeups(),
             signing_key=b"k" * 32,
         )
-        owner = await create_account(services, "ann@example.org", Plan.ENTERPRISE)
+        owner = await create_account(services, "ann@example.org", Tier.ENTERPRISE)
         self.key = (await create_key(services, owner.id, "all", Scope.ordinary())).text
         self.app = create_app(services)
 

@@ -17,7 +17,7 @@ from tests.proofs.chaos.site import WAIT_S, Node
 from tests.proofs.kills.flows import Ledger, flow
 from tests.proofs.kills.world import FOREVER, MOST_TIMERS, PAGE, _all
 from wfcore.memory import tables as names
-from wfcore.model.access import Account, Plan, Scope
+from wfcore.model.access import Account, Scope, Tier
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import PageRequest
@@ -69,9 +69,9 @@ class People:
 
 async def furnish(services: Services, ledger: Path) -> People:
     """Accounts with keys, and the workflows."""
-    account = await create_account(services, "ann@example.org", Plan.ENTERPRISE)
+    account = await create_account(services, "ann@example.org", Tier.ENTERPRISE)
     key = await create_key(services, account.id, "key", Scope.ordinary())
-    other = await create_account(services, "bob@example.org", Plan.FREE)
+    other = await create_account(services, "bob@example.org", Tier.FREE)
     greedy = await create_key(services, other.id, "key", Scope.ordinary())
     flows = {}
     for name in (*STARTED, "after", "few"):

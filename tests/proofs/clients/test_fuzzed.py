@@ -30,7 +30,7 @@ from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
 from tests.support.http_world import World, a_world, bearer, code
 from tests.support.http_world import review as review_step
-from wfcore.model.access import Plan, Scope
+from wfcore.model.access import Scope, Tier
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.trigger import Chain
 from wfcore.model.workflow import OnRevise
@@ -192,7 +192,7 @@ async def test_responses_are_as_described(tmp_path: Path, name: str, mode: Gener
         pytest.skip("nothing to get wrong")
     policy = Policy(channels=frozenset({"mail"}))
     config = HttpConfig(read_definition=lambda text: checked(text, ""))
-    async with a_world(tmp_path, config, Plan.ENTERPRISE, policy=policy) as world:
+    async with a_world(tmp_path, config, Tier.ENTERPRISE, policy=policy) as world:
         known = await things(world)
         if name.endswith("/events"):
             known["execution"] = known["execution"][:1]  # of the others the stream does not end

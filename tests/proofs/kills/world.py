@@ -10,7 +10,7 @@ from attrs import Factory, define, evolve, field, frozen
 
 from tests.proofs.kills.flows import BY_THEMSELVES, FLOWS, flow
 from tests.proofs.kills.often import Often
-from wfcore.model.access import Account, Plan, Principal, Scope
+from wfcore.model.access import Account, Principal, Scope, Tier
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
 from wfcore.model.execution import Callback, Execution, TriggerSource
@@ -58,7 +58,7 @@ class World:
 async def furnish(services: Services, ledger: Path) -> World:
     """Make the world."""
     services = evolve(services, calendar=Often())
-    account = await create_account(services, "ann@example.org", Plan.ENTERPRISE)
+    account = await create_account(services, "ann@example.org", Tier.ENTERPRISE)
     keys = [
         await create_key(services, account.id, "key", Scope.ordinary()) for _ in range(CLIENTS + 1)
     ]

@@ -9,7 +9,7 @@ from wfcore.errors import AlreadyFinished, IllegalMove, Stale
 from wfcore.memory import MemoryCounters
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus, Replay
-from wfcore.ports.counters import Taken, Window
+from wfcore.ports.counters import Admission, Window
 from wfcore.rules.approval import machine as decisions
 from wfcore.rules.approval.machine import BY_TIMEOUT, Approve, Expire, decide, expired
 from wfcore.rules.execution import fold, machine, proceed
@@ -168,10 +168,10 @@ def quota_in_two_steps(patch: pytest.MonkeyPatch) -> None:
 
     async def take(
         self: MemoryCounters, subject: str, asked: tuple[Window, ...], now: Any
-    ) -> Taken:
+    ) -> Admission:
         counts = await self._gate("look", subject, lambda: self.ledger.look(subject, asked))
         if any(w.limit is not None and n >= w.limit for w, n in zip(asked, counts, strict=True)):
-            return Taken(tuple(window.kind for window in asked), counts)
+            return Admission(tuple(window.kind for window in asked), counts)
         free = [evolve(window, limit=None) for window in asked]
         return await self._gate("take", subject, lambda: self.ledger.take(subject, free))
 

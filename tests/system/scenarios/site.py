@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import httpx
 
 from tests.system.scenarios.process import Server
-from wfcore.model.access import Account, Permission, Plan, Principal, Scope
+from wfcore.model.access import Account, Permission, Principal, Scope, Tier
 from wfcore.model.webhook import Webhook
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.accounts.keys import IssuedKey
@@ -80,7 +80,7 @@ class Site:
     def _awaited(self, work: Awaitable[T]) -> T:
         return self._thread.submit(self._loop.run, _awaited(work)).result()
 
-    def account(self, plan: Plan = Plan.ENTERPRISE) -> Account:
+    def account(self, plan: Tier = Tier.ENTERPRISE) -> Account:
         """A new account, without a password."""
         email = f"{self.fresh('someone')}@example.org"
         return self.do(lambda services: accounts.create_account(services, email, plan))
@@ -89,7 +89,7 @@ class Site:
         wanted = scopes or Scope.ordinary()
         return self.do(lambda services: keys.create_key(services, account.id, "key", wanted))
 
-    def caller(self, plan: Plan = Plan.ENTERPRISE) -> "CallbackLoop":
+    def caller(self, plan: Tier = Tier.ENTERPRISE) -> "CallbackLoop":
         """Somebody new with a key for everything."""
         account = self.account(plan)
         return CallbackLoop(self, account, self.key(account))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wfcore.model.access import AccountStatus, Permission, Plan, Scope
+from wfcore.model.access import AccountStatus, Permission, Scope, Tier
 
 from .flows import ECHO, REVIEW
 from .site import CallbackLoop, Site
@@ -146,7 +146,7 @@ def test_every_401_is_the_same(site: Site, ann: CallbackLoop) -> None:
 
 def test_free_plan(site: Site) -> None:
     """The Free plan runs workflows by hand; a webhook is 403. WH-3."""
-    ann = site.caller(Plan.FREE)
+    ann = site.caller(Tier.FREE)
     flow = ann.workflow(ECHO)
     body = {"workflowId": flow, "name": "hook", "apiKeyId": ann.key.key.id}
     assert site.http.post("/api/webhooks", json=body, headers=ann.sign_in()).status_code == 403

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from wfcore.model.access import Plan, Principal
+from wfcore.model.access import Principal, Tier
 from wfcore.model.execution import TriggerSource
 from wfcore.testing.contracts.steps import alive
 from wfcore.usecases.executions.starting import start_execution
@@ -124,7 +124,7 @@ def test_resumed(site: Site, ann: CallbackLoop) -> None:
 def test_quota_over_a_kill(site: Site) -> None:
     """Of 100 requests at most 60 are admitted in a minute, kill -9 in the middle or not. RL-4."""
     while True:
-        ann, minute = site.caller(Plan.FREE), time.time() // 60
+        ann, minute = site.caller(Tier.FREE), time.time() // 60
         answers = _hundred(site, ann)
         refused = ann.get("/api/v1/workflows")
         if time.time() // 60 == minute:

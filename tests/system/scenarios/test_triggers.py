@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from wfcore.model.access import Plan
+from wfcore.model.access import Tier
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Timer
 from wfcore.ports.records import ExecutionFilter
@@ -106,7 +106,7 @@ def _at_rest(ann: CallbackLoop, workflow_id: str) -> bool:
 
 def test_two_servers_start_one_execution_for_each_instant(site: Site) -> None:
     """Timers that fall due under the eyes of two servers fire once each. SH-1."""
-    ann = site.caller(Plan.ENTERPRISE)  # polls until it shows
+    ann = site.caller(Tier.ENTERPRISE)  # polls until it shows
     flow = ann.workflow(f"{ECHO}\ntriggers: [{{kind: SCHEDULE, cron: '0 0 1 1 *'}}]")
     second = Server(site.data, site.settings)
     try:

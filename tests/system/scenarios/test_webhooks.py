@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from wfcore.model.access import Plan
+from wfcore.model.access import Tier
 
 from .flows import ECHO
 from .site import PASSWORD, CallbackLoop, Site, signed
@@ -132,10 +132,10 @@ def test_payloads(ann: CallbackLoop) -> None:
 
 def test_limit_of_the_plan(site: Site) -> None:
     """Pro holds three webhooks, the fourth is 409; a downgrade disables the newest. WH-4, WH-5."""
-    ann = site.caller(Plan.TEAM)
+    ann = site.caller(Tier.TEAM)
     console, flow = Console(ann), ann.workflow(ECHO)
     ids = [console.create(flow).json()["id"] for _ in range(5)]
-    site.set_account(ann.account, plan=Plan.PRO)
+    site.set_account(ann.account, plan=Tier.PRO)
     assert [trigger(ann, id) for id in ids] == [202, 202, 202, 409, 409]
     reasons = {one["id"]: one["disabledReason"] for one in console("GET").json()["webhooks"]}
     assert [reasons[id] for id in ids] == [None, None, None, "PLAN_LIMIT", "PLAN_LIMIT"]

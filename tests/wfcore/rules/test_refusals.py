@@ -22,7 +22,7 @@ from wfcore.errors import (
     Unauthenticated,
     WfError,
 )
-from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Scope, Taken
+from wfcore.model.access import AccountStatus, Admission, Permission, Principal, Scope, Tier
 from wfcore.model.approval import ApprovalStatus, Assent, Group
 from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, Concurrency, GroupSpec
@@ -244,9 +244,9 @@ WEBHOOKS: list[Case] = [
         Unauthenticated(AuthReason.WRONG_ACCOUNT, "acc_2", "key_1"),
     ),
     (lambda: require_triggerable(OFF), Conflict("The webhook is disabled")),
-    (lambda: require_plan(Plan.FREE), Forbidden("Webhooks need the plan PRO or above")),
+    (lambda: require_plan(Tier.FREE), Forbidden("Webhooks need the plan PRO or above")),
     (
-        lambda: require_room(Plan.PRO, [make.webhook()] * 3),
+        lambda: require_room(Tier.PRO, [make.webhook()] * 3),
         Conflict("The plan PRO allows 3 webhooks, active or not; delete one or upgrade"),
     ),
     (
@@ -336,8 +336,8 @@ AUTHENTICATORS: list[Case] = [
     ),
     (
         lambda: verdict(
-            asked=windows(Plan.FREE, EpochMs(1)),
-            taken=Taken(("minute",), (60, 60)),
+            asked=windows(Tier.FREE, EpochMs(1)),
+            taken=Admission(("minute",), (60, 60)),
             now=EpochMs(1),
         ),
         RateLimited("minute", 60, 60),

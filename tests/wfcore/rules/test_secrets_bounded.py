@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import InvalidInput
-from wfcore.model.access import Account, Plan
+from wfcore.model.access import Account, Tier
 from wfcore.model.json import Json
 from wfcore.rules import masking
 from wfcore.rules.limits import SECRET_LINES, SECRET_VALUES, SECRET_VARIABLES_BYTES
@@ -37,7 +37,7 @@ def test_secrets_have_a_bound_together(most: Json) -> None:
 
 def test_a_named_secret_has_as_many_lines() -> None:
     """It is masked in the same way. SC-11."""
-    account = Account("a", "ann@example.org", "Ann", Plan.PRO, EpochMs(0))
+    account = Account("a", "ann@example.org", "Ann", Tier.PRO, EpochMs(0))
     assert with_secret(account, "A", "x\n" * SECRET_LINES, EpochMs(0)).secrets
     with pytest.raises(InvalidInput, match="at most 200 lines"):
         with_secret(account, "A", "x\n" * (SECRET_LINES + 1), EpochMs(0))

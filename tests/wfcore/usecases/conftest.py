@@ -10,7 +10,7 @@ from attrs import frozen
 from adapters_runtime.system import CronCalendar
 from adapters_store import open_store
 from adapters_store.files import LocalFiles
-from wfcore.model.access import Account, Plan, Principal, Scope
+from wfcore.model.access import Account, Principal, Scope, Tier
 from wfcore.model.json import Json
 from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, GroupSpec, Language, Step
 from wfcore.ports.runtime import StepEnd, StepJob
@@ -46,7 +46,7 @@ class World:
     clock: ManualClock
     hints: NotedHints
 
-    async def account(self, email: str = "ann@example.org", plan: Plan = Plan.PRO) -> Principal:
+    async def account(self, email: str = "ann@example.org", plan: Tier = Tier.PRO) -> Principal:
         return Principal(await accounts.create_account(self.services, email, plan))
 
     async def key(self, account: Account, *scopes: Scope) -> str:

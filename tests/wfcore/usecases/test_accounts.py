@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidInput, NotFound, Unauthenticated
-from wfcore.model.access import AccountStatus, Plan
+from wfcore.model.access import AccountStatus, Tier
 from wfcore.model.notice import NoticeKind
 from wfcore.ports.counters import Window
 from wfcore.testing.fakes_running import NotedNotifier
@@ -40,8 +40,8 @@ async def test_a_change_of_an_account_leaves_the_rest_of_it(world: World) -> Non
         await set_account(world.services, id, **change)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="language"):
         await set_account(world.services, id, language="xx")
-    account = await set_account(world.services, id, plan=Plan.TEAM)
-    assert (account.plan, account.operator, account.language) == (Plan.TEAM, True, "de")
+    account = await set_account(world.services, id, plan=Tier.TEAM)
+    assert (account.plan, account.operator, account.language) == (Tier.TEAM, True, "de")
     assert (await sign_in(world.services, EMAIL, PASSWORD, UNKNOWN)).account.id == id
     assert not (await set_account(world.services, id, operator=False)).operator
 
@@ -105,9 +105,9 @@ async def test_an_email_has_a_name_and_a_host(world: World, email: str) -> None:
 
 async def test_an_ensured_account_is_made_once(world: World) -> None:
     """The second time it is the one that is there, as it is."""
-    made = await ensure_account(world.services, EMAIL, Plan.FREE)
-    again = await ensure_account(world.services, f" {EMAIL.upper()} ", Plan.TEAM)
-    assert (again.id, again.plan) == (made.id, Plan.FREE)
+    made = await ensure_account(world.services, EMAIL, Tier.FREE)
+    again = await ensure_account(world.services, f" {EMAIL.upper()} ", Tier.TEAM)
+    assert (again.id, again.plan) == (made.id, Tier.FREE)
 
 
 async def test_failures_are_told_in_channels_that_there_are(world: World) -> None:
@@ -118,7 +118,7 @@ async def test_failures_are_told_in_channels_that_there_are(world: World) -> Non
     with pytest.raises(InvalidInput, match="'shop' is not a channel here; one of finance, mail"):
         await set_account(services, id, failure_channels=("mail", "shop"))
     await set_account(services, id, failure_channels=("mail", "finance", "mail"))
-    account = await set_account(services, id, plan=Plan.TEAM)
+    account = await set_account(services, id, plan=Tier.TEAM)
     assert account.failure_channels == ("mail", "finance")
     with pytest.raises(InvalidInput, match="'mail' is not a channel here; none is set up here"):
         await set_account(world.services, id, failure_channels=("mail",))

@@ -7,7 +7,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidDefinition, InvalidInput, LinkOver, NotFound, Unauthenticated
-from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Scope
+from wfcore.model.access import AccountStatus, Permission, Principal, Scope, Tier
 from wfcore.model.node import Node
 from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.rules.auth.signed_links import id_of
@@ -70,7 +70,7 @@ async def test_a_key_from_elsewhere_makes_no_operator(
     with pytest.raises(InvalidInput, match=refused):
         await accounts.set_account(far, BOB, status=AccountStatus.ACTIVE)
     await accounts.set_account(at, BOB, status=AccountStatus.ACTIVE)
-    changed = await accounts.set_account(far, BOB, Plan.TEAM, operator=True)
+    changed = await accounts.set_account(far, BOB, Tier.TEAM, operator=True)
     assert (changed["plan"], changed["operator"]) == ("TEAM", True)
 
 
@@ -100,14 +100,14 @@ async def test_a_key_from_elsewhere_leaves_no_way_in_as_an_operator(
 async def test_an_account_is_made_changed_and_listed(at: Operator, world: World) -> None:
     """By its email as by its id; each change is noted as the operator's."""
     made: Any = await accounts.create_account(at, ANN, operator=True)
-    await accounts.create_account(at, BOB, Plan.PRO)
+    await accounts.create_account(at, BOB, Tier.PRO)
     assert (made["email"], made["plan"], made["operator"]) == (ANN, "FREE", True)
     changed = await accounts.set_account(
-        at, ANN, Plan.TEAM, AccountStatus.LOCKED, operator=False, language="de"
+        at, ANN, Tier.TEAM, AccountStatus.LOCKED, operator=False, language="de"
     )
     assert changed == {**made, "plan": "TEAM", "status": "LOCKED", "operator": False}
     with pytest.raises(InvalidInput, match=r"^account: no account has the id or email 'eve'; wfc"):
-        await accounts.set_account(at, "eve", Plan.TEAM)
+        await accounts.set_account(at, "eve", Tier.TEAM)
     found: Any = await accounts.list_accounts(at, limit=1)
     (bob,) = found["items"]
     assert (bob["email"], bob["createdAt"], found["total"]) == (BOB, world.clock.now(), 2)
@@ -340,11 +340,11 @@ async def test_long_texts_are_previewed_within_a_bound(
 
 async def test_what_an_owner_can_have_no_more_is_refused_unchanged_too(at: Operator) -> None:
     """Applying it again would say that its schedule goes on: a preview and applying both refuse."""
-    await accounts.create_account(at, ANN, Plan.PRO)
+    await accounts.create_account(at, ANN, Tier.PRO)
     nightly = {"kind": "SCHEDULE", "cron": "0 9 * * *"}
     text = json.dumps({"name": "Flow", "steps": [CODE], "triggers": [nightly]})
     await workflows.apply_workflow(at, ANN, text)
-    await accounts.set_account(at, ANN, Plan.FREE)
+    await accounts.set_account(at, ANN, Tier.FREE)
     for either in (workflows.preview_workflow, workflows.apply_workflow):
         with pytest.raises(InvalidDefinition, match="schedules need the plan PRO"):
             await either(at, ANN, text)

@@ -15,7 +15,7 @@ from wfcore.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.model.access import Account, AccountStatus, ApiKey, Guest, Plan, Scope, Visitor
+from wfcore.model.access import Account, AccountStatus, ApiKey, Guest, Scope, Tier, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth.access import require_operator
 from wfcore.rules.webhooks.scheme import sign
@@ -71,7 +71,7 @@ async def test_operators_are_marked_or_named_and_never_keys(world: World) -> Non
         return True
 
     assert [await is_operator(one) for one in (ann, bob, cyd)] == [True, True, False]
-    await accounts.set_account(services, ann.id, plan=Plan.PRO)
+    await accounts.set_account(services, ann.id, plan=Tier.PRO)
     assert await is_operator(ann)
     await accounts.set_account(services, ann.id, operator=False)
     assert not await is_operator(ann)
@@ -156,7 +156,7 @@ async def test_a_blocked_account_is_refused_before_its_scopes(
 
 async def test_exactly_the_limit_is_admitted_of_many_at_once(world: World) -> None:
     """Of a hundred concurrent requests on plan FREE sixty enter, and sixty more next minute."""
-    ann = await world.account(plan=Plan.FREE)
+    ann = await world.account(plan=Tier.FREE)
     key = await world.key(ann.account)
     for _ in range(2):
         answers = await asyncio.gather(
@@ -173,7 +173,7 @@ async def test_exactly_the_limit_is_admitted_of_many_at_once(world: World) -> No
 
 async def test_refused_requests_do_not_count(world: World) -> None:
     """A missing scope or a blocked account uses up nothing. RL-4."""
-    ann = await world.account(plan=Plan.FREE)
+    ann = await world.account(plan=Tier.FREE)
     key = await world.key(ann.account, Scope.WORKFLOW_READ)
     for _ in range(70):
         with pytest.raises(Unauthenticated):
@@ -184,7 +184,7 @@ async def test_refused_requests_do_not_count(world: World) -> None:
 
 async def test_keys_of_one_account_have_quotas_of_their_own(world: World) -> None:
     """What one key used up another still has. RL-1."""
-    ann = await world.account(plan=Plan.FREE)
+    ann = await world.account(plan=Tier.FREE)
     first, second = await world.key(ann.account), await world.key(ann.account)
     for _ in range(60):
         await enter(world, first)
@@ -277,21 +277,21 @@ async def test_racing_creators_never_get_more_webhooks_than_the_plan(world: Worl
 
 async def test_a_downgrade_disables_the_newest_webhooks(world: World) -> None:
     """From TEAM to PRO the three oldest stay active. WH-5."""
-    ann = await world.account(plan=Plan.TEAM)
+    ann = await world.account(plan=Tier.TEAM)
     workflow = await world.workflow(ann, code("one"))
     made = []
     for n in range(5):
         world.clock.advance(1)
         new = NewWebhook(workflow, f"hook {n}", secret="s3cret")
         made.append((await webhooks.create_webhook(world.services, ann, new)).id)
-    await accounts.set_account(world.services, ann.account.id, plan=Plan.PRO)
+    await accounts.set_account(world.services, ann.account.id, plan=Tier.PRO)
     found = [await webhooks.read_webhook(world.services, ann, id) for id in made]
     assert [one.disabled_reason for one in found] == [None] * 3 + ["PLAN_LIMIT"] * 2
 
 
 async def test_ten_failures_lock_a_login(world: World) -> None:
     """The eleventh attempt is refused, even with the right password, for 15 minutes. SE-2."""
-    await accounts.create_account(world.services, "ann@example.org", Plan.PRO, "correct horse")
+    await accounts.create_account(world.services, "ann@example.org", Tier.PRO, "correct horse")
     for _ in range(10):
         with pytest.raises(Unauthenticated):
             await sessions.sign_in(world.services, "Ann@example.org", "wrong horse", HERE)
@@ -306,7 +306,7 @@ async def test_ten_failures_lock_a_login(world: World) -> None:
 
 async def test_a_session_ends_after_idling(world: World) -> None:
     """Twelve hours without a request end a session; use keeps it, for seven days. SE-1."""
-    await accounts.create_account(world.services, "ann@example.org", Plan.PRO, "correct horse")
+    await accounts.create_account(world.services, "ann@example.org", Tier.PRO, "correct horse")
     signed_in = await sessions.sign_in(world.services, "ann@example.org", "correct horse", HERE)
     for _ in range(6 * 4):
         world.clock.advance(6 * HOUR)
@@ -338,7 +338,7 @@ async def test_one_idempotency_key_starts_one_execution(world: World) -> None:
 
 async def test_a_plan_bounds_its_keys(world: World) -> None:
     """LM-11: of many creations at once as many are stored as the plan allows; 409 names it."""
-    ann = (await world.account(plan=Plan.FREE)).account
+    ann = (await world.account(plan=Tier.FREE)).account
 
     async def make(number: int) -> str | Conflict:
         try:
@@ -359,7 +359,7 @@ async def test_a_plan_bounds_its_keys(world: World) -> None:
 
 async def test_a_key_that_ended_counts_for_the_rest_of_its_day(world: World) -> None:
     """LM-11: revoking one and making another one gives no second quota of the same day."""
-    ann = (await world.account(plan=Plan.FREE)).account
+    ann = (await world.account(plan=Tier.FREE)).account
     make = partial(keys.create_key, world.services, ann.id, "key", (Scope.WORKFLOW_READ,))
     first = await make()
     for lasts in (None, None, None, DurationMs(1)):

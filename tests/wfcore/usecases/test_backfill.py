@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import Forbidden, InvalidInput, NotFound
-from wfcore.model.access import Permission, Plan, Principal
+from wfcore.model.access import Permission, Principal, Tier
 from wfcore.model.execution import TriggerSource
 from wfcore.model.trigger import Chain, Refusal
 from wfcore.model.workflow import Concurrency, OnLimit
@@ -99,11 +99,11 @@ async def test_the_conditions_are_those_of_the_schedule(world: World) -> None:
     await triggers.pause_trigger(world.services, None, trigger)
     assert {one.refusal for one in await asked(world, trigger)} == {Refusal.PAUSED}
     await triggers.resume_trigger(world.services, None, trigger)
-    await accounts.set_account(world.services, ann.account.id, plan=Plan.FREE)
+    await accounts.set_account(world.services, ann.account.id, plan=Tier.FREE)
     planned = await preview_backfill(world.services, None, trigger, *PERIOD)
     assert {one.refusal for one in planned} == {Refusal.PLAN_LIMIT}
     assert {one.refusal for one in await asked(world, trigger)} == {Refusal.PLAN_LIMIT}
-    await accounts.set_account(world.services, ann.account.id, plan=Plan.PRO)
+    await accounts.set_account(world.services, ann.account.id, plan=Tier.PRO)
     found = [one.refusal for one in await asked(world, trigger)]
     assert found == [None, Refusal.LIMIT_REACHED, Refusal.LIMIT_REACHED]
     assert len(await runs_of(world, flow)) == 1

@@ -3,7 +3,7 @@
 import pytest
 from attrs import evolve
 
-from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Window
+from wfcore.model.access import AccountStatus, Permission, Principal, Tier, Window
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.json import Json
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
@@ -298,7 +298,7 @@ async def test_a_downgrade_tells_which_webhooks_it_disabled(told: World) -> None
     workflow = await told.workflow(ann, code("one"))
     new = NewWebhook(workflow, "orders", makes_secret=True)
     webhook = await create_webhook(told.services, ann, new)
-    await accounts.set_account(told.services, ann.account.id, plan=Plan.FREE)
+    await accounts.set_account(told.services, ann.account.id, plan=Tier.FREE)
     (message,) = await send(told, NotedNotifier())
     (line,) = message.lines
     assert (message.to, line.kind) == (ANN, NoticeKind.WEBHOOK_DISABLED)
@@ -372,7 +372,7 @@ async def test_those_who_are_asked_too_are_told_once(told: World) -> None:
 async def test_a_quota_near_its_end_is_told_once_a_window(told: World) -> None:
     """NT-3: the owner of the key, at nine tenths of a day's requests, and again the next day."""
     ann = await ensured(told, ANN)
-    account = evolve(ann.account, plan=Plan.FREE)
+    account = evolve(ann.account, plan=Tier.FREE)
     window = Window("day", told.clock.now(), EpochMs(told.clock.now() + DAY), 100)
     for _ in range(2):
         await tell_quota(told.services, "key:k1", account, window)
@@ -389,7 +389,7 @@ async def test_a_trigger_that_starts_nothing_is_told_once(told: World) -> None:
     ann = await ensured(told, ANN)
     cron = Schedule("*/5 * * * *", "UTC")
     await told.workflow(ann, code("one"), triggers=(cron,))
-    await accounts.set_account(told.services, ann.account.id, plan=Plan.FREE)
+    await accounts.set_account(told.services, ann.account.id, plan=Tier.FREE)
     for _ in range(3):
         told.clock.advance(5 * MINUTE)
         await sweep(told.services)

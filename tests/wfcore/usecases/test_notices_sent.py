@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import Stale, StoreUnavailable
-from wfcore.model.access import Plan
+from wfcore.model.access import Tier
 from wfcore.model.approval import Approval
 from wfcore.model.event import EventKind
 from wfcore.model.notice import NoticeKind, NoticeStatus
@@ -190,8 +190,8 @@ async def test_a_request_counts_whether_the_quotas_end_is_told_or_not(
         raise trouble or AssertionError
 
     ann, now = await ensured(told, ANN), told.clock.now()
-    account = evolve(ann.account, plan=Plan.FREE)
-    (day,) = (one for one in windows(Plan.FREE, now) if one.kind == "day")
+    account = evolve(ann.account, plan=Tier.FREE)
+    (day,) = (one for one in windows(Tier.FREE, now) if one.kind == "day")
     for _ in range(1_798):
         await told.services.counters.take("key:k1", [day], now)
     if trouble is not None:

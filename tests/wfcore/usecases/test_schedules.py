@@ -7,7 +7,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidDefinition
-from wfcore.model.access import AccountStatus, Plan
+from wfcore.model.access import AccountStatus, Tier
 from wfcore.model.execution import TriggerSource
 from wfcore.model.trigger import Chain, Missed, Refusal, Schedule, TriggerState
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
@@ -132,12 +132,12 @@ async def test_a_clock_that_jumps_fires_nothing_early(world: World) -> None:
 
 async def test_a_schedule_needs_a_plan(world: World) -> None:
     """On FREE it cannot be applied; after a downgrade it does not fire and says why. SH-7."""
-    ann = await world.account(plan=Plan.FREE)
+    ann = await world.account(plan=Tier.FREE)
     with pytest.raises(InvalidDefinition, match="plan PRO"):
         await world.workflow(ann, code("a"), triggers=(HOURLY,))
-    await accounts.set_account(world.services, ann.account.id, plan=Plan.PRO)
+    await accounts.set_account(world.services, ann.account.id, plan=Tier.PRO)
     flow = await world.workflow(ann, code("a"), triggers=(HOURLY,))
-    await accounts.set_account(world.services, ann.account.id, plan=Plan.FREE)
+    await accounts.set_account(world.services, ann.account.id, plan=Tier.FREE)
     for number in range(3):
         to(world, NEXT_HOUR + number * HOUR)
         assert [one.refusal for one in await sweeping.sweep(world.services)] == ["PLAN_LIMIT"]
@@ -145,7 +145,7 @@ async def test_a_schedule_needs_a_plan(world: World) -> None:
     assert one.standing.state is TriggerState.BLOCKED
     assert "PRO" in (one.standing.why or "")
     assert [entry.reason for entry in await skipped(world)] == ["PLAN_LIMIT"]
-    await accounts.set_account(world.services, ann.account.id, plan=Plan.TEAM)
+    await accounts.set_account(world.services, ann.account.id, plan=Tier.TEAM)
     to(world, NEXT_HOUR + 3 * HOUR)
     assert [one.refusal for one in await sweeping.sweep(world.services)] == [None]
     assert (await shown(world, flow)).standing.state is TriggerState.ACTIVE
@@ -153,7 +153,7 @@ async def test_a_schedule_needs_a_plan(world: World) -> None:
 
 async def test_a_chain_needs_no_plan(world: World) -> None:
     """Chains are for every plan. SH-7."""
-    ann = await world.account(plan=Plan.FREE)
+    ann = await world.account(plan=Tier.FREE)
     first = await world.workflow(ann, code("a"), name="first")
     await world.workflow(ann, code("b"), name="then", triggers=(Chain("first"),))
     await complete(world, ann, first)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from attrs import evolve
 
-from wfcore.model.trigger import Chain, Missed, Schedule, Shown, TriggerState
+from wfcore.model.trigger import Chain, Missed, Schedule, TriggerRow, TriggerState
 from wfcore.model.workflow import Concurrency, Variable
 from wfcore.testing.builders import timer
 from wfcore.time import HOUR, MINUTE, SECOND
@@ -86,7 +86,7 @@ async def test_a_timer_without_a_trigger_is_dropped(world: World) -> None:
     assert await sweeping.next_deadline(world.services) is None
 
 
-async def _all(world: World, workflow_id: str) -> Sequence[Shown]:
+async def _all(world: World, workflow_id: str) -> Sequence[TriggerRow]:
     return (await list_triggers(world.services, None, PAGE, workflow_id)).rows
 
 

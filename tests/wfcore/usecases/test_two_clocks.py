@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import RateLimited
-from wfcore.model.access import Plan
+from wfcore.model.access import Tier
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.workflow import DelayStep
 from wfcore.testing.fakes import ManualClock
@@ -82,7 +82,7 @@ async def test_a_delay_is_as_long_on_every_clock(world: World, off_ms: int) -> N
 @OFF
 async def test_a_wrong_clock_opens_no_other_window(world: World, off_ms: int) -> None:
     """Requests at two machines count in one window, the store's. RL-4."""
-    account = (await world.account(plan=Plan.FREE)).account
+    account = (await world.account(plan=Tier.FREE)).account
     wrong = beside(world, off_ms)
     for services in (world.services, wrong) * 30:
         await take(services, "key:k1", account)

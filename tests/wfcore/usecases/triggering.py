@@ -7,7 +7,7 @@ from wfcore.model.access import Principal
 from wfcore.model.event import AuditEntry
 from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
-from wfcore.model.trigger import Schedule, Shown
+from wfcore.model.trigger import Schedule, TriggerRow
 from wfcore.ports.records import ExecutionFilter
 from wfcore.time import HOUR, EpochMs
 from wfcore.usecases.audit import auditing
@@ -28,7 +28,7 @@ async def runs_of(world: World, workflow_id: str) -> Sequence[Execution]:
     return found.rows[::-1]
 
 
-async def shown(world: World, workflow_id: str) -> Shown:
+async def shown(world: World, workflow_id: str) -> TriggerRow:
     """The only trigger of a workflow."""
     (one,) = (await workflows.read_workflow(world.services, None, workflow_id)).triggers
     return one

@@ -29,7 +29,7 @@ from wfcore.model.execution import (
 from wfcore.model.explanation import Line, Why
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import Page
-from wfcore.model.trigger import Chain, Pause, Refusal, Schedule, Shown, Standing, TriggerState
+from wfcore.model.trigger import Chain, Pause, Refusal, Schedule, Standing, TriggerRow, TriggerState
 from wfcore.model.webhook import AuthMode, DeliveryKind, DisabledReason, Scheme, WebhookStatus
 from wfcore.model.workflow import (
     Column,
@@ -119,7 +119,9 @@ SAME: list[tuple[Any, Any, Mapping[str, Any]]] = [
             last_result=ExecutionStatus.FAILED, last_execution_id="exec_5",
             spec=Schedule("0 9 * * *", "Europe/Berlin", pause_after=9), pause=Pause(7, "acc_1"),
         ),
-        lambda one: workflows.trigger_view(Shown(one, Standing(TriggerState.PAUSED, "why", 8))),
+        lambda one: workflows.trigger_view(
+            TriggerRow(one, Standing(TriggerState.PAUSED, "why", 8))
+        ),
         {
             "definition": {
                 "kind": "SCHEDULE", "cron": "0 9 * * *", "timezone": "Europe/Berlin",
@@ -132,7 +134,7 @@ SAME: list[tuple[Any, Any, Mapping[str, Any]]] = [
     ),
     (
         make.trigger(spec=Chain("source", 30, 4)),
-        lambda one: workflows.trigger_view(Shown(one, Standing(TriggerState.ACTIVE))),
+        lambda one: workflows.trigger_view(TriggerRow(one, Standing(TriggerState.ACTIVE))),
         {
             "definition": {
                 "kind": "DELAYED_COMPLETION", "workflow": "source", "delaySeconds": 30,

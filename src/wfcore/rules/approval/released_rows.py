@@ -27,10 +27,10 @@ from wfcore.rules.visible import is_blank
 from wfcore.rules.written_dates import is_date
 
 _Release: TypeAlias = Callable[[int, JsonObject], JsonObject]
-"""The row that goes on for a submitted one and its place in the list. Raises `_Wrong`."""
+"""The row that goes on for a submitted one and its place in the list. Raises `_WrongField`."""
 
 
-class _Wrong(Exception):
+class _WrongField(Exception):
     """
     A field of a submitted row violates a rule, which *fix* names. The row is named where it is
     known.
@@ -88,7 +88,7 @@ def _group_rows(group: Group, first: Sequence[JsonObject], rows: Json) -> tuple[
             raise InvalidInput(f"{where}[{number}]", f"is more than was proposed; {_NO_ADDING}")
         try:
             released.append(release(number, row))
-        except _Wrong as wrong:
+        except _WrongField as wrong:
             raise InvalidInput(f"{where}[{number}].{wrong.field}", wrong.fix) from None
     return tuple(released)
 
@@ -130,18 +130,18 @@ def _keyed(group: Group, first: Sequence[JsonObject]) -> _Release:
 
 def _check_key(field: str, key: str, *, known: bool, allow_add: bool, seen: set[str]) -> None:
     if not known and not allow_add:
-        raise _Wrong(field, f"is no key of an original row; {_NO_ADDING}")
+        raise _WrongField(field, f"is no key of an original row; {_NO_ADDING}")
     if key == "null":
-        raise _Wrong(field, "is required: an added row needs a key of its own")
+        raise _WrongField(field, "is required: an added row needs a key of its own")
     if key in seen:
-        raise _Wrong(field, "stands twice; each row may be released once")
+        raise _WrongField(field, "stands twice; each row may be released once")
     seen.add(key)
 
 
 def _check_fixed(fixed: Sequence[str], original: JsonObject, row: JsonObject) -> None:
     for name in fixed:
         if not same(original.get(name), row.get(name)):
-            raise _Wrong(name, "is read-only and was changed")
+            raise _WrongField(name, "is read-only and was changed")
 
 
 def _unkeyed(group: Group, first: Sequence[JsonObject], count: int) -> _Release:
@@ -183,7 +183,7 @@ def _unkeyed(group: Group, first: Sequence[JsonObject], count: int) -> _Release:
         try:
             _check_fields(columns, row, shown)
             _check_required(required, released)
-        except _Wrong:
+        except _WrongField:
             if not is_proposed(released):
                 raise
         done.append(released)
@@ -199,9 +199,9 @@ def _refuse_hidden(
     known = {name for row in first for name in row if name not in columns}
     for name in hidden:
         if name not in known:
-            raise _Wrong(name, _UNKNOWN_FIELD)
+            raise _WrongField(name, _UNKNOWN_FIELD)
     new = [name for name in hidden if not any(same(row.get(name), hidden[name]) for row in first)]
-    raise _Wrong(
+    raise _WrongField(
         next(iter(new or hidden or sorted(known))),
         "has no column: send it as it was proposed, each row once, so that its row can be told; "
         "a group with a rowKey needs neither",
@@ -223,11 +223,11 @@ def _check_fields(columns: Mapping[str, Column], row: JsonObject, shown: JsonObj
         if column is not None:
             wanted = misfit(column, value)
             if wanted is not None and not (name in shown and same(value, shown[name])):
-                raise _Wrong(name, wanted)
+                raise _WrongField(name, wanted)
         elif name not in shown:
-            raise _Wrong(name, _UNKNOWN_FIELD)
+            raise _WrongField(name, _UNKNOWN_FIELD)
         elif not same(value, shown[name]):
-            raise _Wrong(name, "has no column and was changed; leave it out or as it was")
+            raise _WrongField(name, "has no column and was changed; leave it out or as it was")
 
 
 def misfit(column: Column, value: Json) -> str | None:
@@ -240,7 +240,7 @@ def misfit(column: Column, value: Json) -> str | None:
 def _check_required(required: Sequence[str], row: JsonObject) -> None:
     for name in required:
         if is_blank(row.get(name)):
-            raise _Wrong(name, "is required")
+            raise _WrongField(name, "is required")
 
 
 def _hidden(columns: Mapping[str, Column], row: JsonObject) -> JsonObject:

@@ -16,7 +16,7 @@ from hmac import compare_digest
 from attrs import field, frozen
 
 from wfcore.errors import AuthReason, Conflict, Unauthenticated
-from wfcore.model.access import ApiKey, Plan
+from wfcore.model.access import ApiKey, Tier
 from wfcore.rules.limits import KEYS_PER_ACCOUNT
 from wfcore.time import DAY, EpochMs
 
@@ -117,7 +117,7 @@ def check(key: ApiKey | None, presented: Presented, now: EpochMs) -> ApiKey:
     return key
 
 
-def require_room(plan: Plan, keys: Iterable[ApiKey], now: EpochMs) -> None:
+def require_room(plan: Tier, keys: Iterable[ApiKey], now: EpochMs) -> None:
     """
     The plan limits how many keys an account may have. Each has a quota of its own, so one that was
     revoked or ran out counts until the day of its quota is over. LM-11. Raises `Conflict`.

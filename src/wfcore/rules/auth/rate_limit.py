@@ -6,12 +6,12 @@ from typing import NamedTuple
 from attrs import field, frozen
 
 from wfcore.errors import InvalidInput, RateLimited
-from wfcore.model.access import Plan, Taken, Window
+from wfcore.model.access import Admission, Tier, Window
 from wfcore.rules.limits import REQUESTS
 from wfcore.time import DAY, MINUTE, EpochMs
 
 
-def windows(plan: Plan, now: EpochMs) -> tuple[Window, Window]:
+def windows(plan: Tier, now: EpochMs) -> tuple[Window, Window]:
     """
     The minute window, aligned to the epoch minute, and the day window, by UTC date. RL-1, RL-2.
 
@@ -47,7 +47,7 @@ class Quota:
     window: str
 
 
-def verdict(*, asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
+def verdict(*, asked: Sequence[Window], taken: Admission, now: EpochMs) -> Quota:
     """
     What is left. Raises `RateLimited` for a full window; if both are full, for the day. RL-3.
 
@@ -73,7 +73,7 @@ def verdict(*, asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
     return left
 
 
-def nearly_used(asked: Sequence[Window], taken: Taken) -> Window | None:
+def nearly_used(asked: Sequence[Window], taken: Admission) -> Window | None:
     """
     The day's window, if this very request is the one after which a tenth of it is left: one
     request of each window, however many count. NT-3.
@@ -108,15 +108,15 @@ class Ledger:
         found = [self.counts.get((subject, w.kind, w.start)) for w in windows]
         return tuple(count.admitted if count else 0 for count in found)
 
-    def take(self, subject: str, windows: Sequence[Window]) -> Taken:
+    def take(self, subject: str, windows: Sequence[Window]) -> Admission:
         """Count one in every window, or in none where one is full."""
         counts = self.look(subject, windows)
         if full := full_of(windows, counts):
-            return Taken(full, counts)
+            return Admission(full, counts)
         for window, count in zip(windows, counts, strict=True):
             key = (subject, window.kind, window.start)
             self.counts[key] = Count(count + 1, window.end)
-        return Taken((), tuple(count + 1 for count in counts))
+        return Admission((), tuple(count + 1 for count in counts))
 
     def trim(self, before: EpochMs) -> None:
         """Forget windows that ended before *before*; days are kept longer. RL-7."""

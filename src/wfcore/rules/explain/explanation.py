@@ -2,43 +2,25 @@
 
 from collections.abc import Iterator, Sequence
 
-from attrs import frozen
-
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, StatusReason
 from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import Definition
 from wfcore.rules.execution.interruption import MAX_RESUMES, obstacle
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.explain.queue import GroupAhead, Queue, in_the_group, in_the_queue
-from wfcore.rules.explain.steps import Known, steps
+from wfcore.rules.explain.context import ExplanationContext
+from wfcore.rules.explain.queue import in_the_group, in_the_queue
+from wfcore.rules.explain.steps import steps
 from wfcore.rules.masking import mask_text, secret_values
 from wfcore.rules.phrase import phrase
 from wfcore.time import EpochMs
 
 
-@frozen
-class Around:
-    """
-    What else bears on the execution. Anything unknown is left at its default.
-
-    `approvals`: its own. `children`: the executions that it started and that the caller sees.
-    `serving`: whether a server is running that would do the work.
-    """
-
-    definition: Definition | None = None
-    approvals: Sequence[Approval] = ()
-    children: Sequence[Execution] = ()
-    queue: Queue | None = None
-    group: GroupAhead | None = None
-    serving: bool | None = None
-
-
-def explain(run: Execution, around: Around, now: EpochMs) -> tuple[Line, ...]:
+def explain(run: Execution, context: ExplanationContext, now: EpochMs) -> tuple[Line, ...]:
     """What there is to say about *run*; at least one line. XP-1."""
     if run.status in EXECUTION.final:
-        return tuple(ended(run, around.approvals))
-    return (*_server(around), *_open(run, around, now))
+        return tuple(ended(run, context.approvals))
+    return (*_server(context), *_open(run, context, now))
 
 
 def is_due(run: Execution, now: EpochMs) -> bool:
@@ -47,27 +29,27 @@ def is_due(run: Execution, now: EpochMs) -> bool:
     return takes and run.worker is None and run.due_at is not None and run.due_at <= now
 
 
-def _server(around: Around) -> Iterator[Line]:
-    if around.serving is False:
+def _server(context: ExplanationContext) -> Iterator[Line]:
+    if context.serving is False:
         text = phrase("No server is running here; wfcore serve goes on with it.")
         yield Line(Why.NO_SERVER, text)
 
 
-def _open(run: Execution, around: Around, now: EpochMs) -> Iterator[Line]:
+def _open(run: Execution, context: ExplanationContext, now: EpochMs) -> Iterator[Line]:
     if run.status is ExecutionStatus.INTERRUPTED:
-        yield from _interrupted(run, around.definition)
+        yield from _interrupted(run, context.definition)
         return
     if is_due(run, now):
-        yield from list(in_the_group(run, around.group)) or in_the_queue(run, around.queue)
+        yield from list(in_the_group(run, context.group)) or in_the_queue(run, context.queue)
     if run.failing is not None:
         error = mask_text(run.failing.error, secret_values(run))
         text = phrase("It will fail after its `onFailure` steps: {error}", error=error)
         yield Line(Why.FAILING, text, step_name=run.failing.reason.step_name)
-    told = list(steps(run, Known(around.definition, around.approvals, around.children)))
-    yield from told
-    if not told and run.worker is not None:
+    of_steps = list(steps(run, context))
+    yield from of_steps
+    if not of_steps and run.worker is not None:
         yield Line(Why.MOVING, phrase("A worker has it and is taking it to its next step."))
-    yield from _next(run, around.definition)
+    yield from _next(run, context.definition)
 
 
 def _interrupted(run: Execution, definition: Definition | None) -> Iterator[Line]:

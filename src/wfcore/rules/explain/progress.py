@@ -9,7 +9,7 @@ from wfcore.model.execution import Execution, StepResult, StepStatus
 from wfcore.model.workflow import Definition, LoopStep, Step, lists_of
 from wfcore.rules.definition.flow import kind_of
 from wfcore.rules.execution.scope import name_of
-from wfcore.rules.explain.timeline import Attempt, Axis
+from wfcore.rules.explain.timeline import Axis, EarlierAttempt
 from wfcore.time import DurationMs, EpochMs
 
 _TELLING = (
@@ -35,7 +35,7 @@ class Bar:
 
 
 @frozen
-class Row:
+class ProgressRow:
     """
     One step of the definition. `depth`: how many steps are around it. `loops`: those of them that
     are loops, the outermost first. `status` None: not begun. `results`: by key, one for each round,
@@ -59,12 +59,12 @@ class Row:
 MOST_BARS = 50
 
 
-Attempts = Mapping[str, Sequence[Attempt]]
+Attempts = Mapping[str, Sequence[EarlierAttempt]]
 
 
 def rows(
     run: Execution, definition: Definition, axis: Axis, now: EpochMs, earlier: Attempts
-) -> tuple[Row, ...]:
+) -> tuple[ProgressRow, ...]:
     """
     The steps in the order of the text. *earlier*: the attempts before the last one, by the key of
     the step, where they are known. XP-3, XP-5.
@@ -96,7 +96,7 @@ def _row(
     loops: tuple[str, ...],
     results: list[tuple[str, StepResult]],
     drawn: "_Bars",
-) -> Row:
+) -> ProgressRow:
     results.sort(key=lambda one: rounds_of(one[0]))
     counts: dict[StepStatus, int] = defaultdict(int)
     for _, result in results:
@@ -107,7 +107,7 @@ def _row(
     rounds = _rounds_now(results[0][1]) if len(results) == 1 and not loops else None
     begun = 0 if rounds is None else begun_rounds(run, step.name)
     kind, found = kind_of(step), tuple(results)
-    return Row(step, kind, depth, loops, status, found, counts, bars, took, begun, rounds)
+    return ProgressRow(step, kind, depth, loops, status, found, counts, bars, took, begun, rounds)
 
 
 def _rounds_now(result: StepResult) -> int | None:

@@ -4,8 +4,6 @@ What the steps of an open execution are doing or waiting for, one line for each 
 
 from collections.abc import Iterator, Sequence
 
-from attrs import frozen
-
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Awaits, Execution, StepResult, StepStatus
 from wfcore.model.explanation import Line, Why
@@ -13,42 +11,36 @@ from wfcore.model.work import Listen
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
 from wfcore.rules.approval.machine import approvers_now
 from wfcore.rules.execution.scope import name_of
+from wfcore.rules.explain.context import ExplanationContext
 from wfcore.rules.explain.progress import begun_rounds
 from wfcore.rules.masking import mask_text, secret_values
 from wfcore.rules.phrase import phrase, said
 from wfcore.time import EpochMs, later
 
 
-@frozen
-class Known:
-    """What is known around an execution and may be shown to the caller. XP-2."""
-
-    definition: Definition | None = None
-    approvals: Sequence[Approval] = ()
-    children: Sequence[Execution] = ()
-
-
-def steps(run: Execution, known: Known) -> Iterator[Line]:
+def steps(run: Execution, context: ExplanationContext) -> Iterator[Line]:
     """A line for each step that has begun and has not ended."""
     for name, result in run.step_results.items():
         if result.status is StepStatus.AWAITING_APPROVAL:
-            yield _approval(name, result, known.approvals)
+            yield _approval(name, result, context.approvals)
         elif result.status is StepStatus.RUNNING and result.retry_at is not None:
             yield _retrying(run, name, result)
         elif result.status is StepStatus.RUNNING:
-            yield from _running(run, name, result, known)
+            yield from _running(run, name, result, context)
 
 
-def _running(run: Execution, name: str, result: StepResult, known: Known) -> Iterator[Line]:
+def _running(
+    run: Execution, name: str, result: StepResult, context: ExplanationContext
+) -> Iterator[Line]:
     """What is running, or what the step waits for."""
     match result.awaits:
         case None:
-            yield _working(name, result, known)
-            yield from _listening(name, known.definition)
+            yield _working(name, result, context)
+            yield from _listening(name, context.definition)
         case Awaits.TIME:
             yield Line(Why.STEP_DELAYED, _delayed(name, result.until), result.until, name)
         case Awaits.CHILD:
-            yield _waiting_for_child(name, result, known)
+            yield _waiting_for_child(name, result, context)
         case Awaits.STEPS:
             yield from _holding(run, name, result)
 
@@ -59,8 +51,8 @@ def _delayed(name: str, until: EpochMs | None) -> str:
     return phrase("Step '{step}' waits until {until}.", step=name, until=until)
 
 
-def _waiting_for_child(name: str, result: StepResult, known: Known) -> Line:
-    child = next((one for one in known.children if one.id == result.child_id), None)
+def _waiting_for_child(name: str, result: StepResult, context: ExplanationContext) -> Line:
+    child = next((one for one in context.children if one.id == result.child_id), None)
     if child is None:
         text = phrase(
             "Step '{step}' waits for the execution that it started{limit}.",
@@ -103,8 +95,8 @@ def _limit(result: StepResult) -> str:
     return phrase("; its timeout ends it at {until}", until=result.until)
 
 
-def _working(name: str, result: StepResult, known: Known) -> Line:
-    step = _timed(known.definition, name)
+def _working(name: str, result: StepResult, context: ExplanationContext) -> Line:
+    step = _timed(context.definition, name)
     if step is None or result.attempts > 1 or result.postponed:  # `started_at` is of the first one
         text = phrase(
             "Step '{step}' is running, attempt {count}.", step=name, count=result.attempts

@@ -62,7 +62,7 @@ class Axis:
 
 
 @frozen
-class Attempt:
+class EarlierAttempt:
     """An attempt of a step that was not its last one: it failed, or its worker died."""
 
     since: EpochMs
@@ -70,19 +70,19 @@ class Attempt:
     status: StepStatus
 
 
-def earlier_attempts(events: Iterable[Event]) -> Mapping[str, Sequence[Attempt]]:
+def earlier_attempts(events: Iterable[Event]) -> Mapping[str, Sequence[EarlierAttempt]]:
     """The attempts before the last one of each step, by its key, as far as *events* tell. XP-5."""
-    begun, found = dict[str, EpochMs](), defaultdict[str, list[Attempt]](list)
+    begun, found = dict[str, EpochMs](), defaultdict[str, list[EarlierAttempt]](list)
     for event in events:
         key = str(event.data.get("step"))
         match event.kind:
             case EventKind.STEP_STARTED:
                 begun[key] = event.at
             case EventKind.STEP_RETRYING if key in begun:
-                found[key].append(Attempt(begun.pop(key), event.at, StepStatus.FAILED))
+                found[key].append(EarlierAttempt(begun.pop(key), event.at, StepStatus.FAILED))
             case EventKind.EXECUTION_INTERRUPTED:
                 for one, since in begun.items():
-                    found[one].append(Attempt(since, event.at, StepStatus.INTERRUPTED))
+                    found[one].append(EarlierAttempt(since, event.at, StepStatus.INTERRUPTED))
                 begun.clear()
             case EventKind.STEP_POSTPONED | EventKind.STEP_COMPLETED | EventKind.STEP_FAILED:
                 begun.pop(key, None)

@@ -27,14 +27,14 @@ MOST_IN_DIGEST = 200
 
 
 @frozen
-class Delivery:
+class DeliveryChoice:
     """What is to be done: send the notice now, with `others` in one digest, or only at `at`."""
 
     others: tuple[Notice, ...] = field(factory=tuple)
     at: EpochMs | None = None
 
 
-def due_now(notice: Notice, at_address: Sequence[Notice], now: EpochMs) -> Delivery:
+def due_now(notice: Notice, at_address: Sequence[Notice], now: EpochMs) -> DeliveryChoice:
     """
     How *notice*, which is due, is delivered. *at_address*: all of its address that are due some
     time or were attempted in the last `QUIET`. NT-6.
@@ -43,7 +43,7 @@ def due_now(notice: Notice, at_address: Sequence[Notice], now: EpochMs) -> Deliv
     receiver that has it already may pass over its id.
     """
     if notice.sending:
-        return Delivery()
+        return DeliveryChoice()
     since = later(now, -QUIET)
     sent = sorted(
         one.attempted_at
@@ -53,12 +53,12 @@ def due_now(notice: Notice, at_address: Sequence[Notice], now: EpochMs) -> Deliv
         and one.attempted_at > since
     )
     if len(sent) >= MOST_AT_ONCE:
-        return Delivery(at=later(sent[-MOST_AT_ONCE], QUIET))
+        return DeliveryChoice(at=later(sent[-MOST_AT_ONCE], QUIET))
     others = tuple(one for one in at_address if one.id != notice.id and _is_free(one))
     lines = sum(1 + len(one.gathered) for one in (notice, *others))
     if len(sent) + lines > MOST_AT_ONCE or _was_put_off(notice):
-        return Delivery(others)
-    return Delivery()
+        return DeliveryChoice(others)
+    return DeliveryChoice()
 
 
 def _is_free(notice: Notice) -> bool:

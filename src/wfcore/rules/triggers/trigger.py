@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from attrs import evolve, frozen
 
 from wfcore.errors import Problem
-from wfcore.model.access import Account, AccountStatus, Plan
+from wfcore.model.access import Account, AccountStatus, Tier
 from wfcore.model.execution import Execution
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.trigger import (
@@ -80,12 +80,12 @@ def _identity(spec: TriggerSpec, watches: str | None) -> tuple[str, ...]:
     return identity(spec) if watches is None else (watches,)
 
 
-def needs_plan(spec: TriggerSpec, plan: Plan) -> bool:
+def needs_plan(spec: TriggerSpec, plan: Tier) -> bool:
     """Schedules need the plan PRO or above; chains do not. SH-7."""
-    return isinstance(spec, Schedule) and plan is Plan.FREE
+    return isinstance(spec, Schedule) and plan is Tier.FREE
 
 
-def beyond_plan(definition: Definition, plan: Plan) -> Iterator[Problem]:
+def beyond_plan(definition: Definition, plan: Tier) -> Iterator[Problem]:
     """Each trigger of *definition* that an account of *plan* cannot have. SH-7."""
     for at, spec in enumerate(definition.triggers):
         if needs_plan(spec, plan):

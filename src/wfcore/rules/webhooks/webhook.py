@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from wfcore.errors import AuthReason, Conflict, Forbidden, InvalidInput, Unauthenticated
 from wfcore.machine import Machine, Row
-from wfcore.model.access import Account, ApiKey, Plan, Principal
+from wfcore.model.access import Account, ApiKey, Principal, Tier
 from wfcore.model.webhook import (
     ACCEPTED,
     AuthMode,
@@ -133,13 +133,13 @@ def require_triggerable(webhook: Webhook) -> None:
         raise Conflict("The webhook is disabled")
 
 
-def require_plan(plan: Plan) -> None:
+def require_plan(plan: Tier) -> None:
     """Webhooks need the Pro plan or above. Raises `Forbidden`. WH-3."""
-    if plan is Plan.FREE:
+    if plan is Tier.FREE:
         raise Forbidden("Webhooks need the plan PRO or above")
 
 
-def require_room(plan: Plan, older: Sequence[Webhook]) -> None:
+def require_room(plan: Tier, older: Sequence[Webhook]) -> None:
     """
     The plan limits how many webhooks an account may have, active or not. *older*: the account's
     webhooks created before this one. WH-4.
@@ -159,14 +159,14 @@ def older_than(webhook_id: str, webhooks: Sequence[Webhook]) -> tuple[Webhook, .
     return tuple(takewhile(lambda webhook: webhook.id != webhook_id, by_age))
 
 
-def over_limit(plan: Plan, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
+def over_limit(plan: Tier, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
     """The newest active webhooks above the plan's limit, which a downgrade disables. WH-5."""
     limit = WEBHOOKS_PER_ACCOUNT[plan]
     over = _by_age(webhooks)[limit:] if limit is not None else ()
     return tuple(webhook for webhook in over if webhook.status is WebhookStatus.ACTIVE)
 
 
-def back_within(plan: Plan, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
+def back_within(plan: Tier, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
     """
     The webhooks disabled by a downgrade that *plan* has room for: they are enabled again. WH-16.
     """

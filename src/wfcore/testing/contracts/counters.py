@@ -2,7 +2,7 @@
 
 import asyncio
 
-from wfcore.ports.counters import Counters, Taken, Window
+from wfcore.ports.counters import Admission, Counters, Window
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.awaited import Awaited
 from wfcore.time import DAY, MINUTE, EpochMs
@@ -29,35 +29,37 @@ class CountersContract(Awaited):
         ends = await asyncio.gather(*(counters.take("k", windows, NOW) for _ in range(100)))
         assert sum(end.admitted for end in ends) == 30
         assert {end.counts for end in ends if end.admitted} == {(n, n) for n in range(1, 31)}
-        assert {end for end in ends if not end.admitted} == {Taken(("minute",), (30, 30))}
+        assert {end for end in ends if not end.admitted} == {Admission(("minute",), (30, 30))}
 
     async def test_a_refusal_counts_nowhere(self, counters: Counters) -> None:
         """If one window is full, nothing is counted in the other one either."""
         assert (await counters.take("k", (minute(1), day(2)), NOW)).counts == (1, 1)
         for _ in range(3):
-            assert await counters.take("k", (minute(1), day(2)), NOW) == Taken(("minute",), (1, 1))
+            assert await counters.take("k", (minute(1), day(2)), NOW) == Admission(
+                ("minute",), (1, 1)
+            )
         later = EpochMs(NOW + MINUTE)
         windows = (minute(1, later), day(2, later))
-        assert await counters.take("k", windows, later) == Taken((), (1, 2))
-        assert await counters.take("k", windows, later) == Taken(("minute", "day"), (1, 2))
+        assert await counters.take("k", windows, later) == Admission((), (1, 2))
+        assert await counters.take("k", windows, later) == Admission(("minute", "day"), (1, 2))
 
     async def test_no_limit_counts_all_the_same(self, counters: Counters) -> None:
         """An unlimited window counts and never fills."""
         for count in (1, 2, 3):
             windows = (minute(None), day(None))
-            assert await counters.take("k", windows, NOW) == Taken((), (count, count))
+            assert await counters.take("k", windows, NOW) == Admission((), (count, count))
 
     async def test_one_window_or_none_will_do(self, counters: Counters) -> None:
         """Any number of windows is counted together."""
-        assert await counters.take("k", (minute(1),), NOW) == Taken((), (1,))
-        assert await counters.take("k", (), NOW) == Taken((), ())
-        assert await counters.take("k", (minute(1),), NOW) == Taken(("minute",), (1,))
+        assert await counters.take("k", (minute(1),), NOW) == Admission((), (1,))
+        assert await counters.take("k", (), NOW) == Admission((), ())
+        assert await counters.take("k", (minute(1),), NOW) == Admission(("minute",), (1,))
 
     async def test_a_limit_that_shrinks_or_is_zero_admits_none(self, counters: Counters) -> None:
         """A lower limit of a new plan holds at once; limit 0 admits nothing."""
         assert (await counters.take("k", (minute(5),), NOW)).admitted
-        assert await counters.take("k", (minute(1),), NOW) == Taken(("minute",), (1,))
-        assert await counters.take("z", (minute(0),), NOW) == Taken(("minute",), (0,))
+        assert await counters.take("k", (minute(1),), NOW) == Admission(("minute",), (1,))
+        assert await counters.take("z", (minute(0),), NOW) == Admission(("minute",), (0,))
 
     async def test_subjects_do_not_share(self, counters: Counters) -> None:
         """Each subject has its own counts."""

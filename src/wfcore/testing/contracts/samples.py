@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wfcore.model.access import AccountStatus, Permission, Plan, Scope
+from wfcore.model.access import AccountStatus, Permission, Scope, Tier
 from wfcore.model.approval import (
     ApprovalStatus,
     Assent,
@@ -67,7 +67,7 @@ COLUMNS = (
 )
 
 ACCOUNT = make.account(
-    plan=Plan.ENTERPRISE,
+    plan=Tier.ENTERPRISE,
     status=AccountStatus.LOCKED,
     password_hash="$argon2id$v=19$x",  # noqa: S106 - a sample, no password
     operator=True,

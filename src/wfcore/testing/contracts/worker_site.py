@@ -9,7 +9,7 @@ from attrs import define, evolve, frozen
 
 from wfcore.errors import NotFound, StoreUnavailable
 from wfcore.memory import MemoryStore
-from wfcore.model.access import Account, Plan, Principal
+from wfcore.model.access import Account, Principal, Tier
 from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import CodeStep, Definition, Language, Step
@@ -117,7 +117,7 @@ class Site:
         try:
             return await accounts.find_account(self.services, email)
         except NotFound:
-            return await accounts.create_account(self.services, email, Plan.PRO)
+            return await accounts.create_account(self.services, email, Tier.PRO)
 
     async def read(self, execution_id: str) -> Execution:
         return await executions.read_execution(self.services, None, execution_id)

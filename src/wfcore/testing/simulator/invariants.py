@@ -20,7 +20,7 @@ from wfcore.memory.tables import (
     WEBHOOKS,
     WORKFLOWS,
 )
-from wfcore.model.access import Plan
+from wfcore.model.access import Tier
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, PendingFailure, StepStatus
@@ -357,6 +357,6 @@ def _no_webhook_too_many(tables: Tables, changes: Changes) -> None:
         hook.owner_id for hook in hooks.values() if hook and hook.status is WebhookStatus.ACTIVE
     )
     for owner_id in sorted(active):
-        plan: Plan = tables[ACCOUNTS.name][owner_id].plan
+        plan: Tier = tables[ACCOUNTS.name][owner_id].plan
         most = WEBHOOKS_PER_ACCOUNT[plan]
         require(most is None or active[owner_id] <= most, "too many webhooks", owner_id)

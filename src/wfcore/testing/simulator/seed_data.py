@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from wfcore.memory import Disk, MemoryCounters
 from wfcore.memory.tables import ACCOUNTS, SHARES, TIMERS, TRIGGERS, WEBHOOKS
-from wfcore.model.access import Permission, Plan, Principal
+from wfcore.model.access import Permission, Principal, Tier
 from wfcore.model.json import JsonObject
 from wfcore.model.trigger import TriggerKind
 from wfcore.model.workflow import Definition
@@ -23,7 +23,7 @@ from wfcore.time import MINUTE, EpochMs
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow
 
-PLAN = Plan.PRO
+PLAN = Tier.PRO
 """What the people of simulated worlds have paid for."""
 PEOPLE = (
     Principal(make.account("acc_ann", plan=PLAN)),
@@ -33,7 +33,7 @@ PEOPLE = (
 """The first owns all workflows, the second may EDIT them, the third is only asked."""
 DAN = "dan@example.org"
 """Has no account: decides by personal links."""
-HOOKS_OWNER = make.account("acc_hooks", plan=Plan.ENTERPRISE)
+HOOKS_OWNER = make.account("acc_hooks", plan=Tier.ENTERPRISE)
 """Owns the webhooks that are triggered, so that they leave others room."""
 BUSY = "key:busy"
 """The subject of a quota of which little is left."""

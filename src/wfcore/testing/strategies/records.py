@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from attrs import evolve, has
 from hypothesis import strategies as st
 
-from wfcore.model.access import Session, Taken, Window
+from wfcore.model.access import Admission, Session, Window
 from wfcore.model.approval import Approval, ApprovalStatus, Group
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus, Usage
 from wfcore.model.page import Page, PageRequest
@@ -185,7 +185,7 @@ def _windows() -> Strategy:
 
 def _taken() -> Strategy:
     full = st.sampled_from(((), ("minute",), ("day",), ("minute", "day")))
-    return st.builds(Taken, full, st.tuples(st.integers(0, 300), st.integers(0, 50_000)))
+    return st.builds(Admission, full, st.tuples(st.integers(0, 300), st.integers(0, 50_000)))
 
 
 def _pages() -> Strategy:
@@ -252,7 +252,7 @@ _SAID: Mapping[type, Callable[[], st.SearchStrategy[Any]]] = {
     Session: _sessions,
     Tally: _tallies,
     Window: _windows,
-    Taken: _taken,
+    Admission: _taken,
     Page: _pages,
     PageRequest: lambda: st.builds(PageRequest, st.integers(1, 99), st.integers(1, 200)),
     Usage: _usage,

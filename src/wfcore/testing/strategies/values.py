@@ -10,7 +10,7 @@ from string import printable
 
 from hypothesis import strategies as st
 
-from wfcore.model.access import Account, AccountStatus, ApiKey, Permission, Plan, Scope, Share
+from wfcore.model.access import Account, AccountStatus, ApiKey, Permission, Scope, Share, Tier
 from wfcore.model.approval import Approval, Group
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.webhook import DisabledReason, Webhook, WebhookStatus
@@ -147,7 +147,7 @@ def accounts() -> st.SearchStrategy[Account]:
     return st.builds(
         builders.account,
         st.sampled_from(ACCOUNT_IDS),
-        plan=st.sampled_from(Plan),
+        plan=st.sampled_from(Tier),
         status=st.sampled_from(AccountStatus),
     )
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from wfcore.errors import RateLimited
-from wfcore.model.access import Plan, Taken, Window
+from wfcore.model.access import Admission, Tier, Window
 from wfcore.rules.auth.rate_limit import verdict, windows
 from wfcore.rules.limits import REQUESTS, WEBHOOKS_PER_ACCOUNT
 from wfcore.time import EpochMs
@@ -42,7 +42,7 @@ COUNTS = {
     "at the last millisecond of a window": _asked("PRO", 300, 300, NOON + 59_999),
     "at the first millisecond of a window": _asked("PRO", 300, 300, NOON),
 }
-PLANS = {plan.value: {"plan": plan.value} for plan in Plan}
+PLANS = {plan.value: {"plan": plan.value} for plan in Tier}
 
 
 def _shown(window: Window) -> Any:
@@ -50,13 +50,13 @@ def _shown(window: Window) -> Any:
 
 
 def _windows(given: Any) -> Any:
-    minute, day = windows(Plan(given["plan"]), EpochMs(given["nowMs"]))
+    minute, day = windows(Tier(given["plan"]), EpochMs(given["nowMs"]))
     return {"minute": _shown(minute), "day": _shown(day)}
 
 
 def _verdict(given: Any) -> Any:
     now = EpochMs(given["nowMs"])
-    asked = windows(Plan(given["plan"]), now)
+    asked = windows(Tier(given["plan"]), now)
     before = (given["minuteCount"], given["dayCount"])
     full = tuple(
         window.kind
@@ -65,7 +65,7 @@ def _verdict(given: Any) -> Any:
     )
     counts = before if full else tuple(count + 1 for count in before)
     try:
-        quota = verdict(asked=asked, taken=Taken(full, counts), now=now)
+        quota = verdict(asked=asked, taken=Admission(full, counts), now=now)
     except RateLimited as refused:
         return {
             "status": 429,
@@ -77,7 +77,7 @@ def _verdict(given: Any) -> Any:
 
 
 def _limits(given: Any) -> Any:
-    plan = Plan(given["plan"])
+    plan = Tier(given["plan"])
     minute, day = REQUESTS[plan]
     return {"perMinute": minute, "perDay": day, "webhooks": WEBHOOKS_PER_ACCOUNT[plan]}
 

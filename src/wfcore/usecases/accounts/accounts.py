@@ -6,7 +6,7 @@ from contextlib import suppress
 from attrs import evolve
 
 from wfcore.errors import AccountExists, Forbidden, InvalidInput, NotFound
-from wfcore.model.access import Account, AccountStatus, NamedSecret, Permission, Plan, Principal
+from wfcore.model.access import Account, AccountStatus, NamedSecret, Permission, Principal, Tier
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason
 from wfcore.ports.store import Unit
@@ -30,7 +30,7 @@ MAX_PASSWORD = 1_024
 async def create_account(
     services: Services,
     email: str,
-    plan: Plan | None = None,
+    plan: Tier | None = None,
     password: str | None = None,
     origin: Origin = UNKNOWN,
     *,
@@ -65,7 +65,7 @@ async def set_account(
     services: Services,
     account_id: str,
     *,
-    plan: Plan | None = None,
+    plan: Tier | None = None,
     status: AccountStatus | None = None,
     password: str | None = None,
     operator: bool | None = None,
@@ -171,7 +171,7 @@ async def find_account(services: Services, id_or_email: str) -> Account:
     return account
 
 
-async def ensure_account(services: Services, email: str, plan: Plan = Plan.PRO) -> Account:
+async def ensure_account(services: Services, email: str, plan: Tier = Tier.PRO) -> Account:
     """
     The account of that email, made where there is none: for programs that start again and again.
 

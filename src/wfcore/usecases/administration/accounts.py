@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from attrs import asdict
 
 from wfcore.errors import InvalidInput
-from wfcore.model.access import Account, AccountStatus, Plan, Scope
+from wfcore.model.access import Account, AccountStatus, Scope, Tier
 from wfcore.model.page import PageRequest
 from wfcore.rules.auth.access import person
 from wfcore.rules.limits import ROTATION_OVERLAP
@@ -23,7 +23,7 @@ from wfcore.wire.operating import key_view
 async def create_account(
     at: Operator,
     email: str,
-    plan: Plan | None = None,
+    plan: Tier | None = None,
     password: str | None = None,
     operator: bool = False,
 ) -> Answer:
@@ -43,7 +43,7 @@ async def create_account(
 async def set_account(
     at: Operator,
     account: str,
-    plan: Plan | None = None,
+    plan: Tier | None = None,
     status: AccountStatus | None = None,
     operator: bool | None = None,
     language: str | None = None,

@@ -5,7 +5,7 @@ from functools import partial
 
 from wfcore.model.access import Permission
 from wfcore.model.page import PageRequest
-from wfcore.model.trigger import Shown
+from wfcore.model.trigger import TriggerRow
 from wfcore.model.workflow import Definition
 from wfcore.rules.definition.review import doubtful_people
 from wfcore.time import EpochMs
@@ -183,5 +183,5 @@ def _instants(found: Sequence[Backfilled]) -> Answer:
     return listed(rows, len(rows))
 
 
-def _trigger(found: Shown) -> Answer:
+def _trigger(found: TriggerRow) -> Answer:
     return {"workflowId": found.trigger.workflow_id, **plain(trigger_view(found))}

@@ -14,7 +14,8 @@ from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import sees_execution
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.explain.explanation import Around, explain, is_due
+from wfcore.rules.explain.context import ExplanationContext
+from wfcore.rules.explain.explanation import explain, is_due
 from wfcore.rules.explain.queue import GroupAhead, Queue, working
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.executions import read_execution
@@ -54,7 +55,7 @@ async def explain_execution(
     async with services.store.view() as view:
         snapshot = await view.get(DefinitionSnapshot, run.workflow_id, run.revision)
         asks = any(result.approval_id for result in run.step_results.values())
-        around = Around(
+        around = ExplanationContext(
             definition=snapshot.definition if snapshot else None,
             approvals=await _approvals(view, run) if asks else (),
             children=await _children(view, run, who),

@@ -14,8 +14,8 @@ from wfcore.model.trigger import (
     Chain,
     Pause,
     Schedule,
-    Shown,
     Trigger,
+    TriggerRow,
     TriggerSpec,
     TriggerState,
 )
@@ -121,7 +121,7 @@ async def sees(view: View | Unit, account_id: str, workflow: Workflow) -> bool:
     return permission_on(workflow, account_id, share) is not None
 
 
-async def shown(view: View | Unit, trigger: Trigger) -> Shown:
+async def shown(view: View | Unit, trigger: Trigger) -> TriggerRow:
     """A trigger with how it stands now."""
     owner = await view.get(Account, trigger.owner_id)
     watched = True
@@ -129,17 +129,17 @@ async def shown(view: View | Unit, trigger: Trigger) -> Shown:
         found = await _found(view, owner, trigger.spec.workflow)
         watched = found is not None
     next_at = await view.timers.next_of(trigger.id)
-    return Shown(trigger, standing(trigger, owner, watched, next_at))
+    return TriggerRow(trigger, standing(trigger, owner, watched, next_at))
 
 
-async def triggers_of(view: View, workflow_id: str) -> tuple[Shown, ...]:
+async def triggers_of(view: View, workflow_id: str) -> tuple[TriggerRow, ...]:
     """The triggers of a workflow, in the order in which they came."""
     return await _shown(view, await view.triggers.of_workflow(workflow_id))
 
 
-async def _shown(view: View, triggers: Sequence[Trigger]) -> tuple[Shown, ...]:
+async def _shown(view: View, triggers: Sequence[Trigger]) -> tuple[TriggerRow, ...]:
     """Those that rest on nothing that cannot be read; the log names the others."""
-    rows: list[Shown] = []
+    rows: list[TriggerRow] = []
     for trigger in triggers:
         with suppress(Unreadable):
             rows.append(await shown(view, trigger))
@@ -150,7 +150,7 @@ MOST_TRIGGERS = 1_000
 """Triggers that are looked at for what fires next."""
 
 
-async def triggers_seen(services: Services, who: Principal) -> Sequence[tuple[Shown, str]]:
+async def triggers_seen(services: Services, who: Principal) -> Sequence[tuple[TriggerRow, str]]:
     """
     The triggers of *who* (an operator: of all), newest first, each with its workflow's name; at
     most `MOST_TRIGGERS`.
@@ -166,8 +166,8 @@ async def triggers_seen(services: Services, who: Principal) -> Sequence[tuple[Sh
 
 
 def next_fires(
-    services: Services, seen: Sequence[tuple[Shown, str]], most: int
-) -> Sequence[tuple[EpochMs, Shown, str]]:
+    services: Services, seen: Sequence[tuple[TriggerRow, str]], most: int
+) -> Sequence[tuple[EpochMs, TriggerRow, str]]:
     """The next *most* instants at which schedules among *seen* fire, the earliest first."""
     waiting = [
         (one.standing.next_at, place)
@@ -176,7 +176,7 @@ def next_fires(
         and isinstance(one.trigger.spec, Schedule)
     ]  # fmt: skip
     heapify(waiting)
-    found: list[tuple[EpochMs, Shown, str]] = []
+    found: list[tuple[EpochMs, TriggerRow, str]] = []
     while waiting and len(found) < most:
         at, place = heappop(waiting)
         shown, name = seen[place]
@@ -190,7 +190,7 @@ def next_fires(
 
 async def list_triggers(
     services: Services, who: Principal | None, page: PageRequest, workflow_id: str | None = None
-) -> Page[Shown]:
+) -> Page[TriggerRow]:
     """
     All triggers (the operator's list), newest first; with *workflow_id* those of one workflow
     that *who* sees. Raises `NotFound`.
@@ -211,7 +211,7 @@ async def pause_trigger(
     trigger_id: str,
     origin: Origin = UNKNOWN,
     why: str | None = None,
-) -> Shown:
+) -> TriggerRow:
     """
     Until it is resumed it starts nothing. One that is paused stays as it is. SH-10.
 
@@ -223,7 +223,7 @@ async def pause_trigger(
 
 async def resume_trigger(
     services: Services, who: Principal | None, trigger_id: str, origin: Origin = UNKNOWN
-) -> Shown:
+) -> TriggerRow:
     """
     It starts again from its next instant on, and its failures are counted anew. What it missed is
     not made up for. SH-10. As `pause_trigger` otherwise.
@@ -255,7 +255,7 @@ async def _set_pause(
     trigger_id: str,
     origin: Origin,
     pause: Pause | None,
-) -> Shown:
+) -> TriggerRow:
     async with services.store.unit() as unit:
         trigger = await trigger_for(unit, who, trigger_id)
         if (trigger.pause is None) is (pause is None):

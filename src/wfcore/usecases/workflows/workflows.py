@@ -18,7 +18,7 @@ from wfcore.errors import (
 from wfcore.model.access import Account, Permission, Principal, Share
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
-from wfcore.model.trigger import Shown
+from wfcore.model.trigger import TriggerRow
 from wfcore.model.webhook import DisabledReason
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Needs, Workflow
 from wfcore.ports.store import Unit, View
@@ -43,7 +43,7 @@ class Defined:
 
     workflow: Workflow
     definition: Definition
-    triggers: tuple[Shown, ...] = ()
+    triggers: tuple[TriggerRow, ...] = ()
 
 
 async def list_workflows(

@@ -20,7 +20,8 @@ from wfcore.model.review import Stage
 from wfcore.model.work import Listen
 from wfcore.model.workflow import OnInterrupt
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.explain.explanation import Around, explain, is_due
+from wfcore.rules.explain.context import ExplanationContext
+from wfcore.rules.explain.explanation import explain, is_due
 from wfcore.rules.explain.queue import GroupAhead, Queue
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -40,7 +41,7 @@ def test_every_stage_of_every_way_has_an_explanation(walk):
     approvals = tuple(walk.approvals.values())
     for stage in walk.stages:
         run = stage.after
-        lines = explain(run, Around(walk.definition, approvals), stage.now)
+        lines = explain(run, ExplanationContext(walk.definition, approvals), stage.now)
         first = lines[0]
         assert all(line.text for line in lines)
         if run.status in EXECUTION.final:
@@ -69,7 +70,7 @@ def test_an_instant_that_is_told_lies_ahead_and_is_the_one_on_record(walk):
     for stage in walk.stages:
         if stage.after.due_at is None or stage.after.due_at <= stage.now:
             continue
-        lines = explain(stage.after, Around(walk.definition, approvals), stage.now)
+        lines = explain(stage.after, ExplanationContext(walk.definition, approvals), stage.now)
         assert stage.after.due_at in [line.until for line in lines]
 
 
@@ -78,7 +79,7 @@ def test_an_instant_that_is_told_lies_ahead_and_is_the_one_on_record(walk):
 def test_an_explanation_needs_nothing_but_the_execution(status, data):
     """XP-1: where nothing else is known there is still something true to say."""
     run = data.draw(executions(status))
-    assert explain(run, Around(), NOW)
+    assert explain(run, ExplanationContext(), NOW)
 
 
 def test_the_first_step_that_has_not_begun_comes_next():
@@ -86,7 +87,7 @@ def test_the_first_step_that_has_not_begun_comes_next():
     definition = builders.definition(
         builders.code_step("a"), builders.code_step("b", when="{{ x }}")
     )
-    fresh = explain(builders.execution(), Around(definition), NOW)[-1]
+    fresh = explain(builders.execution(), ExplanationContext(definition), NOW)[-1]
     assert (fresh.code, fresh.step_name, fresh.text) == (
         Why.NEXT_STEP,
         "a",
@@ -95,8 +96,10 @@ def test_the_first_step_that_has_not_begun_comes_next():
     run = builders.execution(
         status=S.RUNNING, worker="w", step_results={"a": builders.step_result()}
     )
-    assert codes(explain(run, Around(definition), NOW)) == [Why.MOVING, Why.NEXT_STEP]
-    assert "unless its `when` is false" in explain(run, Around(definition), NOW)[-1].text
+    assert codes(explain(run, ExplanationContext(definition), NOW)) == [Why.MOVING, Why.NEXT_STEP]
+    assert (
+        "unless its `when` is false" in explain(run, ExplanationContext(definition), NOW)[-1].text
+    )
 
 
 def test_a_running_step_says_when_its_timeout_ends_it():
@@ -106,7 +109,7 @@ def test_a_running_step_says_when_its_timeout_ends_it():
     for attempts, until in ((1, later(NOW, 30_000)), (2, None)):
         result = evolve(running, attempts=attempts)
         run = builders.execution(status=S.RUNNING, worker="w", step_results={"a": result})
-        line = explain(run, Around(definition), NOW)[0]
+        line = explain(run, ExplanationContext(definition), NOW)[0]
         assert (line.code, line.until, line.step_name) == (Why.STEP_RUNNING, until, "a")
 
 
@@ -123,13 +126,13 @@ def test_a_running_step_says_who_may_connect_to_it(listen, said):
     step = builders.code_step("a", network=True, listen=listen)
     running = builders.step_result(StepStatus.RUNNING, completed_at=None)
     run = builders.execution(status=S.RUNNING, worker="w", step_results={"a": running})
-    lines = list(explain(run, Around(builders.definition(step)), NOW))
+    lines = list(explain(run, ExplanationContext(builders.definition(step)), NOW))
     assert [str(line.text) for line in lines if "connect" in line.text] == said
 
 
 def test_without_a_server_nothing_goes_on():
     """XP-1: that comes before everything else, and only for what has not ended."""
-    around = Around(serving=False)
+    around = ExplanationContext(serving=False)
     assert codes(explain(builders.execution(), around, NOW))[0] is Why.NO_SERVER
     ended = builders.execution(status=S.COMPLETED, due_at=None)
     assert codes(explain(ended, around, NOW)) == [Why.COMPLETED]
@@ -143,7 +146,7 @@ def test_a_step_that_must_not_begin_again_is_named():
         trigger_source=TriggerSource.MANUAL,
         step_results={"pay": builders.step_result(StepStatus.INTERRUPTED)},
     )
-    _, fate, _ = explain(run, Around(builders.definition(step)), NOW)
+    _, fate, _ = explain(run, ExplanationContext(builders.definition(step)), NOW)
     assert "step 'pay' says `onInterrupt: fail`" in fate.text
 
 
@@ -167,7 +170,7 @@ def test_an_interruption_says_what_will_become_of_it(source, resumes, says):
         due_at=later(NOW, 300_000),
         status_reason=StatusReason(ReasonCode.INTERRUPTED, "pay"),
     )
-    because, fate, cure = explain(run, Around(), NOW)
+    because, fate, cure = explain(run, ExplanationContext(), NOW)
     assert (because.code, because.step_name) == (Why.INTERRUPTED, "pay")
     assert "unknown" in because.text
     assert (fate.code, fate.until) == (Why.WILL_FAIL, later(NOW, 300_000))
@@ -186,7 +189,7 @@ def held(count, owner="acc_1", worker="w1", **fields):
 
 def queued(held, places=8, asker="acc_1"):
     run = builders.execution("exec_mine")
-    return explain(run, Around(queue=Queue(held, places, asker)), NOW)
+    return explain(run, ExplanationContext(queue=Queue(held, places, asker)), NOW)
 
 
 def test_whoever_waits_for_a_place_is_told_who_has_them():
@@ -252,7 +255,9 @@ def test_no_line_shows_a_secret(field):
         "comment": builders.execution(status=S.CANCELLED, status_reason=rejected, **secret),
     }[field]
     approvals = (builders.approval(status=ApprovalStatus.REJECTED, comment=text, decided_by="ann"),)
-    texts = "".join(line.text for line in explain(run, Around(approvals=approvals), NOW))
+    texts = "".join(
+        line.text for line in explain(run, ExplanationContext(approvals=approvals), NOW)
+    )
     assert "refused" in texts
     assert "hunter2" not in texts
 
@@ -272,7 +277,7 @@ def test_a_cancelled_execution_says_by_what(code, says):
     approvals = (
         builders.approval(status=ApprovalStatus.REJECTED, comment="too much", decided_by="ann"),
     )
-    assert explain(run, Around(approvals=approvals), NOW)[0].text.startswith(says)
+    assert explain(run, ExplanationContext(approvals=approvals), NOW)[0].text.startswith(says)
 
 
 def test_an_approval_says_who_may_decide():
@@ -284,19 +289,19 @@ def test_an_approval_says_who_may_decide():
         status=S.AWAITING_APPROVAL, due_at=None, step_results={"review": waiting}
     )
     named = builders.approval(approvers=("ann@example.org", "acc_7"))
-    (line,) = explain(run, Around(approvals=(named,)), NOW)
+    (line,) = explain(run, ExplanationContext(approvals=(named,)), NOW)
     assert "ann@example.org or acc_7" in line.text
     assert (line.until, line.approval_id, line.step_name) == (
         named.expires_at,
         "appr_1",
         "review",
     )
-    (line,) = explain(run, Around(approvals=(builders.approval(),)), NOW)
+    (line,) = explain(run, ExplanationContext(approvals=(builders.approval(),)), NOW)
     assert "the workflow's owner" in line.text
     stages = (Stage(("ann@example.org",)), Stage(("bob@example.org",)))
     ann = Assent("ann@example.org", "acc_1", NOW, stage=0)
     staged = evolve(named, stages=stages, required_approvals=2, assents=(ann,))
-    (line,) = explain(run, Around(approvals=(staged,)), NOW)
+    (line,) = explain(run, ExplanationContext(approvals=(staged,)), NOW)
     assert line.approvers == ("bob@example.org",)
     assert " by bob@example.org; 1 of 2" in line.text
 
@@ -309,9 +314,9 @@ def test_a_quorum_says_how_far_it_is():
     )
     ann = Assent("ann@example.org", "acc_1", NOW)
     asked = builders.approval(required_approvals=2, assents=(ann,), allow_self_approval=False)
-    (line,) = explain(run, Around(approvals=(asked,)), NOW)
+    (line,) = explain(run, ExplanationContext(approvals=(asked,)), NOW)
     assert "but not by who started it; 1 of 2 approvals are there (ann@example.org)." in line.text
-    (line,) = explain(run, Around(approvals=(builders.approval(),)), NOW)
+    (line,) = explain(run, ExplanationContext(approvals=(builders.approval(),)), NOW)
     assert "approvals are there" not in line.text
 
 
@@ -325,10 +330,10 @@ def test_a_group_names_only_the_holders_that_the_asker_sees():
         for owner in ("acc_1", "acc_2")
     ]
     ahead = GroupAhead(2, 2, holders, asker="acc_1")
-    lines = explain(waiting, Around(group=ahead), NOW)
+    lines = explain(waiting, ExplanationContext(group=ahead), NOW)
     assert "2 have not ended" in lines[0].text
     assert [line.execution_id for line in lines] == [None, "exec_acc_1"]
-    everything = explain(waiting, Around(group=GroupAhead(2, 2, holders)), NOW)
+    everything = explain(waiting, ExplanationContext(group=GroupAhead(2, 2, holders)), NOW)
     assert [line.execution_id for line in everything] == [None, "exec_acc_1", "exec_acc_2"]
 
 
@@ -347,7 +352,7 @@ def test_what_is_going_to_fail_says_why_and_what_comes_before():
     definition = builders.definition(
         builders.code_step("pay"), on_failure=(builders.code_step("tidy"),)
     )
-    first, following = explain(run, Around(definition), NOW)
+    first, following = explain(run, ExplanationContext(definition), NOW)
     said = "It will fail after its `onFailure` steps: no ***"
     assert first == Line(Why.FAILING, said, step_name="pay")
     assert (following.code, following.step_name) == (Why.NEXT_STEP, "tidy")

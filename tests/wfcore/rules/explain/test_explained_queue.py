@@ -7,7 +7,8 @@ from attrs import evolve
 from wfcore.model.execution import Execution
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.explanation import Line, Why
-from wfcore.rules.explain.explanation import Around, explain, is_due
+from wfcore.rules.explain.context import ExplanationContext
+from wfcore.rules.explain.explanation import explain, is_due
 from wfcore.rules.explain.queue import GroupAhead, Queue
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
@@ -16,8 +17,8 @@ from wfcore.time import later
 DUE = Line(Why.DUE, "It is due: a worker takes it at once.")
 
 
-def of(run: Execution, around: Around | None = None) -> list[Line]:
-    return list(explain(run, around or Around(), NOW))
+def of(run: Execution, around: ExplanationContext | None = None) -> list[Line]:
+    return list(explain(run, around or ExplanationContext(), NOW))
 
 
 def holder(number: int, owner: str = "acc_1", worker: str = "w1", **fields: Any) -> Execution:
@@ -26,7 +27,7 @@ def holder(number: int, owner: str = "acc_1", worker: str = "w1", **fields: Any)
 
 
 def queued(held: list[Execution], places: int, asker: str | None = "acc_1"):
-    return of(make.execution("exec_mine"), Around(queue=Queue(held, places, asker)))
+    return of(make.execution("exec_mine"), ExplanationContext(queue=Queue(held, places, asker)))
 
 
 def place(number: int) -> Line:
@@ -72,7 +73,9 @@ def test_a_full_group_in_words():
     holders = [holder(n) for n in range(7)]
 
     def lines(held: int, limit: int, **fields: Any) -> list[Line]:
-        return of(evolve(waiting, **fields), Around(group=GroupAhead(held, limit, holders)))
+        return of(
+            evolve(waiting, **fields), ExplanationContext(group=GroupAhead(held, limit, holders))
+        )
 
     ahead = [
         Line(

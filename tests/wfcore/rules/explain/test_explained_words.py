@@ -19,7 +19,8 @@ from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import TriggerSource as T
 from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import ApprovalStep
-from wfcore.rules.explain.explanation import Around, explain
+from wfcore.rules.explain.context import ExplanationContext
+from wfcore.rules.explain.explanation import explain
 from wfcore.rules.phrase import said
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
@@ -34,8 +35,8 @@ REDRIVE = Line(
 DUE = Line(Why.DUE, "It is due: a worker takes it at once.")
 
 
-def of(run: Execution, around: Around | None = None) -> list[Line]:
-    return list(explain(run, around or Around(), NOW))
+def of(run: Execution, around: ExplanationContext | None = None) -> list[Line]:
+    return list(explain(run, around or ExplanationContext(), NOW))
 
 
 def run(**fields: Any) -> Execution:
@@ -116,15 +117,17 @@ ENDS = [
 @pytest.mark.parametrize(("ended_run", "approvals", "lines"), ENDS)
 def test_an_end_in_words(ended_run, approvals, lines):
     """XP-1, EX-17: why it ended, of which step and approval; then that it can be redriven."""
-    assert of(ended_run, Around(approvals=approvals)) == lines
+    assert of(ended_run, ExplanationContext(approvals=approvals)) == lines
 
 
 # Steps that have begun
 
 
-def asked(**fields: Any) -> Around:
+def asked(**fields: Any) -> ExplanationContext:
     fields = {"expires_at": SOON, **fields}
-    return Around(approvals=(make.approval("appr_0"), make.approval("appr_1", **fields)))
+    return ExplanationContext(
+        approvals=(make.approval("appr_0"), make.approval("appr_1", **fields))
+    )
 
 
 REVIEW = "Step 'a' waits for a decision on approval appr_1"
@@ -132,10 +135,10 @@ FATE = f"Without one it counts as rejected at {SAID_SOON}, and the execution is 
 ANYBODY = "the workflow's owner, the execution's owner or somebody with EDIT on the workflow"
 ASKS = waits(status=StepStatus.AWAITING_APPROVAL, approval_id="appr_1")
 YES = (Assent("ann", "acc_1", NOW), Assent("bob", "acc_2", NOW))
-TIMED = Around(make.definition(make.code_step("a", timeout_ms=5_999)))
-IMPORTING = Around(make.definition(make.code_step("a", requirements=("tiny==1.0",))))
+TIMED = ExplanationContext(make.definition(make.code_step("a", timeout_ms=5_999)))
+IMPORTING = ExplanationContext(make.definition(make.code_step("a", requirements=("tiny==1.0",))))
 CHILD = make.execution("exec_7", status=S.PENDING, workflow_name="Inner")
-CHILDREN = Around(children=(make.execution("exec_6"), CHILD))
+CHILDREN = ExplanationContext(children=(make.execution("exec_6"), CHILD))
 BEGUN = {"status": StepStatus.RUNNING, "completed_at": None, "attempts": 1}
 ROUNDS = {
     "a": leaving_out(
@@ -172,7 +175,7 @@ STEPS = [
             *(SOON, "a", "appr_1", None, ("ann",), 2, 3),
         ),
     ),
-    (ASKS, Around(), (Why.AWAITING_APPROVAL, f"{REVIEW}.", None, "a", "appr_1")),
+    (ASKS, ExplanationContext(), (Why.AWAITING_APPROVAL, f"{REVIEW}.", None, "a", "appr_1")),
     (
         ASKS,
         asked(status=ApprovalStatus.APPROVED),
@@ -180,7 +183,7 @@ STEPS = [
     ),
     (
         waits(retry_at=SOON, error="lost", attempts=2),
-        Around(),
+        ExplanationContext(),
         (
             Why.STEP_RETRYING,
             f"Attempt 2 of step 'a' failed (lost); the next one starts at {SAID_SOON}.",
@@ -190,7 +193,7 @@ STEPS = [
     ),
     (
         waits(retry_at=SOON, error="no room", attempts=0, postponed=2),
-        Around(),
+        ExplanationContext(),
         (
             Why.STEP_POSTPONED,
             f"Step 'a' could not be started: no room. Nothing of it has run; "
@@ -201,7 +204,7 @@ STEPS = [
     ),
     (
         waits(retry_at=SOON, attempts=0),
-        Around(),
+        ExplanationContext(),
         (
             Why.STEP_RETRYING,
             f"More budget was approved; step 'a' starts at {SAID_SOON}.",
@@ -234,20 +237,24 @@ STEPS = [
         IMPORTING,
         (Why.STEP_RUNNING, "Step 'a' is running, attempt 1.", None, "a"),
     ),
-    (waits(), Around(), (Why.STEP_RUNNING, "Step 'a' is running, attempt 1.", None, "a")),
     (
         waits(),
-        Around(make.definition(ApprovalStep("a"))),
+        ExplanationContext(),
+        (Why.STEP_RUNNING, "Step 'a' is running, attempt 1.", None, "a"),
+    ),
+    (
+        waits(),
+        ExplanationContext(make.definition(ApprovalStep("a"))),
         (Why.STEP_RUNNING, "Step 'a' is running, attempt 1.", None, "a"),
     ),
     (
         waits(awaits=Awaits.TIME, until=SOON),
-        Around(),
+        ExplanationContext(),
         (Why.STEP_DELAYED, f"Step 'a' waits until {SAID_SOON}.", SOON, "a"),
     ),
     (
         waits(awaits=Awaits.TIME),
-        Around(),
+        ExplanationContext(),
         (Why.STEP_DELAYED, "Step 'a' waits until its end.", None, "a"),
     ),
     (
@@ -265,17 +272,17 @@ STEPS = [
     ),
     (
         waits(awaits=Awaits.CHILD, child_id="exec_7"),
-        Around(),
+        ExplanationContext(),
         (Why.CHILD_RUNNING, "Step 'a' waits for the execution that it started.", None, "a"),
     ),
     (
         run(step_results=ROUNDS),
-        Around(),
+        ExplanationContext(),
         (Why.STEPS_RUNNING, "Loop 'a' has begun 2 of 3 rounds.", None, "a"),
     ),
     (
         waits(awaits=Awaits.STEPS, items=(), rounds=0, until=SOON),
-        Around(),
+        ExplanationContext(),
         (
             Why.STEPS_RUNNING,
             f"Loop 'a' has begun 0 of 0 rounds; its timeout ends it at {SAID_SOON}.",
@@ -285,7 +292,7 @@ STEPS = [
     ),
     (
         waits(awaits=Awaits.STEPS, until=SOON),
-        Around(),
+        ExplanationContext(),
         (Why.STEPS_RUNNING, f"Step 'a' goes on; its timeout ends it at {SAID_SOON}.", SOON, "a"),
     ),
 ]
@@ -333,7 +340,7 @@ def test_instants_are_said_in_utc():
 def test_what_comes_next_in_words():
     """XP-1: the first step without a result, and that its `when` decides."""
     steps = make.code_step("a", when="{{ x }}"), make.code_step("b"), make.code_step("c")
-    around = Around(make.definition(*steps), serving=False)
+    around = ExplanationContext(make.definition(*steps), serving=False)
     server = Line(Why.NO_SERVER, "No server is running here; wfcore serve goes on with it.")
     first = Line(Why.NEXT_STEP, "Step 'a' begins first, unless its `when` is false.", step_name="a")
     assert of(make.execution(), around) == [server, DUE, first]
@@ -341,7 +348,9 @@ def test_what_comes_next_in_words():
     moving = Line(Why.MOVING, "A worker has it and is taking it to its next step.")
     second = Line(Why.NEXT_STEP, "Step 'b' comes next.", step_name="b")
     assert of(run(step_results=begun, worker="w"), around) == [server, moving, second]
-    assert of(run(step_results=begun), Around(around.definition, serving=True)) == [second]
+    assert of(run(step_results=begun), ExplanationContext(around.definition, serving=True)) == [
+        second
+    ]
 
 
 STOPPED = "The worker stopped while {} was running; how much of it was done is unknown."

@@ -12,7 +12,7 @@ from wfcore.rules.notices.delivery import (
     DELAYS,
     MOST_AT_ONCE,
     QUIET,
-    Delivery,
+    DeliveryChoice,
     attempted,
     digested,
     dropped,
@@ -52,47 +52,53 @@ def lately(count: int, now: EpochMs = NOW) -> list[Notice]:
 
 def test_a_notice_alone_is_sent_at_once() -> None:
     """NT-6: and so are as many as one address gets in that time."""
-    assert due_now(ONE, [ONE], NOW) == Delivery((), None)
-    assert due_now(ONE, [ONE, *lately(4)], NOW) == Delivery()
+    assert due_now(ONE, [ONE], NOW) == DeliveryChoice((), None)
+    assert due_now(ONE, [ONE, *lately(4)], NOW) == DeliveryChoice()
     in_vain = [evolve(one, status=NoticeStatus.FAILED) for one in lately(5)]
-    assert due_now(ONE, [ONE, *in_vain], NOW) == Delivery(), "only what was sent makes it quiet"
+    assert due_now(ONE, [ONE, *in_vain], NOW) == DeliveryChoice(), (
+        "only what was sent makes it quiet"
+    )
 
 
 def test_after_five_messages_an_address_has_its_quiet() -> None:
     """It ends as the first of the five is long enough ago. NT-6."""
     first = EpochMs(NOW - 4_000)
-    assert due_now(ONE, [ONE, *lately(5)], NOW) == Delivery(at=later(first, QUIET))
+    assert due_now(ONE, [ONE, *lately(5)], NOW) == DeliveryChoice(at=later(first, QUIET))
     ends = later(first, QUIET)
     assert due_now(ONE, [ONE, *lately(5)], EpochMs(ends - 1)).at == ends
-    assert due_now(ONE, [ONE, *lately(5)], ends) == Delivery()
+    assert due_now(ONE, [ONE, *lately(5)], ends) == DeliveryChoice()
 
 
 def test_what_is_more_than_five_goes_as_one_digest() -> None:
     """With everything that waits for the address; those that were gathered count, too. NT-6."""
     others = tuple(make.notice(f"ntc_{n}") for n in range(2, 6))
-    assert due_now(ONE, [ONE, *others], NOW) == Delivery()
-    assert due_now(ONE, [ONE, *others, *lately(1)], NOW) == Delivery(others)
+    assert due_now(ONE, [ONE, *others], NOW) == DeliveryChoice()
+    assert due_now(ONE, [ONE, *others, *lately(1)], NOW) == DeliveryChoice(others)
     gathered = evolve(others[0], gathered=("ntc_8",))
-    assert due_now(ONE, [ONE, gathered, *others[1:]], NOW) == Delivery((gathered, *others[1:]))
+    assert due_now(ONE, [ONE, gathered, *others[1:]], NOW) == DeliveryChoice(
+        (gathered, *others[1:])
+    )
     begun = evolve(ONE, gathered=("ntc_7", "ntc_8"), attempts=1)
-    assert due_now(begun, [begun, *others[:2]], NOW) == Delivery()
-    assert due_now(begun, [begun, *others[:3]], NOW) == Delivery(others[:3])
+    assert due_now(begun, [begun, *others[:2]], NOW) == DeliveryChoice()
+    assert due_now(begun, [begun, *others[:3]], NOW) == DeliveryChoice(others[:3])
 
 
 def test_a_digest_takes_only_what_waits() -> None:
     """Nothing that may have arrived, and nothing that is over. NT-4, NT-6."""
     waits, late = make.notice("ntc_2"), evolve(ONE, due_at=later(NOW, 1))
     at_address = [late, waits, make.notice("ntc_3", sending=True), *lately(1)]
-    assert due_now(late, at_address, NOW) == Delivery((waits,)), "put off once: with all there is"
+    assert due_now(late, at_address, NOW) == DeliveryChoice((waits,)), (
+        "put off once: with all there is"
+    )
     again = evolve(late, attempts=1)
-    assert due_now(again, [again, waits], NOW) == Delivery(), "an attempt has set its time"
+    assert due_now(again, [again, waits], NOW) == DeliveryChoice(), "an attempt has set its time"
 
 
 def test_after_an_attempt_of_unknown_outcome_the_same_is_sent_again() -> None:
     """At once, and nothing more with it. NT-4."""
     begun = attempted(ONE, (), NOW)
     waiting = [make.notice(f"ntc_{n}") for n in range(2, 9)]
-    assert due_now(begun, [begun, *waiting, *lately(5)], NOW) == Delivery()
+    assert due_now(begun, [begun, *waiting, *lately(5)], NOW) == DeliveryChoice()
 
 
 @pytest.mark.parametrize(("attempts", "wait"), [*enumerate([*DELAYS, DELAYS[-1]])])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from wfcore.model.access import AccountStatus, Plan
+from wfcore.model.access import AccountStatus, Tier
 from wfcore.model.trigger import (
     Chain,
     Refusal,
@@ -69,13 +69,13 @@ def test_a_timer_stands_for_one_instant_of_its_schedule() -> None:
 )
 def test_how_deep_a_chain_may_be(depth: int, why: Refusal | None) -> None:
     """The last link that is allowed starts, and none behind it. CH-4."""
-    timer, owner = builders.timer(depth=depth), builders.account(plan=Plan.PRO)
+    timer, owner = builders.timer(depth=depth), builders.account(plan=Tier.PRO)
     assert refusal(builders.trigger(spec=BEHIND), timer, owner, sees=True) is why
 
 
-FREE = builders.account(plan=Plan.FREE)
+FREE = builders.account(plan=Tier.FREE)
 LOCKED = builders.account(status=AccountStatus.LOCKED)
-PRO = builders.account(plan=Plan.PRO)
+PRO = builders.account(plan=Tier.PRO)
 STANDING: list[tuple[dict[str, Any], Any, bool, TriggerState, str | None]] = [
     ({}, PRO, False, TriggerState.ACTIVE, None),
     ({}, FREE, True, TriggerState.BLOCKED, "Schedules need the plan PRO or above"),

@@ -6,7 +6,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfcore.model.access import AccountStatus, Plan
+from wfcore.model.access import AccountStatus, Tier
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.trigger import Chain, Refusal, Schedule, Trigger, TriggerSpec, TriggerState
 from wfcore.rules.triggers.chain import (
@@ -137,7 +137,7 @@ def test_a_chain_starts_as_often_as_it_may(most: int, tries: int) -> None:
 
 @given(
     schedules() | chains(),
-    st.sampled_from(Plan),
+    st.sampled_from(Tier),
     st.sampled_from(AccountStatus),
     st.integers(0, 40),
     st.booleans(),
@@ -149,7 +149,7 @@ def test_what_keeps_a_trigger_from_starting(spec, plan, status, depth, sees) -> 
     why = refusal(trigger, builders.timer(depth=depth), owner, sees)
     if status is not AccountStatus.ACTIVE:
         assert why is Refusal.ACCOUNT_BLOCKED
-    elif isinstance(spec, Schedule) and plan is Plan.FREE:
+    elif isinstance(spec, Schedule) and plan is Tier.FREE:
         assert why is Refusal.PLAN_LIMIT
     elif depth > MAX_DEPTH:
         assert why is Refusal.CHAIN_TOO_DEEP

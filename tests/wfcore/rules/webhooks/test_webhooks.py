@@ -16,7 +16,7 @@ from wfcore.errors import (
     InvalidInput,
     Unauthenticated,
 )
-from wfcore.model.access import Plan, Principal
+from wfcore.model.access import Principal, Tier
 from wfcore.model.webhook import AuthMode, DisabledReason, Tally, WebhookStatus
 from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
 from wfcore.rules.variables import PRINTABLE
@@ -51,7 +51,7 @@ from wfcore.testing.strategies.values import (
 )
 from wfcore.time import EpochMs, later
 
-LIMITS = {Plan.FREE: 0, Plan.PRO: 3, Plan.TEAM: 10, Plan.ENTERPRISE: None}
+LIMITS = {Tier.FREE: 0, Tier.PRO: 3, Tier.TEAM: 10, Tier.ENTERPRISE: None}
 key_ids = st.none() | st.sampled_from(("key_1", "key_2"))
 many_webhooks = st.integers(0, 13).flatmap(
     lambda count: st.tuples(*(webhooks(f"wh_{number}") for number in range(count)))
@@ -113,17 +113,17 @@ def test_a_disabled_webhook_does_not_trigger(webhook):
             require_triggerable(webhook)
 
 
-@pytest.mark.parametrize("plan", Plan)
+@pytest.mark.parametrize("plan", Tier)
 def test_webhooks_need_the_pro_plan(plan):
     """WH-3: Free has none, every other plan has."""
-    if plan is Plan.FREE:
+    if plan is Tier.FREE:
         with pytest.raises(Forbidden):
             require_plan(plan)
     else:
         require_plan(plan)
 
 
-@given(st.sampled_from(Plan), many_webhooks)
+@given(st.sampled_from(Tier), many_webhooks)
 def test_one_more_must_fit_the_plan(plan, hooks):
     """WH-4: disabled ones count; exactly the plan's number can be made, the oldest be active."""
     limit = LIMITS[plan]
@@ -138,7 +138,7 @@ def test_one_more_must_fit_the_plan(plan, hooks):
             require_room(plan, hooks)
 
 
-@given(st.sampled_from(Plan), many_webhooks, st.randoms(use_true_random=False))
+@given(st.sampled_from(Tier), many_webhooks, st.randoms(use_true_random=False))
 def test_a_downgrade_disables_the_newest(plan, hooks, random):
     """WH-5: as many as are over the number, the newest ones, whatever order they are given in."""
     oldest_first = sorted(hooks, key=lambda hook: (hook.created_at, hook.id))
@@ -149,7 +149,7 @@ def test_a_downgrade_disables_the_newest(plan, hooks, random):
     assert over_limit(plan, hooks) == over_limit(plan, shuffled) == over
 
 
-@given(st.sampled_from(Plan), many_webhooks)
+@given(st.sampled_from(Tier), many_webhooks)
 def test_an_upgrade_brings_back_what_a_downgrade_took(plan, hooks):
     """WH-16: exactly what was active before, and nothing that was switched off by hand."""
     before = [evolve(hook, status=WebhookStatus.ACTIVE, disabled_reason=None) for hook in hooks]
@@ -157,7 +157,7 @@ def test_an_upgrade_brings_back_what_a_downgrade_took(plan, hooks):
     over = over_limit(plan, before)
     after = [disabled(h, DisabledReason.PLAN_LIMIT, NOW) if h in over else h for h in before]
     assert back_within(plan, after) == ()
-    assert [one.id for one in back_within(Plan.ENTERPRISE, after)] == [one.id for one in over]
+    assert [one.id for one in back_within(Tier.ENTERPRISE, after)] == [one.id for one in over]
 
 
 @given(webhooks(), st.sampled_from(DisabledReason), st.sampled_from(DisabledReason), instants())

@@ -1,0 +1,27 @@
+"""What an explanation of an execution is made of, besides the execution itself. XP-2."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from wfcore.model.approval import Approval
+from wfcore.model.execution import Execution
+from wfcore.model.workflow import Definition
+from wfcore.rules.explain.queue import GroupAhead, Queue
+
+
+@frozen
+class ExplanationContext:
+    """
+    Facts around an execution that the caller may see. A fact that is unknown stays at its default.
+
+    `approvals`: those of the execution. `children`: the executions that it started. `serving`:
+    whether a server is running that would do the work.
+    """
+
+    definition: Definition | None = None
+    approvals: Sequence[Approval] = ()
+    children: Sequence[Execution] = ()
+    queue: Queue | None = None
+    group: GroupAhead | None = None
+    serving: bool | None = None
