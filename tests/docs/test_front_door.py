@@ -151,7 +151,7 @@ async def test_an_error_says_what_would_make_the_right_argument() -> None:
         with pytest.raises(TypeError, match=r"folder must be of type str \| Path, not NoneType"):
             on_sqlite(given)
     given = "pro"
-    with pytest.raises(TypeError, match=r"plan must be of type Plan \| None, not str"):
+    with pytest.raises(TypeError, match=r"plan must be of type Tier \| None, not str"):
         await wfcore.set_account(services, ann.id, plan=given)
 
 

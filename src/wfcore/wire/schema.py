@@ -13,6 +13,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import attrs
 
+from wfcore.model.access import Tier
 from wfcore.model.json import JsonObject
 from wfcore.rules.limits import MAX_COMMENT
 from wfcore.rules.states import MACHINES, sentence
@@ -35,6 +36,8 @@ _STATES: Mapping[type, str] = {
 """What the tables of states say of each status."""
 
 
+_NAMES: Mapping[type, str] = {Tier: "Plan"}
+"""Names in the API that are not those of the class."""
 _PREFIX = "#/components/schemas/"
 
 
@@ -87,12 +90,13 @@ class Schemas:
 
     def _enum(self, kind: type[Enum]) -> Schema:
         described = {"description": _STATES[kind]} if kind in _STATES else {}
-        self.found[kind.__name__] = {
+        name = _NAMES.get(kind, kind.__name__)
+        self.found[name] = {
             "type": "string",
             "enum": [member.value for member in kind],
             **described,
         }
-        return {"$ref": _PREFIX + kind.__name__}
+        return {"$ref": _PREFIX + name}
 
     def _generic(self, annotation: Any, origin: Any, args: tuple[Any, ...], closed: bool) -> Schema:
         if origin is Annotated:
