@@ -6,7 +6,7 @@ from pathlib import Path
 from attrs import frozen
 
 from wfcore.errors import Unauthenticated
-from wfcore.model.access import Account, Scope
+from wfcore.model.access import Account, Scope, Tier
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Workflow
 from wfcore.rules.auth import api_key
@@ -42,7 +42,7 @@ class First:
         return f"First({self.account.id})"
 
 
-async def first_things(services: Services, data: Path, plan: Plan) -> First:
+async def first_things(services: Services, data: Path, plan: Tier) -> First:
     """
     Make the account (on *plan*), key and sample that are missing; a second call makes nothing.
     """
@@ -67,7 +67,7 @@ def read_key(data: Path) -> str | None:
     return None
 
 
-async def _account(services: Services, plan: Plan) -> Account:
+async def _account(services: Services, plan: Tier) -> Account:
     """The oldest account, or else a new account that is an operator. AC-7."""
     total = (await list_accounts(services, PageRequest(1, 1))).total
     if total:

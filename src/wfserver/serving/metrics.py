@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from adapters_runtime.engine.journal import UNKNOWN_KIND, Committed, Happened
 from wfcore.errors import StoreUnavailable
-from wfcore.model.access import Window
+from wfcore.model.access import Admission, Window
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Callback, CallbackStatus, ExecutionStatus, TriggerSource
@@ -257,7 +257,7 @@ class CountedCounters:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._counters, name)
 
-    async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
+    async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Admission:
         """See `Counters.take`."""
         taken = await self._counters.take(subject, windows, now)
         for kind in taken.full:
