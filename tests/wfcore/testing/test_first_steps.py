@@ -62,7 +62,7 @@ def test_who_has_nothing_that_awaits_is_told_what_to_write(tmp_path: Path) -> No
 def test_a_broken_promise_shows_what_was_compared(tmp_path: Path) -> None:
     """The assertions of installed suites are as telling as those of one's own tests."""
     told = said(tmp_path, COUNTERS, *AUTO)
-    assert "where False = Taken(full=('minute',), counts=(1,)).admitted" in told
+    assert "where False = Admission(full=('minute',), counts=(1,)).admitted" in told
     assert "1 failed, 10 passed" in told
 
 
