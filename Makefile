@@ -57,32 +57,32 @@ SOME := tests/proofs/kills/test_kill_loop.py tests/proofs/kills/test_shared_kill
   tests/adapters_http/console/test_approval.py tests/adapters_http/console/test_real_review.py
 FEW := HYPOTHESIS_PROFILE=few WORLDS=500 KILL_ROUNDS=4 PG_KILL_ROUNDS=1 POWER_CUTS=50 LEAK_STEPS=100 PG_EXAMPLES=4 FUZZ_EXAMPLES=2
 
-test: .venv/.dev           ## install what the tests need and run them
+test: client               ## install what the tests need and run them
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(PROOFS:%=--ignore=%)
 
-proofs: .venv/.dev         ## the tests that attack: kills, planted bugs, power cuts, escapes, clients, pages; SHORT=1: some of each, as in CI
+proofs: client             ## the tests that attack: kills, planted bugs, power cuts, escapes, clients, pages; SHORT=1: some of each, as in CI
 	$(if $(SHORT),$(FEW)) $(BIN)/pytest -n $(WORKERS) --dist worksteal $(if $(SHORT),$(SOME),$(PROOFS))
 
-check: .venv/.dev lint types layers  ## lint, types and layers: fast, nothing is run
+check: lint types layers  ## lint, types and layers: fast, nothing is run
 
-lint: .venv/.dev           ## style and format
-	$(BIN)/ruff check src tests bench examples docs client hatch_build.py
-	$(BIN)/ruff format --check src tests bench examples docs client hatch_build.py
+lint: client               ## style and format
+	$(BIN)/ruff check src tests bench examples docs tools client hatch_build.py
+	$(BIN)/ruff format --check src tests bench examples docs tools client hatch_build.py
 
-types: .venv/.dev          ## mypy, strict
+types: client              ## mypy, strict
 	$(BIN)/mypy
-	$(BIN)/mypy examples docs/wfdocs client hatch_build.py
+	$(BIN)/mypy examples docs/wfdocs tools client hatch_build.py
 
-layers: .venv/.dev         ## who may import whom
+layers: client             ## who may import whom
 	$(BIN)/lint-imports
 
 format: .venv/.dev         ## put sources into the standard format
-	$(BIN)/ruff check --fix src tests bench examples docs client hatch_build.py
-	$(BIN)/ruff format src tests bench examples docs client hatch_build.py
+	$(BIN)/ruff check --fix src tests bench examples docs tools client hatch_build.py
+	$(BIN)/ruff format src tests bench examples docs tools client hatch_build.py
 
 ##@ Write down what changed
 
-tables: .venv/.dev         ## write anew what the documentation shows of tables, pictures included
+tables: client             ## write anew what the documentation shows of tables, pictures included
 	$(BIN)/python docs/fill.py
 	$(BIN)/python -m tests.proofs.escapes.page
 	$(BIN)/python -m tests.architecture.measure --write >/dev/null
@@ -96,8 +96,8 @@ messages: .venv/.dev       ## collect the words that people read, and compile th
 	  --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
 	$(BIN)/pybabel -q compile -D wfcore -d $(LOCALE)
 
-client: .venv/.dev         ## write anew what of the client is generated: shapes, backoff, synchronous
-	$(BIN)/python client/generate.py
+client: .venv/.dev         ## write the generated modules of the client, which git does not keep
+	@$(BIN)/python tools/client/generate.py
 
 shots: .venv/.dev          ## pictures of every page of the console into build/shots
 	$(BIN)/python -m tests.adapters_http.console.shots build/shots
@@ -105,10 +105,10 @@ shots: .venv/.dev          ## pictures of every page of the console into build/s
 tour: .venv/.dev           ## make the pictures of the documentation's tour anew
 	$(BIN)/python -m tests.adapters_http.console.shots docs/_static/console tour
 
-surface: .venv/.dev        ## write the public names and signatures anew; review the difference
+surface: client            ## write the public names and signatures anew; review the difference
 	cd docs && ../$(BIN)/python -m wfdocs.surface
 
-docs: .venv/.dev           ## build the documentation; warnings are errors
+docs: client               ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
 
@@ -117,7 +117,7 @@ docs: .venv/.dev           ## build the documentation; warnings are errors
 bars: .venv/.dev           ## what pages promise in figures, measured in a browser; on a machine that does nothing else
 	BARS=1 $(BIN)/pytest -q -s tests/adapters_http/console/test_bars.py
 
-deep: .venv/.dev           ## properties, worlds, kills and leaks with many more examples
+deep: client               ## properties, worlds, kills and leaks with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/wfcore/rules
 	WORLDS=100000 $(BIN)/pytest -q -n $(WORKERS) tests/proofs/simulator/test_worlds.py
 	MOVED_WORLDS=2000 $(BIN)/pytest -q -n $(WORKERS) tests/proofs/simulator/test_moved.py
@@ -179,7 +179,7 @@ between:                   ## the core's tests with the locked versions, on each
 lock:                      ## take newer versions: run all tests with them, then write requirements/
 	.ci/versions lock
 
-release: .venv/.dev        ## dist/: the wheels, the sdist and a list of components, checked
+release: client            ## dist/: the wheels, the sdist and a list of components, checked
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist client >/dev/null

@@ -85,7 +85,8 @@ def install(folder: Path, wheels: Iterable[Path], libraries: Iterable[str]) -> P
     python = folder / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
     offline = ("install", "--quiet", "--no-index", "--no-deps", "--no-compile")
-    subprocess.run((*pip, *offline, *wheels), check=True, capture_output=True)
+    if given := [*wheels]:
+        subprocess.run((*pip, *offline, *given), check=True, capture_output=True)
     (site,) = folder.glob("lib/python*/site-packages")
     for name in libraries:
         _link(name, site, python)

@@ -1,9 +1,6 @@
 """The client's shapes beside the server's: made from them, and as tolerant as they must be."""
 
 import dataclasses
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,6 @@ from wfcore_client.calls import start
 from wfcore_client.errors import NotFound, RateLimited, ServerTrouble
 from wfcore_client.shapes import ExecutionStatus, StartView
 
-ROOT = Path(__file__).parents[2]
 SHARED = {name: text for name, text in examples()["views"].items() if hasattr(shapes, name)}
 
 
@@ -75,10 +71,3 @@ def test_the_example_of_a_callback_is_one() -> None:
     assert (
         shaped(shapes.CallbackView, examples()["callback"]).data.status is ExecutionStatus.COMPLETED
     )
-
-
-def test_what_is_made_is_current() -> None:
-    """`shapes`, `backoff` and `synchronous` are what `make client` makes now."""
-    words = [sys.executable, ROOT / "client" / "generate.py", "--check"]
-    run = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
-    assert (run.stdout, run.returncode) == ("", 0), run.stderr

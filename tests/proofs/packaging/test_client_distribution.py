@@ -3,6 +3,9 @@
 import asyncio
 import hashlib
 import re
+import shutil
+import subprocess
+import tomllib
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
@@ -12,9 +15,10 @@ from packaging.metadata import Metadata
 
 from adapters_http.config import HttpConfig
 from tests.support.http_world import a_world
-from tests.support.wheels import PROJECT, ROOT, install, metadata, required
+from tests.support.wheels import PROJECT, ROOT, brought, install, metadata, required
 
 OURS = ROOT / "src" / "wfcore_client"
+GENERATED = ("backoff.py", "shapes.py", "synchronous.py")
 PROGRAM = """
 import sys
 from wfcore_client import Client, verify_callback
@@ -48,17 +52,36 @@ def test_no_package_is_in_both_distributions(client_wheel: Path) -> None:
 
 def test_it_is_the_package_of_this_tree(client_wheel: Path) -> None:
     """Every file of `src/wfcore_client`, byte for byte, and no other."""
-    with zipfile.ZipFile(client_wheel) as built:
-        found = {
-            name: hashlib.sha256(built.read(name)).hexdigest()
-            for name in built.namelist()
-            if name.endswith((".py", "py.typed"))
-        }
-    assert found == {
+    found = contents(client_wheel).items()
+    assert {name: digest for name, digest in found if name.endswith((".py", "py.typed"))} == {
         f"wfcore_client/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()
         for path in OURS.iterdir()
         if path.suffix in (".py", ".typed")
     }
+
+
+def test_a_fresh_checkout_builds_it(client_wheel: Path, tmp_path: Path) -> None:
+    """Without generated files, and with the libraries of the build alone, the wheel is the same."""
+    tree = tmp_path / "checkout"
+    shutil.copytree(ROOT / "client", tree / "client", ignore=shutil.ignore_patterns(".*"))
+    for folder in ("src", "tools"):
+        shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__py*"))
+    for name in GENERATED:
+        (tree / "src" / "wfcore_client" / name).unlink()
+    shutil.copy(ROOT / "LICENSE", tree)
+    requires = tomllib.loads((tree / "client" / "pyproject.toml").read_text())["build-system"]
+    alone = install(tmp_path / "venv", [], brought(requires["requires"]))
+    command = (alone, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "dist")
+    run = subprocess.run(command, cwd=tree / "client", capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    (wheel,) = (tmp_path / "dist").iterdir()
+    assert contents(wheel) == contents(client_wheel)
+
+
+def contents(wheel: Path) -> dict[str, str]:
+    """The SHA-256 of each member of *wheel*."""
+    with zipfile.ZipFile(wheel) as built:
+        return {name: hashlib.sha256(built.read(name)).hexdigest() for name in built.namelist()}
 
 
 def test_it_says_what_it_needs(client_wheel: Path) -> None:

@@ -1,20 +1,17 @@
 """
-Writes the parts of `wfcore_client` that are made from something else.
-
-    python client/generate.py            write them
-    python client/generate.py --check    name those that are not current; exit status 1
+Writes the generated modules of `wfcore_client`, which are not kept in git. Decision 111.
 
 - `shapes.py`, from the attrs classes of `wfcore.wire` that the routes for keys return: the client
   needs no attrs, no cattrs and no core.
 - `backoff.py`, from `wfcore.rules.backoff`.
-- `synchronous.py`, from `asynchronous.py`: the same without `async` and `await`. Decision 111.
+- `synchronous.py`, from `asynchronous.py`, without `async` and `await`.
+
+`make client` runs this in the development tree, and `client/build_hook.py` in each build.
 """
 
 import ast
 import inspect
 import re
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -31,11 +28,10 @@ from wfcore.rules.states import ends
 from wfcore.wire.events import EventView
 from wfcore.wire.webhooks import CallbackView
 
-PACKAGE = Path(__file__).parents[1] / "src" / "wfcore_client"
+PACKAGE = Path(__file__).parents[2] / "src" / "wfcore_client"
 BY_KEY = (Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER)
-RUFF = Path(sys.executable).with_name("ruff")
 
-HEAD = "Written by client/generate.py from {}: do not edit."
+HEAD = "Written by tools/client/generate.py from {}: do not edit."
 
 SHAPES = f"""\
 '''
@@ -51,7 +47,7 @@ from typing import Any, Self, TypeAlias
 
 
 class Word(StrEnum):
-    '''A constant of the API. One that only a newer server knows is kept as it came.'''
+    '''A constant of the API. A constant of a newer server is kept unchanged.'''
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -68,7 +64,7 @@ FINAL_EVENTS = frozenset(EventKind(f"execution.{{one.lower()}}") for one in FINA
 
 
 def shapes() -> str:
-    """The module of shapes: what a definition refers to stands before it."""
+    """The module of shapes; each shape stands behind those that it refers to."""
     views = {route.returns for route in ROUTES if route.auth in BY_KEY and route.returns}
     found: dict[str, str] = {}
     for view in (*sorted(views, key=lambda one: one.__name__), EventView, CallbackView):
@@ -78,7 +74,7 @@ def shapes() -> str:
 
 
 def _define(kind: type[Any], found: dict[str, str]) -> None:
-    """Add the definition of *kind* to *found*, after all that it needs."""
+    """Add the definition of *kind* to *found*, behind all that it refers to."""
     if kind.__name__ in found:
         return
     if issubclass(kind, Enum):
@@ -111,12 +107,12 @@ def _docstring(kind: type[Any]) -> list[str]:
 
 
 def _default(one: "attrs.Attribute[Any]") -> str:
-    """What a field has that is left out of a response: what the server's shape has, or None."""
+    """The default of a field that a response may lack: that of the server's shape, or None."""
     return {attrs.NOTHING: "", (): " = ()"}.get(one.default, " = None")
 
 
 def _annotation(kind: Any, found: dict[str, str]) -> str:
-    """How *kind* is written in the module; what it needs is in *found* then."""
+    """The annotation for *kind*; adds the definitions that it refers to to *found*."""
     origin, args = get_origin(kind), get_args(kind)
     if kind is Any:
         return "Any"
@@ -134,7 +130,7 @@ def _annotation(kind: Any, found: dict[str, str]) -> str:
 
 
 def waits() -> str:
-    """The law of waiting, without attrs."""
+    """The module of the backoff, without attrs."""
     text = inspect.getsource(backoff).replace("@frozen", "@dataclass(frozen=True)")
     text = text.replace("from attrs import frozen", "from dataclasses import dataclass")
     return text.replace('"""', f'"""\n{HEAD.format(backoff.__name__)}\n\n', 1)
@@ -142,6 +138,8 @@ def waits() -> str:
 
 SYNC = {
     "from asyncio import sleep": "from time import sleep",
+    "from wfcore_client.in_process import App, InProcess\n": "",
+    "Coroutine, ": "",
     "Coroutine[Any, Any, T]": "T",
     "AsyncClient": "Client",
     "AsyncBaseTransport": "BaseTransport",
@@ -156,17 +154,17 @@ SYNC = {
     "async ": "",
     "await ": "",
 }
-"""What is written otherwise without an event loop."""
+"""The words of a program with an event loop, and those of one without."""
 
 
 def synchronous() -> str:
-    """The client for programs without an event loop."""
+    """The module of the client for programs without an event loop."""
     text = _without((PACKAGE / "asynchronous.py").read_text(), "in_process")
     body = text[text.index('"""', 3) + 3 :]
     words = "|".join(rf"(?<!\w){re.escape(one)}" for one in SYNC)
     body = re.sub(words, lambda match: SYNC[match[0]], body)
     head = HEAD.format("asynchronous.py")
-    return f'"""\nThe client for programs without an event loop.\n\n{head}\n"""\n{body}'
+    return f'"""\nThe client for programs without an event loop.\n\n{head}\n"""{body}'
 
 
 def _without(text: str, name: str) -> str:
@@ -185,26 +183,13 @@ def _without(text: str, name: str) -> str:
 MADE = {"shapes.py": shapes, "backoff.py": waits, "synchronous.py": synchronous}
 
 
-def formatted(name: str, text: str) -> str:
-    """*text* as the formatter and the order of imports want it."""
-    fixes = ("check", "--fix-only", "--unsafe-fixes", "--select=I,F401,UP028")
-    for command in (fixes, ("format",)):
-        words = (RUFF, *command, "--quiet", f"--stdin-filename={PACKAGE / name}", "-")
-        run = subprocess.run(words, input=text, capture_output=True, text=True, check=True)
-        text = run.stdout
-    return text
-
-
-def main() -> int:
-    """Write the files; with `--check` only name those that are not current."""
-    made = {PACKAGE / name: formatted(name, make()) for name, make in MADE.items()}
-    stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
-    for path in stale:
-        print(path.relative_to(PACKAGE.parents[1]))
-        if "--check" not in sys.argv:
-            path.write_text(made[path])
-    return 1 if stale and "--check" in sys.argv else 0
+def write() -> None:
+    """Write the modules; one that is current is left alone."""
+    for name, make in MADE.items():
+        path, text = PACKAGE / name, make()
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    write()
