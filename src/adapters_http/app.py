@@ -22,10 +22,16 @@ from wfcore.usecases.services import Services
 __all__ = ["HttpConfig", "create_app"]
 
 PROBES = ("/healthz", "/readyz", "/metrics")
-_LOOKUP_OF_PROBES = RouteTree([route for route in ROUTES if route.path in PROBES])
+_PROBE_ROUTES = RouteTree([route for route in ROUTES if route.path in PROBES])
 _MOST_MOUNTS = 16
-_ASKED = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "X-API-Key")
-_ANSWERED = (
+_REQUEST_HEADERS = (
+    "Authorization",
+    "Content-Type",
+    "Idempotency-Key",
+    "Last-Event-ID",
+    "X-API-Key",
+)
+_RESPONSE_HEADERS = (
     *("ETag", "Link", "Location", "Retry-After", "X-Request-Id"),
     *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Window"),
 )
@@ -40,24 +46,24 @@ class Application(Starlette):
     context: Context
 
     def build_middleware_stack(self) -> ASGIApp:
-        lookup = _lookup(self.context.config)
-        app: ASGIApp = Pipeline(self.router, lookup, self.context)
+        routes = _routes(self.context.config)
+        app: ASGIApp = Pipeline(self.router, routes, self.context)
         for factory, args, options in reversed(self.user_middleware):
             app = factory(app, *args, **options)
         return app
 
 
-def _lookup(config: HttpConfig) -> RouteTree:
-    return _LOOKUP_OF_PROBES if config.probes_only else _lookup_with(config.console, config.agents)
+def _routes(config: HttpConfig) -> RouteTree:
+    return _PROBE_ROUTES if config.probes_only else _routes_with(config.console, config.agents)
 
 
 @cache
-def _lookup_with(console: bool, agents: bool) -> RouteTree:
+def _routes_with(console: bool, agents: bool) -> RouteTree:
     return RouteTree((*ROUTES, *(PAGES if console else ()), *(AGENTS if agents else ())))
 
 
 def _sharing(origins: Sequence[str]) -> Sequence[Middleware]:
-    """Browsers may call from pages of *origins*, with a key; they send no cookies then."""
+    """The middleware that lets pages of *origins* call with a key, and without cookies."""
     if not origins:
         return ()
     return (
@@ -65,8 +71,8 @@ def _sharing(origins: Sequence[str]) -> Sequence[Middleware]:
             CORSMiddleware,
             allow_origins=origins,
             allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
-            allow_headers=_ASKED,
-            expose_headers=_ANSWERED,
+            allow_headers=_REQUEST_HEADERS,
+            expose_headers=_RESPONSE_HEADERS,
         ),
     )
 
@@ -75,8 +81,8 @@ def create_app(services: Services, config: HttpConfig | None = None) -> Applicat
     """
     The HTTP interface over *services*.
 
-    Its lifespan enters `config.lifespan`; if the application is mounted in another one, that one's
-    lifespan has to.
+    The lifespan of the application enters `config.lifespan`. An application that mounts this one
+    must enter it instead.
     """
     chosen = config or HttpConfig()
 

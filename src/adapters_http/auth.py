@@ -1,7 +1,7 @@
 """
-Authentication: one function for each `Auth`, and where a request carries its credentials.
+Authentication: one function for each `Auth`, and the credentials that a request carries.
 
-The functions differ in what they check first, never in the rules, which are the core's. Spec:
+The functions differ in the order of their checks; the rules are those of the core. Spec:
 authentication, ways to carry the key. AU-8 to AU-10.
 """
 
@@ -44,11 +44,11 @@ async def _admit(request: Request, route: Route) -> None:
 
 async def _visitor(request: Request, keys: Credentials) -> Visitor | None:
     """
-    The user whom the surrounding application vouches for, if the request carries no key of ours.
+    The user for whom the surrounding application vouches, if the request carries no key of ours.
     AU-10.
 
-    A visitor may be identified by a cookie, which browsers also send from foreign pages: changes
-    from other sites are refused. Links that decide are opened by key only.
+    A cookie may identify a visitor, and browsers send cookies from foreign pages, too: so changes
+    from other sites are refused. Links that decide need a key.
     """
     login = request.context.config.login
     if login is None or keys.is_ours:
@@ -73,7 +73,7 @@ async def _by_key_after_body(request: Request, route: Route, receive: Receive) -
 
 
 async def _by_webhook(request: Request, route: Route, receive: Receive) -> None:
-    """Exists, size, credentials, rate, active, JSON object. WH-13."""
+    """Checks, in this order: existence, size, credentials, rate, active, JSON object. WH-13."""
     webhook = await senders.find_webhook(request.services, request.params["id"])
     request.webhook = webhook
     await read(request, route, receive)
@@ -92,8 +92,8 @@ async def _by_webhook(request: Request, route: Route, receive: Receive) -> None:
 
 async def _by_agent(request: Request, route: Route, receive: Receive) -> None:
     """
-    As by key, but in a header, and no key that could decide what its agent asks. MC-4. The body is
-    read as strictly as any other, before the SDK reads it in its own way.
+    As by key, but in a header, and never a key that may decide approvals. MC-4. The body is parsed
+    strictly before the SDK parses it in its own way.
     """
     assert route.scope is not None
     allowed = request.context.config.cors_origins
@@ -118,18 +118,18 @@ async def _by_session(request: Request, route: Route, receive: Receive) -> None:
 
 
 async def _signed_in(request: Request, scopes: Collection[Scope]) -> Principal:
-    """*scopes*: what a visitor needs here; who signed in with us may do all that is theirs."""
+    """The caller by session, or a visitor with *scopes*; a session needs no scopes."""
     visitor = await _visitor(request, credentials_of(request))
     if visitor is not None:
-        request.visiting = True
+        request.is_visitor = True
         return await authenticate.recognise(request.services, visitor, scopes)
     return await session_of(request.services, session_token(request))
 
 
-async def require_still(request: Request, route: Route) -> None:
+async def require_readmission(request: Request, route: Route) -> None:
     """
-    Raises `Unauthenticated`, `AccountBlocked` or `PersonalLinkOver` if what admitted the caller
-    would not admit them now. Counts and records nothing, and keeps no session alive. SE-12.
+    Raises `Unauthenticated`, `AccountBlocked` or `PersonalLinkOver` if the credential that admitted
+    the caller would be refused now. Counts and records nothing, and extends no session. SE-12.
     """
     services = request.services
     keys = (header_credentials if route.auth is Auth.AGENT else credentials_of)(request)
@@ -152,7 +152,7 @@ async def _to_login(request: Request, route: Route, receive: Receive) -> None:
 
 
 async def _to_page(request: Request, route: Route, receive: Receive) -> None:
-    """As with a session; but who merely opens a page signed out is no matter for the audit log."""
+    """As with a session, but the audit log does not note a page that is opened signed out."""
     refuse_cross_site(request)
     refuse_silent_browser(request)
     request.who = await _signed_in(request, route.visitor_scopes)
@@ -160,7 +160,7 @@ async def _to_page(request: Request, route: Route, receive: Receive) -> None:
 
 
 async def _by_personal_link(request: Request, route: Route, receive: Receive) -> None:
-    """The link names the approval and the person; cookies and keys are not looked at. PL-1."""
+    """The link names the approval and the person; cookies and keys are ignored. PL-1."""
     refuse_cross_site(request)
     refuse_silent_browser(request)
     request.guest = await authenticate.admit_guest(request.services, request.params["token"])
@@ -176,7 +176,7 @@ async def _by_admin(request: Request, route: Route, receive: Receive) -> None:
 
 
 async def _to_download(request: Request, route: Route, receive: Receive) -> None:
-    """Only requests without a signature; the handler checks signatures."""
+    """Authenticates requests without a signature; the handler checks signatures."""
     if request.query("signature") is None:
         request.who = await _reader(request)
 
@@ -201,7 +201,7 @@ async def _open(request: Request, route: Route, receive: Receive) -> None:
 
 
 def credentials_of(request: Request) -> Credentials:
-    """All three places: Bearer, `X-API-Key`, and the query parameter `api_key`."""
+    """The keys in all three places: Bearer, `X-API-Key`, and the query parameter `api_key`."""
     authorization, x_api_key = [], []
     for name, value in request.scope["headers"]:
         if name == b"authorization":
@@ -212,7 +212,7 @@ def credentials_of(request: Request) -> Credentials:
 
 
 def header_credentials(request: Request) -> Credentials:
-    """Headers alone, for what is opened by people or must not stand in logs of addresses."""
+    """The keys in headers alone: for routes whose addresses people open or logs keep."""
     return Credentials(request.header_values(b"authorization"), request.header_values(b"x-api-key"))
 
 

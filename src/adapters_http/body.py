@@ -16,7 +16,7 @@ _LONGEST_LENGTH = 19
 
 
 class BodyTimeout(Exception):
-    """The client did not send its whole body in time: 408, and the connection closes."""
+    """The body did not arrive in time: 408, and the connection closes."""
 
 
 async def read_body(
@@ -28,12 +28,12 @@ async def read_body(
     took: Callable[[int], None] = lambda size: None,
 ) -> bytes:
     """
-    The whole body, at most *limit* bytes. *headers* are looked up by lower-case names; *took* is
-    called with the size of each part and may raise.
+    The whole body, at most *limit* bytes. The names in *headers* are in lower case. *took* gets the
+    size of each part, and may raise.
 
-    Raises `TooLarge` over *limit* (the rest, or with a Content-Length all of it, was not read);
-    `InvalidInput` if it is compressed or its Content-Length is not a number; `BodyTimeout` if it
-    was not complete within *timeout_s*; `ClientDisconnect` if the client left.
+    Raises `TooLarge` over *limit*, before the rest (with a Content-Length: before all) is read;
+    `InvalidInput` for a compressed body or a Content-Length that is no number; `BodyTimeout` after
+    *timeout_s*; `ClientDisconnect` if the client left.
     """
     _refuse_encoding(headers.get("content-encoding", ""))
     _refuse_length(headers.get("content-length"), limit)

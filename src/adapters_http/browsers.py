@@ -1,4 +1,4 @@
-"""Browsers: their cookies, and changes that a page of another site asks for."""
+"""Browsers: cookies, and the refusal of changes that come from pages of other sites."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,20 +11,20 @@ from wfcore.time import DurationMs
 
 COOKIE, ATTEMPT_COOKIE = "wfcore_session", "wfcore_sign_on"
 MOST_ATTEMPTS, _TAG = 4, 12
-"""Sign-ins that one browser may have begun, and characters of the `state` that name each."""
+"""The most sign-ins that one browser may have begun, and the characters of `state` in a name."""
 _ATTEMPT = re.compile(rf"_[0-9a-f]{{11}}_[\w-]{{1,{_TAG}}}", re.ASCII)
 HOST_COOKIE = f"__Host-{COOKIE}"
-"""Where https is spoken at the root: a browser takes it from this very host alone. SE-5."""
+"""The name over https at the root: browsers accept this cookie from this host alone. SE-5."""
 _SAFE = frozenset({"GET", "HEAD"})
 
 
 def session_token(request: Request) -> str | None:
-    """The value of the session cookie. Under the other name, other hosts could have set it."""
+    """The token in the session cookie; its name depends on scheme and path. SE-5."""
     return cookie(request, _cookie_name(request))
 
 
 def cookie(request: Request, wanted: str) -> str | None:
-    """The first value of the cookie of that name."""
+    """The first value of the cookie *wanted*."""
     for header in request.header_values(b"cookie"):
         for pair in header.split(";"):
             name, _, value = pair.strip().partition("=")
@@ -39,14 +39,14 @@ def _cookie_name(request: Request, name: str = COOKIE) -> str:
 
 
 def session_cookie(request: Request, token: str) -> tuple[bytes, bytes]:
-    """The header that stores *token* in the browser; an empty one deletes it."""
+    """The header that stores *token* in the browser; an empty *token* deletes the cookie."""
     return _set_cookie(request, COOKIE, token, SESSION_MAX)
 
 
 def attempt_cookies(request: Request, kept: str, state: str) -> Iterator[tuple[bytes, bytes]]:
     """
-    The headers that keep what `leave_for` says, in a cookie of its own for each sign-in, so that
-    two tabs do not disturb each other; the oldest of too many go. SE-9.
+    The headers that store *kept*, from `leave_for`, under a name for this sign-in, so that two tabs
+    do not disturb each other. Over `MOST_ATTEMPTS` the oldest cookies are deleted. SE-9.
     """
     for name in sorted(_attempts(request))[: 1 - MOST_ATTEMPTS]:
         yield _set_cookie(request, name, "", SIGN_ON)
@@ -56,8 +56,7 @@ def attempt_cookies(request: Request, kept: str, state: str) -> Iterator[tuple[b
 
 def kept_attempt(request: Request, state: str) -> tuple[str | None, Sequence[tuple[bytes, bytes]]]:
     """
-    What the browser kept while its owner was at the identity provider, and the headers that delete
-    it.
+    The value that `attempt_cookies` stored for *state*, and the headers that delete its cookie.
     """
     found = [name for name in _attempts(request) if name.endswith(f"_{state[:_TAG]}")]
     gone = [_set_cookie(request, name, "", SIGN_ON) for name in found]
@@ -65,7 +64,7 @@ def kept_attempt(request: Request, state: str) -> tuple[str | None, Sequence[tup
 
 
 def _attempts(request: Request) -> Sequence[str]:
-    """The names of the cookies of sign-ins that have not ended."""
+    """The names of the cookies of sign-ins that are under way."""
     whole = _cookie_name(request, ATTEMPT_COOKIE)
     names = (
         pair.strip().partition("=")[0]
@@ -94,9 +93,9 @@ def _set_cookie(request: Request, name: str, value: str, lasts: DurationMs) -> t
 
 def refuse_cross_site(request: Request) -> None:
     """
-    Raises `Forbidden` if a change comes from a foreign page. SE-3.
+    Raises `Forbidden` if a change comes from a page of another site. SE-3.
 
-    A request with neither `Origin` nor `Sec-Fetch-Site` does not come from a browser, and passes.
+    A request without `Origin` and `Sec-Fetch-Site` does not come from a browser, and passes.
     """
     if request.method in _SAFE:
         return
@@ -117,8 +116,8 @@ def refuse_cross_site(request: Request) -> None:
 
 def refuse_silent_browser(request: Request) -> None:
     """
-    Raises `Forbidden` where a browser's change says nothing of where it comes from: every browser
-    that keeps `SameSite` says it, so one that does not is none to rely on. SE-8.
+    Raises `Forbidden` if a browser sends a change without `Origin` and `Sec-Fetch-Site`: every
+    browser that respects `SameSite` sends one of them. SE-8.
     """
     if request.method in _SAFE or request.header(b"origin") or request.header(b"sec-fetch-site"):
         return
@@ -134,7 +133,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def _origin(text: str) -> tuple[str, str, int | None] | None:
-    """Scheme, host and port of `https://example.org`; None for what names none, like `null`."""
+    """Scheme, host and port of an origin like `https://example.org`; None for `null`."""
     try:
         where = urlsplit(text.strip())
         found = where.scheme, where.hostname or "", where.port or _PORTS.get(where.scheme)

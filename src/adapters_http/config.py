@@ -1,4 +1,4 @@
-"""What the application around the HTTP adapter may set."""
+"""The settings of the HTTP adapter, given by the application around it."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -20,23 +20,23 @@ from wfcore.ports.notices import Notifier
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Login: TypeAlias = Callable[[Scope], Awaitable[Visitor | None]]
-"""Whom the outer application knows a request (its ASGI scope) to be of; None: nobody."""
+"""Returns the user to whom the outer application attributes a request (its ASGI scope), or None."""
 
 
 class ServingStage(Enum):
-    """What an application still does."""
+    """The phases of an application from start to end."""
 
     SERVING = "serving"
-    """Everything."""
+    """It does everything."""
     DRAINING = "draining"
-    """It is stopping: nothing new is started, and it is not ready; all else goes on."""
+    """It is stopping: it starts nothing new and is not ready; all else goes on."""
     ENDING = "ending"
-    """Who waits is answered at once, streams end."""
+    """Waiting requests are answered at once, streams end."""
 
 
 @frozen
 class SignOn:
-    """Signing in with an identity provider: the name on its button, and whom it admits."""
+    """Signing in with an identity provider: the name on its button, and the people it admits."""
 
     provider: IdentityProvider
     name: str
@@ -45,7 +45,7 @@ class SignOn:
 
 @frozen
 class HealthCheck:
-    """What was checked, what was found, and what helps where it is not fine."""
+    """One check of the machine: its name, its result, and a cure if it failed."""
 
     name: str
     ok: bool
@@ -56,30 +56,32 @@ class HealthCheck:
 @frozen
 class HttpConfig:
     """
-    `public_url`: how clients reach this application, a mount's path included; None: as the
-    request says.
+    The settings.
+
+    `public_url`: the URL by which clients reach this application, a mount's path included; None:
+    taken from the request.
     `lifespan`: entered at start, left at the end (worker, store).
     `ready`: raises `StoreUnavailable` or `NotReady` while not ready; None: the store must answer.
-    `stage`: what it still does; asked with every start and by whatever waits.
-    `gauges`: what the metrics page shows beside the requests, each family described in
-    `gauge_help`. `counted`: counters of the application, which it shows, too.
-    `of_all`: the metrics of several processes by number, given how to get those of this one.
-    `checks`: what the page about health shows of the machine.
-    `trusted_proxies`: whose `X-Forwarded-For`, `-Proto` and `-Host` are believed.
-    `allowed_hosts`: names that it answers to, in lower case, without port; None: to any.
-    `cors_origins`: whose pages may call from a browser, with a key; `*`: anybody's.
-    `console_edits`: whether a workflow may be changed by session, on its page or by API.
-    `read_definition`: the definition that a text says; raises `InvalidDefinition` with lines.
-    None: nothing is changed. `definition_warnings`: what is lacking here for one to run.
-    `console`: whether there are pages for people; without them their paths are 404.
-    `agents`: whether they are offered workflows at `/mcp`, which needs the extra `mcp`.
-    `mail`: whose channel `mail` sends links that sign in; None: people cannot ask for them.
-    `sign_on`: an identity provider that people may sign in with; None: there is none.
-    `frame_ancestors`: origins whose pages may frame the pages, `https://example.org`; none by
-    default.
-    `probes_only`: nothing is answered but probes and metrics.
-    `login`: asked where a request carries none of our keys; None: keys and sessions only.
-    `tracing`: makes spans of requests; None: nobody does.
+    `stage`: the present phase; called with every start and by waiting requests.
+    `gauges`: values of the metrics page beside the requests; `gauge_help` describes each family.
+    `counted`: a registry with counters of the application, for the same page.
+    `of_all`: returns the metrics of all processes by number, given a function for its own.
+    `checks`: the checks of the machine for the page about health.
+    `trusted_proxies`: the proxies whose `X-Forwarded-For`, `-Proto` and `-Host` are believed.
+    `allowed_hosts`: the accepted names in `Host`, in lower case, without port; None: any name.
+    `cors_origins`: the origins whose pages may call from a browser, with a key; `*`: all.
+    `console_edits`: whether a session may change a workflow, on its page or by API.
+    `read_definition`: reads a definition from text; raises `InvalidDefinition` with lines. None:
+    no workflow can be changed.
+    `definition_warnings`: returns what a definition needs and this server lacks.
+    `console`: whether there are pages for people; if not, their paths are 404.
+    `agents`: whether agents can call workflows at `/mcp`, which needs the extra `mcp`.
+    `mail`: the notifier whose channel `mail` sends links for signing in; None: there are none.
+    `sign_on`: the identity provider for signing in; None: there is none.
+    `frame_ancestors`: the origins that may frame the pages, `https://example.org`; none by default.
+    `probes_only`: whether only probes and metrics are answered.
+    `login`: called if a request carries no key of this server; None: keys and sessions only.
+    `tracing`: makes spans of requests; None: there are no spans.
     """
 
     public_url: str | None = None
@@ -109,7 +111,7 @@ class HttpConfig:
 
     @property
     def ending(self) -> bool:
-        """Whether nobody is to be kept waiting any more."""
+        """Whether waiting requests must be answered now."""
         return self.stage() is ServingStage.ENDING
 
     def require_serving(self) -> None:

@@ -48,8 +48,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters_http import error_pages
-from adapters_http.auth import AUTHENTICATORS, require_still
-from adapters_http.errors import NoSuchPath, WrongMethod, defect, rate_headers, refusal
+from adapters_http.auth import AUTHENTICATORS, require_readmission
+from adapters_http.errors import NoSuchPath, WrongMethod, defect, rate_headers, response_to
 from adapters_http.json_text import dump_json
 from adapters_http.metrics import METHODS
 from adapters_http.proxies import Proxies
@@ -75,11 +75,11 @@ _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _KEY = "api_key"
 _NAME_SHOWN = 80
 _GONE = 499
-"""How an exchange that the client left is counted; nobody sees it."""
+"""The status that counts an exchange whose client left; nobody sees it."""
 
 
 class _Node:
-    """What may follow a prefix of segments."""
+    """A node of the tree: the segments that may follow a prefix, and the routes that end here."""
 
     __slots__ = ("methods", "static", "wild")
 
@@ -90,7 +90,7 @@ class _Node:
 
 
 class RouteTree:
-    """The table as a tree. A static segment takes precedence over a parameter in the same place."""
+    """The table of routes as a tree. A static segment takes precedence over a parameter."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._root = _Node()
@@ -114,9 +114,10 @@ class RouteTree:
 
     def find(self, path: str) -> tuple[Mapping[str, Route], list[str]]:
         """
-        The routes of *path* by method, and the values of its parameters; no routes: no such path.
+        The routes of *path* by method, and the values of its parameters. Without a route, the path
+        does not exist.
 
-        No parameter is empty or contains anything unprintable.
+        A parameter has at least one character, and only printable ones.
         """
         node, values = self._root, list[str]()
         for segment in path.split("/")[1:]:
@@ -131,11 +132,11 @@ class RouteTree:
 
 
 class Pipeline:
-    """The ASGI application behind all routes; *rest* receives what is not an HTTP request."""
+    """The ASGI application behind all routes; *rest* handles scopes other than `http`."""
 
-    def __init__(self, rest: ASGIApp, lookup: RouteTree, context: Context) -> None:
+    def __init__(self, rest: ASGIApp, routes: RouteTree, context: Context) -> None:
         self._rest = rest
-        self._lookup = lookup
+        self._routes = routes
         self._context = context
         self._proxies = Proxies(context.config.trusted_proxies)
         self._prefix = token_hex(8)
@@ -146,19 +147,19 @@ class Pipeline:
             await self._rest(scope, receive, send)
             return
         began = perf_counter()
-        seen = self._proxies.seen_through(scope)
+        seen = self._proxies.resolve(scope)
         request = Request(self._context, seen, self._request_id(scope))
-        route, status = await _dispatch(self._lookup, request, receive, send)
+        route, status = await _dispatch(self._routes, request, receive, send)
         label = route.path if route is not None else "unknown"
         method = request.method if request.method in METHODS else "other"
         metrics, took = self._context.metrics, perf_counter() - began
         metrics.requests.labels(label, method, str(status)).inc()
         metrics.seconds.labels(label).observe(took)
-        if request.traced is not None:
-            request.traced.answered(method, label, status, took)
+        if request.trace is not None:
+            request.trace.answered(method, label, status, took)
 
     def _request_id(self, scope: Scope) -> str:
-        """The caller's own id if it is acceptable, otherwise a new one."""
+        """The id that the caller sent if it is well formed, else a new one."""
         for name, value in scope["headers"]:
             if name == b"x-request-id":
                 text = value.decode("latin-1")
@@ -168,21 +169,21 @@ class Pipeline:
 
 
 async def _dispatch(
-    lookup: RouteTree, request: Request, receive: Receive, send: Send
+    routes: RouteTree, request: Request, receive: Receive, send: Send
 ) -> tuple[Route | None, int]:
-    """Answer one request, whatever happens; returns the route and the status, for the metrics."""
+    """Answer one request. Returns its route and status, for the metrics; never raises."""
     route = None
     try:
-        route = _match(lookup, request)
+        route = _match(routes, request)
         tracing = request.context.config.tracing
         if route.starts or tracing is not None:
-            request.traced = RequestTrace(tracing, request.scope, route.starts)
+            request.trace = RequestTrace(tracing, request.scope, route.starts)
         _require_known_host(request, route)
         if route.starts:
             request.context.config.require_serving()
         await AUTHENTICATORS[route.auth](request, route, receive)
         if request.guest is not None or hasattr(request, "who"):
-            request.again = partial(require_still, request, route)
+            request.readmit = partial(require_readmission, request, route)
         _require_known_query(request, route)
         answer = await route.handler(request)
         await request.context.pace.turn()
@@ -204,15 +205,15 @@ async def _dispatch(
 
 
 def _encoded(answer: object) -> bytes:
-    """The JSON of a view; unchanged if it is encoded already; None for a `Response`."""
+    """The JSON of a view. Bytes stay as they are; empty for a `Response`."""
     if isinstance(answer, bytes):
         return answer
     return b"" if isinstance(answer, Response) else dump_json(plain(answer))
 
 
-def _match(lookup: RouteTree, request: Request) -> Route:
-    """The route of a request, with its parameters. Raises `NoSuchPath`, `WrongMethod`."""
-    methods, values = lookup.find(_own_path(request.scope))
+def _match(routes: RouteTree, request: Request) -> Route:
+    """The route of *request*, whose parameters are set. Raises `NoSuchPath`, `WrongMethod`."""
+    methods, values = routes.find(_own_path(request.scope))
     route = methods.get(request.method)
     if route is None:
         raise WrongMethod(tuple(sorted(methods))) if methods else NoSuchPath()
@@ -223,9 +224,9 @@ def _match(lookup: RouteTree, request: Request) -> Route:
 
 def _own_path(scope: Scope) -> str:
     """
-    The path below the one where this application is mounted.
+    The path of a request below the mount of this application.
 
-    An encoded slash is not a separator but part of a segment: it stays encoded.
+    An encoded slash is part of a segment and stays encoded.
     """
     path: str = scope["path"]
     raw: bytes = scope.get("raw_path") or b""
@@ -239,8 +240,8 @@ def _own_path(scope: Scope) -> str:
 
 def _require_known_query(request: Request, route: Route) -> None:
     """
-    Raises `InvalidInput` for a query parameter that the row does not declare, unless the row is
-    tolerant, and for a declared one that stands twice: which of the two was meant? PG-3.
+    Raises `InvalidInput` for a query parameter that *route* does not declare, unless it is
+    tolerant, and for a declared parameter that occurs twice. PG-3.
     """
     if not request.scope["query_string"]:
         return
@@ -261,7 +262,7 @@ _NONE_KNOWN = "unknown query parameter; there are none here"
 
 def _require_known_host(request: Request, route: Route) -> None:
     """
-    Raises `InvalidInput` for a host that this application is not. Probes and collectors of metrics
+    Raises `InvalidInput` if `Host` is no name of this application. Probes and collectors of metrics
     come by address: they are answered under any name.
     """
     allowed = request.context.config.allowed_hosts
@@ -275,11 +276,11 @@ _FOR_PROBES = ("/healthz", "/readyz", "/metrics")
 
 
 async def _refuse(request: Request, route: Route | None, error: Exception, send: Send) -> int:
-    refused = refusal(error, route.also if route is not None else {})
+    refused = response_to(error, route.also if route is not None else {})
     if refused is None:
         report(request, route, error)
         refused = defect()
-    detail = refusal_in_words(error) if isinstance(error, Unauthenticated) else refused.says
+    detail = refusal_in_words(error) if isinstance(error, Unauthenticated) else refused.message
     await _note_trigger(request, refused.status, detail)
     if error_pages.is_for_people(request, route):
         headers, html = error_pages.page_of(request, route, refused)
@@ -291,7 +292,7 @@ async def _refuse(request: Request, route: Route | None, error: Exception, send:
 
 
 async def _note_trigger(request: Request, status: int, reason: str) -> None:
-    """A refused trigger counts in its webhook's statistics, and its owner is told why. WH-9."""
+    """Count a refused trigger in the statistics of its webhook, with the reason. WH-9."""
     webhook = request.webhook
     if webhook is None or status == 404:
         return
@@ -315,8 +316,8 @@ async def _respond(request: Request, response: Response, receive: Receive, send:
     """
     Send a response that is not JSON.
 
-    Once it has begun, its status is final: a later failure ends the connection, so that the client
-    sees that something is missing.
+    Once the response has begun, its status is final: a later failure ends the connection, which
+    tells the client that the body is incomplete.
     """
     headers = MutableHeaders(raw=response.raw_headers)
     for name, value in (*_common(request), *_quota(request.quota), *request.headers):
@@ -328,13 +329,13 @@ async def _respond(request: Request, response: Response, receive: Receive, send:
         return response.status_code
     begun = False
 
-    async def noting(message: Message) -> None:
+    async def send_noting(message: Message) -> None:
         nonlocal begun
         begun = True
         await send(message)
 
     try:
-        await response(request.scope, receive, noting)
+        await response(request.scope, receive, send_noting)
     except ClientDisconnect:
         return _GONE
     except asyncio.CancelledError:
@@ -364,7 +365,7 @@ async def _send(request: Request, send: Send, status: int, headers: Headers, bod
 async def _send_whole(
     request: Request, send: Send, status: int, headers: Headers, body: bytes
 ) -> None:
-    """Over the extension of our own transport, or as any ASGI server takes it."""
+    """Send by the extension of our own transport if present, else by two ASGI messages."""
     whole: WholeAnswer | None = request.scope.get("extensions", _NONE).get(WHOLE)
     if whole is not None and whole.send == send:
         whole.answer(status, headers, body)
@@ -377,7 +378,7 @@ _NONE: Mapping[str, Any] = {}
 
 
 def report(request: Request, route: Route | None, error: Exception) -> None:
-    """Log a defect by type and place, without its message, which might quote what a client sent."""
+    """Log a defect by type and place; its message might quote a client, and is left out."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
     about = {

@@ -1,8 +1,8 @@
 """
 Sending the content of an artifact, whole or one range of it, as something that cannot do harm.
 
-What a step left is a stranger's file: it goes out with a sandbox, is never sniffed, and is an
-attachment unless it can be previewed. Spec: artifacts; RFC 9110 §14.
+A step may write any file: browsers get it in a sandbox, without sniffing, and as an attachment
+unless it can be previewed. Spec: artifacts; RFC 9110 §14.
 """
 
 import re
@@ -18,15 +18,15 @@ from wfcore.model.json import Json
 from wfcore.wire.common import disposition
 
 Read: TypeAlias = Callable[[int, int], AsyncIterator[bytes]]
-"""The bytes [start, end) of the content; raises `NotFound` before the first one."""
+"""Returns the bytes [start, end) of the content; raises `NotFound` before the first one."""
 
-SHOWN = 8 << 20
-"""Bytes of a file that a browser may be shown; a larger one is saved."""
+LARGEST_DISPLAYED = 8 << 20
+"""Bytes of the largest file that a browser displays; it saves larger ones."""
 
 _ONE_RANGE = re.compile(r"bytes[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.I)
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?[\w-]+=[\w.-]+)?", re.ASCII)
 OUTPUT_MEDIA = "application/vnd.wfcore.output+json"
-"""An output as a file: any JSON, so not the `application/json` of our shapes."""
+"""The media type of an output: any JSON, unlike the `application/json` of our shapes."""
 
 _UNKNOWN = "application/octet-stream"
 
@@ -50,14 +50,14 @@ class Range:
 
 @frozen
 class Unsatisfiable:
-    """A range without a byte in the file: 416."""
+    """A range that has no byte of the file: 416."""
 
 
 def parse_range(header: str | None, size: int) -> Range | Unsatisfiable | None:
     """
-    What a Range header requests of a file of *size* bytes. None: the whole file.
+    The range of a file of *size* bytes that a Range header requests; None: the whole file.
 
-    A header that is malformed, of another unit, or of several ranges counts as absent.
+    A malformed header, another unit and several ranges count as absent.
     """
     match = _ONE_RANGE.fullmatch(header or "")
     if match is None:
@@ -91,29 +91,29 @@ async def download_response(
     Raises what *read* raises before its first chunk, usually `NotFound`.
     """
     etag = f'"{artifact.sha256}"'
-    asked = parse_range(range_header, artifact.size)
+    wanted = parse_range(range_header, artifact.size)
     if if_range is not None and if_range.strip() != etag:
-        asked = None
+        wanted = None
     headers = {**_SAFETY, "ETag": etag}
-    if isinstance(asked, Unsatisfiable):
+    if isinstance(wanted, Unsatisfiable):
         return _unsatisfiable(artifact.size, headers)
-    part = asked or Range(0, artifact.size)
+    part = wanted or Range(0, artifact.size)
     headers |= _described(artifact, part)
-    if asked:
+    if wanted:
         headers["Content-Range"] = f"bytes {part.start}-{part.end - 1}/{artifact.size}"
-    status = 206 if asked else 200
+    status = 206 if wanted else 200
     if head:
         return Response(None, status, headers)
-    return StreamingResponse(await _begun(read(part.start, part.end)), status, headers)
+    return StreamingResponse(await _with_first_chunk(read(part.start, part.end)), status, headers)
 
 
-def is_shown(artifact: Artifact) -> bool:
-    """Whether browsers show it; it then needs our headers, which a bucket does not send."""
-    return artifact.previewable and artifact.size <= SHOWN
+def is_displayed(artifact: Artifact) -> bool:
+    """Whether browsers display *artifact*; then it needs headers that a bucket does not send."""
+    return artifact.previewable and artifact.size <= LARGEST_DISPLAYED
 
 
-def led_to(url: str) -> Response:
-    """A redirect to where the content is, for this moment only."""
+def redirect_to(url: str) -> Response:
+    """A redirect to the content at *url*, for this moment only."""
     headers = {"Location": url, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
     return Response(None, 302, headers)
 
@@ -142,8 +142,8 @@ def _described(artifact: Artifact, part: Range) -> dict[str, str]:
 
 def _media_type(given: str) -> str:
     """
-    The content type of a step's file, fit for a header; text without a charset is UTF-8, as is all
-    of ours.
+    The content type of a step's file if it fits a header, else that of bytes. Text without a
+    charset is UTF-8.
     """
     if not _MEDIA_TYPE.fullmatch(given):
         return _UNKNOWN
@@ -156,9 +156,9 @@ def _unsatisfiable(size: int, headers: dict[str, str]) -> Response:
     return Response(dump_json({"error": "The range is outside of the file"}), 416, headers)
 
 
-async def _begun(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _with_first_chunk(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """
-    *content* with its first chunk fetched, so that a missing file is noticed before the response.
+    *content*, with its first chunk already fetched: a missing file raises before the response.
     """
     first = await anext(content, b"")
 

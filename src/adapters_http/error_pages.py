@@ -21,7 +21,7 @@ def is_for_people(request: Request, route: Route | None) -> bool:
 def page_of(request: Request, route: Route | None, refused: ErrorResponse) -> tuple[Headers, bytes]:
     """Headers and body of the page for an error."""
     if route is not None and route.auth is Auth.KEY:
-        html, nonce = error_page(refused.status, refused.says)
+        html, nonce = error_page(refused.status, refused.message)
         fields = PAGE_HEADERS(nonce)
     else:
         from adapters_http.console import error_page as console_page  # loads all templates
@@ -30,7 +30,7 @@ def page_of(request: Request, route: Route | None, refused: ErrorResponse) -> tu
         personal = route is not None and route.auth is Auth.PERSONAL
         again = dict(refused.headers).get(b"retry-after")
         wait_s = None if again is None else int(again)
-        html = console_page.error_page(request, refused.status, refused.says, personal, wait_s)
+        html = console_page.error_page(request, refused.status, refused.message, personal, wait_s)
         fields = page_headers(request)
     headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
     headers += [

@@ -1,4 +1,4 @@
-"""The one table from errors to statuses, and how an error looks on the wire. ER-1, ER-2, ER-3."""
+"""The table from errors to statuses, and the form of an error on the wire. ER-1, ER-2, ER-3."""
 
 from collections.abc import Mapping
 
@@ -53,49 +53,50 @@ STATUS: Mapping[type[Exception], int] = {
     errors.Unreadable:        500,
 }
 # fmt: on
-"""An error that is not here (nor a class above it) is a defect: 500, and nothing said."""
+"""An error without an entry, for itself or a base class, is a defect: 500 without details."""
 
 _RETRY_S = 2
 
 
 @frozen
 class ErrorResponse:
-    """A status, a message, and the headers that go with it."""
+    """An error on the wire: status, message, headers, body."""
 
     status: int
-    says: str
+    message: str
     headers: Headers
     body: bytes
 
 
-def refusal(error: Exception, also: Mapping[type[Exception], int]) -> ErrorResponse | None:
+def response_to(error: Exception, also: Mapping[type[Exception], int]) -> ErrorResponse | None:
     """
-    What a caller is told about *error*; *also*: the route's own statuses. None for a defect.
+    The response for *error*, or None for a defect. *also*: the statuses of the route, which come
+    first.
 
     The body of a 401 is the same for every cause. AU-6.
     """
     status = _status(type(error), also) or _status(type(error), STATUS)
     if status is None:
         return None
-    says = "The request body did not arrive in time" if status == 408 else str(error)
-    return ErrorResponse(status, says, _headers(error), _body(error, says))
+    message = "The request body did not arrive in time" if status == 408 else str(error)
+    return ErrorResponse(status, message, _headers(error), _body(error, message))
 
 
 def defect() -> ErrorResponse:
-    """What a caller is told about a defect: nothing."""
-    says = "Internal error"
-    return ErrorResponse(500, says, [], dump_json(plain(ErrorView(says))))
+    """The response for a defect, without details."""
+    message = "Internal error"
+    return ErrorResponse(500, message, [], dump_json(plain(ErrorView(message))))
 
 
 def _status(kind: type[Exception], table: Mapping[type[Exception], int]) -> int | None:
     return next((table[one] for one in kind.__mro__ if one in table), None)
 
 
-def _body(error: Exception, says: str) -> bytes:
+def _body(error: Exception, message: str) -> bytes:
     if isinstance(error, errors.RateLimited):
-        view = RateLimitedView(says, error.window, error.limit, error.retry_after_s)
+        view = RateLimitedView(message, error.window, error.limit, error.retry_after_s)
         return dump_json(plain(view))
-    return dump_json(plain(ErrorView(says)))
+    return dump_json(plain(ErrorView(message)))
 
 
 def _headers(error: Exception) -> Headers:
@@ -120,7 +121,7 @@ def _headers(error: Exception) -> Headers:
 
 
 def rate_headers(limit: int, remaining: int, window: str) -> Headers:
-    """What is left of the tighter window. RL-6."""
+    """The headers about the tighter window of a quota. RL-6."""
     return [
         (b"x-ratelimit-limit", b"%d" % limit),
         (b"x-ratelimit-remaining", b"%d" % remaining),

@@ -1,10 +1,10 @@
 """
 JSON text: bodies of requests are parsed strictly, bodies of responses are written.
 
-orjson already refuses NaN, invalid UTF-8, a byte order mark, trailing text and lone surrogates; of
-equal keys the last wins. What it lacks is a depth limit below 1,024: `_depth` adds it, without
-recursion. Numbers that it would change are judged by `wfcore.rules.numbers`. In the body of a
-decision no decimal may be rounded, and `refuse_repeated_keys` finds two equal keys.
+orjson refuses NaN, invalid UTF-8, a byte order mark, trailing text and lone surrogates; of equal
+keys the last wins. `_depth` adds a depth limit below 1,024, without recursion.
+`wfcore.rules.numbers` checks the numbers that orjson would change. In the body of a decision no
+decimal may be rounded, and `refuse_repeated_keys` finds equal keys.
 """
 
 import json
@@ -20,7 +20,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.rules.numbers import kept, outside_of_strings
 
 MAX_DEPTH = 64
-"""Arrays and objects inside each other."""
+"""Levels of arrays and objects inside each other."""
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -30,15 +30,15 @@ _NAME_SHOWN = 80
 
 _Reader: TypeAlias = Callable[[bytes, Callable[[bytes], Json]], Json]
 exactly = partial(kept, exact=True)
-"""For decisions: no decimal is rounded. NU-2."""
+"""The reader for decisions: no decimal is rounded. NU-2."""
 
 
 def parse_json(body: bytes, reader: _Reader = kept) -> Json:
     """
-    The value of *body*; blank counts as `{}`.
+    The value of *body*; a blank body counts as `{}`.
 
     Raises `InvalidInput` for anything but strict JSON of at most 64 levels, and for a number that
-    *reader* refuses: by default one that would be another once it was stored. NU-1.
+    *reader* refuses: by default a number that storing would change. NU-1.
     """
     if not body.strip(_BLANKS):
         return {}
@@ -60,11 +60,11 @@ def parse_object(body: bytes, reader: _Reader = kept) -> JsonObject:
 
 def refuse_repeated_keys(body: bytes, value: Json) -> None:
     """
-    Raises `InvalidInput` if an object in *body*, whose value is *value*, repeats a key. AP-26: a
-    reader that takes the first of two rows would see another decision than the one made.
+    Raises `InvalidInput` if an object in *body*, whose value is *value*, repeats a key: readers
+    differ in which of two equal keys they take. AP-26.
 
-    Outside of strings each key has one colon. So if there are as many colons as keys, no key was
-    lost; only otherwise a slow reader looks for its name.
+    Outside of strings each key has one colon. So with as many colons as keys none is repeated;
+    else a slow reader finds the name.
     """
     if outside_of_strings(body).count(b":") != _keys_in(value):
         json.loads(body, object_pairs_hook=_without_repeats)
@@ -109,11 +109,10 @@ def _plain(value: object) -> object:
 
 def _depth(body: bytes) -> int:
     """
-    How deep *body* nests: exact for valid JSON, at most the number of brackets, and only computed
-    if there are many.
+    The depth of *body*, exact for valid JSON. With few brackets, their number serves as the depth.
 
-    Outside of strings opening brackets count +1 and closing ones -1 (as signed bytes), and the
-    running sum peaks at the depth.
+    Outside of strings an opening bracket counts +1 and a closing one -1 (as signed bytes); the
+    largest running sum is the depth.
     """
     openings = body.count(b"[") + body.count(b"{")
     if openings <= MAX_DEPTH:

@@ -1,8 +1,8 @@
 """
-Counting requests and showing the counts as Prometheus text.
+Counters of requests, and their Prometheus text.
 
-One `Metrics` per application, with a registry of its own: nothing here is global. Called from the
-event loop only.
+Each application has a `Metrics` with a registry of its own: nothing here is global. Call it from
+the event loop only.
 """
 
 from collections.abc import Mapping
@@ -53,10 +53,10 @@ class Metrics:
         counted: CollectorRegistry | None = None,
     ) -> bytes:
         """
-        Everything counted so far, here and in *counted*, and *gauges* as they are now.
+        The counters of this registry and of *counted*, and *gauges* with their present values.
 
-        A gauge's name may carry labels: `wfcore_executions{status="RUNNING"}`; names of one
-        family stand together, and *about* says what each is. One that ends in `_total` counts.
+        The name of a gauge may have labels: `wfcore_executions{status="RUNNING"}`. Names of one
+        family stand together; *about* describes each family. A name in `_total` is a counter.
         """
         lines: list[str] = []
         family = ""
@@ -72,7 +72,7 @@ class Metrics:
 
 
 def by_process(texts: Mapping[int, bytes]) -> bytes:
-    """One text of several, each of one process, whose number every sample gets as a label."""
+    """The metrics of several processes as one text; each sample gets the number of its process."""
     families: dict[str, tuple[list[str], list[str]]] = {}
     for number, text in texts.items():
         label = f'process="{number}"'

@@ -1,8 +1,8 @@
 """
-The one-click pages: asking for a decision, showing one, showing an error. Spec: one-click rules.
+The pages of one-click links: a question, a decision, an error. Spec: one-click rules.
 
-Plain HTML that works without scripts and loads nothing. Everything from outside is escaped by the
-templates; a nonce lets exactly the page's own style through.
+They are plain HTML that works without scripts and loads nothing. The templates escape all values;
+a nonce admits only the style of the page.
 """
 
 import secrets
@@ -36,7 +36,7 @@ LONGEST_COMMENT = 2_000
 
 _LAST_INSTANT = 253_402_300_799_000
 _UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
-_DOORS = {
+_CHANNELS = {
     DecisionSource.API: "through the API",
     DecisionSource.WEBHOOK: "through the approval webhook",
     DecisionSource.LINK: "with the approval link",
@@ -62,7 +62,7 @@ class HtmlPage(NamedTuple):
 
 @frozen
 class RowTable:
-    """A group of rows as the page shows it: some rows, and the number of all."""
+    """A group of rows on a page: the first rows, and the number of all."""
 
     title: str
     columns: tuple[Column, ...]
@@ -82,10 +82,9 @@ def confirm_page(
     url: str = "",
 ) -> HtmlPage:
     """
-    The question whether *verdict* is meant. Its button is a GET of the same address that keeps
-    *api_key*, includes the comment and a digest of the rows, and adds `confirm=1`. *changed*: the
-    rows are not those of the previous page. *url*: where answers are given, which a click cannot.
-    AP-19, AP-30.
+    The page that asks to confirm *verdict*. Its button sends a GET to the same address with
+    *api_key*, the comment, a digest of the rows, and `confirm=1`. *changed*: the rows have changed
+    since the previous page. *url*: the page for approvals with questions. AP-19, AP-30.
     """
     approves = verdict is Verdict.APPROVE
     return _page(
@@ -102,7 +101,7 @@ def confirm_page(
         longest_comment=LONGEST_COMMENT,
         url=url,
         lacking=[one.title for one in unanswered(approval)] if approves else [],
-        items_hash=items_hash(approval) if approves and _shows_more(approval) else None,
+        items_hash=items_hash(approval) if approves and _has_content(approval) else None,
         changed=changed,
         given=len(approval.assents),
         required=approval.required_approvals,
@@ -110,13 +109,13 @@ def confirm_page(
     )
 
 
-def _shows_more(approval: Approval) -> bool:
-    """Whether there is more to agree to than the message."""
+def _has_content(approval: Approval) -> bool:
+    """Whether an approval agrees to more than the message."""
     return bool(approval.groups or approval.attachments or approval.answers)
 
 
 def decided_page(approval: Approval, *, workflow_name: str = "") -> HtmlPage:
-    """What was decided: by whom, when, through which channel, with which comment."""
+    """The page of a decision: its author, time, channel and comment."""
     source = approval.decision_source
     return _page(
         "decided.html",
@@ -124,7 +123,7 @@ def decided_page(approval: Approval, *, workflow_name: str = "") -> HtmlPage:
         workflow=workflow_name or approval.workflow_id,
         status=approval.status.capitalize(),
         decided=utc(approval.decided_at) if approval.decided_at is not None else None,
-        door=_DOORS[source] if source is not None else None,
+        channel=_CHANNELS[source] if source is not None else None,
         given=len(approval.assents),
         required=approval.required_approvals,
         approved_by=[one.by for one in approval.assents],
@@ -132,14 +131,14 @@ def decided_page(approval: Approval, *, workflow_name: str = "") -> HtmlPage:
 
 
 def error_page(status: int, message: str) -> HtmlPage:
-    """An error as a person may read it; the title is the status's own phrase."""
+    """The page of an error; its title is the phrase of *status*."""
     known = status in HTTPStatus.__members__.values()
     title = HTTPStatus(status).phrase if known else "Error"
     return _page("error.html", status=status, title=title, message=message)
 
 
 def PAGE_HEADERS(nonce: str) -> dict[str, str]:
-    """The headers of a page: nothing is loaded, framed, stored or passed on."""
+    """The headers of a page: browsers load, frame, store and pass on nothing."""
     policy = (
         "default-src 'none'",
         f"style-src 'nonce-{nonce}'",
@@ -160,11 +159,11 @@ def PAGE_HEADERS(nonce: str) -> dict[str, str]:
 
 def may_decide(method: str, headers: Mapping[str, str]) -> bool:
     """
-    Whether a request with `confirm=1` looks like a person's action.
+    Whether a request with `confirm=1` may be the action of a person.
 
-    A browser says `navigate` and `document` when its address bar changes. What a script fetches,
-    prefetches and previews, HEAD, and what another site embeds or opens, show the page again.
-    Clients other than browsers send none of these. *headers* are looked up by lower-case names.
+    A browser sends `navigate` and `document` when its address bar changes. Fetches by scripts,
+    prefetches, previews, HEAD, and pages that another site embeds or opens show the question again.
+    Other clients send none of these headers. The names in *headers* are in lower case.
     """
     if method != "GET":
         return False
@@ -177,13 +176,13 @@ def may_decide(method: str, headers: Mapping[str, str]) -> bool:
 
 
 def utc(at: EpochMs) -> str:
-    """An instant as people write it, to the minute."""
+    """An instant in UTC, to the minute."""
     seconds = min(at, _LAST_INSTANT) / 1_000
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def remaining(left_ms: int) -> str | None:
-    """A duration in its two largest units; None if it is over."""
+    """A duration in its two largest units; None if it is not positive."""
     if left_ms <= 0:
         return None
     parts: list[str] = []
@@ -204,7 +203,7 @@ def _table(group: Group) -> RowTable:
 
 
 def columns_of(rows: Sequence[JsonObject]) -> tuple[Column, ...]:
-    """One column per key, in the order in which the rows bring them."""
+    """One column for each key, in order of first occurrence."""
     keys = dict.fromkeys(key for row in rows for key in row)
     return tuple(Column(key, key, _type_of(rows, key)) for key in islice(keys, MOST_COLUMNS))
 
@@ -228,16 +227,16 @@ def _page(template: str, **facts: Any) -> HtmlPage:
 
 
 def question_html(approval: Approval) -> "Markup":
-    """What the title of an approval does not say of its question, as HTML. MD-1."""
+    """The question of an approval below its title, as HTML. MD-1."""
     from markupsafe import Markup
 
-    asked = markdown.below_title(question(approval))
-    return Markup(markdown.html(asked))  # noqa: S704 - made of escaped texts
+    text = markdown.below_title(question(approval))
+    return Markup(markdown.html(text))  # noqa: S704 - made of escaped texts
 
 
 @cache
 def _templates() -> "Environment":
-    """Loaded with the first page: most servers show none for days, but all of them start."""
+    """The templates, loaded with the first page: a server that shows none starts faster."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(

@@ -25,7 +25,7 @@ def page(request: Request, sizes: tuple[int, int], list: str = "") -> PageReques
 
 
 def enum_values(request: Request, name: str, kind: type[E]) -> tuple[E, ...]:
-    """A filter by values of an enum; empty ones count as absent. PG-4. Raises `InvalidInput`."""
+    """The values of an enum in a filter, without empty ones. Raises `InvalidInput`. PG-4."""
     try:
         return tuple(dict.fromkeys(kind(text) for text in request.query_values(name) if text))
     except ValueError:
@@ -34,7 +34,7 @@ def enum_values(request: Request, name: str, kind: type[E]) -> tuple[E, ...]:
 
 
 def span(request: Request) -> tuple[EpochMs | None, EpochMs | None]:
-    """`from` and `to`, the latter exclusive. Raises `InvalidInput`."""
+    """The instants `from` and `to`; `to` is exclusive. Raises `InvalidInput`."""
     since, until = _instant(request, "from"), _instant(request, "to")
     if since is not None and until is not None and until < since:
         raise InvalidInput("to", "must not lie before from")
@@ -51,7 +51,7 @@ def _instant(request: Request, name: str) -> EpochMs | None:
 
 
 def oldest_first(request: Request, field: str) -> bool:
-    """`sort`: by *field*, or by `-field`, the default of lists. Raises `InvalidInput`."""
+    """Whether `sort` is *field*; else it is `-field`, the default. Raises `InvalidInput`."""
     text = request.query("sort")
     if text and text not in (field, f"-{field}"):
         raise InvalidInput("sort", f"must be {field} (oldest first) or -{field} (newest first)")
@@ -59,7 +59,7 @@ def oldest_first(request: Request, field: str) -> bool:
 
 
 def flag(request: Request, name: str) -> bool:
-    """`true` or `false`; absent or empty: false. Raises `InvalidInput`."""
+    """A parameter that is `true` or `false`; absent or empty: False. Raises `InvalidInput`."""
     text = request.query(name)
     if text and text not in ("true", "false"):
         raise InvalidInput(name, "must be true or false")
@@ -67,7 +67,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 def wait_ms(request: Request) -> int | None:
-    """`wait`, in seconds from 1 to 60; None if not requested. Raises `InvalidInput`."""
+    """`wait`, 1 to 60 seconds, in milliseconds; None if absent. Raises `InvalidInput`."""
     text = request.query("wait")
     if text is None:
         return None
@@ -78,7 +78,7 @@ def wait_ms(request: Request) -> int | None:
 
 
 def with_outputs(request: Request) -> bool:
-    """Whether outputs of steps are wanted: not with `outputs=none`. Raises `InvalidInput`."""
+    """Whether to show outputs of steps: False with `outputs=none`. Raises `InvalidInput`."""
     text = request.query("outputs")
     if text not in (None, "none"):
         raise InvalidInput("outputs", "must be none, or left out")
@@ -96,7 +96,7 @@ def idempotency(request: Request) -> Idempotency | None:
 
 
 def check_idempotency_key(field: str, key: str) -> None:
-    """Raises `InvalidInput` for what is no such key, in a header or a form. IK-1."""
+    """Raises `InvalidInput` if *key*, from a header or a form, is malformed. IK-1."""
     printable = key.isascii() and key.isprintable()
     if not printable or not 1 <= len(key) <= LONGEST_IDEMPOTENCY_KEY:
         fix = f"must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable ASCII characters"
@@ -104,12 +104,12 @@ def check_idempotency_key(field: str, key: str) -> None:
 
 
 def last_event_id(request: Request) -> int:
-    """The number of the last event that the client has seen. Raises `InvalidInput`."""
+    """The number in `Last-Event-ID`. Raises `InvalidInput`."""
     return event_number("Last-Event-ID", request.header(b"last-event-id"))
 
 
 def event_number(field: str, text: str | None) -> int:
-    """The number of an event; 0: before the first. Raises `InvalidInput`."""
+    """The number of an event; 0 for no text: before the first. Raises `InvalidInput`."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 18):

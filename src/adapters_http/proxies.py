@@ -15,21 +15,21 @@ class Proxies:
 
     trusted: Sequence[Network] = ()
 
-    def seen_through(self, scope: Scope) -> Scope:
+    def resolve(self, scope: Scope) -> Scope:
         """
-        *scope* with the client, the scheme and the `Host` as reported by the trusted proxies in
-        front; *scope* itself if none of these sent it. `Forwarded` is not read.
+        *scope* with the client, scheme and `Host` that the trusted proxies report; *scope* itself
+        if it did not come from a trusted proxy. `Forwarded` is ignored.
         """
         peer = address_of(scope["client"][0]) if self.trusted and scope.get("client") else None
         if peer is None or not self._trusts(peer):
             return scope
         seen = dict(scope)
-        client = self._client(peer, _said(scope, b"x-forwarded-for"))
+        client = self._client(peer, _items(scope, b"x-forwarded-for"))
         seen["client"] = (str(client), scope["client"][1] if client == peer else 0)
-        scheme = _said(scope, b"x-forwarded-proto")[-1:]
+        scheme = _items(scope, b"x-forwarded-proto")[-1:]
         if scheme in (["http"], ["https"]):
             (seen["scheme"],) = scheme
-        host = _said(scope, b"x-forwarded-host")[-1:]
+        host = _items(scope, b"x-forwarded-host")[-1:]
         if host and is_host(host[0].encode("latin-1")):
             others = [field for field in scope["headers"] if field[0] != b"host"]
             seen["headers"] = [(b"host", host[0].encode("latin-1")), *others]
@@ -37,7 +37,8 @@ class Proxies:
 
     def _client(self, peer: Address, hops: Sequence[str]) -> Address:
         """
-        The nearest address that is not trusted; if a hop cannot be read, the one who reported it.
+        The nearest address that is not trusted. A hop that is no address ends the search: the
+        proxy that reported it counts as the client.
         """
         client = peer
         for hop in reversed(hops):
@@ -53,7 +54,7 @@ class Proxies:
         return any(address in network for network in self.trusted)
 
 
-def _said(scope: Scope, name: bytes) -> list[str]:
-    """The items of a list that may be spread over several fields, first to last, lower case."""
+def _items(scope: Scope, name: bytes) -> list[str]:
+    """The items of a header that is a list, over all its fields, in lower case."""
     values = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
     return [part.strip().lower() for part in ",".join(values).split(",")] if values else []

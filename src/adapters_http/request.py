@@ -26,8 +26,8 @@ from wfcore.usecases.services import Services
 @frozen
 class Context:
     """
-    What all requests share. `description` returns the text of the OpenAPI document for a
-    base URL, with `webhooks` or with callbacks.
+    The parts that all requests share. `description` returns the text of the OpenAPI document for a
+    base path; its second argument chooses `webhooks` or callbacks.
     """
 
     services: Services
@@ -40,36 +40,36 @@ class Context:
     strangers_bodies: StrangersBodies = field(factory=StrangersBodies)
 
 
-STILL_S = 2.0
+READMIT_S = 2.0
 """A stream ends at most five seconds after its credential. SE-12."""
 
 
 class Request:
     """
-    `who`, `raw`, `json`, `body`, `quota` and `webhook` are set by authentication.
+    One request. Authentication sets `who`, `raw`, `json`, `body`, `quota` and `webhook`.
 
-    A handler may add to `headers`, which go out with a success.
+    A handler may add to `headers`; a success carries them.
     """
 
     who: Principal
-    """Set before the handler runs, on every route that asks for somebody."""
-    visiting: bool = False
+    """The caller. Every route with authentication sets it before the handler runs."""
+    is_visitor: bool = False
     """Whether the surrounding application vouched for `who`."""
     guest: Guest | None = None
-    """Who came by a personal link; there is no `who` then."""
-    again: Callable[[], Awaitable[None]] | None = None
-    """Raises what admission would raise now. Set where the caller was admitted by a credential."""
-    _admitted: float = 0.0
+    """The approver who came by a personal link, instead of `who`."""
+    readmit: Callable[[], Awaitable[None]] | None = None
+    """Raises what admission would raise now. Set if a credential admitted the caller."""
+    _readmitted: float = 0.0
     quota: Quota | None = None
     webhook: Webhook | None = None
     authenticated: bool = False
-    """Whether the credentials of a trigger were good, whatever came of it."""
+    """Whether the credentials of a trigger were valid; the request may still fail."""
     raw: bytes = b""
     json: JsonObject
     body: Any = None
     waiting: int | None = None
-    """How much waits for `who`, which the frame of each page shows."""
-    traced: RequestTrace | None = None
+    """The number of approvals that wait for `who`: the frame of each page shows it."""
+    trace: RequestTrace | None = None
     _fields: list[tuple[str, str]] | None = None
 
     def __init__(self, context: Context, scope: Scope, id: str) -> None:
@@ -81,14 +81,15 @@ class Request:
         self.headers: list[tuple[bytes, bytes]] = []
         self.began = perf_counter()
 
-    async def still(self) -> None:
+    async def require_admitted(self) -> None:
         """
         Raises `Unauthenticated` or `AccountBlocked` if the credential of this request has ended
-        meanwhile: for what goes on for long. Looks at most once in `STILL_S`. SE-12.
+        since. Streams call this; the store is read at most once in `READMIT_S`. SE-12.
         """
-        if self.again is not None and perf_counter() - max(self._admitted, self.began) >= STILL_S:
-            self._admitted = perf_counter()
-            await self.again()
+        checked = max(self._readmitted, self.began)
+        if self.readmit is not None and perf_counter() - checked >= READMIT_S:
+            self._readmitted = perf_counter()
+            await self.readmit()
 
     @property
     def method(self) -> str:
@@ -98,20 +99,20 @@ class Request:
 
     @property
     def caller(self) -> Caller:
-        """Who decides, on the pages of approvals."""
+        """The person on a page of an approval: the guest of a personal link, else `who`."""
         return self.guest or self.who
 
     @property
     def origin(self) -> Origin:
         """
-        Where it came from, for the audit log. Contains neither the query string nor the token of a
-        link, which is a credential.
+        The origin of this request for the audit log, without the query string and without the
+        token of a link: both may hold credentials.
         """
         client = self.scope.get("client")
         path: str = self.scope["path"]
         if "token" in self.params:
             path = path.partition(f"/{self.params['token']}")[0]
-        trace = self.traced.trace if self.traced else None
+        trace = self.trace.trace if self.trace else None
         return Origin(path, client[0] if client else None, self.request_id, trace=trace)
 
     def header_values(self, name: bytes) -> list[str]:
@@ -155,7 +156,7 @@ class Request:
 
     @property
     def base_path(self) -> str:
-        """The path in front of all of ours, as clients see it; empty at the root."""
+        """The path below which clients see this application; empty at the root."""
         if self.context.config.public_url is not None:
             return urlsplit(self.context.config.public_url).path.rstrip("/")
         root: str = self.scope.get("root_path", "")
@@ -163,7 +164,7 @@ class Request:
 
     @property
     def base_url(self) -> str:
-        """How clients reach this application, without a slash at the end."""
+        """The URL by which clients reach this application, without a slash at the end."""
         if self.context.config.public_url is not None:
             return self.context.config.public_url.rstrip("/")
         scope = self.scope

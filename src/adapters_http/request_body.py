@@ -22,6 +22,7 @@ from wfcore.wire.converter import structured
 
 
 async def read(request: Request, route: Route, receive: Receive) -> None:
+    """Set `raw` to the body, within the limit of *route*."""
     headers, limit = Headers(scope=request.scope), route.body_limit
     if route.auth not in _BODY_FIRST:
         request.raw = await read_body(receive, headers, limit)
@@ -32,14 +33,15 @@ async def read(request: Request, route: Route, receive: Receive) -> None:
 
 
 _BODY_FIRST = frozenset({Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.LOGIN})
-"""What reads the body of whoever sends one."""
+"""The kinds of authentication that read a body before they know its sender."""
 
 
 LARGE = 65_536
-"""Bytes of a body from which it is understood aside of the event loop: about a millisecond."""
+"""Bytes from which a body is parsed outside of the event loop: about a millisecond of work."""
 
 
 async def parse(request: Request, route: Route) -> None:
+    """Set `json` and `body` from `raw`, if *route* has a shape for it."""
     if route.body is None:
         return
     if len(request.raw) <= LARGE:
@@ -58,6 +60,7 @@ def _parse(request: Request, route: Route, shape: type[Any]) -> None:
 
 
 async def read_and_parse(request: Request, route: Route, receive: Receive) -> None:
+    """Set `raw`, `json` and `body`, if *route* has a body."""
     if route.body is not None:
         await read(request, route, receive)
         await parse(request, route)
@@ -69,7 +72,10 @@ LATE_S = 1.0
 async def read_and_recheck(
     request: Request, route: Route, receive: Receive, keys: Credentials
 ) -> None:
-    """If the body comes late, its caller may be revoked or deleted by then: that is asked again."""
+    """
+    Read the body; if it came late, authenticate its caller again, who may be revoked or deleted
+    by then.
+    """
     began = monotonic()
     await read(request, route, receive)
     if route.scope and request.who.key and monotonic() - began > LATE_S:
@@ -86,9 +92,10 @@ def scheme_of(webhook: Webhook) -> Scheme:
 
 def payload_of(request: Request, webhook: Webhook) -> JsonObject:
     """
-    The object in the body: JSON, or a form, which GitHub and Slack send; the JSON in a form's
-    field `payload` stands for all of it. SG-8. Numbers stay as they stand: only those that become
-    variables are judged, where they do. NU-1. Raises `InvalidInput`.
+    The object in the body: JSON, or a form from GitHub or Slack, whose field `payload` may hold the
+    JSON. SG-8. Numbers stay as written: those that become variables are checked there. NU-1.
+
+    Raises `InvalidInput`.
     """
     if not (scheme_of(webhook) in _FORMS and is_form(request.header(b"content-type"))):
         return parse_object(request.raw, as_written)

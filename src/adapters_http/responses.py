@@ -10,22 +10,22 @@ LARGEST_KEPT = 16_384
 
 class ResponseCache:
     """
-    Encoded responses by record and its state, at most 16 MB of them: polls ask for the same record
-    again and again.
+    Encoded responses by record and state, at most 16 MB: polls request the same record again and
+    again.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Hashable, bytes]] = {}
 
     def known(self, id: str, state: Hashable) -> bytes | None:
-        """The stored answer for that state; None if there is none."""
+        """The response that is stored for *state*, or None."""
         known = self._known.get(id)
         return known[1] if known is not None and known[0] == state else None
 
     def keep(self, id: str, state: Hashable, body: bytes) -> bytes:
         """
-        Keep *body*, which depends only on *state* (the record's version and whatever else may
-        change) and on what never changes: emails, names of keys. Returns it.
+        Store *body* and return it. *body* depends only on *state* (the version of the record and
+        all else that may change) and on constants: emails, names of keys.
         """
         if len(body) <= LARGEST_KEPT:
             self._known.pop(id, None)
@@ -35,7 +35,7 @@ class ResponseCache:
         return body
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Drop all responses."""
         self._known.clear()
 
 
@@ -44,9 +44,9 @@ LARGE_RESPONSE = 65_536
 
 class Pace:
     """
-    At most one large response is encoded per turn of the event loop: memory given up by slow
-    clients is freed only between turns, so a crowd that asks at once would have all of its
-    responses in memory. Decision 71.
+    Lets at most one large response be encoded per turn of the event loop. Memory of dropped slow
+    clients is freed only between turns: without this pace, the responses to a crowd of requests
+    would all be in memory at once. Decision 71.
     """
 
     def __init__(self) -> None:
@@ -54,14 +54,14 @@ class Pace:
         self._busy = False
 
     async def turn(self) -> None:
-        """Wait until an answer may be encoded: at once, unless a large one was just encoded."""
+        """Wait until a response may be encoded: not at all, unless a large one was just encoded."""
         if self._busy:
             mine = asyncio.get_running_loop().create_future()
             self._waiting.append(mine)
             await mine
 
     def made(self, size: int) -> None:
-        """An answer of *size* bytes was encoded."""
+        """Note that a response of *size* bytes was encoded."""
         if size > LARGE_RESPONSE and not self._busy:
             self._busy = True
             asyncio.get_running_loop().call_soon(self._next)

@@ -1,7 +1,7 @@
 """
-One row of the table of routes: everything that is to be said of one path and method.
+One row of the table of routes: all properties of one path and method.
 
-Authentication is declared here and nowhere inferred; a row without it cannot be built.
+Each row declares its authentication; a row without it cannot be built.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,14 +15,14 @@ from wfcore.model.access import Scope, Visitor
 from wfcore.rules.limits import TRIGGER_BODY
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Any]]
-"""Gives a shape of `wfcore.wire`, or a Starlette response where it is no JSON."""
+"""Returns a shape of `wfcore.wire`, or a Starlette response if the answer is no JSON."""
 
 
 class Auth(StrEnum):
-    """How a route authenticates its caller, and in which order it checks things."""
+    """The ways in which a route authenticates its caller, with the order of checks."""
 
     OPEN = "open"
-    """Nobody is asked."""
+    """No credentials."""
     KEY = "key"
     """Key, account, scope, rate; then the body."""
     KEY_AFTER_BODY = "key_after_body"
@@ -30,15 +30,15 @@ class Auth(StrEnum):
     TRIGGER = "trigger"
     """Webhook, size, its own credentials, rate, active, JSON object."""
     AGENT = "agent"
-    """A key in a header that cannot decide approvals, and no foreign page; then the rate. MC-4."""
+    """A key in a header that may not decide approvals, and no foreign page; then the rate. MC-4."""
     SESSION = "session"
     """A console session; changes only from the console's own pages."""
     PAGE = "page"
     """A page of the console for people: a session, or a visitor that holds the row's scope."""
     PERSONAL = "personal"
-    """A page of one approval, by the signed link that one of its approvers was sent."""
+    """A page of one approval, by the signed link that was sent to one of its approvers."""
     LOGIN = "login"
-    """The door to a session: nobody yet, but no cross-site request."""
+    """The way to a session: no credentials, but no cross-site request."""
     ADMIN = "admin"
     """An operator's key of scope ADMIN, in a header; then an object of JSON. No rate. AC-8."""
     DOWNLOAD = "download"
@@ -46,7 +46,7 @@ class Auth(StrEnum):
 
 
 EVERY_SCOPE = Visitor("").scopes
-"""What a visitor holds who may do all that the account may."""
+"""The scopes of a visitor with all rights of the account."""
 OWN_KEYS = "a visitor sees and handles the keys that may do no more than they may themselves"
 
 _TOLERANT = frozenset(
@@ -58,9 +58,9 @@ _WITH_KEY = frozenset({Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.AGENT, 
 @frozen
 class Parameter:
     """
-    A query parameter or header, for the description, and to recognize unknown ones.
+    A query parameter or header of a route. Undeclared query parameters are refused.
 
-    `repeats`: it may occur several times, each time with one value of that schema.
+    `repeats`: the parameter may occur several times, each time with one value of the schema.
     """
 
     name: str
@@ -72,14 +72,16 @@ class Parameter:
 @frozen
 class Route:
     """
-    `scope`: what the key must hold (every route that takes a key has one); of a page or a route by
-    session, what a visitor must hold, as sessions have no scopes. Without one a visitor must hold
-    every scope, unless `visitors` says why none is needed. AU-11.
-    `body`: the shape of the body; None: no body is read. `keys_once`: an object in it that has
-    a key twice is refused. `returns`: the shape of a success.
-    `also`: errors that this row answers with another status than the rest.
-    `refuses`: further statuses, for the description. `starts`: it makes new work, which a server
-    that is stopping does not take.
+    A route.
+
+    `scope`: the scope that the key must have (every route that takes a key has one); on a page or a
+    route by session the scope that a visitor must have, as sessions have no scopes. Without `scope`
+    a visitor needs every scope, unless `visitors` says why none is needed. AU-11.
+    `body`: the shape of the body; None: no body is read. `keys_once`: an object in the body that
+    repeats a key is refused. `returns`: the shape of a success.
+    `also`: errors that this route answers with another status than the others.
+    `refuses`: further statuses, for the description. `starts`: the route starts new work, which a
+    stopping server refuses.
     """
 
     method: str
@@ -103,7 +105,7 @@ class Route:
     visitors: str | None = None
     names: tuple[str, ...] = field(init=False)
     html: bool = field(init=False)
-    """Whether people look at it: errors are pages, too."""
+    """Whether the route is a page for people; its errors are pages, too."""
 
     def __attrs_post_init__(self) -> None:
         may = self.auth in (Auth.PAGE, Auth.SESSION)
@@ -118,12 +120,12 @@ class Route:
 
     @property
     def decides(self) -> bool:
-        """Whether its body is a decision, in which no decimal is rounded. NU-2."""
+        """Whether the body is a decision, in which no decimal is rounded. NU-2."""
         return self.keys_once and not self.starts
 
     @property
     def visitor_scopes(self) -> frozenset[Scope]:
-        """What a visitor must hold here, whom an application around this one vouches for. AU-11."""
+        """The scopes that a visitor, vouched for by the outer application, must have. AU-11."""
         if self.visitors is not None:
             return frozenset()
         return EVERY_SCOPE if self.scope is None else frozenset({self.scope})
@@ -131,7 +133,7 @@ class Route:
     @property
     def tolerant(self) -> bool:
         """
-        Whether unknown query parameters are ignored, on routes whose addresses senders, mailers and
+        Whether unknown query parameters are ignored: on routes whose addresses senders, mailers and
         probes write and extend. PG-3.
         """
         return self.html or self.auth in _TOLERANT

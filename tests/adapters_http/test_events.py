@@ -14,7 +14,7 @@ import pytest
 from adapters_http.app import HttpConfig
 from adapters_http.console import hints
 from adapters_http.handlers import events
-from adapters_http.request import STILL_S
+from adapters_http.request import READMIT_S
 from tests.support.http_world import World, a_world, bearer, code
 from wfcore.model.access import AccountStatus, Scope
 from wfcore.model.execution import Execution
@@ -137,16 +137,16 @@ async def ended(world: World, path: str, headers: dict[str, str], end: Ending) -
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams and waits look without a pause whether their credential is good."""
-    monkeypatch.setattr("adapters_http.request.STILL_S", 0)
+    monkeypatch.setattr("adapters_http.request.READMIT_S", 0)
     monkeypatch.setattr("wfcore.usecases.executions.executions.STILL_MS", 10)
     for place in ("handlers.events", "console.hints", "console.execution"):
-        monkeypatch.setattr(f"adapters_http.{place}.LOOK_MS", 10)
-    monkeypatch.setattr("adapters_http.console.review_rows.LOOK_MS", 10)
+        monkeypatch.setattr(f"adapters_http.{place}.POLL_MS", 10)
+    monkeypatch.setattr("adapters_http.console.review_rows.POLL_MS", 10)
 
 
 def test_streams_look_often_enough() -> None:
     """A stream sees within five seconds that its credential is over. SE-12."""
-    assert STILL_S + max(hints.LOOK_MS, events.LOOK_MS) / 1_000 <= 5
+    assert READMIT_S + max(hints.POLL_MS, events.POLL_MS) / 1_000 <= 5
     assert STILL_MS < 5_000
 
 

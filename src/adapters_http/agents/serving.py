@@ -1,11 +1,10 @@
 """
 The Model Context Protocol at `/mcp`: agents list workflows as tools, start them and wait.
 
-A message is a request of its own: nothing is kept between two of them, so any server behind a
-balancer answers, and a lost connection loses nothing but the wait. Each is admitted like a request
-to the API (`Auth.AGENT`: key, scope, quota, audit), and a tool does what the API does with the same
-use cases. The official SDK speaks the protocol; it is imported with the first message. Decision
-212.
+Each message is a request of its own: the server keeps no state between messages, so any server
+behind a balancer answers, and a lost connection loses only the wait. A message is admitted like a
+request to the API (`Auth.AGENT`: key, scope, quota, audit), and a tool calls the use cases of the
+API. The official SDK implements the protocol; the first message imports it. Decision 212.
 """
 
 import json
@@ -19,7 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 from adapters_http.agents import tools
 from adapters_http.agents.tools import LONGEST_WAIT_S, TOOLS, WAIT_S
 from adapters_http.dispatch import report
-from adapters_http.errors import ErrorResponse, defect, refusal
+from adapters_http.errors import ErrorResponse, defect, response_to
 from adapters_http.params import check_idempotency_key
 from adapters_http.request import Request
 from adapters_http.route import Auth, Route
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
     Context = ServerRequestContext[Any, Any]
 
 IDEMPOTENCY = "wfcore/idempotencyKey"
-"""In `_meta` of a call: it starts at most one execution, like the header of that name. IK-1."""
+"""The idempotency key in `_meta` of a call, like the header of that name. IK-1."""
 
 INSTRUCTIONS = (
     "Each workflow is a tool. A call starts it and waits a little. If the state is `working` or "
@@ -75,7 +74,7 @@ async def speak(request: Request) -> Response:
 
 
 class _Answer(Response):
-    """The SDK's answer: JSON, or a stream of progress that ends with the result."""
+    """The response of the SDK: JSON, or a stream of progress that ends with the result."""
 
     def __init__(self, request: Request) -> None:
         super().__init__()
@@ -115,14 +114,14 @@ def server_for(request: Request) -> "Server[Any]":
 
     async def list_tools(ctx: "Context", params: "PaginatedRequestParams | None") -> Any:
         try:
-            return await _listed(request, params.cursor if params else None)
+            return await _list_tools(request, params.cursor if params else None)
         except Exception as error:
             refused = _refused(request, error)
             code = INVALID_PARAMS if refused.status < 500 else INTERNAL_ERROR
-            raise MCPError(code, refused.says) from None
+            raise MCPError(code, refused.message) from None
 
     async def call_tool(ctx: "Context", params: "CallToolRequestParams") -> Any:
-        return await _called(request, ctx, params.name)
+        return await _call_tool(request, ctx, params.name)
 
     return Server(
         "wfcore",
@@ -142,8 +141,8 @@ def _may(request: Request, scope: KeyScope) -> bool:
     return True
 
 
-async def _listed(request: Request, cursor: str | None) -> "ListToolsResult":
-    """The tools that always are, then the workflows by name, a page at a time. MC-1."""
+async def _list_tools(request: Request, cursor: str | None) -> "ListToolsResult":
+    """A page of the tools: first the fixed ones, then the workflows by name. MC-1."""
     from mcp_types import ListToolsResult, Tool, ToolAnnotations
 
     fixed = () if cursor else [one for one in TOOLS if _may(request, one.scope)]
@@ -176,24 +175,24 @@ def _tool(one: Defined) -> "Tool":
     )
 
 
-async def _called(request: Request, ctx: "Context", name: str) -> "CallToolResult":
+async def _call_tool(request: Request, ctx: "Context", name: str) -> "CallToolResult":
     """
-    What came of a call. A refusal is a result that the model can read. MC-3. Its arguments are as
-    our own reader understands them: to that of the SDK, `NaN` is a number.
+    The result of a call. A refusal is a result that the model can read. MC-3. The arguments come
+    from our own parser: to that of the SDK, `NaN` is a number.
     """
     params: Any = request.json["params"]
     given = params.get("arguments") or {}
     try:
         check_numbers("", given)
-        found = await _performed(request, ctx, name, given)
+        found = await _perform(request, ctx, name, given)
         return _result(found, found["state"] == "failed")
     except Exception as error:
-        return _result({"error": _refused(request, error).says}, True)
+        return _result({"error": _refused(request, error).message}, True)
 
 
 def _refused(request: Request, error: Exception) -> ErrorResponse:
-    """What the agent is told about *error*; of a defect only the log is told more."""
-    refused = refusal(error, {})
+    """The response for *error*; only the log has the details of a defect."""
+    refused = response_to(error, {})
     if refused is None:
         report(request, None, error)
     return refused or defect()
@@ -207,7 +206,7 @@ def _result(found: JsonObject, failed: bool) -> "CallToolResult":
     return CallToolResult(content=[text], structured_content=structured, is_error=failed)
 
 
-async def _performed(request: Request, ctx: "Context", name: str, given: JsonObject) -> JsonObject:
+async def _perform(request: Request, ctx: "Context", name: str, given: JsonObject) -> JsonObject:
     fixed = next((one for one in TOOLS if one.name == name), None)
     if fixed is None:
         return await _start(request, ctx, name, given)
@@ -220,12 +219,12 @@ async def _performed(request: Request, ctx: "Context", name: str, given: JsonObj
         raise InvalidInput("executionId", "must be text")
     if fixed.name == "execution_cancel":
         run = await executions.cancel_execution(request.services, request.who, id, request.origin)
-        return await _stands(request, run)
-    return await _followed(request, ctx, id, _wait_s(given), _is_over)
+        return await _state_of(request, run)
+    return await _follow(request, ctx, id, _wait_s(given), _is_over)
 
 
 def _require_known(given: JsonObject, schema: tools.Schema) -> None:
-    """Raises `InvalidInput` for an argument that is not declared, or is lacking."""
+    """Raises `InvalidInput` for an argument that is undeclared or missing."""
     known = schema["properties"]
     for name in given:
         if name not in known:
@@ -258,7 +257,7 @@ async def _start(request: Request, ctx: "Context", name: str, given: JsonObject)
         idempotency=_idempotency(ctx, given),
         origin=request.origin,
     )
-    return await _followed(request, ctx, started.execution_id, WAIT_S)
+    return await _follow(request, ctx, started.execution_id, WAIT_S)
 
 
 def _is_named(name: str) -> Callable[[Any], bool]:
@@ -275,7 +274,7 @@ async def _ask(request: Request, ctx: "Context", given: JsonObject) -> JsonObjec
         idempotency=_idempotency(ctx, given),
         origin=request.origin,
     )
-    return await _followed(request, ctx, started.execution_id, WAIT_S)
+    return await _follow(request, ctx, started.execution_id, WAIT_S)
 
 
 def _idempotency(ctx: "Context", given: JsonObject) -> Idempotency | None:
@@ -288,7 +287,7 @@ def _idempotency(ctx: "Context", given: JsonObject) -> Idempotency | None:
     return Idempotency(key, sha256(json.dumps(given, sort_keys=True).encode()).hexdigest())
 
 
-async def _followed(
+async def _follow(
     request: Request,
     ctx: "Context",
     id: str,
@@ -296,46 +295,46 @@ async def _followed(
     enough: Callable[[Execution, EpochMs], bool] = rests,
 ) -> JsonObject:
     """
-    How the execution stands when that is *enough*, or when *wait_s* are over; progress is told
-    meanwhile. Whoever leaves ends the wait, not the execution. MC-2.
+    The state of the execution as soon as it is *enough*, or after *wait_s*, with reports of
+    progress meanwhile. A client that leaves ends the wait, not the execution. MC-2.
     """
     if not _may(request, KeyScope.EXECUTION_READ):
         return tools.started_only(id)
     services, who, config = request.services, request.who, request.context.config
-    until, told = services.store.now() + wait_s * 1_000, -1
+    until, reported = services.store.now() + wait_s * 1_000, -1
 
-    def to_tell(run: Execution, now: EpochMs) -> bool:
-        return enough(run, now) or run.completed_steps != told
+    def has_news(run: Execution, now: EpochMs) -> bool:
+        return enough(run, now) or run.completed_steps != reported
 
     while True:
         left = until - services.store.now()
         run = await wait_until(
-            to_tell,
+            has_news,
             services,
             who,
             id,
             left,
             leaving=lambda: config.ending,
-            still=request.again,
+            still=request.readmit,
         )
-        if run.completed_steps != told:
-            told = run.completed_steps
-            await ctx.session.report_progress(told, run.total_steps, run.status.value)
+        if run.completed_steps != reported:
+            reported = run.completed_steps
+            await ctx.session.report_progress(reported, run.total_steps, run.status.value)
         elif left <= 0 or config.ending:
-            return await _stands(request, run)
+            return await _state_of(request, run)
         if enough(run, services.store.now()):
-            return await _stands(request, run)
+            return await _state_of(request, run)
 
 
 def _is_over(run: Execution, now: EpochMs) -> bool:
     return run.status in EXECUTION.final
 
 
-async def _stands(request: Request, run: Execution) -> JsonObject:
+async def _state_of(request: Request, run: Execution) -> JsonObject:
     found = await explain_execution(request.services, request.who, run.id)
-    asked = next((one.approval_id for one in found.lines if one.approval_id), None)
-    shown = asked is not None and request.context.config.console
-    url = f"{request.base_url}/approvals/{asked}" if shown else None
+    approval_id = next((one.approval_id for one in found.lines if one.approval_id), None)
+    shown = approval_id is not None and request.context.config.console
+    url = f"{request.base_url}/approvals/{approval_id}" if shown else None
     run = await outputs_of(request.services, found.run, {None})
     return tools.result_of(run, [str(one.text) for one in found.lines], url)
 
@@ -346,4 +345,4 @@ AGENTS = (
         KeyScope.WORKFLOW_EXECUTE,
     ),
 )  # fmt: skip
-"""Rows that are there where agents are let in: `HttpConfig.agents`."""
+"""The routes of a server with `HttpConfig.agents`."""

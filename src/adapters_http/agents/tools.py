@@ -1,9 +1,8 @@
 """
-What agents are offered: a tool for each workflow that a key may start, and a few that stay the
-same. MC-1 to MC-4, decision 212.
+The tools for agents: one for each workflow that a key may start, and a few fixed ones.
+MC-1 to MC-4, decision 212.
 
-Nothing here knows the protocol: names, schemas and results are plain values, which `serving` says
-in the words of the SDK.
+Names, schemas and results are plain values here; `serving` translates them for the SDK.
 """
 
 import re
@@ -23,13 +22,13 @@ Schema = dict[str, Any]
 _NO_LETTERS = re.compile(r"[^a-z0-9]+")
 _LONGEST_WORDS, _TAIL = 48, 8
 LONGEST_WAIT_S, WAIT_S = 50, 20
-"""Clients give a call a minute; some less."""
+"""Clients end a call after a minute, some earlier."""
 
 
 def tool_name(workflow: Workflow) -> str:
     """
-    The name of a workflow's tool: its words, and the end of its id, so that it stays when other
-    workflows come and go. Letters, digits, `_`; at most 57 characters. MC-1.
+    The name of a workflow's tool: its words and the end of its id, so that other workflows do not
+    change it. Letters, digits, `_`; at most 57 characters. MC-1.
     """
     words = _NO_LETTERS.sub("_", workflow.name.lower()).strip("_")[:_LONGEST_WORDS]
     tail = _NO_LETTERS.sub("_", workflow.id.lower())[-_TAIL:]
@@ -38,8 +37,8 @@ def tool_name(workflow: Workflow) -> str:
 
 def input_schema(definition: Definition) -> Schema:
     """
-    The declared variables as the arguments of a tool. A secret shows no default; an array says what
-    is in it, which providers of models demand. MC-1.
+    The declared variables as the arguments of a tool. A secret shows no default; an array has
+    `items`, which providers of models require. MC-1.
     """
     declared = definition.variables
     return {
@@ -65,7 +64,7 @@ def _is_required(variable: Variable) -> bool:
 
 @frozen
 class FixedTool:
-    """A tool that is always there for keys with `scope`."""
+    """A tool for all keys with `scope`."""
 
     name: str
     about: str
@@ -168,13 +167,13 @@ _STATES: Mapping[ExecutionStatus, str] = {
     ExecutionStatus.FAILED: "failed",
     ExecutionStatus.CANCELLED: "cancelled",
 }
-"""States of the protocol's tasks; what is not here is working. MC-2."""
+"""The states of the protocol's tasks; the other statuses are `working`. MC-2."""
 
 _FOR_PEOPLE = "People must decide; you cannot. Ask for the status again later."
 
 
 def result_of(run: Execution, explained: Sequence[str], approval_url: str | None) -> Schema:
-    """How an execution stands, for an agent; secrets are masked. MC-2."""
+    """The state of an execution for an agent; secrets are masked. MC-2."""
     seen, over = status_view(run, outputs=False), run.status in EXECUTION.final
     state = _STATES.get(run.status, "working")
     words = [*explained, _FOR_PEOPLE] if state == "input_required" else explained
@@ -193,5 +192,5 @@ def result_of(run: Execution, explained: Sequence[str], approval_url: str | None
 
 
 def started_only(execution_id: str) -> Schema:
-    """The result for a key that may start, and not read."""
+    """The result for a key that may start executions, and not read them."""
     return {"executionId": execution_id, "state": "working", "status": "PENDING"}

@@ -1,8 +1,8 @@
 """
-Cancelling and redriving, one execution or several, with a look at what it means first. EX-7, EX-17.
+Cancelling and redriving one execution or several, after a preview. EX-7, EX-17.
 
-The preview says for each what will happen. What is done is done one by one, and each gets a verdict
-of its own, because another person or the end of a step may have been faster.
+The preview says for each execution what will happen. The executions are cancelled or redriven one
+by one, each with a result of its own, because another person or a step may have been faster.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -34,9 +34,9 @@ _OPEN = (StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL)
 @frozen
 class Prospect:
     """
-    One execution before something is done with it. `unfit`: why it cannot be done. `stops`, `kept`,
-    `rest`: names of steps that are stopped, kept as they are, and still to run. `redriven_as`:
-    what has redriven it already.
+    One execution in a preview. `unfit`: the reason why it is left out. `stops`, `kept`, `rest`: the
+    names of steps that are stopped, kept, and still to run. `redriven_as`: the execution that has
+    redriven this one already.
     """
 
     run: Execution
@@ -49,7 +49,7 @@ class Prospect:
 
 @frozen
 class ActionResult:
-    """What came of one execution. `other`: the execution that goes on in its place."""
+    """The result for one execution. `other`: the execution that continues in its place."""
 
     id: str
     done: bool
@@ -58,24 +58,25 @@ class ActionResult:
 
 
 async def show_cancel(request: Request) -> Response:
-    """What a cancellation would stop."""
-    found = [_to_cancel(run, definition) for run, definition, _ in await _asked(request)]
+    """The preview of a cancellation."""
+    found = [_to_cancel(run, definition) for run, definition, _ in await _wanted(request)]
     return _preview(request, "cancel", found)
 
 
 async def show_redrive(request: Request) -> Response:
-    """What a redrive would keep, and where it would begin."""
+    """The preview of a redrive: the steps that it keeps, and those that run."""
     now = request.services.store.now()
     found = [
-        _to_redrive(run, definition, again, now) for run, definition, again in await _asked(request)
+        _to_redrive(run, definition, again, now)
+        for run, definition, again in await _wanted(request)
     ]
     return _preview(request, "redrive", found)
 
 
-async def _asked(
+async def _wanted(
     request: Request,
 ) -> Sequence[tuple[Execution, Definition | None, str | None]]:
-    """Those that the address names and the caller sees. Raises `NotFound` if there is none."""
+    """The executions that the address names and the caller sees. Raises `NotFound` for none."""
     ids = _few(request.query_values("id"))
     found = await read_some(request.services, request.who, ids)
     if ids and not found:
@@ -84,7 +85,7 @@ async def _asked(
 
 
 def _few(ids: Sequence[str]) -> Sequence[str]:
-    """Raises `InvalidInput` for too many, and for what is no id."""
+    """*ids* without repetitions. Raises `InvalidInput` for too many or malformed ids."""
     found = list(dict.fromkeys(without_nul("id", id) for id in ids if id))
     if len(found) > MOST:
         raise InvalidInput("id", f"at most {MOST} executions at once")
@@ -100,7 +101,9 @@ def _preview(request: Request, action: str, found: Sequence[Prospect]) -> Respon
 
 def _to_cancel(run: Execution, definition: Definition | None) -> Prospect:
     if run.status in EXECUTION.final:
-        return Prospect(run, _("It has already ended: {status}.").format(status=_said(run)))
+        return Prospect(
+            run, _("It has already ended: {status}.").format(status=STATUSES[run.status])
+        )
     results = run.step_results.items()
     stops = [k for k, one in results if one.status in _OPEN and one.awaits is not Awaits.STEPS]
     return Prospect(run, None, stops, rest=_unbegun(run, definition))
@@ -118,7 +121,7 @@ def _to_redrive(
         reason = _(
             "It is {status}; only a failed, cancelled or interrupted execution can be redriven."
         )
-        return Prospect(run, reason.format(status=_said(run)))
+        return Prospect(run, reason.format(status=STATUSES[run.status]))
     kept = kept_results(run, definition, now)  # type: ignore[arg-type]
     rest = [step.name for step in definition.steps if not _ended(step.name, kept)]
     done = [key for key in kept if key not in rest]
@@ -130,17 +133,13 @@ def _ended(name: str, kept: Mapping[str, object]) -> bool:
     return result is not None and getattr(result, "completed_at", None) is not None
 
 
-def _said(run: Execution) -> str:
-    return STATUSES[run.status]
-
-
 async def cancel(request: Request) -> Response:
-    """Cancel what the form names."""
+    """Cancel the executions that the form names."""
     return await _act(request, "cancel", _cancel_one)
 
 
 async def redrive_all(request: Request) -> Response:
-    """Redrive what the form names."""
+    """Redrive the executions that the form names."""
     return await _act(request, "redrive", _redrive_one)
 
 
@@ -153,7 +152,7 @@ async def _act(
     found = await read_some(request.services, request.who, ids)
     names = {run.id: run.workflow_name for run, _, _ in found}
     again = {run.id: other for run, _, other in found if other}
-    verdicts = [await _judged(request, id, again.get(id), seen.get(id, ""), one) for id in ids]
+    verdicts = [await _result(request, id, again.get(id), seen.get(id, ""), one) for id in ids]
     if len(verdicts) == 1 and verdicts[0].done:
         return see_other(request, f"/executions/{verdicts[0].other or verdicts[0].id}")
     return page(
@@ -161,14 +160,17 @@ async def _act(
     )
 
 
-async def _judged(
+async def _result(
     request: Request,
     id: str,
     again: str | None,
     seen: str,
     one: Callable[[Request, str], Awaitable[ActionResult]],
 ) -> ActionResult:
-    """A redrive that was made since the preview was seen, as by a second click, is not repeated."""
+    """
+    The result for one execution. A redrive since the preview, by a second click for example, is not
+    repeated.
+    """
     if one is _redrive_one and again and again != seen:
         return ActionResult(id, False, _("It has been redriven in the meantime."), again)
     try:

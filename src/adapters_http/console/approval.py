@@ -35,11 +35,11 @@ from wfcore.usecases.signing import signing_keys
 from wfcore.wire.approvals import stage_views
 
 ROWS_IN_PAGE = 100
-"""Rows that are in the HTML; the editor fetches all, and shows as many at a time."""
+"""Rows in the HTML; the editor fetches all rows, and shows as many at a time."""
 
 
 async def show(request: Request) -> Response:
-    """The page; a personal link ends with the approval, or only leads to signing in. PL-4, PL-5."""
+    """The page. A personal link ends with the approval, or leads to signing in. PL-4, PL-5."""
     try:
         found = await review_for(request.services, request.caller, request.params["id"])
     except SignInFirst:
@@ -49,7 +49,7 @@ async def show(request: Request) -> Response:
 
 
 def approval_path(request: Request) -> str:
-    """Where the page is: by a personal link it stays there."""
+    """The path of the page; by a personal link it is that of the link."""
     if request.guest is not None:
         return f"/a/{request.params['token']}"
     return f"/approvals/{request.params['id']}"
@@ -64,8 +64,8 @@ async def approval_page(
     wrong: str | None = None,
 ) -> Response:
     """
-    The page. `wrong`: the key of the answer that the notice is about. With `?print=1` in the
-    address it has all rows and whole texts, for paper.
+    The page. *wrong*: the key of the answer that *notice* is about. With `?print=1` in its address
+    the page has all rows and whole texts, for paper.
     """
     approval = found.approval
     prints = request.query("print") == "1"
@@ -110,7 +110,7 @@ async def approval_page(
         delegates=found.delegates,
         notice=notice,
         wrong=wrong,
-        told=await _told(request, approval),
+        delegation_notice=await _delegation_notice(request, approval),
         comment=comment,
         history=history,
     )
@@ -119,32 +119,36 @@ async def approval_page(
     return await request.services.offload(partial(copy_context().run, made))
 
 
-async def _told(request: Request, approval: Approval) -> str | None:
+async def _delegation_notice(request: Request, approval: Approval) -> str | None:
     """
-    What became of the delegation that led here: whom the reader named last, and what keeps that
-    person from learning of it. It says what is on record; the address says only to say it.
+    The notice after a delegation: the person whom the reader named last, and any reason why that
+    person does not hear of it. The address only asks for the notice; its content is on record.
     """
     caller = request.caller
     who = caller.account_id or caller.identity
     mine = [one.to for one in approval.delegations if one.account == who]
-    if request.query(TOLD) is None or not mine or approval.status is not ApprovalStatus.PENDING:
+    if (
+        request.query(DELEGATED) is None
+        or not mine
+        or approval.status is not ApprovalStatus.PENDING
+    ):
         return None
-    said = [_("{who} may decide on your behalf now.").format(who=mine[-1])]
+    parts = [_("{who} may decide on your behalf now.").format(who=mine[-1])]
     offered = request.services.policy.channels if approval.notify is None else approval.notify
     mails = MAIL in offered and MAIL in request.services.policy.channels
     if request.guest is None and not await _has_account(request, mine[-1]):
         if not mails:
-            said.append(
+            parts.append(
                 _("Nobody has an account of that name, and no mail goes out: tell the operator.")
             )
         elif "@" not in mine[-1]:
-            said.append(_("No account has that id: check it."))
+            parts.append(_("No account has that id: check it."))
     elif not mails:
-        said.append(_("No mail goes out, so tell them yourself; it is in their inbox."))
-    return " ".join(said)
+        parts.append(_("No mail goes out, so tell them yourself; it is in their inbox."))
+    return " ".join(parts)
 
 
-TOLD = "delegated"
+DELEGATED = "delegated"
 
 
 async def _has_account(request: Request, name: str) -> bool:
@@ -156,7 +160,7 @@ async def _has_account(request: Request, name: str) -> bool:
 
 
 def _typed(request: Request, approval: Approval, field: Column) -> str:
-    """What stands in a field: what was typed before the page came again, else the answer."""
+    """The text in a field: the text that was typed before an error, else the stored answer."""
     typed = (isinstance(request.body, DecisionForm) and request.body.answers) or {}
     return (
         str(typed[field.key]) if field.key in typed else field_text(approval.answers.get(field.key))
@@ -164,7 +168,7 @@ def _typed(request: Request, approval: Approval, field: Column) -> str:
 
 
 def barred_from(request: Request, found: Review) -> str | None:
-    """Why the reader cannot approve; a yes that was given counts once. AP-16."""
+    """The reason why the reader cannot approve, or None. A yes counts once. AP-16."""
     if has_assented(found.approval, request.caller):
         has_rows = any(group.items for group in found.approval.groups)
         if found.barred is not None or not has_rows:  # another stage's turn, or nothing but a text
@@ -195,7 +199,7 @@ def reason_too_late(approval: Approval, who: Caller) -> str:
 
 
 def _from(request: Request) -> int:
-    """The row that the page begins with, without scripts; with them the editor turns pages."""
+    """The first row on a page without scripts; the editor turns pages by itself."""
     text = request.query("from") or ""
     first = int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else 0
     return first - first % ROWS_IN_PAGE
@@ -203,12 +207,12 @@ def _from(request: Request) -> int:
 
 _DIGITS = 7
 MOST_NAMES = 10
-"""Approvers that the page names."""
+"""The most approvers that the page names."""
 MOST_CHANGES = 50
-"""Changes of one decision that the history shows."""
+"""The most changes of one decision that the history shows."""
 
 
 def _history(approval: Approval) -> list[tuple[HistoryEntry, list[CellChange], int]]:
-    """Each entry with what it changed: the first changes, and how many there are."""
+    """The entries of the history, each with its first changes and their number."""
     found = [(entry, list(changes_of(approval, entry))) for entry in approval.history]
     return [(entry, all[:MOST_CHANGES], len(all)) for entry, all in found]

@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from adapters_http.console.approval import TOLD, approval_page, approval_path, reason_too_late
+from adapters_http.console.approval import DELEGATED, approval_page, approval_path, reason_too_late
 from adapters_http.console.formats import field_text, read_date, read_decimal
 from adapters_http.console.language import _
 from adapters_http.console.paths import see_other
@@ -61,18 +61,20 @@ SEEN = "expectedItemsHash"
 async def _decided(
     request: Request, decision: Choice, comment: str | None, seen: str | None
 ) -> bytes:
-    """Decide. Raises `InvalidInput` for a yes that does not say to which rows. AP-44."""
+    """Decide. Raises `InvalidInput` for a yes without the hash of the rows. AP-44."""
     if isinstance(decision, Approve) and not seen:
-        await review_for(request.services, request.caller, request.params["id"])  # or not at all
+        await review_for(
+            request.services, request.caller, request.params["id"]
+        )  # raises if the reader may not see it
         raise InvalidInput(SEEN, "is required: the itemsHash of what was shown")
     source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
-    asked = Decide(request.params["id"], decision, source, comment or None, seen)
-    approval = await decide_approval(request.services, request.caller, asked, request.origin)
+    decide = Decide(request.params["id"], decision, source, comment or None, seen)
+    approval = await decide_approval(request.services, request.caller, decide, request.origin)
     return dump_json(state_view(approval))
 
 
 async def decide_as_shown(request: Request) -> Response:
-    """The form without scripts. What came between is told on the page, not as an error."""
+    """Decide by the form, without scripts. The page itself says what prevented the decision."""
     form = request.body
     try:
         verdict = Verdict(form.decision)
@@ -80,8 +82,10 @@ async def decide_as_shown(request: Request) -> Response:
         raise InvalidInput("decision", "must be approve, reject or revise") from None
     found = await review_for(request.services, request.caller, request.params["id"])
     if not form.expected_items_hash:
-        said = _("What was sent does not say which rows you saw. Nothing was decided; look again.")
-        return await _again(request, said)
+        notice = _(
+            "What was sent does not say which rows you saw. Nothing was decided; look again."
+        )
+        return await _again(request, notice)
     try:
         answers = _answers(found.approval, form.answers or {})
         decision = command(verdict, answers=answers)
@@ -108,8 +112,9 @@ async def decide_as_shown(request: Request) -> Response:
 
 def _answers(approval: Approval, typed: Mapping[str, Json]) -> Mapping[str, Json]:
     """
-    The answers of the form, numbers and dates as the reader writes them. Raises `InvalidInput` also
-    for what may be two of them.
+    The answers of the form, with numbers and dates as the reader writes them.
+
+    Raises `InvalidInput`, also for an ambiguous number or date.
     """
     read = dict(typed)
     for one in approval.fields:
@@ -129,7 +134,7 @@ _READERS = {ColumnType.NUMBER: read_decimal, ColumnType.DATE: read_date}
 
 
 def _as_stored(approval: Approval, answers: Mapping[str, Json]) -> Mapping[str, Json]:
-    """*answers*, where one is what the page shows of the answer that stands, with that answer."""
+    """*answers*; a text that the page shows for the stored answer counts as the stored answer."""
 
     def stored(key: str, value: Json) -> Json:
         before = approval.answers.get(key)
@@ -147,7 +152,7 @@ async def _again(request: Request, notice: str, wrong: str | None = None) -> Res
 
 
 async def delegate(request: Request) -> Response:
-    """Let somebody else decide, until it expires. What is in the way is told on the page. AP-36."""
+    """Let somebody else decide until the approval expires; errors are shown on the page. AP-36."""
     source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
     id, to = request.params["id"], request.body.to
     try:
@@ -156,4 +161,4 @@ async def delegate(request: Request) -> Response:
         )
     except (InvalidInput, Forbidden, AlreadyDecided) as refused:
         return await _again(request, _(str(refused)))
-    return see_other(request, f"{approval_path(request)}?{TOLD}=1")
+    return see_other(request, f"{approval_path(request)}?{DELEGATED}=1")

@@ -1,4 +1,4 @@
-"""Two executions beside each other: what is different. XP-4."""
+"""The differences of two executions. XP-4."""
 
 from starlette.responses import Response
 
@@ -15,11 +15,11 @@ from wfcore.usecases.executions.executions import read_execution
 from wfcore.wire.executions import StepView, inputs_of, step_view
 
 MOST = 4_000
-"""Characters of an output beside another one."""
+"""The most characters of an output on this page."""
 
 
 async def pick(request: Request) -> Response:
-    """From a form with another id to the comparison; an id's owner types it. Raises `NotFound`."""
+    """From a form with the id of another execution to the comparison. Raises `NotFound`."""
     other = (request.query("with") or "").strip()
     found = await find_execution(request.services, request.who, other) if other else None
     if found is None:
@@ -28,7 +28,7 @@ async def pick(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    """Inputs and steps that are not the same; the rest on demand."""
+    """The inputs and steps that differ; the others on demand."""
     services, who = request.services, request.who
     one = await read_execution(services, who, request.params["id"])
     other = await read_execution(services, who, request.params["other"])
@@ -54,7 +54,7 @@ def _text(values: object, name: str) -> str | None:
 
 
 def _side(run: Execution, key: str) -> tuple[StepView, str | None] | None:
-    """One step as the API answers it, masked, with the beginning of its output."""
+    """One step as in the API, masked, with the beginning of its output; None if it did not run."""
     if key not in run.step_results:
         return None
     view = step_view(run, key)

@@ -1,8 +1,9 @@
 """
-Several approvals decided at once, after a look at all of them. AP-39.
+Several approvals decided at once, after a preview. AP-39.
 
-The preview says for each what is asked, what adds up, and what is in the way; the form carries the
-hash of the rows that it showed. What came between is told for each, and decides nothing else.
+The preview shows for each approval the question, the totals, and the reason if it cannot be decided
+here; the form carries the hash of the rows. An approval that changed since is not decided, and the
+others are.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -40,8 +41,8 @@ from wfcore.wire.decisions import command
 @frozen
 class DecisionPreview:
     """
-    One approval before it is decided, without its rows and history, which may be long. `rows`: how
-    many, by group. `seen`: the hash of what is shown; `unfit`: why not.
+    One approval in a preview, without its rows and history, which may be long. `rows`: their number
+    by group. `seen`: the hash of the rows. `unfit`: the reason why it cannot be decided here.
     """
 
     approval: Approval
@@ -54,15 +55,15 @@ class DecisionPreview:
 
 
 async def preview(request: Request) -> Response:
-    """What a decision would mean for each of those that the address names."""
+    """The preview of a decision on the approvals that the address names."""
     verdict = _verdict(request.query("decision") or Verdict.APPROVE)
-    ids, shown = _few(request.query_values("id")), list[DecisionPreview]()
+    ids, found = _few(request.query_values("id")), list[DecisionPreview]()
     async for review in _reviews(request, ids):
         sums = await request.services.offload(partial(_sums, review.approval))
-        shown.append(_prospect(request, review, verdict, *sums))
-    if ids and not shown:
+        found.append(_prospect(request, review, verdict, *sums))
+    if ids and not found:
         raise NotFound("Approval")
-    return page(request, "deciding.html", verdict=verdict, found=shown, results=None)
+    return page(request, "deciding.html", verdict=verdict, found=found, results=None)
 
 
 def _verdict(text: str) -> Verdict:
@@ -72,7 +73,7 @@ def _verdict(text: str) -> Verdict:
 
 
 def _few(ids: Sequence[str]) -> Sequence[str]:
-    """Raises `InvalidInput` for too many, and for what is no id."""
+    """*ids* without repetitions. Raises `InvalidInput` for too many or malformed ids."""
     found = list(dict.fromkeys(without_nul("id", id) for id in ids if id))
     if len(found) > MAX_DECISIONS:
         raise InvalidInput("id", f"at most {MAX_DECISIONS} approvals at once")
@@ -80,14 +81,14 @@ def _few(ids: Sequence[str]) -> Sequence[str]:
 
 
 async def _reviews(request: Request, ids: Sequence[str]) -> AsyncIterator[Review]:
-    """Those that the caller sees, one after another: the rows of fifty would be much at once."""
+    """The approvals that the caller sees, one by one: the rows of fifty are too many at once."""
     for id in ids:
         with suppress(NotFound):
             yield await review_for(request.services, request.who, id)
 
 
 def _sums(approval: Approval) -> tuple[Sequence[Total], str]:
-    """What takes time with many rows."""
+    """Totals and hash, which take time with many rows."""
     return totals(approval), items_hash(approval)
 
 
@@ -109,30 +110,30 @@ def _prospect(
 
 
 def _unfit(request: Request, review: Review, verdict: Verdict) -> str | None:
-    """Why this one cannot be decided so, here."""
+    """The reason why an approval cannot be decided by *verdict* here, or None."""
     approval = review.approval
     if approval.status is not ApprovalStatus.PENDING:
         return _("It has been decided already.")
     if verdict is Verdict.REJECT:
         return None if review.rejects else barred_from(request, review)
-    if (why := barred_from(request, review)) is not None:
-        return why
+    if (reason := barred_from(request, review)) is not None:
+        return reason
     if unanswered(approval):
         return _("It asks questions: open it to answer them.")
     return None
 
 
 async def decide(request: Request) -> Response:
-    """Decide what the form names, each by the hash that was shown."""
+    """Decide the approvals of the form, each by the hash of the rows that were shown."""
     form: DecisionsForm = request.body
     verdict = _verdict(form.decision)
     seen: Mapping[str, object] = form.seen or {}
     ids = _few(list(seen))
-    asked = [
+    decisions = [
         Decide(id, command(verdict), DecisionSource.CONSOLE, form.comment or None, str(hash))
         for id, hash in seen.items()
     ]
-    results = await decide_several(request.services, request.who, asked, request.origin)
+    results = await decide_several(request.services, request.who, decisions, request.origin)
     asks, late = dict[str, str](), dict[str, str]()
     async for review in _reviews(request, ids):
         asks[review.approval.id] = _question(review.approval)

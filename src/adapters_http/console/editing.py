@@ -1,9 +1,9 @@
 """
-Versions of a workflow, and the text of the newest to be changed. Decision 165.
+Versions of a workflow, and an editor for the text of the newest one. Decision 165.
 
-A plain text field: what is wrong is said with line and path, by the checker that every definition
-passes; before anything is stored the change is shown. Who began with another version than the
-present one is told, sees both changes, and keeps the text.
+The editor is a plain text field. The checker of definitions names mistakes by line and path; before
+a text is stored, the page shows the change. If another version was stored meanwhile, the page shows
+both changes and keeps the text.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from wfcore.usecases.workflows.workflows import edit_workflow
 
 
 async def show_version(request: Request) -> Response:
-    """One version as it was written, and what it changed."""
+    """One version as it was written, with its changes."""
     number = _number(request.params["number"])
     services, who, id = request.services, request.who, request.params["id"]
     workflow, found, before = await read_version(services, who, id, number)
@@ -51,7 +51,7 @@ def _number(text: str) -> int:
 
 
 async def _compared(request: Request, old: str, new: str) -> Diff:
-    """What changed, found aside of the event loop: long texts take tenths of a second."""
+    """The changes from *old* to *new*, computed outside of the event loop: long texts take time."""
     return await request.services.offload(partial(diff, old, new))
 
 
@@ -64,7 +64,11 @@ async def show(request: Request) -> Response:
 
 
 async def _editable(request: Request) -> tuple[Workflow, Definition, str]:
-    """Raises `NotFound` where nothing is edited here, `Forbidden` without EDIT."""
+    """
+    The workflow, its definition and its text.
+
+    Raises `NotFound` on a server without an editor, `Forbidden` without EDIT.
+    """
     config = request.context.config
     if not config.console_edits or config.read_definition is None:
         raise NotFound("Page")
@@ -79,7 +83,7 @@ async def _editable(request: Request) -> tuple[Workflow, Definition, str]:
 
 
 async def save(request: Request) -> Response:
-    """Check the text and show the change; with `apply` store it as the next version."""
+    """Check the text and show the change; with `apply` store the text as the next version."""
     workflow, present, stored = await _editable(request)
     form = request.body
     assert isinstance(form, EditForm)
@@ -107,7 +111,7 @@ async def save(request: Request) -> Response:
 
 
 async def _read(request: Request, workflow: Workflow, text: str) -> Definition:
-    """Raises `InvalidDefinition`."""
+    """The definition in *text*. Raises `InvalidDefinition`."""
     read = request.context.config.read_definition
     assert read is not None
     definition = await asyncio.to_thread(read, text.encode("utf-8", "replace"))
@@ -118,7 +122,7 @@ async def _read(request: Request, workflow: Workflow, text: str) -> Definition:
 
 
 async def _conflict(request: Request, workflow: Workflow, text: str, version: int) -> Response:
-    """Both changes since the version that the text began with; nothing typed is lost."""
+    """The form with both changes since *version*, from which the text began; the text is kept."""
     services, who, now = request.services, request.who, workflow.revision
     _, newest, _ = await read_version(services, who, workflow.id, now)
     try:

@@ -12,7 +12,7 @@ from adapters_http.request import Request
 def form_facts(
     request: Request, next: str, problem: str | None = None, email: str = ""
 ) -> dict[str, Any]:
-    """What the form to sign in shows."""
+    """The facts of the form for signing in."""
     sign_on = request.context.config.sign_on
     return {
         "problem": problem,
@@ -26,24 +26,24 @@ def form_facts(
 def error_page(
     request: Request,
     status: int,
-    says: str,
+    message: str,
     personal: bool = False,
     retry_s: int | None = None,
 ) -> str:
     """
-    An error as a page that says what to do: of a 401 the way in, which leads back here. *personal*:
-    at a personal link. *retry_s*: after how many seconds it is worth another try, where known.
+    The page of an error with advice. A 401 is the form for signing in, which leads back here.
+    *personal*: the page of a personal link. *retry_s*: seconds until another try may succeed.
     """
     speak(request)
     if status == HTTPStatus.UNAUTHORIZED:
         return render(request, "sign_in.html", **form_facts(request, path_here(request)))
     advices = _ADVICE_AT_A_LINK if personal else _ADVICE
     title, advice = advices.get(status, (HTTPStatus(status).phrase, ""))
-    said = [_(advice)] if advice else []
+    steps = [_(advice)] if advice else []
     if retry_s is not None:
         wait = f"{retry_s} s" if retry_s < _LONG_S else f"{-(-retry_s // 60)} min"
-        said.append(_("Try again in {wait}.").format(wait=wait))
-    facts = {"title": _(title), "says": _(says), "advice": " ".join(said)}
+        steps.append(_("Try again in {wait}.").format(wait=wait))
+    facts = {"title": _(title), "says": _(message), "advice": " ".join(steps)}
     return render(request, "error.html", status=status, navigates=not personal, **facts)
 
 

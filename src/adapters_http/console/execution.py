@@ -1,8 +1,8 @@
 """
-One execution: why it is where it is, the picture of the flow, its steps, and what one of them did.
+The page of one execution: explanation, picture of the flow, steps, and details of one step.
 
-The picture and the list are of the definition that the execution runs, whatever was applied since.
-The page of a step is the same page with that step opened. XP-1, XP-3, XP-4.
+Picture and steps are those of the definition that the execution runs by, not of a later version.
+The page of a step is the same page with the details of that step. XP-1, XP-3, XP-4.
 """
 
 from asyncio import get_running_loop
@@ -18,7 +18,7 @@ from adapters_http.console.sentences import sentences
 from adapters_http.console.step import step_details
 from adapters_http.console.values import DisplayedValue, display
 from adapters_http.downloads import output_response
-from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
+from adapters_http.handlers.events import HEARTBEAT_S, POLL_MS, UNBUFFERED
 from adapters_http.json_text import dump_json
 from adapters_http.params import last_event_id
 from adapters_http.request import Request
@@ -42,15 +42,15 @@ from wfcore.wire.events import event_view
 from wfcore.wire.executions import callback_state_view, execution_row, inputs_of, result_view
 
 EVENTS = 50
-"""Events that a page shows."""
+"""The most events on a page."""
 
 
 async def show(request: Request) -> Response:
-    """The page, with a step opened where the address names one."""
+    """The page, with the details of a step if the address names one."""
     whole = await read_whole(request.services, request.who, request.params["id"])
     run, at = whole.run, whole.explained.at
     picture = picture_of(whole)
-    opened = await step_details(request, whole, picture.by_name if picture else {})
+    details = await step_details(request, whole, picture.by_name if picture else {})
     secrets = secret_values(run)
     return page(
         request,
@@ -68,9 +68,9 @@ async def show(request: Request) -> Response:
         callback=callback_state_view(run, whole.callback) if whole.callback else None,
         artifacts=whole.artifacts,
         inputs=_pieces(inputs_of(run, secrets)),
-        opened=opened,
+        details=details,
         history=await _history(request, run),
-        result=await _result(request, run) if opened is None else None,
+        result=await _result(request, run) if details is None else None,
         failed=_failed_step(run),
         before=await _earlier(request, run),
         base_url=request.base_url,
@@ -79,13 +79,13 @@ async def show(request: Request) -> Response:
 
 
 def _failed_step(run: Execution) -> str | None:
-    """What the title names."""
+    """The failed step, for the title."""
     failed = run.status is ExecutionStatus.FAILED
     return run.status_reason.step_name if failed and run.status_reason else None
 
 
 async def _earlier(request: Request, run: Execution) -> str | None:
-    """What it is first compared with: what it redrives, else the run of the workflow before it."""
+    """The execution to compare with: the redriven one, else the previous one of the workflow."""
     if run.redrive_of is not None:
         return run.redrive_of
     where = ExecutionFilter(workflow_id=run.workflow_id, until=run.accepted_at)
@@ -102,7 +102,7 @@ async def _result(request: Request, run: Execution) -> DisplayedValue | None:
 
 
 async def _history(request: Request, run: Execution) -> Sequence[Any]:
-    """The last events, or those after the number in the address."""
+    """The last events, or the events after the number in the address."""
     text = request.query("events")
     after = number_in(text) if text else max(run.events - EVENTS, 0)
     services, who = request.services, request.who
@@ -111,7 +111,7 @@ async def _history(request: Request, run: Execution) -> Sequence[Any]:
 
 
 def _pieces(inputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """Inputs in a line each, as JSON."""
+    """The inputs as JSON, one line each."""
     texts = ((name, dump_json(plain(value))) for name, value in inputs.items())
     return [(name, text.decode("utf-8", "replace")) for name, text in texts]
 
@@ -124,7 +124,7 @@ async def output(request: Request) -> Response:
 
 
 async def live(request: Request) -> Response:
-    """Tells that the execution changed, with the number of its last event; never what."""
+    """A stream of hints that the execution changed, with the number of its last event."""
     after = max(last_event_id(request), number_in(request.query("seen")))
     lines = request.query("lines")
     await read_execution(request.services, request.who, request.params["id"], outputs=False)
@@ -136,34 +136,34 @@ async def live(request: Request) -> Response:
 
 
 async def _changes(request: Request, seen: int, lines: int | None) -> AsyncIterator[bytes]:
-    """*lines*: the last output lines that the page shows; None: it shows none."""
+    """The hints after event *seen*. *lines*: the last output line on the page; None: no lines."""
     loop, id, config = get_running_loop(), request.params["id"], request.context.config
     yield b"retry: 2000\n\n"
-    said = loop.time()
+    sent_at = loop.time()
     with request.services.wakeup.follow(id) as rest:
         while not config.ending:
             try:
-                await request.still()
+                await request.require_admitted()
                 run, more, last = await _grown(request, id, lines)
             except WfError:
-                return  # the reader comes back and is told why
+                return  # the reader connects again and gets the error
             if run.events > seen or more:
                 lines = last
                 yield b"id: %d\nevent: changed\ndata:\n\n" % run.events
-                seen, said = run.events, loop.time()
+                seen, sent_at = run.events, loop.time()
             if run.status in EXECUTION.final:
                 yield b"id: %d\nevent: end\ndata:\n\n" % run.events
                 return
-            if loop.time() - said >= HEARTBEAT_S:
+            if loop.time() - sent_at >= HEARTBEAT_S:
                 yield b": still there\n\n"
-                said = loop.time()
-            await rest(LOOK_MS)
+                sent_at = loop.time()
+            await rest(POLL_MS)
 
 
 async def _grown(
     request: Request, id: str, lines: int | None
 ) -> tuple[Execution, bool, int | None]:
-    """The execution, whether it has output lines behind *lines*, and the last of these."""
+    """The execution, whether there are output lines after *lines*, and the last of them."""
     if lines is None:
         run = await read_execution(request.services, request.who, id, outputs=False)
         return run, False, None

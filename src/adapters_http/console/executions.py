@@ -1,12 +1,12 @@
 """
-Executions: the list with its filters, and the hint that what it shows has changed. PG-6.
+The list of executions with its filters, and the hints that it changed. PG-6.
 
-Everything that narrows the list is in its address. The list asks for a position instead of a page
-number, so nothing is counted but what the links by status show.
+All filters are in the address. The list uses positions instead of page numbers, so that it counts
+nothing but the executions by status.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from adapters_http.console.formats import count
 from adapters_http.console.hints import followed, versions
-from adapters_http.console.paths import see_other
+from adapters_http.console.paths import day_in, see_other
 from adapters_http.console.positions import behind
 from adapters_http.console.rendering import page
 from adapters_http.console.words import STATUSES
@@ -23,7 +23,6 @@ from wfcore.model.access import Principal
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import NEWEST, PageRequest
 from wfcore.ports.records import ExecutionFilter
-from wfcore.time import EpochMs
 from wfcore.usecases.executions.browsing import (
     MOST_COUNTED,
     SHORTEST_END,
@@ -42,13 +41,13 @@ FILTERS = ("workflow", "status", "source", "from", "to", "q")
 
 
 async def show(request: Request) -> Response:
-    """The list; a search that names one execution leads to it."""
+    """The list; a search for the id of an execution leads to its page."""
     services, who = request.services, request.who
-    asked = _asked(request)
-    found_id = await find_execution(services, who, asked["q"]) if asked["q"] else None
+    filters = _filters(request)
+    found_id = await find_execution(services, who, filters["q"]) if filters["q"] else None
     if found_id is not None:
         return see_other(request, f"/executions/{found_id}")
-    where, problem = _where(asked)
+    where, problem = _where(filters)
     position = behind(request, EXECUTIONS, SIZE, NEWEST)
     found = await list_executions(services, who, position, where)
     rows = execution_page(found, await starter_names(services, found.rows))
@@ -60,13 +59,13 @@ async def show(request: Request) -> Response:
         rows=rows.items,
         next=rows.next,
         later=position.after is not NEWEST,
-        asked=asked,
+        filters=filters,
         problem=problem,
-        narrowed=any(asked.values()),
-        counts=[(status, _link(asked, status), _shown(counts, status)) for status in STATUSES
+        narrowed=any(filters.values()),
+        counts=[(status, _link(filters, status), _shown(counts, status)) for status in STATUSES
                 if status in counts],
-        all_link=_link(asked, ""),
-        query=_query(asked),
+        all_link=_link(filters, ""),
+        query=_query(filters),
         workflows=workflows,
         first=workflows[0] if workflows else None,
         base_url=request.base_url,
@@ -74,7 +73,7 @@ async def show(request: Request) -> Response:
     )  # fmt: skip
 
 
-def _asked(request: Request) -> Mapping[str, str]:
+def _filters(request: Request) -> Mapping[str, str]:
     return {name: (request.query(name) or "").strip() for name in FILTERS}
 
 
@@ -82,65 +81,52 @@ def _seen(rows: Sequence[Execution], counts: Mapping[ExecutionStatus, int]) -> o
     return versions(rows), sorted(counts.items())
 
 
-async def look(
+async def snapshot(
     services: Services, who: Principal, position: PageRequest, where: ExecutionFilter
 ) -> object:
-    """What a page of the list shows, in short."""
+    """A page of the list in short."""
     found = await list_executions(services, who, position, where)
     return _seen(found.rows, await count_executions(services, who, where))
 
 
-async def _look(request: Request) -> object:
-    where, _problem = _where(_asked(request))
+async def _snapshot(request: Request) -> object:
+    where, _problem = _where(_filters(request))
     position = behind(request, EXECUTIONS, SIZE, NEWEST)
-    return await look(request.services, request.who, position, where)
+    return await snapshot(request.services, request.who, position, where)
 
 
-live = followed(_look)
+live = followed(_snapshot)
 
 
 def _shown(counts: Mapping[ExecutionStatus, int], status: str) -> str:
     return count(counts[ExecutionStatus(status)], MOST_COUNTED)
 
 
-def _query(asked: Mapping[str, str]) -> str:
-    return urlencode({name: value for name, value in asked.items() if value})
+def _query(filters: Mapping[str, str]) -> str:
+    return urlencode({name: value for name, value in filters.items() if value})
 
 
-def _link(asked: Mapping[str, str], status: str) -> str:
-    """The query of the same list with another status."""
-    return _query({**asked, "status": status})
+def _link(filters: Mapping[str, str], status: str) -> str:
+    """The query string of the same list with another status."""
+    return _query({**filters, "status": status})
 
 
-def _where(asked: Mapping[str, str]) -> tuple[ExecutionFilter, str | None]:
+def _where(filters: Mapping[str, str]) -> tuple[ExecutionFilter, str | None]:
     """
-    The filter, and the name of a field that says nothing: addresses of pages are typed by people,
-    so that it is left out, and the page says so.
+    The filter, and the name of a malformed field, or None. People type addresses of pages: such a
+    field is ignored, and the page says so.
     """
-    bad = [name for name, read in _READ.items() if asked[name] and read(asked[name]) is None]
-    read: dict[str, Any] = {name: _READ[name](asked[name]) for name in _READ if asked[name]}
+    bad = [name for name, read in _READ.items() if filters[name] and read(filters[name]) is None]
+    read: dict[str, Any] = {name: _READ[name](filters[name]) for name in _READ if filters[name]}
     where = ExecutionFilter(
-        workflow_id=asked["workflow"] or None,
+        workflow_id=filters["workflow"] or None,
         statuses=read.get("status") or (),
         sources=read.get("source") or (),
         since=read.get("from"),
-        until=_next_day(read.get("to")),
-        id_end=asked["q"].removeprefix("…") or None,
+        until=read.get("to"),
+        id_end=filters["q"].removeprefix("…") or None,
     )
     return where, bad[0] if bad else None
-
-
-def _day(text: str) -> EpochMs | None:
-    try:
-        at = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
-    except ValueError:
-        return None
-    return EpochMs(max(int(at.timestamp() * 1_000), 0))
-
-
-def _next_day(at: EpochMs | None) -> EpochMs | None:
-    """`to` is the last day that is shown."""
-    return None if at is None else EpochMs(at + int(timedelta(days=1).total_seconds() * 1_000))
 
 
 def _statuses(text: str) -> tuple[ExecutionStatus, ...] | None:
@@ -158,7 +144,7 @@ def _end(text: str) -> str | None:
 _READ: Mapping[str, Any] = {
     "status": _statuses,
     "source": _sources,
-    "from": _day,
-    "to": _day,
+    "from": day_in,
+    "to": partial(day_in, after=1),
     "q": _end,
 }

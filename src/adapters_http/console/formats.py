@@ -17,7 +17,7 @@ from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 
 
 def cell(value: Json) -> str:
-    """A value as a table shows it; the fields of a page hold `cell_text`."""
+    """A value in a table; fields of a page hold `field_text`."""
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     text = cell_text(value)
@@ -27,7 +27,7 @@ def cell(value: Json) -> str:
 
 
 def person(by: str | None) -> str | None:
-    """Who decided, as people read it. AP-35."""
+    """The author of a decision, for people. AP-35."""
     return _("a rule") if by == BY_RULE.by else by
 
 
@@ -40,7 +40,7 @@ def iso(at: EpochMs) -> str:
 
 
 def utc(at: EpochMs) -> str:
-    """An instant for people who want no other zone."""
+    """An instant in UTC for people."""
     return f"{_datetime(at):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -56,7 +56,7 @@ def relative(at: EpochMs, now: EpochMs) -> str:
 
 
 def took(ms: int) -> str:
-    """How long something was: `84 ms`, `1.2 s`, `3 min 5 s`, `2 h 4 min`, `3 d 2 h`."""
+    """A duration: `84 ms`, `1.2 s`, `3 min 5 s`, `2 h 4 min`, `3 d 2 h`."""
     if ms < SECOND:
         return _("{count} ms").format(count=ms)
     if ms < 10 * SECOND:
@@ -72,33 +72,33 @@ _SMALLER = {DAY: HOUR, HOUR: MINUTE, MINUTE: SECOND}
 
 
 def count(number: int, most: int) -> str:
-    """A number, or what is certain of it: `1,000+`."""
+    """A number, or `1,000+` if it is over *most*."""
     return f"{grouped(most)}+" if number > most else grouped(number)
 
 
 def number(value: Decimal) -> str:
-    """A decimal with its digits in groups, as the reader writes numbers."""
+    """A decimal with grouped digits and the reader's decimal sign."""
     return grouped(value, "f")
 
 
 def amount(value: Decimal) -> str:
-    """What adds up, as `number` writes it, without zeros that say nothing."""
+    """A total, like `number`, without trailing zeros."""
     text = format(value, "f")
     return number(Decimal(text.rstrip("0").rstrip(".") if "." in text else text))
 
 
 def grouped(value: int | Decimal, form: str = "") -> str:
-    """A number with its digits in groups."""
+    """A number with grouped digits."""
     return _pointed(format(value, f",{form}"))
 
 
 def _pointed(text: str) -> str:
-    """A number with the reader's decimal sign, and the other one between groups."""
+    """The text of a number with the reader's signs for decimals and groups."""
     return text.translate(_SWAPPED) if has_comma() else text
 
 
 def field_text(value: Json) -> str:
-    """A value as a field shows it: a number with the reader's decimal sign."""
+    """A value in a field: a number has the reader's decimal sign."""
     text = cell_text(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return text.replace(".", signs()[0], 1) if is_number else text
@@ -106,19 +106,20 @@ def field_text(value: Json) -> str:
 
 def read_decimal(typed: str) -> str:
     """
-    A number as JSON writes it, of what the reader typed into a field; another text stays. Raises
-    `InvalidInput` for one that may be two numbers.
+    The number that the reader typed, as JSON writes it; any other text stays.
+
+    Raises `InvalidInput` for a text that may be two numbers.
     """
     return _only(typed, lambda: decimal_text(typed, signs()))
 
 
 def read_date(typed: str) -> str:
-    """The same for a date, as YYYY-MM-DD."""
+    """The date that the reader typed, as YYYY-MM-DD; else like `read_decimal`."""
     return _only(typed, lambda: date_text(typed, orders()))
 
 
 def _only(typed: str, read: Callable[[], str | None]) -> str:
-    """What *read* makes of a text, if that is one thing. Raises `InvalidInput` if it may be two."""
+    """The result of *read*, or *typed* if there is none. Raises `InvalidInput` for two results."""
     try:
         text = read()
     except Doubtful as doubt:
@@ -132,7 +133,7 @@ _SWAPPED = str.maketrans(",.", ".,")
 
 
 def usd(value: str) -> str:
-    """An amount of USD in cents, or that it is less than one."""
+    """An amount of USD, to the cent; a smaller one as `less than 0.01 USD`."""
     amount = Decimal(value)
     if 0 < amount < _CENT:
         return _("less than {amount} USD").format(amount=number(_CENT))
@@ -143,7 +144,7 @@ _CENT = Decimal("0.01")
 
 
 def size(count: int) -> str:
-    """How much a file holds: `999 B`, `1.5 kB`, `3.2 MB`, rounded down."""
+    """The size of a file: `999 B`, `1.5 kB`, `3.2 MB`, rounded down."""
     if count < 1_000:
         return f"{count} B"
     power = min((len(str(count)) - 1) // 3, len(_UNITS))
@@ -155,7 +156,7 @@ _UNITS = ("kB", "MB", "GB", "TB")
 
 
 def short(id: str) -> str:
-    """The end of an id, which is what people compare."""
+    """The end of an id, which people compare."""
     return f"…{id[-6:]}"
 
 
@@ -171,5 +172,5 @@ def _length(ms: int) -> str:
 
 
 def as_text(value: object) -> str:
-    """A value as a person would type it: text as it is, anything else as JSON."""
+    """A value as a person would type it: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else dump_json(value).decode("utf-8", "replace")

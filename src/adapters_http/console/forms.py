@@ -1,4 +1,4 @@
-"""What the forms of the pages send, one shape each; fields that are left empty are ''."""
+"""The shapes of the forms of pages. An empty field is the empty text."""
 
 from attrs import field, frozen
 
@@ -17,7 +17,7 @@ class SignInForm:
 
 @frozen
 class LinkForm:
-    """Mail a link that signs in. The rest of the form comes with it, and is not looked at."""
+    """Mail a link that signs in. The other fields of the same form are ignored."""
 
     email: str
     password: str = field(default="", repr=False)
@@ -34,8 +34,8 @@ class SignOutForm:
 @frozen
 class SettingsForm:
     """
-    How pages look in this browser: `theme` system, light or dark; `times` local or utc; `language`
-    one that is here, else the browser's.
+    The appearance of pages in this browser: `theme` system, light or dark; `times` local or utc;
+    `language` an available one, else that of the browser.
     """
 
     theme: str
@@ -47,8 +47,8 @@ class SettingsForm:
 @frozen
 class DecisionForm:
     """
-    Approve the rows as they stand, reject, or ask for changes; without scripts there is no more to
-    it. `answers`: as typed, by the key of the field.
+    Approve the rows as they stand, reject, or ask for changes, without scripts. `answers`: the
+    texts that were typed, by the key of the field.
     """
 
     decision: str
@@ -76,8 +76,8 @@ class DelegateForm:
 @frozen
 class ActForm:
     """
-    Executions to do something with, `ids` with blanks between. `seen`: what had redriven each when
-    the form was shown, with commas between.
+    Cancel or redrive executions. `ids`: separated by blanks. `seen`: for each the execution that
+    had redriven it when the form was shown, separated by commas.
     """
 
     ids: str
@@ -87,8 +87,8 @@ class ActForm:
 @frozen
 class StartForm:
     """
-    Start a workflow. `inputs`: as typed, by the name of the variable. `once`: the idempotency key
-    of the form.
+    Start a workflow. `inputs`: the texts that were typed, by the name of the variable. `once`: the
+    idempotency key of the form.
     """
 
     once: str
@@ -98,8 +98,8 @@ class StartForm:
 @frozen
 class EditForm:
     """
-    Another text of a workflow's definition, which began with `version`. `apply`: store it; else it
-    is checked and compared.
+    A new text of a workflow's definition, based on `version`. `apply`: store the text; else check
+    and compare it.
     """
 
     text: str
@@ -122,7 +122,7 @@ class KeyForm:
 
 @frozen
 class NameForm:
-    """The name of what is to go, typed by whoever means it."""
+    """The name of the record to delete, typed as a confirmation."""
 
     name: str
 

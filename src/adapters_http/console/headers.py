@@ -31,7 +31,7 @@ _HEADERS = {
 
 
 def page_headers(request: Request) -> dict[str, str]:
-    """The headers of a page: who may frame it, and what is told of its address elsewhere."""
+    """The headers of a page, with the origins that may frame it and the policy of its referrer."""
     framers = " ".join(request.context.config.frame_ancestors)
     policy = "; ".join((*_POLICY, f"frame-ancestors {framers or NONE}"))
     headers = {**_HEADERS, "Content-Security-Policy": policy, "Referrer-Policy": _referrer(request)}
@@ -43,9 +43,10 @@ NONE = "'none'"
 
 def _referrer(request: Request) -> str:
     """
-    The address of a page with a token is told to nobody. Under `no-referrer` a form is sent with
-    `Origin: null`, and then `Sec-Fetch-Site` must say where it comes from; over plain http browsers
-    send that to loopback only, so elsewhere the origin is told, and never the path. Decision 141.
+    The referrer policy: the address of a page with a token goes to no other site. Under
+    `no-referrer` a form is sent with `Origin: null`, and `Sec-Fetch-Site` must name its origin;
+    over plain http browsers send that to loopback only, so elsewhere the origin is sent, and never
+    the path. Decision 141.
     """
     if "token" not in request.params:
         return "same-origin"

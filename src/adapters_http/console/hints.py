@@ -1,10 +1,10 @@
 """
-Hints for pages with a list: a stream that tells that something in it has changed, and never what.
+Hints for pages with a list: a stream of events that say that the list has changed, and no more.
 PG-7.
 
-What a page shows and what its stream looks at are the same rows with their versions, so that any
-change of a shown row is told, whichever process made it, and on both databases. A counter for each
-account would be a row that every transition writes.
+The page and its stream read the same rows with their versions, so that each change of a row causes
+a hint, whatever process made it, and on both databases. A counter for each account would be a row
+that every transition writes.
 """
 
 from asyncio import get_running_loop
@@ -15,64 +15,64 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 
 from adapters_http.console.rendering import mark_of, waiting_for
-from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
+from adapters_http.handlers.events import HEARTBEAT_S, POLL_MS, UNBUFFERED
 from adapters_http.request import Request
 from wfcore.errors import WfError
 
-Look = Callable[[Request], Awaitable[object]]
-"""What a list shows now, in short: a value whose `repr` changes with it."""
-LOOKS = 3
-"""How often a rest of at most half a second passes before a stream looks again."""
+Snapshot = Callable[[Request], Awaitable[object]]
+"""Returns the present content of a list in short: a value whose `repr` changes with it."""
+RESTS = 3
+"""Rests, of at most half a second each, between two polls."""
 REST_S, IDLE = 0.5, 20
-"""Between two looks passes at least so many times what a look took: a list that is dear is late."""
+"""Between two polls passes at least `IDLE` times the duration of a poll."""
 
 
 def versions(rows: Iterable[Any]) -> object:
-    """Records in short: whatever changes in one, its version does."""
+    """Records in short: any change of a record changes its version."""
     return [(one.id, one.version) for one in rows]
 
 
-def followed(look: Look) -> Callable[[Request], Awaitable[Response]]:
-    """The handler of the stream beside a list that shows what *look* finds."""
+def followed(snapshot: Snapshot) -> Callable[[Request], Awaitable[Response]]:
+    """The handler of the stream for a list whose content *snapshot* returns."""
 
     async def live(request: Request) -> Response:
-        return hints(request, lambda: look(request))
+        return hints(request, lambda: snapshot(request))
 
     return live
 
 
-def hints(request: Request, look: Callable[[], Awaitable[object]]) -> Response:
+def hints(request: Request, snapshot: Callable[[], Awaitable[object]]) -> Response:
     """
-    A stream with an event whenever *look*, or how much waits for the reader, is not as before:
-    first as when the page was made, whose `mark_of` is `seen` or `Last-Event-ID`.
+    A stream with an event whenever *snapshot*, or the number of approvals that wait for the reader,
+    has changed: at first since the page was made, whose `mark_of` is `seen` or `Last-Event-ID`.
     """
     mark = request.header(b"last-event-id") or request.query("seen")
-    lines = _hints(request, look, mark)
+    lines = _hints(request, snapshot, mark)
     return StreamingResponse(lines, media_type="text/event-stream", headers=UNBUFFERED)
 
 
 async def _hints(
-    request: Request, look: Callable[[], Awaitable[object]], mark: str | None
+    request: Request, snapshot: Callable[[], Awaitable[object]], mark: str | None
 ) -> AsyncIterator[bytes]:
     loop, config = get_running_loop(), request.context.config
     yield b"retry: 2000\n\n"
-    said = loop.time()
+    sent_at = loop.time()
     with request.services.wakeup.follow("") as rest:
         while not config.ending:
             began = loop.time()
             try:
-                now = mark_of(await look(), await waiting_for(request))
+                now = mark_of(await snapshot(), await waiting_for(request))
                 took = loop.time() - began
-                await request.still()
+                await request.require_admitted()
                 if mark not in (None, "", now):
                     yield f"id: {now}\nevent: changed\ndata:\n\n".encode()
-                    said = loop.time()
+                    sent_at = loop.time()
                 mark = now
-                if loop.time() - said >= HEARTBEAT_S:
+                if loop.time() - sent_at >= HEARTBEAT_S:
                     yield b": still there\n\n"
-                    said = loop.time()
-                for _ in range(max(LOOKS, ceil(took * IDLE / REST_S))):
-                    await rest(LOOK_MS)
-                    await request.still()  # however long the list rests
+                    sent_at = loop.time()
+                for _ in range(max(RESTS, ceil(took * IDLE / REST_S))):
+                    await rest(POLL_MS)
+                    await request.require_admitted()  # also during a long rest
             except WfError:
-                return  # the reader comes back and is told why
+                return  # the reader connects again and gets the error

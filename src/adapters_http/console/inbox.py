@@ -1,4 +1,4 @@
-"""The inbox: what waits for me, the most urgent first. AC-5."""
+"""The inbox: approvals that wait for the reader, the most urgent first. AC-5."""
 
 from collections.abc import Mapping
 from urllib.parse import urlencode
@@ -13,16 +13,16 @@ from wfcore.rules.paging import cursor_text, page_request
 from wfcore.usecases.approvals.reviewing import Inbox, Tab, read_inbox
 
 SIZE = MAX_DECISIONS
-"""A page is what can be decided at once."""
+"""Rows on a page: as many as one form can decide."""
 _SOON, _AGED = "inbox", "approvals"
-"""Lists by expiry and by age: a cursor of one says nothing in the other."""
+"""The lists by expiry and by age, whose cursors differ."""
 
 
 async def show(request: Request) -> Response:
-    """One tab of it, a page at a time."""
-    tab, workflow_id, text = _asked(request)
+    """A page of one tab."""
+    tab, workflow_id, text = _filters(request)
     found = await _found(request)
-    asked = {"view": tab, "workflow": workflow_id, "q": text}
+    filters = {"view": tab, "workflow": workflow_id, "q": text}
     rows = [
         (
             one,
@@ -39,21 +39,21 @@ async def show(request: Request) -> Response:
         mails=request.context.config.mail is not None,
         workflow_id=workflow_id,
         text=text,
-        asked=lambda **other: _query({**asked, **other}),
+        query_with=lambda **other: _query({**filters, **other}),
         later=bool(request.query("after")),
         follows=_seen(found),
         next=cursor_text(_list(tab), found.found.next) if found.found.next else None,
     )
 
 
-def _asked(request: Request) -> tuple[Tab, str | None, str]:
-    """The tab, the workflow, and the text that is sought."""
+def _filters(request: Request) -> tuple[Tab, str | None, str]:
+    """The tab, the workflow, and the text to find."""
     text = (request.query("q") or "").strip()
     return _tab(request.query("view")), request.query("workflow") or None, text
 
 
 async def _found(request: Request) -> Inbox:
-    tab, workflow_id, text = _asked(request)
+    tab, workflow_id, text = _filters(request)
     wanted = page_request(None, None, (SIZE, SIZE), request.query("after"), _list(tab))
     return await read_inbox(request.services, request.who, tab, wanted, workflow_id, text)
 
@@ -62,21 +62,21 @@ def _seen(found: Inbox) -> object:
     return versions(found.found.rows), sorted(found.names.items())
 
 
-async def _look(request: Request) -> object:
+async def _snapshot(request: Request) -> object:
     return _seen(await _found(request))
 
 
-live = followed(_look)
+live = followed(_snapshot)
 
 
 def _list(tab: Tab) -> str:
     return _AGED if tab is Tab.DECIDED else _SOON
 
 
-def _query(asked: Mapping[str, str | None]) -> str:
-    return urlencode({name: value for name, value in asked.items() if value})
+def _query(filters: Mapping[str, str | None]) -> str:
+    return urlencode({name: value for name, value in filters.items() if value})
 
 
 def _tab(text: str | None) -> Tab:
-    """The tab of that name; of any other what waits: addresses of pages are typed by people."""
+    """The tab of that name, else `WAITING`: people type addresses."""
     return Tab(text) if text in set(Tab) else Tab.WAITING

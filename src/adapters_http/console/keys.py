@@ -1,6 +1,6 @@
 """
-API keys of the account: listed, created, rotated, revoked. The text of a new key is in one
-response and nowhere else.
+API keys of the account: list, create, rotate, revoke. The text of a new key is in one response
+and nowhere else.
 """
 
 from starlette.responses import Response
@@ -39,7 +39,7 @@ live = followed(_snapshot)
 
 
 async def create(request: Request) -> Response:
-    """A new key, whose text this one answer shows."""
+    """Create a key; only this response shows its text."""
     form, me = request.body, request.who.account
     try:
         scopes = [Scope(name) for name in (form.scopes or {})]
@@ -68,7 +68,7 @@ async def create(request: Request) -> Response:
 
 
 async def show_one(request: Request) -> Response:
-    """One key: what it opens, and what can be done with it."""
+    """One key with its scopes and webhooks."""
     return await _one(request)
 
 
@@ -80,7 +80,7 @@ async def _one(request: Request, problem: str | None = None) -> Response:
 
 
 async def rotate(request: Request) -> Response:
-    """A new secret, which this one answer shows."""
+    """Give a key a new secret; only this response shows it."""
     await own_key(request)
     try:
         made = await keys.rotate_key(
@@ -92,7 +92,7 @@ async def rotate(request: Request) -> Response:
 
 
 async def revoke(request: Request) -> Response:
-    """Revoke it, if its name was typed."""
+    """Revoke a key, if its name was typed."""
     key, _hooks = await own_key(request)
     if request.body.name.strip() != key.name:
         return await _one(request, _("The name does not match; nothing was revoked."))

@@ -20,11 +20,11 @@ _SPOKEN: ContextVar[str] = ContextVar("language", default=ENGLISH)
 _SIGNS: ContextVar[str] = ContextVar("decimal signs", default=".")
 _ORDERS: ContextVar[str] = ContextVar("orders of dates", default="")
 CHOSEN = "wfcore_language"
-"""The cookie with the language that the browser's owner chose."""
+"""The cookie with the language that the reader chose."""
 
 
 def speak(request: Request) -> None:
-    """From here on, speak to the reader of this request in their language."""
+    """Set the language and the conventions of the reader for the task of this request."""
     accepted = request.header(b"accept-language")
     _SPOKEN.set(tag_for(cookie(request, CHOSEN), accepted))
     tags = _preferred(accepted or "") or [tag()]
@@ -34,8 +34,8 @@ def speak(request: Request) -> None:
 
 def tag_for(chosen: str | None, accepted: str | None) -> str:
     """
-    The tag of a language that is here, with the reader's region where they say it (`de-AT`): the
-    *chosen* one, else the first *accepted* one, else English.
+    The tag of an available language, with the region of the reader if known (`de-AT`): *chosen*,
+    else the first one in *accepted*, else English.
     """
     tags = [*_preferred(accepted or ""), ENGLISH]
     known = [tag for tag in tags if tag.partition("-")[0].lower() in LANGUAGES]
@@ -45,7 +45,7 @@ def tag_for(chosen: str | None, accepted: str | None) -> str:
 
 
 def _preferred(accepted: str) -> Sequence[str]:
-    """The tags of an Accept-Language header, the best first."""
+    """The tags of an Accept-Language header, by preference."""
     found = list[tuple[float, str]]()
     for part in accepted.split(",")[:_MOST_TAGS]:
         tag, _, quality = part.strip().partition(";q=")
@@ -60,32 +60,32 @@ _QUALITY = re.compile(r"[01](\.[0-9]{1,3})?", re.ASCII)
 
 
 def tag() -> str:
-    """The tag of the language that is spoken now, for the page and its scripts."""
+    """The tag of the present language, for the page and its scripts."""
     return _SPOKEN.get()
 
 
 def language() -> str:
-    """The language that is spoken now."""
+    """The present language."""
     return tag().partition("-")[0].lower()
 
 
 def _(text: str) -> str:
-    """*text* in the language that is spoken now."""
+    """*text* in the present language."""
     return translations(language()).gettext(text)
 
 
 def ngettext(one: str, many: str, count: int) -> str:
-    """*one* or *many* in the language that is spoken now."""
+    """*one* or *many*, by *count*, in the present language."""
     return translations(language()).ngettext(one, many, count)
 
 
 def N_(text: str) -> str:
-    """Marks a text of a module, which is loaded once, to be translated when it is shown."""
+    """Mark a text of a module, which is loaded once, for translation when it is rendered."""
     return text
 
 
 class TranslatedTexts(Mapping[str, str]):
-    """Texts by key, each in the language that is spoken as it is looked up."""
+    """Texts by key, translated into the present language on access."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -101,18 +101,18 @@ class TranslatedTexts(Mapping[str, str]):
 
 
 def has_comma() -> bool:
-    """Whether the reader writes a decimal comma; a dot stands between groups then."""
+    """Whether the reader writes a decimal comma, and dots between groups."""
     return signs()[0] == ","
 
 
 def signs() -> str:
     """
-    The decimal signs of the reader's languages, their own first: those that the browser names,
-    whatever language the page was translated to. AP-46.
+    The decimal signs of the languages that the browser names, the first language first. The
+    language of the page does not matter. AP-46.
     """
     return _SIGNS.get()
 
 
 def orders() -> str:
-    """What comes first in the dates of the reader's languages: see `date_orders`. AP-48."""
+    """The orders of dates in the reader's languages: see `date_orders`. AP-48."""
     return _ORDERS.get()

@@ -1,4 +1,4 @@
-"""Notices, for operators: listed, and tried again."""
+"""Notices, for operators: list, retry."""
 
 from starlette.responses import Response
 
@@ -15,7 +15,7 @@ from wfcore.wire.common import NOTICES
 
 
 async def show(request: Request) -> Response:
-    """Notices, by default those that were given up."""
+    """The list of notices, by status."""
     found = await _found(request)
     return operate_page(
         request,
@@ -49,7 +49,7 @@ live = followed(_snapshot)
 
 
 async def retry(request: Request) -> Response:
-    """Try one again that was given up."""
+    """Retry a notice that has failed."""
     require_operator(request.who)
     await managing.retry_notice(request.services, request.who, request.params["id"], request.origin)
     return see_other(request, "/operate/notices")

@@ -1,8 +1,8 @@
 """
 The frame of the pages below `/operate`, and those of usage, secrets and health.
 
-An owner sees what belongs to the account, an operator everything. Pages for operators do not
-exist for others (AC-7). Each page shows what the API answers, by the same use cases.
+An owner sees the records of the account, an operator all records. Pages for operators do not
+exist for others (AC-7). The pages call the same use cases as the API.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ FOR_OPERATORS = TranslatedTexts(
 
 
 def operate_page(request: Request, tab: str, status: int = 200, **facts: Any) -> Response:
-    """A page below `/operate`, with the tabs that its reader has."""
+    """A page below `/operate`, with the tabs of its reader."""
     operator = request.who.operator
     tabs: Mapping[str, str] = {**TABS, **FOR_OPERATORS} if operator else TABS
     template, shown = f"operate_{tab}.html", _BELOW.get(tab, tab)
@@ -45,7 +45,7 @@ def operate_page(request: Request, tab: str, status: int = 200, **facts: Any) ->
 
 
 _BELOW = {"key": "keys", "made": "keys", "webhook": "webhooks", "person": "people"}
-"""Pages below a tab."""
+"""The tabs of the pages below them."""
 
 
 async def home(request: Request) -> Response:
@@ -54,7 +54,7 @@ async def home(request: Request) -> Response:
 
 
 async def show_usage(request: Request) -> Response:
-    """Windows against the plan, and what models cost."""
+    """The use of quotas against the plan, and the cost of models."""
     return operate_page(request, "usage", usage=await read_usage(request.services, request.who))
 
 
@@ -72,6 +72,6 @@ live_secrets = followed(_look_secrets)
 
 
 async def show_health(request: Request) -> Response:
-    """What `/metrics` counts, what the server checked, and how many notices were given up."""
+    """The figures of `/metrics`, the checks of the server, and the number of failed notices."""
     found = await read_health(request)
     return operate_page(request, "health", health=found)

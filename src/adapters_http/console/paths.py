@@ -1,6 +1,7 @@
-"""Addresses of pages: the path of this page, redirects, numbers that people type."""
+"""Addresses of pages: the present path, redirects, numbers and days that people type."""
 
 import re
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from urllib.parse import quote, urlsplit
 
@@ -11,18 +12,19 @@ from adapters_http.console.routes import PAGES
 from adapters_http.params import event_number
 from adapters_http.request import Request
 from wfcore.errors import InvalidInput
+from wfcore.time import EpochMs
 
 
 def see_other(request: Request, path: str) -> Response:
-    """To another page of ours."""
+    """A redirect to another page of this server."""
     location = quote(request.base_path + path, safe="/?&=%+:~,;@!$'()*")
     return Response(None, 303, {**page_headers(request), "Location": location})
 
 
 def path_here(request: Request) -> str:
     """
-    The path of this page, below the mount, if it can be opened again, as that to which a form was
-    sent often can; else the inbox.
+    The path of the request below the mount, if it opens a page; else the inbox. A path to which a
+    form was sent often opens a page, too.
     """
     path: str = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     if not _pages().fullmatch(path):
@@ -33,14 +35,14 @@ def path_here(request: Request) -> str:
 
 @cache
 def _pages() -> re.Pattern[str]:
-    """The paths that open a page."""
+    """A pattern of the paths that open a page."""
     opened = (one.path for one in PAGES if one.html and one.method == "GET")
     paths = {re.sub(r"\{\w+\}", "[^/]+", path) for path in opened}
     return re.compile("|".join(sorted(paths)))
 
 
 def own_path(text: str) -> str:
-    """*text* where it is a path of ours to open after signing in; else the inbox."""
+    """*text* if it is a path of this server that may follow signing in; else the inbox."""
     plain = text.isascii() and text.isprintable() and "\\" not in text
     if not plain or not text.startswith("/") or text.startswith("//"):
         return "/inbox"
@@ -49,8 +51,17 @@ def own_path(text: str) -> str:
 
 
 def number_in(text: str | None) -> int:
-    """The number of an event in an address; 0 for what is none: people type addresses."""
+    """The number of an event in an address; 0 for anything else: people type addresses."""
     try:
         return event_number("after", text)
     except InvalidInput:
         return 0
+
+
+def day_in(text: str, after: int = 0) -> EpochMs | None:
+    """The beginning of the day in an address (UTC), or of the day *after* it; None: no day."""
+    try:
+        begin = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+        return EpochMs(max(int((begin + timedelta(days=after)).timestamp() * 1_000), 0))
+    except (ValueError, OverflowError):
+        return None

@@ -10,7 +10,7 @@ from adapters_http.console.language import _
 from adapters_http.console.operate import operate_page
 from adapters_http.console.paths import see_other
 from adapters_http.console.positions import behind, cursor_after
-from adapters_http.handlers.accounts import asked_for
+from adapters_http.handlers.accounts import named_account
 from adapters_http.request import Request
 from wfcore.errors import AccountBlocked, InvalidInput
 from wfcore.model.access import Account, AccountStatus, Tier
@@ -41,11 +41,11 @@ async def _people(request: Request) -> Page[Account]:
     return await accounts.list_accounts(request.services, behind(request, ACCOUNTS, SIZE, NEWEST))
 
 
-async def _look(request: Request) -> object:
+async def _snapshot(request: Request) -> object:
     return versions((await _people(request)).rows)
 
 
-live = followed(_look)
+live = followed(_snapshot)
 
 
 async def show_one(request: Request) -> Response:
@@ -54,7 +54,7 @@ async def show_one(request: Request) -> Response:
 
 
 async def _one(request: Request, problem: str | None = None, link: str | None = None) -> Response:
-    account = await asked_for(request)
+    account = await named_account(request)
     return operate_page(
         request,
         "person",
@@ -74,7 +74,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 def _one_of(kind: type[E], field: str, text: str) -> E:
-    """Raises `InvalidInput` with the words that there are."""
+    """A member of an enum. Raises `InvalidInput`, which lists the members."""
     try:
         return kind(text)
     except ValueError:
@@ -83,7 +83,7 @@ def _one_of(kind: type[E], field: str, text: str) -> E:
 
 async def change(request: Request) -> Response:
     """Change plan and status; nobody shuts themselves out."""
-    account, form = await asked_for(request), request.body
+    account, form = await named_account(request), request.body
     plan, status = _one_of(Tier, "plan", form.plan), _one_of(AccountStatus, "status", form.status)
     try:
         await accounts.set_account(
@@ -94,21 +94,21 @@ async def change(request: Request) -> Response:
             origin=request.origin,
             who=request.who,
         )
-    except InvalidInput:  # plan and status are valid ones
+    except InvalidInput:  # plan and status are valid here
         return await _one(request, _("This is your own account; somebody else must disable it."))
     return see_other(request, f"/operate/people/{account.id}")
 
 
 async def end_sessions(request: Request) -> Response:
     """Sign the account out everywhere."""
-    account = await asked_for(request)
+    account = await named_account(request)
     await sessions.end_sessions(request.services, account.id, request.origin, request.who)
     return see_other(request, f"/operate/people/{account.id}")
 
 
 async def make_link(request: Request) -> Response:
-    """A link that signs the account in once; this one answer shows it."""
-    account = await asked_for(request)
+    """A link that signs the account in once; only this response shows it."""
+    account = await named_account(request)
     try:
         token = await sessions.issue_login_link(
             request.services, account.id, request.origin, who=request.who

@@ -14,13 +14,13 @@ from wfcore.usecases.executions.browsing import Whole
 
 
 def first_handler(definition: Definition) -> str | None:
-    """The step that the ones of `onFailure` begin with. DF-13."""
+    """The first step of `onFailure`, or None. DF-13."""
     return definition.on_failure[0].name if definition.on_failure else None
 
 
 @frozen
 class PlainRow:
-    """A step of a workflow that does not run: a `ProgressRow` that has not begun."""
+    """A step in the picture of a definition: like `progress.Row` of a step that has not begun."""
 
     step: Step
     kind: str
@@ -33,7 +33,7 @@ class PlainRow:
 
 @frozen
 class PlainPicture:
-    """The picture of a definition that nobody runs."""
+    """The picture of a definition alone."""
 
     flow: Flow
     rows: Sequence[PlainRow]
@@ -45,7 +45,7 @@ class PlainPicture:
         return {row.step.name: row for row in self.rows}
 
     def went(self, edge: Edge) -> bool:
-        """Whether somebody went that line: nobody did."""
+        """Whether an execution has taken *edge*: never."""
         return False
 
 
@@ -63,8 +63,8 @@ _PASSED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 @frozen
 class Picture:
     """
-    The flow with what came of each step, and the list beside it. `handler`: the first of the
-    steps that come after a failure.
+    The flow of an execution with the results of its steps, and the list beside it. `handler`: the
+    first of the steps that run after a failure.
     """
 
     flow: Flow
@@ -78,7 +78,7 @@ class Picture:
         return {row.step.name: row for row in self.rows}
 
     def went(self, edge: Edge) -> bool:
-        """Whether the execution has taken that line: begun where it leads, or ended above it."""
+        """Whether the execution has taken *edge*: it began the step below, or ended above."""
         rows = self.by_name
         if edge.to is not None:
             return rows[edge.to].status is not None

@@ -8,8 +8,8 @@ from wfcore.rules.paging import cursor_text, page_request
 
 def behind(request: Request, list: str, size: int, top: PageCursor) -> PageRequest:
     """
-    The rows of a list behind the one that the address names, else from *top*, before all of them;
-    an address that was cut begins there, too. A list that is asked for so counts nothing. PG-6.
+    The request for the rows behind the position in the address, else from *top*, before all rows;
+    a truncated address begins there, too. Such a list counts nothing. PG-6.
     """
     text = request.query("after")
     try:
@@ -21,5 +21,5 @@ def behind(request: Request, list: str, size: int, top: PageCursor) -> PageReque
 
 
 def cursor_after(list: str, next: PageCursor | None) -> str | None:
-    """`after` of the next page."""
+    """The parameter `after` of the next page, or None."""
     return cursor_text(list, next) if next else None

@@ -1,6 +1,4 @@
-"""
-From facts to a page: the templates, and what the frame of every page shows.
-"""
+"""Rendering of pages: the templates, and the facts of the frame around every page."""
 
 from functools import cache
 from hashlib import blake2b
@@ -60,16 +58,16 @@ PLACES = {
     "workflows": N_("Workflows"),
     "operate": N_("Operate"),
 }
-"""What the frame leads to, by path and by key: `g` and the first letter."""
+"""The places in the frame, by path and by key: `g` and the first letter."""
 THEME, TIMES = "wfcore_theme", "wfcore_times"
-"""Cookies with what the browser's owner chose; they say nothing of anybody."""
+"""Cookies with the choices of the browser's owner; they identify nobody."""
 _THEMES = ("light", "dark")
 
 
 def page(request: Request, template: str, status: int = 200, **facts: Any) -> Response:
     """
-    A page as a response. *follows*: what a list shows, in short, where the page follows it; see
-    `hints`.
+    A page as a response. The fact `follows`: the content of a list in short, if the page follows
+    its changes; see `hints`.
     """
     if "follows" in facts:
         facts["mark"] = mark_of(facts.pop("follows"), request.waiting)
@@ -82,12 +80,12 @@ def page(request: Request, template: str, status: int = 200, **facts: Any) -> Re
 
 
 def mark_of(seen: object, waiting: int | None) -> str:
-    """What a page remembers of what it shows, to be compared with what is there later."""
+    """A digest of the content of a page, for a comparison with the content later."""
     return blake2b(repr((seen, waiting)).encode(), digest_size=8).hexdigest()
 
 
 async def waiting_for(request: Request) -> int | None:
-    """How much waits for the reader, for the frame of each page; None: nobody is signed in."""
+    """The number of approvals that wait for the reader; None if nobody is signed in."""
     who = getattr(request, "who", None)
     if who is None or (who.scopes and Scope.APPROVAL_RESPOND not in who.scopes):
         return None
@@ -95,7 +93,7 @@ async def waiting_for(request: Request) -> int | None:
 
 
 def render(request: Request, template: str, **facts: Any) -> str:
-    """The HTML of a template. Facts of every page: who, where its files are, how it looks."""
+    """The HTML of a template. Adds the facts of every page: reader, paths of files, appearance."""
     who = getattr(request, "who", None)
     now = request.services.clock.deadline_now()
     theme = cookie(request, THEME)
@@ -126,20 +124,20 @@ def render(request: Request, template: str, **facts: Any) -> str:
 
 @cache
 def _places() -> dict[str, str]:
-    """Those of the places that this server has."""
+    """The places whose pages this server has."""
     paths = {route.path for route in PAGES}
     return {name: title for name, title in PLACES.items() if f"/{name}" in paths}
 
 
 def _time(at: EpochMs, now: EpochMs) -> Markup:
-    """An instant, relative; a script adds local time, and says it anew each minute."""
+    """A relative instant; a script adds local time, and renews it each minute."""
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         iso(at), utc(at), relative(at, now)
     )
 
 
 def _clock(at: EpochMs) -> Markup:
-    """An instant by the clock: in UTC, which a script turns into local time."""
+    """An instant by the clock, in UTC; a script turns it into local time."""
     return Markup('<time data-clock datetime="{}" title="{}">{}</time>').format(
         iso(at), utc(at), utc(at)
     )
@@ -147,7 +145,7 @@ def _clock(at: EpochMs) -> Markup:
 
 @frozen
 class _Kept:
-    """A text that a form sends back: it goes out as it is stored, and so is no text to `shown`."""
+    """A text that a form sends back: it is rendered as stored, without the signs of `shown`."""
 
     text: str
 

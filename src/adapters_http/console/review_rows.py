@@ -1,6 +1,6 @@
 """
-The rows of an approval for who reviews them: as JSON for the editor, as CSV, and a hint that
-something changed. AP-28.
+The rows of an approval for its reviewer: as JSON for the editor, as CSV, and hints that they
+changed. AP-28.
 """
 
 from asyncio import get_running_loop
@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from adapters_http.console.formats import person
 from adapters_http.console.paths import number_in
 from adapters_http.console.spreadsheet import spreadsheet
-from adapters_http.handlers.events import HEARTBEAT_S, LOOK_MS, UNBUFFERED
+from adapters_http.handlers.events import HEARTBEAT_S, POLL_MS, UNBUFFERED
 from adapters_http.json_text import dump_json
 from adapters_http.pages import columns_of
 from adapters_http.params import last_event_id
@@ -30,7 +30,7 @@ from wfcore.wire.converter import plain
 
 
 def columns_for(group: Group) -> tuple[Column, ...]:
-    """The columns of a group, or what its rows hold."""
+    """The columns of a group, declared or taken from its rows."""
     return group.columns or columns_of(group.items)
 
 
@@ -39,7 +39,7 @@ async def _found(request: Request) -> Review:
 
 
 async def rows(request: Request) -> bytes:
-    """What the editor works on: every row as proposed and as it stands. AP-28, AP-45."""
+    """The rows for the editor, as proposed and as they stand. AP-28, AP-45."""
     found = await _found(request)
     if has_many_rows(found.approval):
         return await request.services.offload(lambda: _rows(found))
@@ -66,19 +66,19 @@ def _rows(found: Review) -> bytes:
 
 
 def _row(row: ReviewRow) -> list[Any]:
-    """One row in short: as proposed; where it stands differently, how, and by whose hand."""
+    """One row: as proposed, and if it differs now, as it stands and its author."""
     if row.proposed is row.standing or row.by is None:
         return [row.proposed]
     return [row.proposed, row.standing, row.by]
 
 
 async def state(request: Request) -> bytes:
-    """Whether there is something new."""
+    """The present state of the approval."""
     return dump_json(state_view((await _found(request)).approval))
 
 
 def state_view(approval: Approval) -> dict[str, Any]:
-    """What pages that are open compare."""
+    """The state of an approval, for open pages to compare."""
     return {
         "id": approval.id,
         "status": approval.status,
@@ -91,7 +91,7 @@ def state_view(approval: Approval) -> dict[str, Any]:
 
 
 async def live(request: Request) -> Response:
-    """Tells that the approval changed, with its version; never what. Decision 146."""
+    """A stream of hints that the approval changed, with its version. Decision 146."""
     found = await _found(request)
     seen = max(last_event_id(request), number_in(request.query("seen")))
     lines = _changes(request, found.approval.execution_id, seen)
@@ -101,28 +101,28 @@ async def live(request: Request) -> Response:
 async def _changes(request: Request, execution_id: str, seen: int) -> AsyncIterator[bytes]:
     loop = get_running_loop()
     yield b"retry: 2000\n\n"
-    said = loop.time()
+    sent_at = loop.time()
     with request.services.wakeup.follow(execution_id) as rest:
         while not request.context.config.ending:
             try:
-                await request.still()
+                await request.require_admitted()
                 approval = (await _found(request)).approval
             except WfError:
-                return  # the reader comes back and is told why
+                return  # the reader connects again and gets the error
             if approval.version > seen:
-                seen, said = approval.version, loop.time()
+                seen, sent_at = approval.version, loop.time()
                 yield b"id: %d\nevent: changed\ndata:\n\n" % seen
             if approval.status is not ApprovalStatus.PENDING:
                 yield b"id: %d\nevent: end\ndata:\n\n" % seen
                 return
-            if loop.time() - said >= HEARTBEAT_S:
-                said = loop.time()
+            if loop.time() - sent_at >= HEARTBEAT_S:
+                sent_at = loop.time()
                 yield b": still there\n\n"
-            await rest(LOOK_MS)
+            await rest(POLL_MS)
 
 
 async def download(request: Request) -> Response:
-    """The rows of one group as they stand, for a spreadsheet. Raises `NotFound`."""
+    """The present rows of one group, for a spreadsheet. Raises `NotFound`."""
     approval = (await _found(request)).approval
     place = request.params["group"]
     groups = {str(at): group for at, group in enumerate(approval.groups)}

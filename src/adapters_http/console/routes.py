@@ -1,9 +1,9 @@
 """
-The rows of the pages. They are rows like all others, but no part of the API: the description does
-not list them, and without `HttpConfig.console` nothing of them is there.
+The routes of the pages. They are no part of the API: the OpenAPI document does not list them, and
+without `HttpConfig.console` they do not exist.
 
-A handler is named here and imported by the first request for it, so that a server whose pages
-nobody opens does not load them. Decision 125.
+A handler is named here and imported by its first request, so that a server whose pages nobody opens
+does not load them. Decision 125.
 """
 
 from importlib import import_module
@@ -56,7 +56,7 @@ def _page(method: str, path: str, handler: tuple[str, str], summary: str, **more
 
 
 def _list(path: str, module: str, summary: str, name: str = "", **more: Any) -> tuple[Route, ...]:
-    """A page with a list, and the stream that tells that what it shows has changed."""
+    """A page with a list, and the stream of hints that the list has changed."""
     handlers = (f"show{name}", f"live{name}")
     return (
         _page("GET", path, (module, handlers[0]), summary, **more),
@@ -66,7 +66,7 @@ def _list(path: str, module: str, summary: str, name: str = "", **more: Any) -> 
 
 
 def _approval_pages(at: str, **more: Any) -> tuple[Route, ...]:
-    """An approval and what can be done with it, below one address."""
+    """The page of an approval and the actions on it, below one address."""
     json = {"media": "application/json", **more}
     edited = {"body": requests.ApproveBody, "body_limit": EDITED_ROWS_BODY, "keys_once": True}
     # fmt: off

@@ -17,7 +17,7 @@ FIRES = 20
 
 
 async def show(request: Request) -> Response:
-    """The next fires over all workflows, and what started nothing the last time."""
+    """The next times of all schedules, and the triggers that were refused the last time."""
     seen = await triggers_seen(request.services, request.who)
     schedules = sorted(
         (row for row in seen if isinstance(row[0].trigger.spec, Schedule)),
@@ -48,7 +48,7 @@ live = followed(_snapshot)
 
 
 async def switch(request: Request) -> Response:
-    """Pause or resume it, and back to where the button was."""
+    """Pause or resume a trigger, and go back to the page of its workflow."""
     services, who, id = request.services, request.who, request.params["id"]
     if request.body.status == "PAUSED":
         found = await triggers.pause_trigger(services, who, id, request.origin)

@@ -1,9 +1,9 @@
 """
-Explanations as sentences of a page: no ids, but links; no instants in UTC, but times. XP-1.
+Explanations as sentences of a page, with links instead of ids and local times. XP-1.
 
-The sentences are the core's, which every channel shows, in the reader's language: a phrase knows
-its template and its facts. The id of an approval or an execution is a link, an instant a time of
-the reader's zone. Errors are shown as they are on record.
+The sentences are phrases of the core, with template and facts, shown in the reader's language. The
+id of an approval or an execution is a link, an instant is a time of the reader's zone. Errors stay
+as recorded.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from wfcore.usecases.executions.browsing import Whole
 
 @frozen
 class Piece:
-    """Text, with a link or as an instant."""
+    """A text, perhaps with a link or an instant."""
 
     text: str
     href: str | None = None
@@ -30,12 +30,12 @@ class Piece:
 
 
 Links = Mapping[str, Callable[[str], Piece]]
-"""How facts of some names are shown."""
+"""Makes pieces of the facts with some names."""
 
 
 @frozen
 class Sentence:
-    """One line. `until`: when it changes by itself. `action`: the page where it is settled."""
+    """One line. `until`: the instant when it changes by itself. `action`: the page to act on."""
 
     code: Why
     pieces: tuple[Piece, ...]
@@ -59,7 +59,7 @@ def sentence(line: Line, base: str = "", here: str = "") -> Sentence:
 
 
 def _awaited(here: str, line: Line) -> Iterator[Piece]:
-    """Who may decide, and how many have."""
+    """The people who may decide, and the number of those who have."""
     who = _(" or ").join(line.approvers) or _("an owner, or somebody who may edit the workflow")
     text = _("Step {step} waits for {who}. Without a decision it is rejected")
     if line.required and line.required > 1:
@@ -87,11 +87,11 @@ def _pieces(base: str, here: str, line: Line) -> Iterator[Piece]:
         "status": lambda fact: Piece(STATUSES[fact]),
         "source": lambda fact: Piece(SOURCES[fact]),
     }
-    yield from _told(line.text, line.step_name, links, steps)
+    yield from _phrase_pieces(line.text, line.step_name, links, steps)
 
 
-def _told(text: str, step: str | None, links: Links, steps: str) -> Iterator[Piece]:
-    """A phrase in the reader's language; what is none, an error for example, as it is on record."""
+def _phrase_pieces(text: str, step: str | None, links: Links, steps: str) -> Iterator[Piece]:
+    """A phrase in the reader's language. A plain text, like an error, stays as recorded."""
     if not isinstance(text, Phrase):
         before, quoted, after = text.partition(f"'{step}'")
         yield Piece(before)
@@ -110,4 +110,6 @@ def _told(text: str, step: str | None, links: Links, steps: str) -> Iterator[Pie
         elif name in links:
             yield links[name](str(fact))
         else:
-            yield from _told(fact if isinstance(fact, str) else str(fact), step, links, steps)
+            yield from _phrase_pieces(
+                fact if isinstance(fact, str) else str(fact), step, links, steps
+            )

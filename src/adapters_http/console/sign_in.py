@@ -1,5 +1,5 @@
 """
-The way in and out: password, link, identity provider; how pages look here. SE-1, SE-7 to SE-9.
+Signing in by password, link or identity provider; signing out; appearance. SE-1, SE-7 to SE-9.
 """
 
 from http import HTTPStatus
@@ -30,12 +30,12 @@ _YEAR_S = 31_536_000
 
 
 async def home(request: Request) -> Response:
-    """To what waits for a decision."""
+    """To the inbox."""
     return see_other(request, "/inbox")
 
 
 async def show(request: Request) -> Response:
-    """The form."""
+    """The form for signing in."""
     return _form(request, own_path(request.query("next") or ""))
 
 
@@ -56,8 +56,8 @@ async def depart(request: Request) -> Response:
 
 async def arrive(request: Request) -> Response:
     """
-    Back from the identity provider. A GET, since a browser brings its cookies from another site
-    with nothing else; it does nothing without the cookie and the state of the same attempt.
+    Back from the identity provider. A GET, because from another site browsers send cookies with
+    nothing else; it does nothing without the cookie and the state of the same attempt.
     """
     sign_on = _sign_on(request)
     query = {name: request.query(name) or "" for name in request.query_names}
@@ -82,8 +82,8 @@ async def arrive(request: Request) -> Response:
 
 async def mail_link(request: Request) -> Response:
     """
-    The same answer for every email, at once: whether a mail goes out, and how long that takes, is
-    nobody's business but its reader's. SE-10.
+    The same answer for every email, at once: neither words nor time tell whether a mail goes out.
+    SE-10.
     """
     mail, email = request.context.config.mail, request.body.email.strip()
     if mail is None:
@@ -110,7 +110,7 @@ def _back(request: Request) -> str:
 
 
 async def enter(request: Request) -> Response:
-    """Sign in by password; what is wrong is never said more exactly than that something is."""
+    """Sign in by password. The page never says whether e-mail or password is wrong."""
     form, next = request.body, own_path(request.body.next)
     try:
         signed_in = await sessions.sign_in(
@@ -132,13 +132,13 @@ async def enter(request: Request) -> Response:
 
 
 async def show_link(request: Request) -> Response:
-    """Whom a link signs in. Scanners of mail open links, too: nothing is used up by looking."""
+    """The account of a link. Scanners of mail open links, too: opening uses nothing up."""
     account = await sessions.account_of_link(request.services, request.params["token"])
     return page(request, "link.html", email=account.email)
 
 
 async def use_link(request: Request) -> Response:
-    """Sign in by a link, which is over then."""
+    """Sign in by a link, which is then used up."""
     token = request.params["token"]
     begun = await sessions.sign_in_by_link(
         request.services, token, request.origin, session_token(request)
@@ -158,7 +158,7 @@ async def leave(request: Request) -> Response:
 
 
 async def settle(request: Request) -> Response:
-    """Keep in cookies how pages look here."""
+    """Store the appearance of pages in cookies."""
     response = see_other(request, own_path(request.body.next))
     for name, value, allowed in (
         (THEME, request.body.theme, ("light", "dark")),

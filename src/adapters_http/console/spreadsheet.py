@@ -1,9 +1,9 @@
 """
-Tables as a spreadsheet opens them in the reader's languages. Decision 240.
+Tables as CSV for spreadsheets in the reader's languages. Decision 240.
 
-Where a comma is the decimal sign, semicolons stand between cells. Texts are quoted, numbers are
-not. A text that a spreadsheet would run as a formula is marked as a text, and so is one that looks
-marked: whatever is pasted loses one mark (`unmarked` in `values.js`).
+If a comma is the decimal sign, semicolons separate cells. Texts are quoted, numbers are not. A text
+that a spreadsheet would run as a formula gets a mark, and so does a text that begins like the mark:
+pasting removes one mark (`unmarked` in `values.js`).
 """
 
 import re
@@ -18,7 +18,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def spreadsheet(titles: Sequence[Json], rows: Iterable[Sequence[Json]]) -> str:
-    """CSV of *titles* and *rows*."""
+    """The CSV of *titles* and *rows*."""
     comma = has_comma()
     between = ";" if comma else ","
     lines = chain([titles], rows)

@@ -1,8 +1,8 @@
 """
 A form that starts a workflow: a field for each declared variable.
 
-The form carries an idempotency key that was made with it, so a second click, a repeated request and
-a reload of the answer lead to the one execution that the first has started. IK-1.
+The form carries an idempotency key, made with the form: a second click, a repeated request and a
+reload lead to the execution that the first click has started. IK-1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ KEY_LENGTH = 22
 
 @frozen
 class VariableField:
-    """A variable in the form, with the text in it and what is wrong with that. Secrets stay out."""
+    """A variable in the form, its text (empty for a secret), and the problem with the text."""
 
     variable: Variable
     text: str
@@ -45,13 +45,13 @@ class VariableField:
 
 
 async def show(request: Request) -> Response:
-    """The form, with the defaults in it."""
+    """The form with the defaults."""
     found = await _executable(request)
     return _form(request, found, {})
 
 
 async def start(request: Request) -> Response:
-    """Start it once, and go to the execution; what cannot be read is said beside its field."""
+    """Start an execution once and go to its page; problems stand beside their fields."""
     found, form = await _executable(request), request.body
     assert isinstance(form, StartForm)
     check_idempotency_key("once", form.once)
@@ -71,8 +71,10 @@ async def start(request: Request) -> Response:
     except InvalidInput as wrong:
         return _form(request, found, form.inputs or {}, {wrong.field: wrong.fix})
     except KeyReused:
-        said = _("This form has started an execution already. Send it again to start another one.")
-        return _form(request, found, form.inputs or {}, {"": said})
+        problem = _(
+            "This form has started an execution already. Send it again to start another one."
+        )
+        return _form(request, found, form.inputs or {}, {"": problem})
     except LimitReached as full:
         return _form(request, found, form.inputs or {}, {"": full.message})
     again = "?started=before" if started.replayed else ""
@@ -87,16 +89,18 @@ async def _executable(request: Request) -> Defined:
 
 
 def _read(found: Defined, texts: Mapping[str, Json]) -> tuple[JsonObject, Mapping[str, str]]:
-    """The inputs that the form says, and what of it cannot be read, by field. VM-6."""
+    """The inputs of the form, and the problems by field. VM-6."""
     inputs: dict[str, Json] = {}
     problems: dict[str, str] = {}
     for name, variable in found.definition.variables.items():
         text = texts.get(name)
         if not isinstance(text, str) or (not text and not _may_be_empty(variable)):
-            continue  # the default applies, or it is missed
+            continue  # the default applies, or the start reports it missing
         try:
             if variable.has_default and visible(text) == visible(_default(variable)):
-                text = as_text(variable.default)  # the field showed it, save what cannot be seen
+                text = as_text(
+                    variable.default
+                )  # the field showed it, without invisible characters
             elif variable.type is VariableType.NUMBER:
                 text = read_decimal(text)
             inputs[name] = parse_text(variable, text.replace("\r\n", "\n"))
@@ -106,13 +110,13 @@ def _read(found: Defined, texts: Mapping[str, Json]) -> tuple[JsonObject, Mappin
 
 
 def _default(variable: Variable) -> str:
-    """The default as the field shows it."""
+    """The default as shown in the field."""
     is_number = variable.type is VariableType.NUMBER
     return field_text(variable.default) if is_number else as_text(variable.default)
 
 
 def _may_be_empty(variable: Variable) -> bool:
-    """Whether an empty field says the empty text: only where it stood with another default."""
+    """Whether an empty field means the empty text: only if the default is another text."""
     plain = variable.type is VariableType.STRING and not variable.secret
     return plain and variable.has_default and not variable.required
 
@@ -123,15 +127,15 @@ def _form(
     texts: Mapping[str, Json],
     problems: Mapping[str, str] | None = None,
 ) -> Response:
-    said = dict(problems or {})
-    fields = [_field(one, texts, said) for one in found.definition.variables.values()]
+    left = dict(problems or {})
+    fields = [_field(one, texts, left) for one in found.definition.variables.values()]
     return page(
         request,
         "start.html",
         400 if problems else 200,
         workflow=found.workflow,
         fields=fields,
-        problem="; ".join(f"{name}: {text}" if name else text for name, text in said.items()),
+        problem="; ".join(f"{name}: {text}" if name else text for name, text in left.items()),
         once=request.services.tokens.text(KEY_LENGTH),
         base_url=request.base_url,
         example=as_text({"inputs": _example(fields)}),
@@ -158,7 +162,7 @@ _EXAMPLES: Mapping[VariableType, Json] = {
 
 
 def _example(fields: Sequence[VariableField]) -> JsonObject:
-    """Inputs for a command line: every variable with its default, or something of its type."""
+    """Inputs for a command line: each variable with its default, or a value of its type."""
     return {
         one.variable.name: one.variable.default
         if one.variable.has_default and not one.variable.secret

@@ -1,6 +1,6 @@
 """
-Styles and scripts, under a hash of all of them: what a page links to never changes, so browsers
-keep it for good, and modules that import each other by name stay together.
+Styles and scripts, below a hash of all of them. A linked file never changes, so browsers keep it
+for good, and modules that import each other by name belong to one version.
 """
 
 import gzip
@@ -37,7 +37,7 @@ class _Files:
 
 @cache
 def files() -> _Files:
-    """Every file, read and compressed once, by the first page that is opened."""
+    """All files, read and compressed once, with the first page."""
     found = {path.name: path for path in sorted(_FOLDER.iterdir()) if path.suffix in _MEDIA}
     contents = {name: path.read_bytes() for name, path in found.items()}
     digest = sha256(b"\0".join(name.encode() + b"\0" + text for name, text in contents.items()))
@@ -59,7 +59,7 @@ _LITERALS = re.compile(
     rb"|(?:(?<=[(,=:[!&|?{};>])|(?<=[(,=:[!&|?{};>] ))"
     rb"/(?![*/])(?:[^/\\\n[]|\\.|\[(?:[^\]\\]|\\.)*\])+/[a-z]*)"
 )
-"""Texts, templates and regular expressions, in which a blank means something."""
+"""Texts, templates and regular expressions, whose blanks are significant."""
 _SPACED = re.compile(
     rb";(?= ?\})"
     rb"| ?([=!]==?|&&=?|\|\|=?|\?\?=?|[-+*<>]=|[?:=,*<>[\]{()}]|(?<!\+)\+(?!\+)|(?<!-)-(?!-)) ?"
@@ -67,7 +67,7 @@ _SPACED = re.compile(
 
 
 def _bare(name: str, text: bytes) -> bytes:
-    """A script without comments, indentation, needless line ends and blanks: a fifth of it."""
+    """A script without comments, indentation, needless line ends and blanks: a fifth smaller."""
     if not name.endswith(".js"):
         return text
     parts = _LITERALS.split(_UNSEEN.sub(b"", text))
@@ -77,7 +77,7 @@ def _bare(name: str, text: bytes) -> bytes:
 
 
 async def send(request: Request) -> Response:
-    """One file. Raises `NotFound` for another version's, too: its page is not this server's."""
+    """One file. Raises `NotFound` also for files of another version of this server."""
     file = files().by_name.get(request.params["name"])
     if file is None or request.params["hash"] != files().hash:
         raise NotFound("File")
@@ -92,7 +92,7 @@ _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 @cache
 def script_words(language: str) -> Mapping[str, str]:
-    """What scripts say, in that language, by the English text; empty for English."""
+    """The texts of scripts in *language*, by the English text; empty for English."""
     known = translations(language).gettext
     scripts = (path.read_text() for path in _FOLDER.glob("*.js"))
     texts = {text for script in scripts for text in _LITERAL.findall(script)}

@@ -1,8 +1,8 @@
 """
-One step of an execution: what it did in each round, its attempts, output, lines and what it saw.
+One step of an execution: rounds, attempts, output, lines, and the steps that it could use.
 
-Of an output a page shows the first 64 KB; all of it is a download. Secrets are masked as the API
-masks them, because the same views are shown.
+A page shows the first 64 KB of an output; the whole output is a download. The page shows the views
+of the API, in which secrets are masked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,14 +30,14 @@ from wfcore.wire.events import log_view
 from wfcore.wire.executions import step_view
 
 LINES, LONGEST = 200, 2_000
-"""Pieces of output that a page shows, and the characters of a line in them."""
+"""The most events with output lines on a page, and the most characters of a line."""
 MOST_ROUNDS = 1_000
-"""Squares in the picture of a loop."""
+"""The most squares in the picture of a loop."""
 
 
 @frozen
 class OutputLine:
-    """A line that a step wrote. `cut`: how many characters of it are not display."""
+    """A line that a step wrote. `cut`: the number of characters left out."""
 
     stream: str
     text: str
@@ -46,7 +46,7 @@ class OutputLine:
 
 @frozen
 class Round:
-    """One square in the picture of a loop."""
+    """One round of a loop: a square in its picture."""
 
     key: str
     path: str
@@ -56,10 +56,12 @@ class Round:
 @frozen
 class StepDetails:
     """
-    A step as its page shows it. `key` None: it is in a loop, and no round was chosen. `view`: what
-    the API answers for it. `saw`: names of the steps whose results it could use. `item`: what its
-    round is about. `sought`: the text that the lines contain. `last_line`: the number behind
-    which further lines come.
+    The details of a step on its page.
+
+    `key`: the key of the step's result; None: the step is in a loop, and no round was chosen.
+    `view`: the view of the API. `saw`: the names of the steps whose results it could use. `item`:
+    the item of its round. `sought`: the text that all `lines` contain. `last_line`: the number
+    behind which further lines come.
     """
 
     row: ProgressRow
@@ -80,34 +82,34 @@ class StepDetails:
 async def step_details(
     request: Request, whole: Whole, rows: Mapping[str, ProgressRow]
 ) -> StepDetails | None:
-    """The step that the address names, if it does. Raises `NotFound`."""
-    asked = request.params.get("name")
-    if asked is None:
+    """The details of the step that the address names; None: it names none. Raises `NotFound`."""
+    wanted = request.params.get("name")
+    if wanted is None:
         return None
-    row = rows.get(name_of(asked))
+    row = rows.get(name_of(wanted))
     if row is None:
         raise NotFound("Step")
-    numbers = _rounds(asked, request.params.get("round"), len(row.loops))
+    numbers = _rounds(wanted, request.params.get("round"), len(row.loops))
     if numbers is None:
         return _all_rounds(row)
     return await _one(request, whole, row, key_of(row.step.name, row.loops, numbers))
 
 
-def _rounds(asked: str, text: str | None, wanted: int) -> Sequence[int] | None:
-    """The rounds that an address names; None: none. Raises `NotFound`."""
+def _rounds(key: str, text: str | None, depth: int) -> Sequence[int] | None:
+    """The rounds that an address names, *depth* of them, or None. Raises `NotFound`."""
     try:
-        found = rounds_of(asked) if text is None else tuple(int(part) for part in text.split("."))
+        found = rounds_of(key) if text is None else tuple(int(part) for part in text.split("."))
     except ValueError:
         raise NotFound("Step") from None
-    if not found and wanted:
+    if not found and depth:
         return None
-    if len(found) != wanted:
+    if len(found) != depth:
         raise NotFound("Step")
     return found
 
 
 def _all_rounds(row: ProgressRow) -> StepDetails:
-    """A step of a loop: failed rounds first, then by number."""
+    """The rounds of a step in a loop: failed ones first, then by number."""
     bad = ("FAILED", "INTERRUPTED", "REJECTED")
     ordered = sorted(row.results, key=lambda one: one[1].status not in bad)
     return StepDetails(
@@ -153,8 +155,8 @@ async def _one(request: Request, whole: Whole, row: ProgressRow, key: str) -> St
 
 def _lines(found: Sequence[Event]) -> tuple[Sequence[OutputLine], int | None]:
     """
-    The lines of a page, at most about `SHOWN` characters of them, each up to `LONGEST`, and the
-    number behind which the rest is; None: there is none.
+    The lines of a page, about `SHOWN` characters at most, each line up to `LONGEST`; and the number
+    behind which the rest comes, or None.
     """
     lines, room = list[OutputLine](), SHOWN
     for place, event in enumerate(found):
@@ -169,7 +171,7 @@ def _lines(found: Sequence[Event]) -> tuple[Sequence[OutputLine], int | None]:
 
 
 def _saw(whole: Whole, key: str) -> Sequence[str]:
-    """Names of the steps that had begun before it."""
+    """The names of the steps that had begun before the step with *key*."""
     names = list(whole.run.step_results)
     before = {name_of(name) for name in names[: names.index(key)]}
     seen = scope(whole.definition, whole.run, prefix_of(key))["steps"] if whole.definition else {}
@@ -178,7 +180,7 @@ def _saw(whole: Whole, key: str) -> Sequence[str]:
 
 
 def _item(run: Execution, key: str) -> DisplayedValue | None:
-    """The item of its round, where it is in a loop."""
+    """The item of the round of *key*, if it is in a loop."""
     rounds = rounds_of(key)
     if not rounds:
         return None
@@ -190,12 +192,12 @@ def _item(run: Execution, key: str) -> DisplayedValue | None:
 
 
 def _loop_of(key: str) -> str:
-    """The key of the loop that it is in; its own, if it is in none."""
+    """The key of the loop around *key*; without one *key* itself."""
     return key.rsplit(".", 2)[0] if "." in key else key
 
 
 async def lines(request: Request) -> Response:
-    """The output lines of one step as a file, all of them. EX-28."""
+    """All output lines of one step as a file. EX-28."""
     services, who, key = request.services, request.who, request.params["name"]
     parts, after = list[str](), 0
     while True:

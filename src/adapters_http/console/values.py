@@ -10,15 +10,14 @@ from wfcore.model.json import Json
 from wfcore.wire.converter import plain
 
 SHOWN = 64 * 1024
-"""Characters of an output that a page shows."""
+"""The most characters of a value on a page."""
 _MOST_NODES = 400
 
 
 @frozen
 class DisplayedValue:
     """
-    A value for people: its first `SHOWN` characters, and as a tree where it is small enough to be
-    one.
+    A value for people: its first `SHOWN` characters, and a tree if it is small.
     """
 
     text: str
@@ -29,7 +28,7 @@ class DisplayedValue:
 
 
 def display(value: Json) -> DisplayedValue:
-    """A value that is masked already, as a page shows it."""
+    """*value*, which is masked already, for a page."""
     text = value if isinstance(value, str) else dumps(plain(value), indent=1, ensure_ascii=False)
     parts = isinstance(value, dict | list | tuple)
     has_tree = parts and len(text) <= SHOWN and _nodes(value) <= _MOST_NODES
@@ -39,7 +38,7 @@ def display(value: Json) -> DisplayedValue:
 
 
 def _nodes(value: Json) -> int:
-    """How many parts a value has, up to a little more than a page shows."""
+    """The number of parts of a value; counting ends a little over `_MOST_NODES`."""
     if isinstance(value, Mapping):
         inside = list(value.values())
     elif isinstance(value, list | tuple):

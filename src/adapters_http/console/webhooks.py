@@ -23,16 +23,16 @@ DELIVERIES = PageRequest(1, 100)
 
 
 async def show(request: Request) -> Response:
-    """Webhooks with the answers of 14 days."""
-    rows, behind_them = await _found(request)
-    later, next = bool(request.query("after")), cursor_after(WEBHOOKS, behind_them)
+    """The list of webhooks, with their statistics of 14 days."""
+    rows, next_position = await _found(request)
+    later, next = bool(request.query("after")), cursor_after(WEBHOOKS, next_position)
     return operate_page(
         request, "webhooks", rows=rows, next=next, later=later, follows=_in_short(rows)
     )
 
 
 async def _found(request: Request) -> tuple[Sequence[Any], PageCursor | None]:
-    """A page of them, each with what it answered."""
+    """A page of webhooks, each with its statistics, and the next position."""
     who = None if request.who.operator else request.who
     found = await webhooks.list_webhooks(
         request.services, who, behind(request, WEBHOOKS, SIZE, NEWEST)
@@ -74,14 +74,14 @@ async def _one(request: Request, problem: str | None = None) -> Response:
 
 
 async def _workflow_name(request: Request, id: str) -> str | None:
-    """None for one that is gone, or that somebody else's webhook starts."""
+    """The name of a workflow; None if it is gone, or the reader may not see it."""
     with suppress(NotFound, Unreadable):
         return (await read_workflow(request.services, request.who, id)).workflow.name
     return None
 
 
 async def switch(request: Request) -> Response:
-    """Disable or enable it."""
+    """Disable or enable a webhook."""
     id = request.params["id"]
     try:
         change = WebhookChange(status=WebhookStatus(request.body.status))

@@ -15,7 +15,7 @@ STATUSES = TranslatedTexts(
         "REJECTED": N_("Rejected"),
     }
 )
-"""What pages call the status of an execution or a step."""
+"""The words for the status of an execution or a step."""
 MARKS = {
     "PENDING": "○",
     "RUNNING": "●",
@@ -27,7 +27,7 @@ MARKS = {
     "SKIPPED": "»",
     "REJECTED": "✕",
 }
-"""Beside the colour, a sign that says the same."""
+"""Signs for statuses, which repeat the colour."""
 SOURCES = TranslatedTexts(
     {
         "open_api": N_("API"),
@@ -38,7 +38,7 @@ SOURCES = TranslatedTexts(
         "workflow": N_("Another execution"),
     }
 )
-"""What started an execution."""
+"""The words for the source of an execution."""
 SCOPES = TranslatedTexts(
     {
         "WORKFLOW_READ": N_("read workflows"),
@@ -51,11 +51,11 @@ SCOPES = TranslatedTexts(
         "ADMIN": N_("operate the server"),
     }
 )
-"""What a key of that scope may do."""
+"""The rights of a key, by scope."""
 ACCOUNTS = TranslatedTexts(
     {"ACTIVE": N_("active"), "DISABLED": N_("disabled"), "LOCKED": N_("locked")}
 )
-"""What pages call the status of an account."""
+"""The words for the status of an account."""
 DENIALS = TranslatedTexts(
     {
         "missing": N_("without credentials"),
@@ -79,7 +79,7 @@ DENIALS = TranslatedTexts(
         "FAILURES": N_("too many failures"),
     }
 )
-"""Why something was denied, by the word of the audit log; of triggers see `REFUSALS`. PG-8."""
+"""The reasons for denials, by the word of the audit log; of triggers see `REFUSALS`. PG-8."""
 
 WEEKDAYS = TranslatedTexts(
     {
@@ -92,11 +92,11 @@ WEEKDAYS = TranslatedTexts(
         "6": N_("Sun"),
     }
 )
-"""By the number of the day."""
+"""The names of weekdays, by number."""
 
 
 REASONS = (
     N_("You are not an approver of this approval, or not now"),
     N_("Who started the execution may not approve it; another approver must"),
 )
-"""What rules say of who may not decide."""
+"""Messages of the rules about people who may not decide, for translation."""

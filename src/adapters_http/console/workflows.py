@@ -1,7 +1,7 @@
 """
-Workflows: what each does lately, and one with its picture, what starts it, and its versions.
+The list of workflows with their activity, and the page of one workflow.
 
-The list reads no definition, so that it costs the same however large they are.
+The list reads no definitions: its cost does not depend on their size.
 """
 
 from datetime import datetime
@@ -27,11 +27,11 @@ from wfcore.wire.common import WORKFLOWS
 
 SIZE = 50
 VERSIONS = 20
-"""Versions that a page links to."""
+"""The most versions that a page links to."""
 
 
 NO_NAME = PageCursor("", "")
-"""Before every name: a first page that counts nothing."""
+"""The position before every name: a first page that counts nothing."""
 
 
 async def show(request: Request) -> Response:
@@ -52,16 +52,16 @@ def _seen(found: Page[Summary]) -> object:
     return [(one.workflow.id, one.workflow.version, one.activity) for one in found.rows]
 
 
-async def _look(request: Request) -> object:
+async def _snapshot(request: Request) -> object:
     wanted = behind(request, WORKFLOWS, SIZE, NO_NAME)
     return _seen(await list_summaries(request.services, request.who, wanted))
 
 
-live = followed(_look)
+live = followed(_snapshot)
 
 
 async def show_one(request: Request) -> Response:
-    """One workflow."""
+    """One workflow: picture, variables, triggers, versions."""
     whole = await read_workflow_whole(request.services, request.who, request.params["id"])
     workflow, definition = whole.defined.workflow, whole.defined.definition
     return page(
@@ -84,14 +84,14 @@ async def show_one(request: Request) -> Response:
 
 
 def _default(one: Variable) -> str | None:
-    """A default as text; of a secret only that there is one."""
+    """The default of a variable as text, masked for a secret; None if there is none."""
     if not one.has_default:
         return None
     return MASK if one.secret else as_text(one.default)
 
 
 def fires_at(request: Request, shown: TriggerRow) -> str | None:
-    """When a schedule fires next by its own clock: `Mon 2026-11-23 09:00 Europe/Berlin`."""
+    """The next time of a schedule by its own clock: `Mon 2026-11-23 09:00 Europe/Berlin`."""
     spec, at, calendar = shown.trigger.spec, shown.standing.next_at, request.services.calendar
     if not isinstance(spec, Schedule) or at is None or calendar is None:
         return None

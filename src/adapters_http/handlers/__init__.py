@@ -1,1 +1,1 @@
-"""What each route does: ask the core, show what it says."""
+"""The handlers of the routes: each calls a use case and returns a view."""

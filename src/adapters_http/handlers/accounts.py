@@ -1,5 +1,5 @@
 """
-Accounts, for operators with a session: what the pages of people show and do, for programs. AC-7,
+Accounts, for operators with a session: the functions of the pages of people, for programs. AC-7,
 SE-4, SE-7.
 """
 
@@ -31,7 +31,7 @@ async def list_all(request: Request) -> PersonPage:
 
 async def read(request: Request) -> PersonDetail:
     """One account, by id or email, with its sessions and its keys."""
-    account = await asked_for(request)
+    account = await named_account(request)
     signed_in = await sessions.list_sessions(request.services, account.id)
     return PersonDetail(
         account=person_view(account),
@@ -40,7 +40,7 @@ async def read(request: Request) -> PersonDetail:
     )
 
 
-async def asked_for(request: Request) -> Account:
+async def named_account(request: Request) -> Account:
     """The account that the address names. Raises `NotFound`, also to all but operators."""
     require_operator(request.who)
     return await accounts.find_account(request.services, request.params["id"])
@@ -48,7 +48,7 @@ async def asked_for(request: Request) -> Account:
 
 async def change(request: Request) -> PersonView:
     """Change plan or status; nobody shuts themselves out."""
-    account, body = await asked_for(request), request.body
+    account, body = await named_account(request), request.body
     changed = await accounts.set_account(
         request.services,
         account.id,
@@ -62,14 +62,14 @@ async def change(request: Request) -> PersonView:
 
 async def end_sessions(request: Request) -> DoneView:
     """Sign the account out everywhere."""
-    account = await asked_for(request)
+    account = await named_account(request)
     await sessions.end_sessions(request.services, account.id, request.origin, request.who)
     return DoneView(True)
 
 
 async def make_link(request: Request) -> LoginLinkView:
     """A link that signs the account in once, in this answer alone."""
-    account = await asked_for(request)
+    account = await named_account(request)
     token = await sessions.issue_login_link(
         request.services, account.id, request.origin, who=request.who
     )

@@ -109,7 +109,7 @@ async def delegate(request: Request) -> ApprovalDetail | bytes:
 async def decide_several(request: Request) -> DecisionResults:
     """Decide several, each by itself."""
     body = request.body
-    asked = [
+    decisions = [
         Decide(
             one.approval_id,
             command(one.decision),
@@ -119,28 +119,28 @@ async def decide_several(request: Request) -> DecisionResults:
         )
         for one in body.decisions
     ]
-    results = await several.decide_several(request.services, request.who, asked, request.origin)
+    results = await several.decide_several(request.services, request.who, decisions, request.origin)
     return decision_results(results)
 
 
 async def _decided(
     request: Request, decision: Choice, items_hash: str | None = None
 ) -> ApprovalDetail | bytes:
-    asked = Decide(
+    decide = Decide(
         request.params["id"], decision, DecisionSource.API, request.body.comment, items_hash
     )
-    return await _detail(request, await _decide(request, asked))
+    return await _detail(request, await _decide(request, decide))
 
 
 async def respond(request: Request) -> DecisionView:
     """The decision of an external system."""
     body = request.body
     decision = command(body.decision, answers=body.answers)
-    asked = Decide(
+    decide = Decide(
         body.approval_id, decision, DecisionSource.WEBHOOK, body.comment, body.expected_items_hash
     )
-    return decision_view(await _decide(request, asked), body.decision)
+    return decision_view(await _decide(request, decide), body.decision)
 
 
-async def _decide(request: Request, asked: Decide) -> Approval:
-    return await deciding.decide_approval(request.services, request.who, asked, request.origin)
+async def _decide(request: Request, decide: Decide) -> Approval:
+    return await deciding.decide_approval(request.services, request.who, decide, request.origin)

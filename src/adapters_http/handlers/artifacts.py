@@ -4,7 +4,7 @@ from functools import partial
 
 from starlette.responses import Response
 
-from adapters_http.downloads import download_response, is_shown, led_to
+from adapters_http.downloads import download_response, is_displayed, redirect_to
 from adapters_http.request import Request
 from wfcore.errors import AuthReason, Unauthenticated
 from wfcore.model.approval import Attachment
@@ -37,7 +37,7 @@ def _view(request: Request, keys: Keyring, artifact: Artifact) -> ArtifactView:
 
 
 def attachment_url(request: Request, keys: Keyring, one: Attachment) -> str:
-    """Where an attachment of an approval, which the caller may read, is downloaded. AP-29."""
+    """The URL of an attachment of an approval that the caller may read. AP-29."""
     return _url(request, keys, one.execution_id, one.artifact_id)
 
 
@@ -55,8 +55,8 @@ async def download(request: Request) -> Response:
     sends_key = request.header(b"authorization") or request.header(b"x-api-key")
     if request.method == "GET" and request.query("signature") and not sends_key:
         url = await request.services.files.direct_url(artifact.storage_key)
-        if url is not None and not is_shown(artifact):
-            return led_to(url)
+        if url is not None and not is_displayed(artifact):
+            return redirect_to(url)
     return await download_response(
         artifact,
         request.header(b"range"),

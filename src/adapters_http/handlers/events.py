@@ -16,8 +16,8 @@ from wfcore.wire.converter import plain
 from wfcore.wire.events import event_view
 
 HEARTBEAT_S = 15.0
-LOOK_MS = 1_000
-"""How often to look without a hint: it may be lost, or be another process's."""
+POLL_MS = 1_000
+"""The time between polls without a hint: hints may be lost, or belong to another process."""
 _MEDIA = "text/event-stream"
 
 
@@ -42,25 +42,25 @@ UNBUFFERED = {"X-Accel-Buffering": "no"}
 async def _lines(request: Request, after: int) -> AsyncIterator[bytes]:
     loop, id = get_running_loop(), request.params["id"]
     yield b"retry: 2000\n\n"
-    said = loop.time()
+    sent_at = loop.time()
     with request.services.wakeup.follow(id) as rest:
         while True:
             try:
-                await request.still()
+                await request.require_admitted()
                 run, events = await read_events(request.services, request.who, id, after)
             except WfError:
-                return  # the reader comes back with Last-Event-ID and is told why
+                return  # the reader connects again with Last-Event-ID and gets the error
             for event in events:
                 yield frame(event)
-                after, said = event.number, loop.time()
+                after, sent_at = event.number, loop.time()
             ended = run.status in EXECUTION.final and (after >= run.events or not events)
-            if ended or request.context.config.ending:  # not events: what is left cannot be read
+            if ended or request.context.config.ending:  # without events, the rest is unreadable
                 return
-            if loop.time() - said >= HEARTBEAT_S:
+            if loop.time() - sent_at >= HEARTBEAT_S:
                 yield b": still there\n\n"
-                said = loop.time()
+                sent_at = loop.time()
             if not events:
-                await rest(LOOK_MS)
+                await rest(POLL_MS)
 
 
 def frame(event: Event) -> bytes:

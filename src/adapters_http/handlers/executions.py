@@ -97,8 +97,8 @@ async def read(request: Request) -> object:
 
 async def rested(request: Request, execution_id: str, wait: int) -> Execution:
     """
-    The execution as soon as it rests, after *wait* milliseconds, or when this server ends; large
-    outputs may be left out.
+    The execution as soon as it rests, at the latest after *wait* milliseconds or when this server
+    stops. Large outputs may be missing.
 
     Raises `NotFound`.
     """
@@ -109,7 +109,7 @@ async def rested(request: Request, execution_id: str, wait: int) -> Execution:
         execution_id,
         wait,
         leaving=lambda: config.ending,
-        still=request.again,
+        still=request.readmit,
         outputs=False,
     )
 
@@ -120,7 +120,7 @@ async def _head(request: Request) -> Execution:
 
 
 async def _status_answer(request: Request, run: Execution, outputs: bool) -> object:
-    """The status view of *run*, whose outputs are read only where they are shown."""
+    """The status view of *run*; reads its outputs only if they are shown."""
     if not outputs:
         return _without_outputs(await _status(request, run, outputs=False))
     answers, state = request.context.responses, (run.version, await _redriven_as(request, run))
@@ -135,13 +135,13 @@ async def _status_answer(request: Request, run: Execution, outputs: bool) -> obj
 
 
 async def _encoded(request: Request, run: Execution, view: Callable[[], object]) -> bytes:
-    """The JSON of a view of *run*; large or masked, it is made aside of the event loop."""
+    """The JSON of a view of *run*, made outside of the event loop if large or masked."""
 
     def encode() -> bytes:
         return dump_json(plain(view()))
 
-    aside = run.secrets or run.outputs_size > LARGE_RESPONSE
-    return await request.services.offload(encode) if aside else encode()
+    takes_long = run.secrets or run.outputs_size > LARGE_RESPONSE
+    return await request.services.offload(encode) if takes_long else encode()
 
 
 async def _status(request: Request, run: Execution, *, outputs: bool) -> StatusView:
@@ -181,7 +181,7 @@ async def result(request: Request) -> object:
 
 
 def _without_outputs(view: StatusView | ResultView) -> Any:
-    """The same without the outputs of steps, which may be most of it."""
+    """*view* without the outputs of steps, usually its largest part."""
     answer: Any = plain(view)
     for step in (*answer["stepResults"].values(), *answer["earlierResults"].values()):
         del step["output"]

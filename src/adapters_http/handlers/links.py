@@ -1,8 +1,8 @@
 """
-The one-click approval link: a page that asks, a page that says what was decided.
+The one-click approval link: the page of a question, the page of a decision.
 
-Spec: one-click link rules. Only a person's click with `confirm=1` decides; every other way of
-opening the link just looks. LK-1, LK-2, LK-3.
+Spec: one-click link rules. Only a person's click with `confirm=1` decides; opening the link in any
+other way shows a page. LK-1, LK-2, LK-3.
 """
 
 from attrs import evolve
@@ -36,7 +36,7 @@ async def _question(request: Request, verdict: Verdict) -> Question:
 
 
 def _is_answered(request: Request, question: Question, verdict: Verdict) -> bool:
-    """Whether it is decided, or already counts this approver and waits for others. AP-16."""
+    """Whether the approval is decided, or counts this approver and waits for others. AP-16."""
     approval = question.approval
     if approval.status is not ApprovalStatus.PENDING:
         return True
@@ -45,14 +45,14 @@ def _is_answered(request: Request, question: Question, verdict: Verdict) -> bool
 
 async def _decide(request: Request, verdict: Verdict, comment: str | None) -> Response:
     id, seen = request.params["id"], request.query("expectedItemsHash")
-    asked = Decide(id, command(verdict), DecisionSource.LINK, comment, seen or None)
+    decide = Decide(id, command(verdict), DecisionSource.LINK, comment, seen or None)
     try:
-        decided = await decide_approval(request.services, request.who, asked, request.origin)
+        decided = await decide_approval(request.services, request.who, decide, request.origin)
     except AlreadyDecided:
         return _decided(await _question(request, verdict), 409)
     except ItemsChanged:
-        now_is = await _question(request, verdict)
-        return _page(_ask_for(request, now_is, verdict, comment, changed=True), 409)
+        latest = await _question(request, verdict)
+        return _page(_ask_for(request, latest, verdict, comment, changed=True), 409)
     return _decided(evolve(await _question(request, verdict), approval=decided), 200)
 
 
@@ -85,7 +85,7 @@ def _verdict(text: str) -> Verdict:
         verdict = Verdict(text.lower())
     except ValueError:
         raise InvalidInput("decision", "must be approve or reject") from None
-    if verdict is Verdict.REVISE:  # needs a comment, which a click does not give
+    if verdict is Verdict.REVISE:  # needs a comment, which a click cannot have
         raise InvalidInput("decision", "must be approve or reject; revise where you can comment")
     return verdict
 

@@ -116,14 +116,14 @@ async def list_keys(request: Request) -> KeyList:
 
 
 async def own_keys(request: Request) -> Sequence[ApiKey]:
-    """The account's keys; to visitors those that may do no more than they may. AU-11."""
+    """The keys of the account; for a visitor only keys without further rights. AU-11."""
     found = await keys.list_keys(request.services, request.who.account.id)
     return [one for one in found if not _is_more_than_own(request, one.scopes)]
 
 
 async def own_key(request: Request) -> tuple[ApiKey, Sequence[Webhook]]:
     """
-    The key that the address names, with the webhooks it opens. Raises `NotFound`, `Forbidden`.
+    The key that the address names, with its webhooks. Raises `NotFound`, `Forbidden`.
     """
     found, hooks = await keys.read_key(request.services, request.who, request.params["id"])
     refuse_more_than_own(request, found.scopes)
@@ -151,15 +151,15 @@ async def create_key(request: Request) -> KeyView:
 
 def refuse_more_than_own(request: Request, scopes: Iterable[Scope]) -> None:
     """
-    Raises `Forbidden` where somebody whom the surrounding application vouches for would make, or
-    handle, a key that may do more than they may. AU-10, AU-11.
+    Raises `Forbidden` if a visitor would create or change a key with more rights than the visitor
+    has. AU-10, AU-11.
     """
     if _is_more_than_own(request, scopes):
         raise Forbidden("A key may do no more than whoever creates it, or changes it")
 
 
 def _is_more_than_own(request: Request, scopes: Iterable[Scope]) -> bool:
-    return request.visiting and not request.who.scopes.issuperset(scopes)
+    return request.is_visitor and not request.who.scopes.issuperset(scopes)
 
 
 async def rotate_key(request: Request) -> KeyView:
@@ -204,7 +204,7 @@ async def read_health(request: Request) -> OperatorHealthView:
 
 
 async def _trouble(request: Request) -> str | None:
-    """Why the server is not ready, with what strangers are not told; None: it is."""
+    """The reason why the server is not ready, with internal details; None: it is ready."""
     try:
         await (request.context.config.ready or request.services.store.ping)()
     except StoreUnavailable as error:

@@ -1,4 +1,4 @@
-"""For whoever runs the server: alive, ready, metrics; and the descriptions for programs."""
+"""Probes and metrics for operators, and descriptions of the API for programs."""
 
 from functools import cache, partial
 
@@ -32,7 +32,7 @@ async def metrics(request: Request) -> Response:
 
 
 async def own_metrics(context: Context) -> bytes:
-    """What this process has counted, as Prometheus text."""
+    """The metrics of this process as Prometheus text."""
     config = context.config
     gauges = await config.gauges() if config.gauges is not None else {}
     return context.metrics.render(gauges, config.gauge_help, config.counted)

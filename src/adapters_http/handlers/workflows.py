@@ -76,7 +76,7 @@ async def read_gate(request: Request) -> GateView | bytes:
 
 
 async def _gate(request: Request, id: str, wait: int | None) -> GateView | bytes:
-    """The gate; with many rows it is encoded outside of the event loop."""
+    """The gate, encoded outside of the event loop if it has many rows."""
     config = request.context.config
     found = await gates.read_gate(
         request.services,
@@ -84,7 +84,7 @@ async def _gate(request: Request, id: str, wait: int | None) -> GateView | bytes
         id,
         wait or 0,
         leaving=lambda: config.ending,
-        still=request.again,
+        still=request.readmit,
     )
     url = f"{request.base_url}/approvals/{found.approval.id}" if config.console else None
     if not has_many_rows(found.approval):

@@ -1,18 +1,18 @@
 """
-Connections of a server: what they may use together, what a request's head must be before anything
-else looks at it, and how a whole answer leaves. RFC 9110, RFC 9112.
+The connections of a server: their shared limits, the checks of a request's head, and the writing of
+whole responses. RFC 9110, RFC 9112.
 
-Each connection is a descriptor, and the steps need some, too; so their number is bounded, in all
-and for one address. Where there is no room for another one, the one that has waited longest for a
-request makes some; where every other one is at work, the new one is refused.
+Each connection is a file descriptor, and steps need descriptors, too; so the number of connections
+is bounded, in all and for one address. Over the bound, a new connection takes the place of the one
+that has been idle the longest; if none is idle, the new one is refused.
 
-What a client does not take stays in memory; so it is counted, and bounded in all. Over the bound go
-those first that took nothing for a second, the longest waiting ones first, then the largest. One
-answer is always allowed, however large it is. Decision 71.
+Bytes that a client does not read stay in memory; so they are counted, and bounded in all. Over the
+bound, clients that took nothing for a second lose their connections, the longest waiting first,
+then the clients with the most bytes. One response is always allowed, of any size. Decision 71.
 
 llhttp, the parser, refuses what breaks the grammar: folded fields, bare line feeds, two lengths, a
-length beside chunks. It lets pass what only a server can judge; that is judged here, so that this
-server and a proxy in front of it never take one request for two different ones.
+length beside chunks. The checks that only a server can make are here, so that this server and a
+proxy in front of it never read one request as two different ones.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from attrs import define, frozen
 log = logging.getLogger("wfcore.http")
 
 STALLED_S = 1.0
-"""After so long without progress a client is the first whose answer is given up for others."""
+"""Clients without progress for so long lose their responses first."""
 _EASED = 0.75
-"""Down to this part of the bound it goes, so that looking at all of them is seldom needed."""
+"""The part of the bound to which unsent bytes are reduced, so that this is seldom needed."""
 _MOST = 10_000
 _FEWEST = 16
 _ENGINE = 64
@@ -41,8 +41,8 @@ _PER_PLACE = 16
 @frozen
 class ConnectionLimits:
     """
-    `most`: connections in all; `most_each`: those of one address. `unsent`: bytes in all that wait
-    for clients; what the kernel has accepted does not count.
+    The limits of all connections together. `most`: connections; `most_each`: connections of one
+    address. `unsent`: bytes that wait for clients; bytes that the kernel has accepted do not count.
     """
 
     most: int = _MOST
@@ -54,11 +54,11 @@ class ConnectionLimits:
         cls, places: int, most: int | None = None, most_each: int | None = None
     ) -> "ConnectionLimits":
         """
-        What the open files of this process allow beside an engine with so many *places*.
+        The limits that the open files of this process allow beside an engine with *places*.
 
-        A quarter of them, and what the steps in all places need, is reserved for the engine. Each
-        connection may take two, because a download reads a file. *most* and *most_each*, if given,
-        as far as that allows.
+        A quarter of the files, or as many as the steps in all places need, is reserved for the
+        engine. A connection may take two files, because a download reads one. *most* and
+        *most_each* lower the limits.
         """
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if files == resource.RLIM_INFINITY:
@@ -73,15 +73,15 @@ DEFAULT_LIMITS = ConnectionLimits()
 
 
 class Connection(Protocol):
-    """One connection as this ledger sees it."""
+    """A connection, as `Connections` uses it."""
 
     address: str
 
     def unsent(self) -> int:
-        """How many bytes wait for the client."""
+        """The number of bytes that wait for the client."""
 
     def drop(self) -> None:
-        """End it at once."""
+        """Close the connection at once."""
 
 
 @define
@@ -91,17 +91,17 @@ class _Slow:
 
 
 class Connections:
-    """The ledger of one server's connections. *clock* counts seconds."""
+    """The connections of one server. *clock* counts seconds."""
 
-    def __init__(self, room: ConnectionLimits, clock: Callable[[], float]) -> None:
-        self._room = room
+    def __init__(self, limits: ConnectionLimits, clock: Callable[[], float]) -> None:
+        self._limits = limits
         self._clock = clock
         self._all: set[Connection] = set()
         self._of: Counter[str] = Counter()
         self._idle: dict[Connection, None] = {}
         self._slow: dict[Connection, _Slow] = {}
         self.unsent = 0
-        """Bytes that wait for clients, as when each of them was last looked at."""
+        """Bytes that wait for clients, as of the last update of each."""
         self.refused = 0
         self.dropped = 0
 
@@ -109,7 +109,7 @@ class Connections:
         return len(self._all)
 
     def gauges(self) -> dict[str, float]:
-        """For the metrics."""
+        """The gauges for the metrics."""
         return {
             "wfcore_connections": len(self._all),
             "wfcore_connections_refused_total": self.refused,
@@ -118,10 +118,10 @@ class Connections:
         }
 
     def enter(self, client: Connection) -> bool:
-        """A new connection; whether there is room for it. An idle one may have to go."""
-        room = self._of[client.address] < self._room.most_each or self._evict(client.address)
-        room = room and (len(self._all) < self._room.most or self._evict(None))
-        if not room:
+        """Accept a new connection, perhaps in place of an idle one. False: there is no place."""
+        accepted = self._of[client.address] < self._limits.most_each or self._evict(client.address)
+        accepted = accepted and (len(self._all) < self._limits.most or self._evict(None))
+        if not accepted:
             self.refused += 1
             return False
         self._all.add(client)
@@ -130,7 +130,7 @@ class Connections:
         return True
 
     def leave(self, client: Connection) -> None:
-        """It is gone; nothing where it was never let in, or is known to be gone."""
+        """Remove a connection, if it is present."""
         if client not in self._all:
             return
         self._all.discard(client)
@@ -141,40 +141,40 @@ class Connections:
             del self._of[client.address]
 
     def idle(self, client: Connection) -> None:
-        """It waits for a request from now on."""
+        """Note that a connection waits for a request from now on."""
         if client in self._all:
             self._idle[client] = None
 
     def busy(self, client: Connection) -> None:
-        """A request of it is being answered."""
+        """Note that a connection has a request at work."""
         self._idle.pop(client, None)
 
     def took_all(self, client: Connection) -> None:
-        """Nothing waits for it any more."""
+        """Note that the client has taken all bytes."""
         slow = self._slow.pop(client, None)
         if slow is not None:
             self.unsent -= slow.left
 
     def is_slow(self, client: Connection) -> None:
-        """Its answer was not accepted at once. The sum of what waits is kept within the bound."""
+        """Note that the client did not take a response at once; keep `unsent` within its bound."""
         if client not in self._all:
             return
         self.took_all(client)
         left = client.unsent()
         self._slow[client] = _Slow(left, self._clock())
         self.unsent += left
-        if self.unsent > self._room.unsent:
+        if self.unsent > self._limits.unsent:
             self._ease()
 
     def took_nothing_for(self, client: Connection) -> float:
-        """For how many seconds it accepted nothing, as far as was checked."""
+        """The seconds for which the client has taken nothing, as far as was checked."""
         slow = self._slow.get(client)
         if slow is None:
             return 0.0
-        self._look(client, slow)
+        self._update(client, slow)
         return self._clock() - slow.since
 
-    def _look(self, client: Connection, slow: _Slow) -> None:
+    def _update(self, client: Connection, slow: _Slow) -> None:
         left = client.unsent()
         if left != slow.left:
             self.unsent += left - slow.left
@@ -182,23 +182,23 @@ class Connections:
 
     def _ease(self) -> None:
         for client, slow in self._slow.items():
-            self._look(client, slow)
-        if self.unsent <= self._room.unsent:
+            self._update(client, slow)
+        if self.unsent <= self._limits.unsent:
             return
         stalled = self._clock() - STALLED_S
-        by_merit = sorted(
+        in_order = sorted(
             self._slow.items(),
             key=lambda item: (
                 (0, item[1].since) if item[1].since <= stalled else (1, -float(item[1].left))
             ),
         )
-        for client, _ in by_merit[:-1]:
-            if self.unsent <= self._room.unsent * _EASED:
+        for client, _ in in_order[:-1]:
+            if self.unsent <= self._limits.unsent * _EASED:
                 return
             self._end(client)
 
     def _evict(self, address: str | None) -> bool:
-        """End the connection, of *address* if given, that has been idle the longest."""
+        """Close the connection, of *address* if given, that has been idle the longest."""
         fits = (one for one in self._idle if address is None or one.address == address)
         longest = next(fits, None)
         if longest is not None:
@@ -212,7 +212,7 @@ class Connections:
 
 
 Problem = tuple[int, str]
-"""A status, and what to say."""
+"""A status and a message."""
 Fields = Iterable[tuple[bytes, bytes]]
 """Names in lower case."""
 
@@ -222,7 +222,8 @@ _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 
 def problem_of(version: str, target: bytes, fields: Fields) -> Problem | None:
     """
-    Why a request with this HTTP *version*, *target* and *fields* must not be answered.
+    The reason to refuse a request with this HTTP *version*, *target* and *fields*; None: it is
+    valid.
 
     HTTP/1.1 requires one `Host`, HTTP/1.0 may omit it. A target in absolute form must name the same
     host, because two names for one resource are ambiguous.
@@ -261,14 +262,14 @@ def address_of(text: str) -> Address | None:
 
 
 def host_name(host: str) -> str:
-    """The name in a `Host` field: without port and final dot, in lower case."""
+    """The name in a `Host` field, in lower case, without port and final dot."""
     name, colon, port = host.strip().lower().rpartition(":")
     bare = name if colon and port.isdigit() else host.strip().lower()
     return bare.removesuffix(".")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether browsers take that host for this very machine: a loopback address or `localhost`."""
+    """Whether browsers treat *host* as this machine: a loopback address or `localhost`."""
     address = address_of(host.strip("[]"))
     if address is not None:
         return address.is_loopback
@@ -306,8 +307,8 @@ WHOLE = "wfcore.answer"
 
 class WholeAnswer(NamedTuple):
     """
-    `answer` takes what *send* would take as two messages, each of which costs more than all of it.
-    A middleware that changes answers hands on another *send*, which must be used then.
+    A way to send a response in one call instead of two ASGI messages, which cost more. It is valid
+    only with the same `send`: a middleware that changes responses passes on a `send` of its own.
     """
 
     send: Callable[..., Awaitable[None]]
@@ -315,7 +316,7 @@ class WholeAnswer(NamedTuple):
 
 
 class EndedBy:
-    """The transport of answers that are streamed: *close* says how their connection ends."""
+    """The transport of streamed responses, whose connection ends by *close*."""
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         self.write = transport.write
@@ -324,7 +325,7 @@ class EndedBy:
 
 
 def head_of(status_line: bytes, fields: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """The head of a response. Raises `ValueError` for a field that would be several."""
+    """The head of a response. Raises `ValueError` for a field with a line break."""
     lines = [b"%b: %b\r\n" % field for field in fields]
     head = b"".join((status_line, *lines, b"\r\n"))
     if not head.count(b"\r") == head.count(b"\n") == len(fields) + 2:
@@ -334,7 +335,7 @@ def head_of(status_line: bytes, fields: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 def forgive_lost_clients(loop: asyncio.AbstractEventLoop) -> None:
     """
-    A client that left is not a defect: the error of its transport is not logged with a traceback.
+    Log the error of a transport whose client left without a traceback: it is no defect.
     """
 
     def handle(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:

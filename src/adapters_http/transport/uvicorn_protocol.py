@@ -1,25 +1,25 @@
 """
-The HTTP/1.1 transport, hardened: slow, half and oversized requests end in time.
+The HTTP/1.1 transport, hardened: slow, incomplete and oversized requests end in time.
 
 uvicorn waits for ever for the rest of a request. This subclass of its httptools protocol adds one
-timer per connection, set when the first byte of something is awaited and cleared when it is there,
-never per byte, so that dripping does not extend it:
+timer per connection. The timer starts when a head or a body is awaited, and stops when it is
+complete; single bytes do not extend it:
 
 - no head, or half of one, within `Limits.head_s`: closed;
 - half a body within `Limits.body_s`: 408 (the application's own guard is a second faster);
 - a head over `max_head` bytes or `max_fields` fields: 431, without reading the rest;
-- a body that goes on after its request was answered: up to `discard_bytes` of it are discarded, so
-  that the client can read the answer (a 413, say) and go on; where the connection ends with that
-  answer, for `linger_s` at most;
-- a head that the parser lets pass and `heads` does not: 400 or 501;
-- an answer of which the client takes nothing for `stall_s`: the connection ends.
+- a body that goes on after the response to its request: up to `discard_bytes` are discarded, so
+  that the client can read the response (a 413, say) and go on; if the connection ends with that
+  response, for `linger_s` at most;
+- a head that the parser accepts and `connections.problem_of` does not: 400 or 501;
+- a response of which the client takes nothing for `stall_s`: the connection ends.
 
-A request is not worked at before the client has taken the answer before it, so of each connection
-at most one answer waits in memory. How many connections there may be, and how much may wait for all
-of them, `connections` keeps; uvloop tells exactly (with a write buffer limit of 0) whether the
-kernel has taken everything.
+A request starts only after the client has taken the previous response, so at most one response of
+each connection waits in memory. `connections` bounds the number of connections and the bytes that
+wait for all clients; uvloop reports exactly (with a write buffer limit of 0) whether the kernel has
+taken all bytes.
 
-Whatever is refused here is answered as `{"error": ...}` with `Connection: close`.
+A refusal is answered as `{"error": ...}` with `Connection: close`.
 """
 
 import asyncio
@@ -56,14 +56,14 @@ log = logging.getLogger("wfcore.http")
 _TOO_MANY = "Too many connections; retry later"
 _RETRY_S = 1
 _KERNEL_BYTES = 256 * 1024
-"""How much that is not on its way yet the kernel may hold for one client."""
+"""The unsent bytes that the kernel may hold for one client."""
 _CLOSE = (b"connection", b"close")
 _HEAD_TOO_LARGE = "Request header fields are too large"
 
 
 @frozen
 class Limits:
-    """What one connection may use. Times in seconds, sizes in bytes."""
+    """The limits of one connection. Times in seconds, sizes in bytes."""
 
     head_s: float = 10.0
     body_s: float = 31.0
@@ -75,33 +75,33 @@ class Limits:
 
 
 class ParserStopped(Exception):
-    """Raised inside a parser callback, to stop the parser."""
+    """An exception that stops the parser from inside a callback."""
 
 
 class HardenedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with `limits`; a subclass may set others, and must have its own ledger."""
+    """uvicorn's protocol with `limits`. A subclass must have a `ledger` of its own."""
 
     limits: ClassVar[Limits] = Limits()
     ledger: ClassVar[Connections] = Connections(DEFAULT_LIMITS, time.monotonic)
-    """Of all connections that one server has."""
+    """The connections of one server."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.access_log = False  # it would print `?api_key=`, whoever attaches a handler to it
+        self.access_log = False  # a handler that somebody attaches would print `?api_key=`
         self._timer: asyncio.TimerHandle | None = None
         self._begun = False
-        """The first byte of a request is there, its last one is not."""
+        """The first byte of a request has arrived, its last one has not."""
         self._in_body = False
         self._overhead = 0
-        """Bytes since the last piece of a body or complete request: head, trailer, framing."""
+        """Bytes since the last part of a body or complete request: head, trailer, framing."""
         self._over = False
-        """Refused and half closed: whatever else the client sends is discarded."""
+        """The request is refused and the connection half closed: further bytes are discarded."""
         self._discarded = 0
         self._refusal = (400, "Malformed HTTP request")
         self._running: RequestResponseCycle | None = None
-        """The request that is being answered; `cycle` is the newest one, which may wait for it."""
+        """The request at work; `cycle` is the newest request, which may wait for it."""
         self._next: tuple[RequestResponseCycle, Any] | None = None
-        """The request that waits until the client has taken the answer before it."""
+        """The request that waits until the client has taken the previous response."""
         self._stall: asyncio.TimerHandle | None = None
         self.address = ""
 
@@ -130,17 +130,17 @@ class HardenedProtocol(HttpToolsProtocol):
         self.ledger.leave(self)
         super().connection_lost(exc)
 
-    # -- what the ledger asks
+    # -- called by the ledger
 
     def unsent(self) -> int:
-        """How many bytes wait for the client."""
+        """The number of bytes that wait for the client."""
         try:
             return self.transport.get_write_buffer_size()
-        except RuntimeError:  # so uvloop says that it is closed
+        except RuntimeError:  # uvloop raises this once it is closed
             return 0
 
     def drop(self) -> None:
-        """End the connection at once, whatever waits."""
+        """Close the connection at once, without sending the rest."""
         self.transport.abort()
 
     # -- clients that do not read
@@ -149,7 +149,7 @@ class HardenedProtocol(HttpToolsProtocol):
         super().pause_writing()
         self.ledger.is_slow(self)
         self._end_stall()
-        self._stall = self.loop.call_later(self.limits.stall_s, self._look_for_progress)
+        self._stall = self.loop.call_later(self.limits.stall_s, self._check_progress)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -160,12 +160,12 @@ class HardenedProtocol(HttpToolsProtocol):
             self._next = None
             self._start_asgi_task(cycle, app)
 
-    def _look_for_progress(self) -> None:
+    def _check_progress(self) -> None:
         left = self.limits.stall_s - self.ledger.took_nothing_for(self)
         if left <= 0:
             self.drop()
         else:
-            self._stall = self.loop.call_later(left, self._look_for_progress)
+            self._stall = self.loop.call_later(left, self._check_progress)
 
     def _end_stall(self) -> None:
         if self._stall is not None:
@@ -201,7 +201,7 @@ class HardenedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if len(self.headers) > self.limits.max_fields:
             self._stop(431, f"More than {self.limits.max_fields} request header fields")
-        if self._overhead > self.limits.max_head:  # perhaps of what follows the head, too
+        if self._overhead > self.limits.max_head:  # which may include bytes behind the head
             size = len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
             if size > self.limits.max_head:
                 self._stop(431, _HEAD_TOO_LARGE)
@@ -243,7 +243,7 @@ class HardenedProtocol(HttpToolsProtocol):
     def _answer(
         self, cycle: RequestResponseCycle, status: int, headers: Headers, body: bytes
     ) -> None:
-        """A whole answer in one write, so that no client is woken twice for it."""
+        """Send a whole response in one write, so that the client wakes up once."""
         if cycle.disconnected or cycle.response_complete:
             return
         if _CLOSE in headers:
@@ -269,7 +269,7 @@ class HardenedProtocol(HttpToolsProtocol):
 
     @property
     def _answering_earlier(self) -> bool:
-        """Whether a request before the one now arriving is being answered."""
+        """Whether a request before the arriving one is at work."""
         if self._running is None or self._running.response_complete:
             return False
         return self._running is not self.cycle or not self._in_body
@@ -289,7 +289,9 @@ class HardenedProtocol(HttpToolsProtocol):
         if self._over or not self._begun:
             self.transport.close()
         elif self._answering and not self._in_body:
-            self._arm(self.limits.head_s)  # half a pipelined request waits for the answer before it
+            self._arm(
+                self.limits.head_s
+            )  # an incomplete pipelined request waits for the previous response
         else:
             self._refuse(408, "The request was not complete in time")
 
@@ -300,13 +302,13 @@ class HardenedProtocol(HttpToolsProtocol):
         raise ParserStopped
 
     def send_400_response(self, msg: str) -> None:
-        """Called by uvicorn when the parser, or one of the callbacks above, gave up."""
+        """uvicorn calls this when the parser, or one of the callbacks above, stopped."""
         self._refuse(*self._refusal)
 
     def _refuse(self, status: int, message: str) -> None:
         """
-        Answer and close. Where an earlier request is being answered, that is the last answer;
-        where the faulty request itself is, the connection just ends.
+        Answer and close. If an earlier request is at work, its response is the last one; if the
+        response to the faulty request has begun, the connection only ends.
         """
         running = self._running
         if running is not None and self._answering_earlier:
@@ -320,13 +322,13 @@ class HardenedProtocol(HttpToolsProtocol):
         self._hang_up()
 
     def _disconnect(self) -> None:
-        """Tell the application, if it still waits for the body, that the client left."""
+        """Report to the application, if it waits for the body, that the client left."""
         if self._answering:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
 
     def _end(self) -> None:
-        """The last answer was given, perhaps before the client sent its whole body."""
+        """Close after the last response, perhaps before the client has sent its whole body."""
         if self._in_body:
             self._hang_up()
         else:
@@ -334,7 +336,7 @@ class HardenedProtocol(HttpToolsProtocol):
 
     def _hang_up(self) -> None:
         """
-        Close, but keep reading for a moment: closing at once would destroy the answer in flight.
+        Close, but read on for a moment: closing at once would destroy the response in flight.
         """
         self._disarm()
         self._over = True
@@ -357,16 +359,16 @@ class HardenedProtocol(HttpToolsProtocol):
         return head_of(STATUS_LINE[status], headers) + body
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Upgrades (h2c, WebSocket) are not supported: answer as usual, then close, silently."""
+        """Ignore an upgrade (h2c, WebSocket): answer as usual, then close."""
         if self.cycle is not None:
             self.cycle.keep_alive = False
 
 
-def protocol_with(room: ConnectionLimits, limits: Limits = Limits()) -> type[HardenedProtocol]:
-    """The protocol of one server, whose connections share that *room*."""
+def protocol_with(shared: ConnectionLimits, limits: Limits = Limits()) -> type[HardenedProtocol]:
+    """The protocol of one server, whose connections share the limits *shared*."""
 
     class Protocol(HardenedProtocol):
-        ledger = Connections(room, time.monotonic)
+        ledger = Connections(shared, time.monotonic)
 
     Protocol.limits = limits
     return Protocol
@@ -377,19 +379,19 @@ def server_config(
     *,
     host: str,
     port: int,
-    room: ConnectionLimits = DEFAULT_LIMITS,
+    shared: ConnectionLimits = DEFAULT_LIMITS,
     **over: Any,
 ) -> Config:
     """
     A uvicorn configuration for *app* with this protocol; *over* is passed to `uvicorn.Config`.
     """
     settings: dict[str, Any] = {
-        "http": protocol_with(room),
+        "http": protocol_with(shared),
         "loop": "uvloop",
         "ws": "none",
         "lifespan": "on",
         "access_log": False,
         "server_header": False,
-        "proxy_headers": False,  # uvicorn believes whatever comes from loopback; see `proxies`
+        "proxy_headers": False,  # uvicorn would believe any request from loopback; see `proxies`
     }
     return Config(app, host=host, port=port, **{**settings, **over})

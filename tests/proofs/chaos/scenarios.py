@@ -13,7 +13,7 @@ from random import Random
 
 from attrs import Factory, define
 
-from adapters_http.console.executions import SIZE, look
+from adapters_http.console.executions import SIZE, snapshot
 from adapters_http.console.rendering import mark_of
 from tests.proofs.chaos.checker import Page, Pages, Seen, silent, unsettled, wrong
 from tests.proofs.chaos.load import Load, moving, seen
@@ -119,7 +119,7 @@ class Chaos:
     async def _mark(self, me: Principal) -> str:
         """Of the first page of what was started: what its stream tells at last."""
         first = PageRequest(size=SIZE, after=NEWEST)
-        seen = await look(self.services, me, first, EVERY_EXECUTION)
+        seen = await snapshot(self.services, me, first, EVERY_EXECUTION)
         return mark_of(seen, await count_waiting(self.services, me))
 
     def _at_rest(self, mark: str) -> Pages:
