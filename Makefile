@@ -71,7 +71,7 @@ lint: client               ## style and format
 
 types: client              ## mypy, strict
 	$(BIN)/mypy
-	$(BIN)/mypy examples docs/wfdocs tools client hatch_build.py
+	$(BIN)/mypy examples tools client hatch_build.py
 
 layers: client             ## who may import whom
 	$(BIN)/lint-imports
@@ -106,7 +106,7 @@ tour: .venv/.dev           ## make the pictures of the documentation's tour anew
 	$(BIN)/python -m tests.adapters_http.console.shots docs/_static/console tour
 
 surface: client            ## write the public names and signatures anew; review the difference
-	cd docs && ../$(BIN)/python -m wfdocs.surface
+	cd tools && ../$(BIN)/python -m wfdocs.surface
 
 docs: client               ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html

@@ -6,7 +6,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 FOLDERS = (".", "tutorial", "howto", "explanation")
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "tools"))
 
 import wfcore  # noqa: E402
 
@@ -18,7 +18,7 @@ version = release = wfcore.__version__
 extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "wfdocs"]
+exclude_patterns = ["_build"]
 nitpicky = True
 suppress_warnings = ["myst.header"]  # a page may leave a level of headings out
 html_theme = "furo"

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE.parent / "tools"), str(HERE.parent)]
 
 from bench import cells  # noqa: E402
 from wfcore.rules.states import MACHINES  # noqa: E402

@@ -149,7 +149,9 @@ def test_the_documentation_can_be_built_from_the_sdist(built: Built, tmp_path: P
     """
     subprocess.run(["tar", "-xzf", built[0]["gz"], "-C", tmp_path], check=True)
     (tree,) = tmp_path.iterdir()
-    wanted = {path for name in ("docs", "examples", "src", "tests") for path in sources(name)}
+    wanted = {
+        path for name in ("docs", "examples", "src", "tests", "tools") for path in sources(name)
+    }
     assert len(wanted) > 500
     assert {path for path in wanted if not (tree / path).exists()} == set()
     if RELEASE:
@@ -157,7 +159,7 @@ def test_the_documentation_can_be_built_from_the_sdist(built: Built, tmp_path: P
     else:
         code = "import pathlib, wfdocs.reference as it; it.write(pathlib.Path('site'))"
         command = ("-c", code)
-    environment = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree / 'docs'}"}
+    environment = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree / 'tools'}"}
     ran = subprocess.run(
         (sys.executable, *command), cwd=tree, env=environment, capture_output=True, text=True
     )

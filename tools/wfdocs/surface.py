@@ -1,7 +1,7 @@
 """
 The public surface as text, read from the sources: one line for each name and each member.
 
-    python -m wfdocs.surface     (in docs/) writes it to tests/docs/public_surface.txt
+    python -m wfdocs.surface     (in tools/) writes it to tests/docs/public_surface.txt
 """
 
 import ast
