@@ -35,7 +35,7 @@ from wfcore import (
     on_sqlite,
     start_execution,
 )
-from wfcore.ports.counters import Window
+from wfcore.model.access import Window
 from wfcore.ports.store import Slots
 from wfcore.rules.definition.written import read_definition
 from wfcore.time import HOUR, EpochMs

@@ -20,7 +20,7 @@ from attrs import frozen
 
 from wfcore.errors import NotReady, Unvouched
 from wfcore.model.access import Identity
-from wfcore.ports.identity import Attempt
+from wfcore.ports.identity import SignOnAttempt
 from wfcore.rules.auth.vouching import identity_in, is_enough
 from wfcore.time import HOUR, SECOND, EpochMs
 
@@ -71,7 +71,7 @@ class OidcProvider:
         self._asking: asyncio.Task[_Facts] | None = None
         self._context: ssl.SSLContext | None = None
 
-    async def address(self, attempt: Attempt, redirect_uri: str) -> str:
+    async def address(self, attempt: SignOnAttempt, redirect_uri: str) -> str:
         facts = await self._known()
         async with self._client(redirect_uri) as client:
             url, _ = client.create_authorization_url(
@@ -82,7 +82,7 @@ class OidcProvider:
             )
         return str(url)
 
-    async def identity(self, attempt: Attempt, redirect_uri: str, code: str) -> Identity:
+    async def identity(self, attempt: SignOnAttempt, redirect_uri: str, code: str) -> Identity:
         facts = await self._known()
         async with self._client(redirect_uri) as client:
             token = await self._redeemed(client, facts, attempt, code)
@@ -114,7 +114,7 @@ class OidcProvider:
         return said
 
     async def _redeemed(
-        self, client: Any, facts: _Facts, attempt: Attempt, code: str
+        self, client: Any, facts: _Facts, attempt: SignOnAttempt, code: str
     ) -> dict[str, Any]:
         from authlib.common.errors import AuthlibBaseError
 

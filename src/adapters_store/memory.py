@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 async def in_turn(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
-    """A `Gate`: first every other task that is ready runs, then *apply*."""
+    """A `SchedulingPoint`: first every other task that is ready runs, then *apply*."""
     await asyncio.sleep(0)
     return apply()
 

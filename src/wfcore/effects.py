@@ -104,7 +104,7 @@ class StopSteps:
 
 
 @frozen
-class LookAgain:
+class Reload:
     """HINT: the worker that holds this execution finds something to do in it."""
 
     execution_id: str
@@ -134,7 +134,7 @@ Effect: TypeAlias = (
     | StartStep
     | WakeRunner
     | StopSteps
-    | LookAgain
+    | Reload
     | LogGrew
     | DeadlineSet
 )

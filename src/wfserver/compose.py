@@ -26,7 +26,7 @@ from wfcore.ports.hints import Hints
 from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import StepRunner
 from wfcore.time import Now
-from wfcore.usecases.services import Parts, Services
+from wfcore.usecases.services import ServiceParts, Services
 from wfserver.data.folder import SIGNING_KEY_BYTES, make_data_folder, signing_key
 from wfserver.data.seal_keys import sealer_of
 from wfserver.definitions.packages import LazyEnvironments
@@ -64,7 +64,7 @@ async def open_system(
     notifier: Notifier | None = None,
     hints: Hints | None = None,
     schema: Schema = Schema.NEWEST,
-    **parts: Unpack[Parts],
+    **parts: Unpack[ServiceParts],
 ) -> AsyncIterator[System]:
     """
     Open the store of *settings*; the data folder is made if it does not exist.
@@ -107,7 +107,7 @@ async def open_system(
 
 @asynccontextmanager
 async def _storage(
-    settings: Settings, parts: Parts, now: Now, schema: Schema
+    settings: Settings, parts: ServiceParts, now: Now, schema: Schema
 ) -> AsyncIterator[Opened]:
     """The store in *parts*, or else the one that the settings name, which is closed on leaving."""
     given = parts.get("store")

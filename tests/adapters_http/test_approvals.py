@@ -361,7 +361,7 @@ async def test_a_decision_about_many_rows_leaves_the_loop_to_others(
         (request_body, "parse_object"),
         (request_body, "refuse_repeated_keys"),
         (deciding, "decide"),
-        (deciding, "decided"),
+        (deciding, "audit_of"),
         (handlers, "approval_detail"),
         (handlers, "dump_json"),
     ):

@@ -25,10 +25,10 @@ from adapters_runtime.pinned_http import (
 from tests.support.model_server import a_model_server
 from tests.support.receiver import a_receiver
 from wfcore.ports.callbacks import CallbackAnswer
-from wfcore.ports.models import ModelBusy, ModelRefused, Question
+from wfcore.ports.models import ModelBusy, ModelRefused, ModelRequest
 
 NAME = "elsewhere.example"
-QUESTION = Question("local:m", "Say it")
+QUESTION = ModelRequest("local:m", "Say it")
 METADATA = "169.254.169.254"
 
 

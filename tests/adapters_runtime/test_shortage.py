@@ -27,7 +27,7 @@ from adapters_runtime.sandbox.step_folders import StepFolder
 from tests.support.receiver import a_receiver
 from wfcore.model.workflow import Language
 from wfcore.ports.callbacks import CallbackAnswer
-from wfcore.ports.models import NotAsked, Question
+from wfcore.ports.models import ModelRequest, NotAsked
 from wfcore.testing.contracts.steps import job, silent
 from wfcore.testing.fakes_running import DictFiles
 
@@ -176,5 +176,5 @@ async def test_calls_without_descriptors_are_not_made() -> None:
             assert str(answer.postponed).startswith("the server has no file descriptors left")
         assert len(receiver.received) == 1
         with no_descriptor_left(), pytest.raises(NotAsked, match="no file descriptors left"):
-            await models.ask(Question("local:m", "Say it"))
+            await models.ask(ModelRequest("local:m", "Say it"))
         assert model.received == []

@@ -23,7 +23,7 @@ from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.fakes import CountingIds, ManualClock
 from wfcore.time import DAY, EpochMs
 from wfcore.usecases.audit.auditing import trimmed
-from wfcore.usecases.audit.evidence import Checked, audit_anchor, check_audit
+from wfcore.usecases.audit.evidence import AuditCheck, audit_anchor, check_audit
 from wfcore.usecases.services import Policy
 
 from .conftest import Start, write_database
@@ -63,7 +63,7 @@ async def cut(store: Store, before: int, limit: int = 9) -> int:
     return await store.trim(EpochMs(before), never, never, never, limit, made)  # type: ignore[arg-type]
 
 
-async def checked(store: Store) -> Checked:
+async def checked(store: Store) -> AuditCheck:
     return await check_audit(Some(store))  # type: ignore[arg-type]
 
 

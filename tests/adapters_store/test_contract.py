@@ -27,7 +27,7 @@ from wfcore.testing.contracts import CountersContract, FilesContract, StoreContr
 
 
 async def refused(name: str, about: object, apply: Any, *, writes: bool = False) -> Any:
-    """A `Gate` to a medium that is gone."""
+    """A `SchedulingPoint` to a medium that is gone."""
     raise StoreUnavailable(detail="gone")
 
 

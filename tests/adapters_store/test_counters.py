@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from adapters_store.sqlite import connection
 from adapters_store.sqlite.counters import Asked, Counts, SqliteCounters, open_counts
 from adapters_store.sqlite.store import SqliteStore
+from wfcore.model.access import Admission
 from wfcore.model.execution import Execution
-from wfcore.ports.counters import Admission
 from wfcore.rules.auth.rate_limit import Ledger
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.counters import day, minute

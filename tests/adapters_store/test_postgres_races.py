@@ -21,9 +21,9 @@ from adapters_store.postgres.statements import LOCKED
 from adapters_store.postgres.store import PostgresStore
 from tests.support.postgres_server import emptied
 from wfcore.errors import Stale
+from wfcore.model.access import Window
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.trigger import Timer
-from wfcore.ports.counters import Window
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep

@@ -10,7 +10,7 @@ from attrs import evolve
 from tests.wfcore.usecases.conftest import a_world, code
 from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Window
-from wfcore.ports.models import Answer
+from wfcore.ports.models import ModelReply
 from wfcore.time import EpochMs
 from wfserver.doctor.machine import Finding
 from wfserver.serving.metrics import (
@@ -24,13 +24,13 @@ from wfserver.serving.metrics import (
 from wfserver.serving.server import MachineChecks
 from wfserver.settings.record import Settings, settings_from
 
-ANSWER = Answer("yes", 10, 5)
+ANSWER = ModelReply("yes", 10, 5)
 
 
 class Known:
     """Prices of everything but the free ones."""
 
-    async def cost(self, model: str, answer: Answer) -> Decimal | None:
+    async def cost(self, model: str, answer: ModelReply) -> Decimal | None:
         return None if "free" in model else Decimal("0.25")
 
 
@@ -56,7 +56,7 @@ async def test_a_look_at_a_price_is_no_answer_and_unknown_prices_are_counted() -
     """Asking whether there is a price counts nothing."""
     metrics = ServerMetrics()
     prices = CountedPrices(Known(), metrics)
-    assert await prices.cost("a:paid", Answer("", 0, 0)) == Decimal("0.25")
+    assert await prices.cost("a:paid", ModelReply("", 0, 0)) == Decimal("0.25")
     assert value(metrics, "wfcore_ai_cost_usd_total", model="a:paid") is None
     assert await prices.cost("a:free", ANSWER) is None
     assert value(metrics, "wfcore_ai_unpriced_answers_total", model="a:free") == 1
@@ -73,7 +73,7 @@ async def test_refusals_of_quota_are_counted_by_window(tmp_path: Path) -> None:
         )
         taken = [await counters.take("ann", windows, EpochMs(1)) for _ in range(3)]
         assert [one.admitted for one in taken] == [True, False, False]
-        assert await counters.look("ann", windows) == (1, 1)
+        assert await counters.peek_counts("ann", windows) == (1, 1)
         assert value(metrics, "wfcore_quota_refusals_total", window="minute") == 2
         assert value(metrics, "wfcore_quota_refusals_total", window="day") == 0
 

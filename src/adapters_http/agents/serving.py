@@ -40,7 +40,7 @@ from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.executions.idempotency import Idempotency
 from wfcore.usecases.reading import outputs_of
 from wfcore.usecases.workflows import browsing
-from wfcore.usecases.workflows.workflows import Defined, read_workflow
+from wfcore.usecases.workflows.workflows import WorkflowRow, read_workflow
 from wfcore.wire.common import WORKFLOWS, shown_of
 from wfcore.wire.converter import structured
 from wfcore.wire.requests import GateBody
@@ -163,7 +163,7 @@ async def _list_tools(request: Request, cursor: str | None) -> "ListToolsResult"
     )
 
 
-def _tool(one: Defined) -> "Tool":
+def _tool(one: WorkflowRow) -> "Tool":
     from mcp_types import Tool
 
     return Tool(

@@ -14,7 +14,7 @@ from adapters_http.console.spreadsheet import spreadsheet
 from adapters_http.request import Request
 from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.json import Json
-from wfcore.usecases.audit.auditing import AuditFilter, Found, newest_audited, search_audit
+from wfcore.usecases.audit.auditing import AuditFilter, AuditMatches, newest_audited, search_audit
 
 SIZE, IN_A_FILE = 50, 5_000
 FILTERS = ("event", "outcome", "account", "key", "target", "from", "to")
@@ -76,7 +76,7 @@ def _filters(request: Request) -> Mapping[str, str]:
     return {name: (request.query(name) or "").strip() for name in FILTERS}
 
 
-async def _found(request: Request, filters: Mapping[str, str], size: int) -> Found:
+async def _found(request: Request, filters: Mapping[str, str], size: int) -> AuditMatches:
     where = AuditFilter(
         event=filters["event"],
         outcome=AuditOutcome(filters["outcome"])

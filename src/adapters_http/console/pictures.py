@@ -10,7 +10,7 @@ from wfcore.model.workflow import Definition, Step
 from wfcore.rules.definition.flow import Edge, Flow, kind_of, lay_out
 from wfcore.rules.explain.progress import ProgressRow, rows
 from wfcore.rules.explain.timeline import Axis, axis, earlier_attempts
-from wfcore.usecases.executions.browsing import Whole
+from wfcore.usecases.executions.browsing import ExecutionDetail
 
 
 def first_handler(definition: Definition) -> str | None:
@@ -89,7 +89,7 @@ class Picture:
         return any(rows[box.name].status in _PASSED for box in above)
 
 
-def picture_of(whole: Whole) -> Picture | None:
+def picture_of(whole: ExecutionDetail) -> Picture | None:
     run, definition, at = whole.run, whole.definition, whole.explained.at
     if definition is None:
         return None

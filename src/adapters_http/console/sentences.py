@@ -17,7 +17,7 @@ from adapters_http.request import Request
 from wfcore.model.explanation import Line, Why
 from wfcore.rules.phrase import INSTANTS, Phrase, said
 from wfcore.time import EpochMs
-from wfcore.usecases.executions.browsing import Whole
+from wfcore.usecases.executions.browsing import ExecutionDetail
 
 
 @frozen
@@ -43,7 +43,7 @@ class Sentence:
     action: Piece | None = None
 
 
-def sentences(request: Request, whole: Whole) -> Sequence[Sentence]:
+def sentences(request: Request, whole: ExecutionDetail) -> Sequence[Sentence]:
     """The explanation of an execution, line by line."""
     here = f"{request.base_path}/executions/{whole.run.id}"
     return [sentence(line, request.base_path, here) for line in whole.explained.lines]

@@ -30,7 +30,7 @@ from wfcore.rules.visible import visible
 from wfcore.usecases.executions.idempotency import Idempotency
 from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.workflows.browsing import read_permitted
-from wfcore.usecases.workflows.workflows import Defined
+from wfcore.usecases.workflows.workflows import WorkflowRow
 
 KEY_LENGTH = 22
 
@@ -81,14 +81,14 @@ async def start(request: Request) -> Response:
     return see_other(request, f"/executions/{started.execution_id}{again}")
 
 
-async def _executable(request: Request) -> Defined:
+async def _executable(request: Request) -> WorkflowRow:
     found, held = await read_permitted(request.services, request.who, request.params["id"])
     if not includes(held, Permission.EXECUTE):
         raise Forbidden(f"This needs the permission {Permission.EXECUTE} on the workflow")
     return found
 
 
-def _read(found: Defined, texts: Mapping[str, Json]) -> tuple[JsonObject, Mapping[str, str]]:
+def _read(found: WorkflowRow, texts: Mapping[str, Json]) -> tuple[JsonObject, Mapping[str, str]]:
     """The inputs of the form, and the problems by field. VM-6."""
     inputs: dict[str, Json] = {}
     problems: dict[str, str] = {}
@@ -123,7 +123,7 @@ def _may_be_empty(variable: Variable) -> bool:
 
 def _form(
     request: Request,
-    found: Defined,
+    found: WorkflowRow,
     texts: Mapping[str, Json],
     problems: Mapping[str, str] | None = None,
 ) -> Response:

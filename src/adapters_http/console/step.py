@@ -21,7 +21,7 @@ from wfcore.model.execution import Execution, StepResult
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
 from wfcore.rules.explain.progress import ProgressRow, key_of, rounds_of
 from wfcore.rules.masking import mask, secret_values
-from wfcore.usecases.executions.browsing import Whole
+from wfcore.usecases.executions.browsing import ExecutionDetail
 from wfcore.usecases.executions.executions import read_execution, read_logs
 from wfcore.usecases.reading import outputs_of
 from wfcore.wire.common import disposition
@@ -80,7 +80,7 @@ class StepDetails:
 
 
 async def step_details(
-    request: Request, whole: Whole, rows: Mapping[str, ProgressRow]
+    request: Request, whole: ExecutionDetail, rows: Mapping[str, ProgressRow]
 ) -> StepDetails | None:
     """The details of the step that the address names; None: it names none. Raises `NotFound`."""
     wanted = request.params.get("name")
@@ -125,7 +125,7 @@ def _round(row: ProgressRow, key: str, result: StepResult) -> Round:
     return Round(key, f"{row.step.name}/{'.'.join(map(str, rounds_of(key)))}", result)
 
 
-async def _one(request: Request, whole: Whole, row: ProgressRow, key: str) -> StepDetails:
+async def _one(request: Request, whole: ExecutionDetail, row: ProgressRow, key: str) -> StepDetails:
     run = await outputs_of(request.services, whole.run, {key, _loop_of(key)})
     path = row.step.name if not row.loops else _round(row, key, None).path  # type: ignore[arg-type]
     if key not in run.step_results:
@@ -170,7 +170,7 @@ def _lines(found: Sequence[Event]) -> tuple[Sequence[OutputLine], int | None]:
     return lines, None
 
 
-def _saw(whole: Whole, key: str) -> Sequence[str]:
+def _saw(whole: ExecutionDetail, key: str) -> Sequence[str]:
     """The names of the steps that had begun before the step with *key*."""
     names = list(whole.run.step_results)
     before = {name_of(name) for name in names[: names.index(key)]}

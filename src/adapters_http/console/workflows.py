@@ -22,7 +22,7 @@ from wfcore.model.trigger import Schedule, TriggerRow
 from wfcore.model.workflow import Variable
 from wfcore.rules.auth.access import includes
 from wfcore.rules.masking import MASK
-from wfcore.usecases.workflows.browsing import Summary, list_summaries, read_workflow_whole
+from wfcore.usecases.workflows.browsing import WorkflowSummary, list_summaries, read_workflow_whole
 from wfcore.wire.common import WORKFLOWS
 
 SIZE = 50
@@ -48,7 +48,7 @@ async def show(request: Request) -> Response:
     )
 
 
-def _seen(found: Page[Summary]) -> object:
+def _seen(found: Page[WorkflowSummary]) -> object:
     return [(one.workflow.id, one.workflow.version, one.activity) for one in found.rows]
 
 

@@ -26,7 +26,7 @@ from wfcore.usecases.administration.operator import Answer, Operator, parameters
 from wfcore.usecases.audit.auditing import AuditFilter, search_audit
 from wfcore.usecases.notices import managing
 from wfcore.usecases.workflows import browsing, triggers
-from wfcore.usecases.workflows.browsing import Summary
+from wfcore.usecases.workflows.browsing import WorkflowSummary
 from wfcore.usecases.workflows.triggers import next_fires, triggers_seen
 from wfcore.usecases.workflows.workflows import edit_workflow
 from wfcore.wire.common import WORKFLOWS, shown_of
@@ -66,7 +66,7 @@ async def list_summaries(request: Request) -> WorkflowSummaryPage:
     return WorkflowSummaryPage(items=[*map(_summary, found.rows)], **shown_of(found, WORKFLOWS))
 
 
-def _summary(one: Summary) -> WorkflowSummaryView:
+def _summary(one: WorkflowSummary) -> WorkflowSummaryView:
     flow, did = one.workflow, one.activity
     return WorkflowSummaryView(
         flow.id,

@@ -8,9 +8,9 @@ from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases.approvals.deciding import has_many_rows
 from wfcore.usecases.executions import gates, redriving, starting
-from wfcore.usecases.executions.starting import Started
+from wfcore.usecases.executions.starting import StartReceipt
 from wfcore.usecases.workflows import workflows
-from wfcore.usecases.workflows.workflows import Defined
+from wfcore.usecases.workflows.workflows import WorkflowRow
 from wfcore.wire.common import WORKFLOWS, shown_of
 from wfcore.wire.converter import plain
 from wfcore.wire.decisions import GateView, gate_view
@@ -33,7 +33,7 @@ async def read(request: Request) -> WorkflowView:
     return _view(await workflows.read_workflow(request.services, request.who, request.params["id"]))
 
 
-def _view(found: Defined, *, whole: bool = True) -> WorkflowView:
+def _view(found: WorkflowRow, *, whole: bool = True) -> WorkflowView:
     return workflow_view(found.workflow, found.definition, found.triggers, whole=whole)
 
 
@@ -101,7 +101,7 @@ async def redrive(request: Request) -> StartView:
     return await _started(request, started, wait)
 
 
-async def _started(request: Request, started: Started, wait: int | None) -> StartView:
+async def _started(request: Request, started: StartReceipt, wait: int | None) -> StartView:
     status = ExecutionStatus.PENDING
     if wait is not None:
         run = await rested(request, started.execution_id, wait)

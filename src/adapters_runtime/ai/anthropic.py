@@ -12,7 +12,7 @@ from adapters_runtime.ai.dialect import Manner, count, count_or_0, in_words
 from adapters_runtime.ai.providers import Provider
 from adapters_runtime.ai.reduced import reduced
 from wfcore.model.json import Json, JsonObject
-from wfcore.ports.models import Answer, AnswerLost, Finish, Question
+from wfcore.ports.models import AnswerLost, Finish, ModelReply, ModelRequest
 
 VERSION = "2023-06-01"
 MAX_TOKENS = 4_096
@@ -37,7 +37,7 @@ class Anthropic:
         key = {"x-api-key": provider.api_key} if provider.api_key else {}
         return {"anthropic-version": VERSION, **key}
 
-    def body(self, question: Question, name: str, manner: Manner) -> JsonObject:
+    def body(self, question: ModelRequest, name: str, manner: Manner) -> JsonObject:
         """System, one message, the limits, and the form of the answer."""
         form, words = _form(question, manner)
         settings: JsonObject = {
@@ -53,7 +53,7 @@ class Anthropic:
             **given,
         }
 
-    def answer(self, document: Json) -> Answer:
+    def answer(self, document: Json) -> ModelReply:
         """The text of all blocks. Raises `AnswerLost`."""
         holder = document if isinstance(document, dict) else {}
         content = holder.get("content")
@@ -66,10 +66,10 @@ class Anthropic:
         asked = count(usage, "input_tokens") + cached
         asked += count_or_0(usage, "cache_creation_input_tokens")
         finish = _FINISHES.get(str(holder.get("stop_reason")), Finish.DONE)
-        return Answer(text, asked, count(usage, "output_tokens"), finish, cached)
+        return ModelReply(text, asked, count(usage, "output_tokens"), finish, cached)
 
 
-def _form(question: Question, manner: Manner) -> tuple[JsonObject, str]:
+def _form(question: ModelRequest, manner: Manner) -> tuple[JsonObject, str]:
     """The request for the schema, both in the protocol's own form and in words."""
     schema = question.schema
     if schema is None:

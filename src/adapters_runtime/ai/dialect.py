@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from adapters_runtime.ai.providers import Provider
 from wfcore.model.json import Json, JsonObject
-from wfcore.ports.models import Answer, AnswerLost, Question
+from wfcore.ports.models import AnswerLost, ModelReply, ModelRequest
 from wfcore.rules.limits import MAX_PROMPT_TOKENS
 
 
@@ -36,10 +36,10 @@ class Dialect(Protocol):
     def headers(self, provider: Provider) -> Mapping[str, str]:
         """With the key if there is one."""
 
-    def body(self, question: Question, name: str, manner: Manner) -> JsonObject:
+    def body(self, question: ModelRequest, name: str, manner: Manner) -> JsonObject:
         """The request; *name* is the model's name at its provider."""
 
-    def answer(self, document: Json) -> Answer:
+    def answer(self, document: Json) -> ModelReply:
         """The answer in a response. Raises `AnswerLost` if it does not have the expected form."""
 
 

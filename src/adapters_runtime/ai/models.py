@@ -22,13 +22,13 @@ from adapters_runtime.pinned_http import (
     Reply,
 )
 from wfcore.ports.models import (
-    Answer,
     AnswerLost,
     ModelBusy,
     ModelFailed,
     ModelRefused,
+    ModelReply,
+    ModelRequest,
     NotAsked,
-    Question,
 )
 from wfcore.rules.address import is_host
 from wfcore.rules.masking import mask_text, secrets_of
@@ -63,7 +63,7 @@ class WireModels:
         self._http = http(_hosts)
         self._manners: dict[str, Manner] = {}
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: ModelRequest) -> ModelReply:
         """Ask once; if the form of the request is refused, ask in another form."""
         provider, name = self._found(question.model)
         manner = self._manners.get(question.model, first_manner(provider))
@@ -98,7 +98,7 @@ class WireModels:
         return "answers"
 
     async def _sent(
-        self, provider: Provider, name: str, question: Question, manner: Manner
+        self, provider: Provider, name: str, question: ModelRequest, manner: Manner
     ) -> Reply:
         dialect = DIALECTS[provider.kind]
         body = json_bytes(dialect.body(question, name, manner))
@@ -145,7 +145,7 @@ def _meaning(failure: ExchangeFailed) -> ModelFailed:
             return AnswerLost(str(failure))
 
 
-def _read(provider: Provider, reply: Reply) -> Answer:
+def _read(provider: Provider, reply: Reply) -> ModelReply:
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise AnswerLost(f"provider {provider.name} answered {kind or 'nothing'} instead of JSON")
@@ -162,7 +162,7 @@ def _read(provider: Provider, reply: Reply) -> Answer:
     return answer
 
 
-def _without(key: str, answer: Answer) -> Answer:
+def _without(key: str, answer: ModelReply) -> ModelReply:
     """A provider that returns the key does not get it into an output. AI-6."""
     if len(key) < SECRET_LENGTH:
         return answer

@@ -14,7 +14,7 @@ from adapters_runtime.ai.dialect import Manner, count, count_or_0, in_words
 from adapters_runtime.ai.providers import Provider
 from adapters_runtime.ai.reduced import is_object, reduced
 from wfcore.model.json import Json, JsonObject
-from wfcore.ports.models import Answer, AnswerLost, Finish, Question
+from wfcore.ports.models import AnswerLost, Finish, ModelReply, ModelRequest
 
 _NEWER = ("openai.com", "openai.azure.com")
 _FINISHES = {"length": Finish.LENGTH, "content_filter": Finish.DECLINED}
@@ -38,7 +38,7 @@ class OpenAi:
     def headers(self, provider: Provider) -> Mapping[str, str]:
         return {"authorization": f"Bearer {provider.api_key}"} if provider.api_key else {}
 
-    def body(self, question: Question, name: str, manner: Manner) -> JsonObject:
+    def body(self, question: ModelRequest, name: str, manner: Manner) -> JsonObject:
         """System and user message, the limits, and the form of the answer."""
         form, words = _form(question, manner)
         messages: list[JsonObject] = []
@@ -50,7 +50,7 @@ class OpenAi:
         given = {key: value for key, value in settings.items() if value is not None}
         return {"model": name, "messages": messages, **given}
 
-    def answer(self, document: Json) -> Answer:
+    def answer(self, document: Json) -> ModelReply:
         """The first choice. Raises `AnswerLost`."""
         holder = document if isinstance(document, dict) else {}
         choices = holder.get("choices")
@@ -68,7 +68,7 @@ class OpenAi:
         details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
         asked = count(usage, "prompt_tokens")
         cached = min(asked, count_or_0(details, "cached_tokens"))
-        return Answer(text, asked, count(usage, "completion_tokens"), finish, cached)
+        return ModelReply(text, asked, count(usage, "completion_tokens"), finish, cached)
 
 
 def _text_in(content: Json) -> str | None:
@@ -79,7 +79,7 @@ def _text_in(content: Json) -> str | None:
     return content if isinstance(content, str) else "" if content is None else None
 
 
-def _form(question: Question, manner: Manner) -> tuple[JsonObject, str]:
+def _form(question: ModelRequest, manner: Manner) -> tuple[JsonObject, str]:
     """The request for the schema, both in the protocol's own form and in words."""
     schema = question.schema
     if schema is None:

@@ -16,14 +16,14 @@ from attrs import frozen
 
 from adapters_runtime.ai.providers import Provider
 from wfcore.errors import InvalidInput
-from wfcore.ports.models import Answer
+from wfcore.ports.models import ModelReply
 from wfcore.rules.execution.budget import EXACT
 
 _MILLION = 6
 _MOST = Decimal(1_000_000)
 _FINEST = -12
 
-Calculate = Callable[[Answer, str, str], Decimal | None]
+Calculate = Callable[[ModelReply, str, str], Decimal | None]
 
 
 @frozen
@@ -34,7 +34,7 @@ class Price:
     output: Decimal
     cached: Decimal | None = None
 
-    def of(self, answer: Answer) -> Decimal:
+    def of(self, answer: ModelReply) -> Decimal:
         """The exact price of an answer."""
         cached = self.input if self.cached is None else self.cached
         fresh = answer.input_tokens - answer.cached_tokens
@@ -52,7 +52,7 @@ class PriceList:
         self._providers = providers
         self._calculate: Calculate | None = None
 
-    async def cost(self, model: str, answer: Answer) -> Decimal | None:
+    async def cost(self, model: str, answer: ModelReply) -> Decimal | None:
         """
         The exact price of an answer in USD; None if the model's price is unknown.
 
@@ -74,7 +74,7 @@ class PriceList:
 def _table() -> Calculate:
     from genai_prices import Usage, calc_price
 
-    def calculate(answer: Answer, model: str, url: str) -> Decimal | None:
+    def calculate(answer: ModelReply, model: str, url: str) -> Decimal | None:
         usage = Usage(
             input_tokens=answer.input_tokens,
             output_tokens=answer.output_tokens,

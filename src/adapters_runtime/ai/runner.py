@@ -16,16 +16,16 @@ from adapters_runtime.ai.schemas import Misfit, Unfinished
 from wfcore.model.execution import Usage
 from wfcore.model.json import Json
 from wfcore.ports.models import (
-    Answer,
     AnswerLost,
     Finish,
     ModelBusy,
     ModelFailed,
     ModelRefused,
+    ModelReply,
+    ModelRequest,
     Models,
     NotAsked,
     Prices,
-    Question,
 )
 from wfcore.ports.runtime import AiJob, Job, Say, StepEnd, StepRunner
 from wfcore.rules.backoff import Backoff, draw, lengthened
@@ -95,7 +95,7 @@ class _Talk:
         """The step's output. Raises `ModelFailed`."""
         await self._require_price()
         step = self.job.step
-        question = Question(
+        question = ModelRequest(
             step.model,
             self.job.prompt,
             self.job.system,
@@ -120,13 +120,13 @@ class _Talk:
         if held is None or held.budget.max_cost_usd is None:
             return
         model = self.job.step.model
-        if await self.runner.prices.cost(model, Answer("", 0, 0)) is None:
+        if await self.runner.prices.cost(model, ModelReply("", 0, 0)) is None:
             raise ModelRefused(
                 f"the budget has maxCostUsd, and {model} has no known price: "
                 "the operator can add one, or use maxTokens"
             )
 
-    async def _repaired(self, question: Question, text: str, why: str) -> Json:
+    async def _repaired(self, question: ModelRequest, text: str, why: str) -> Json:
         """A second answer, to the question with what was wrong in the first. AI-2."""
         assert question.schema is not None
         unfit = f"the answer does not fit the schema: {why}"
@@ -142,7 +142,7 @@ class _Talk:
         except Misfit as misfit:
             raise AnswerLost(f"the answer does not fit the schema, twice: {misfit}") from None
 
-    async def _text(self, question: Question) -> str:
+    async def _text(self, question: ModelRequest) -> str:
         """The text of one answer, counted. Raises `ModelFailed`, also if it was cut off."""
         answer = await self._answer(question)
         await self._count(answer)
@@ -154,7 +154,7 @@ class _Talk:
             raise ModelRefused(f"the answer was cut at {cut}; allow more, or ask for less")
         return answer.text
 
-    async def _answer(self, question: Question) -> Answer:
+    async def _answer(self, question: ModelRequest) -> ModelReply:
         """
         Ask until there is an answer, or tries or time are used up. AI-3. A shortage of this machine
         is not waited out here while nothing was used: the whole attempt begins later. EX-27.
@@ -168,7 +168,7 @@ class _Talk:
                 await self._wait(asked, busy)
         return await self._ask(question)
 
-    async def _ask(self, question: Question) -> Answer:
+    async def _ask(self, question: ModelRequest) -> ModelReply:
         async with self.runner.places:
             return await self.runner.models.ask(question)
 
@@ -183,7 +183,7 @@ class _Talk:
             await self.say("ai", f"{busy}; asking again in {pause:.1f} s\n")
         await asyncio.sleep(pause)
 
-    async def _count(self, answer: Answer) -> None:
+    async def _count(self, answer: ModelReply) -> None:
         """
         Tokens first, at an unknown cost, so that a timeout during the price lookup does not lose
         them.

@@ -15,7 +15,7 @@ from attrs import define, field
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.rules.backoff import Backoff
 from wfcore.time import EpochMs
-from wfcore.usecases.unit_of_work import Unswept
+from wfcore.usecases.unit_of_work import DutyFailure
 
 log = logging.getLogger("wfcore.loops")
 
@@ -156,14 +156,14 @@ class FailureLog:
     def __init__(self, name: str) -> None:
         self._name = name
         self._known: set[tuple[str, str, str]] = set()
-        self.failed: list[Unswept] = []
+        self.failed: list[DutyFailure] = []
 
     def begin(self) -> None:
         """A round begins."""
         self._known = {_as_known(one) for one in self.failed}
         self.failed = []
 
-    def __call__(self, failed: Unswept) -> None:
+    def __call__(self, failed: DutyFailure) -> None:
         self.failed.append(failed)
         if _as_known(failed) in self._known:
             return
@@ -178,7 +178,7 @@ class FailureLog:
         )
 
 
-def _as_known(failed: Unswept) -> tuple[str, str, str]:
+def _as_known(failed: DutyFailure) -> tuple[str, str, str]:
     return failed.kind, failed.id, type(failed.error).__name__
 
 

@@ -17,7 +17,7 @@ from wfcore.model.notice import NoticeStatus
 from wfcore.ports.callbacks import CallbackClient
 from wfcore.ports.notices import NotDelivered, Notifier
 from wfcore.time import EpochMs
-from wfcore.usecases.executions.callbacks import Call, next_call, settle_call, take_calls
+from wfcore.usecases.executions.callbacks import CallbackAttempt, next_call, settle_call, take_calls
 from wfcore.usecases.notices.sending import Sending, next_notice, settle_notice, take_notices
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import Report
@@ -112,7 +112,7 @@ class Outbox(ABC, Generic[A]):
             self.log.exception(f"a {self.noun} broke down", extra=dict(self.about(attempt)))
 
 
-class CallbackLoop(Outbox[Call]):
+class CallbackLoop(Outbox[CallbackAttempt]):
     """Tells callers of the end of their executions. CB-1."""
 
     name, noun = "callbacks", "callback"
@@ -121,16 +121,16 @@ class CallbackLoop(Outbox[Call]):
         super().__init__(services)
         self._client = callback_client
 
-    async def take(self, limit: int, report: Report) -> Sequence[Call]:
+    async def take(self, limit: int, report: Report) -> Sequence[CallbackAttempt]:
         return await take_calls(self.services, limit, report)
 
     async def next_due(self) -> EpochMs | None:
         return await next_call(self.services)
 
-    def about(self, attempt: Call) -> Mapping[str, object]:
+    def about(self, attempt: CallbackAttempt) -> Mapping[str, object]:
         return {"execution_id": attempt.callback.id}
 
-    async def make(self, attempt: Call) -> None:
+    async def make(self, attempt: CallbackAttempt) -> None:
         about = self.about(attempt)
         answer = await self._client.post(attempt.url, attempt.headers, attempt.body)
         settled = await settle_call(self.services, attempt, answer)

@@ -30,7 +30,7 @@ class Presence:
         self._node = node
         self._draining = draining
         self.loop = Loop("presence", self._round, asyncio.Event())
-        services.wakeup.listen(look=self._look)
+        services.wakeup.listen(reload=self._look)
 
     def _look(self, id: str) -> None:
         if id == self._node.id:

@@ -10,7 +10,7 @@ import logging
 from adapters_runtime.engine.loops import FailureLog, Loop
 from wfcore.usecases.audit.auditing import note_repeated
 from wfcore.usecases.services import Services
-from wfcore.usecases.upkeep.retention import retain, tidy
+from wfcore.usecases.upkeep.retention import delete_expired, run_upkeep
 from wfcore.usecases.upkeep.sweeping import DUTY
 
 log = logging.getLogger("wfcore.retention")
@@ -42,13 +42,13 @@ class Retention:
         clock = asyncio.get_running_loop()
         began = clock.time()
         await note_repeated(self._services, self._services.clock.now())
-        done = await retain(self._services, self._failures, self._left_out)
+        done = await delete_expired(self._services, self._failures, self._left_out)
         self._gone += done.executions
         took = clock.time() - began
         if clock.time() - self._tidied >= TIDY_S:
             self._tidied = clock.time()
             self._tidy_failures.begin()
-            await tidy(self._services, self._tidy_failures)
+            await run_upkeep(self._services, self._tidy_failures)
         if done.more:
             return max(took * REST, LEAST_REST_S)
         self._end_pieces()

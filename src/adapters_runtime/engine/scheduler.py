@@ -9,7 +9,7 @@ from wfcore.model.trigger import Refusal
 from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.sweeping import DUTY, next_deadline, sweep
-from wfcore.usecases.workflows.firing import Fired
+from wfcore.usecases.workflows.firing import FiringResult
 
 log = logging.getLogger("wfcore.scheduler")
 
@@ -68,7 +68,7 @@ class Scheduler:
         return min(max(left, 0.005), longest_s)
 
 
-def _tell(fired: Iterable[Fired]) -> None:
+def _tell(fired: Iterable[FiringResult]) -> None:
     """Triggers that were due and started nothing are worth a line of the log."""
     for one in fired:
         if one.refusal is not None:

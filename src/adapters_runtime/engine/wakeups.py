@@ -3,7 +3,7 @@ Hints between the parts of one process, and between processes: who sleeps on wha
 them.
 
 Between processes a hint takes a moment and may arrive late or twice. By then another worker, or
-another lease, may run the execution, so `stop` is passed on as `look`: whoever runs steps for the
+another lease, may run the execution, so `stop` is passed on as `reload`: whoever runs steps for the
 execution loads it, and finds its lease lost or a step no longer in flight. Decision 172.
 """
 
@@ -28,7 +28,7 @@ class Wakeups:
         self._runner: list[Callable[[], None]] = []
         self._timer: list[Callable[[], None]] = []
         self._stop: list[Callable[[str], None]] = []
-        self._look: list[Callable[[str], None]] = []
+        self._reload: list[Callable[[str], None]] = []
         self._followers: dict[str, set[asyncio.Event]] = {}
 
     def listen(
@@ -37,12 +37,12 @@ class Wakeups:
         runner: Callable[[], None] | None = None,
         timer: Callable[[], None] | None = None,
         stop: Callable[[str], None] | None = None,
-        look: Callable[[str], None] | None = None,
+        reload: Callable[[str], None] | None = None,
     ) -> None:
         self._runner += [runner] if runner else []
         self._timer += [timer] if timer else []
         self._stop += [stop] if stop else []
-        self._look += [look] if look else []
+        self._reload += [reload] if reload else []
 
     def runner(self) -> None:
         for hear in self._runner:
@@ -56,8 +56,8 @@ class Wakeups:
         for hear in self._stop:
             hear(execution_id)
 
-    def look(self, execution_id: str) -> None:
-        for hear in self._look:
+    def reload(self, execution_id: str) -> None:
+        for hear in self._reload:
             hear(execution_id)
 
     def events(self, execution_id: str) -> None:
@@ -110,9 +110,9 @@ class SharedWakeups(Wakeups):
         runner: Callable[[], None] | None = None,
         timer: Callable[[], None] | None = None,
         stop: Callable[[str], None] | None = None,
-        look: Callable[[str], None] | None = None,
+        reload: Callable[[str], None] | None = None,
     ) -> None:
-        super().listen(runner=runner, timer=timer, stop=stop, look=look)
+        super().listen(runner=runner, timer=timer, stop=stop, reload=reload)
         self._hear()
 
     @contextmanager
@@ -131,11 +131,11 @@ class SharedWakeups(Wakeups):
 
     def stop(self, execution_id: str) -> None:
         super().stop(execution_id)
-        self._pass_on(Hint(HintKind.LOOK, execution_id))
+        self._pass_on(Hint(HintKind.RELOAD, execution_id))
 
-    def look(self, execution_id: str) -> None:
-        super().look(execution_id)
-        self._pass_on(Hint(HintKind.LOOK, execution_id))
+    def reload(self, execution_id: str) -> None:
+        super().reload(execution_id)
+        self._pass_on(Hint(HintKind.RELOAD, execution_id))
 
     def events(self, execution_id: str) -> None:
         super().events(execution_id)
@@ -151,8 +151,8 @@ class SharedWakeups(Wakeups):
                 super().runner()
             case HintKind.TIMER:
                 super().timer()
-            case HintKind.LOOK:
-                super().look(hint.execution_id)
+            case HintKind.RELOAD:
+                super().reload(hint.execution_id)
             case HintKind.EVENTS:
                 super().events(hint.execution_id)
 

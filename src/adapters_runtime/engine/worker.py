@@ -135,7 +135,7 @@ class Worker:
         self._unseen, self._ended = False, 0
         self._heart: asyncio.Task[None] | None = None
         self.shortages = Shortages()
-        services.wakeup.listen(runner=due.set, stop=self._stop_steps, look=self._look)
+        services.wakeup.listen(runner=due.set, stop=self._stop_steps, reload=self._look)
 
     @property
     def running(self) -> int:
@@ -323,8 +323,8 @@ class Worker:
         if held.alarm is not None:
             held.alarm.cancel()
             held.alarm = None
-        if work.look_at is not None:
-            left = max(work.look_at - self._services.store.now(), 0) / 1_000
+        if work.due_at is not None:
+            left = max(work.due_at - self._services.store.now(), 0) / 1_000
             later = asyncio.get_running_loop().call_later
             held.alarm = later(left, self._look, held.lease.execution_id)
 

@@ -15,7 +15,7 @@ from attrs import define, field
 
 from adapters_store.postgres.connection import Pool, close_pool, lent, open_pool, rows_of
 from wfcore.errors import StoreClosed
-from wfcore.ports.counters import Admission, Window
+from wfcore.model.access import Admission, Window
 from wfcore.rules.auth.rate_limit import KEPT_LONGER, full_of
 from wfcore.time import EpochMs
 
@@ -99,7 +99,7 @@ class PostgresCounters:
                 else:
                     answer.set_result(Admission(full_of(windows, counts), tuple(counts)))
 
-    async def look(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
+    async def peek_counts(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
         """What each window has admitted. Raises `StoreUnavailable`."""
         async with lent(self.pool) as connection:
             found = await rows_of(connection, LOOK, subject, [one.start for one in windows])

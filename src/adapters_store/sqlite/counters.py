@@ -34,7 +34,7 @@ from adapters_store.sqlite.connection import (
     speaks_of_damage,
 )
 from wfcore.errors import StoreUnavailable
-from wfcore.ports.counters import Admission, Window
+from wfcore.model.access import Admission, Window
 from wfcore.rules.auth.rate_limit import KEPT_LONGER, Count, Ledger, full_of
 from wfcore.time import SECOND, EpochMs
 
@@ -91,7 +91,7 @@ class Counts:
         return taken
 
     def _take(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Admission:
-        counts = self.look(subject, windows)
+        counts = self.peek_counts(subject, windows)
         full = full_of(windows, counts)
         return Admission(full, counts) if full else Admission((), self._add(subject, windows, now))
 
@@ -102,7 +102,7 @@ class Counts:
     def _added(self, *row: str | int) -> int:
         return cast("int", self.connection.execute(ADD, row).fetchone()[0])
 
-    def look(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
+    def peek_counts(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
         """What each window has admitted."""
         return tuple(self._read((subject, one.kind, one.start)).admitted for one in windows)
 
@@ -246,13 +246,13 @@ class SqliteCounters:
         self._gathering.add(((subject, windows, now), answer))
         return await answer
 
-    async def look(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
+    async def peek_counts(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
         """What each window has admitted. Raises `StoreUnavailable`."""
         try:
-            filed = self._counts.look(subject, windows)
+            filed = self._counts.peek_counts(subject, windows)
         except DriverError as error:
             raise StoreUnavailable(detail=detail_of(error)) from error
-        aside = Ledger(self._aside).look(subject, windows)
+        aside = Ledger(self._aside).peek_counts(subject, windows)
         return tuple(map(add, filed, aside))
 
     async def last_used(self, subject: str) -> EpochMs | None:
@@ -345,10 +345,10 @@ class SqliteCounters:
     def _look(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
         """What the file says, if it can be read, plus what was counted in memory."""
         try:
-            filed = self._counts.look(subject, windows)
+            filed = self._counts.peek_counts(subject, windows)
         except DriverError:
             filed = (0,) * len(windows)
-        return tuple(map(add, filed, Ledger(self._aside).look(subject, windows)))
+        return tuple(map(add, filed, Ledger(self._aside).peek_counts(subject, windows)))
 
     def _take_aside(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Admission:
         counts = self._look(subject, windows)

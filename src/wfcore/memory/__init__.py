@@ -1,9 +1,9 @@
 """
 The store and the counters in memory, for trials, embedding and simulation.
 
-Honest about races, versions and visibility. They know no event loop: whoever makes one brings
-a `Gate`, which decides when others run. What `__init__.pyi` names is loaded when it is asked for:
-other stores count like `counters`, and need no tables.
+They are honest about races, versions and visibility, and need no event loop: whoever makes a store
+passes a `SchedulingPoint`, which decides when other tasks run. The names of `__init__.pyi` are
+loaded on first use, because other stores share `counters` and need no tables.
 """
 
 from wfcore._exports import exports

@@ -1,9 +1,9 @@
 from wfcore.memory.counters import MemoryCounters as MemoryCounters
 from wfcore.memory.disk import Changes as Changes
 from wfcore.memory.disk import Disk as Disk
-from wfcore.memory.disk import Gate as Gate
 from wfcore.memory.disk import Medium as Medium
 from wfcore.memory.disk import MemoryFiles as MemoryFiles
+from wfcore.memory.disk import SchedulingPoint as SchedulingPoint
 from wfcore.memory.records import Accounts as Accounts
 from wfcore.memory.records import Audit as Audit
 from wfcore.memory.records import Definitions as Definitions

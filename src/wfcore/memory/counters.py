@@ -1,7 +1,7 @@
 """Quota counters in memory: exact within one process."""
 
-from wfcore.memory.disk import Gate
-from wfcore.ports.counters import Admission, Window
+from wfcore.memory.disk import SchedulingPoint
+from wfcore.model.access import Admission, Window
 from wfcore.rules.auth.rate_limit import Ledger
 from wfcore.time import MINUTE, EpochMs
 
@@ -9,7 +9,7 @@ from wfcore.time import MINUTE, EpochMs
 class MemoryCounters:
     """Satisfies `wfcore.ports.counters.Counters` over a `ledger` in memory."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: SchedulingPoint) -> None:
         self._gate = gate
         self.ledger = Ledger()
         self._used: dict[str, EpochMs] = {}
@@ -25,9 +25,9 @@ class MemoryCounters:
             self._used[subject] = EpochMs(now - now % MINUTE)
         return taken
 
-    async def look(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
+    async def peek_counts(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
         """What each window has admitted."""
-        return self.ledger.look(subject, windows)
+        return self.ledger.peek_counts(subject, windows)
 
     async def last_used(self, subject: str) -> EpochMs | None:
         """When *subject* was last admitted, to within a minute."""

@@ -129,7 +129,7 @@ class MemoryFiles:
         return None
 
 
-class Gate(Protocol):
+class SchedulingPoint(Protocol):
     """Lets one operation through after the other."""
 
     async def __call__(

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from wfcore.memory import records, runs, writes
-from wfcore.memory.disk import Changes, Disk, Gate, Medium
+from wfcore.memory.disk import Changes, Disk, Medium, SchedulingPoint
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import can_run, waiting_in_groups, waits
 from wfcore.memory.tables import (
@@ -138,7 +138,12 @@ class MemoryStore:
     unit_type: type[MemoryUnit] = MemoryUnit
 
     def __init__(
-        self, gate: Gate, disk: Medium | None = None, *, now: Now, ended: set[str] | None = None
+        self,
+        gate: SchedulingPoint,
+        disk: Medium | None = None,
+        *,
+        now: Now,
+        ended: set[str] | None = None,
     ) -> None:
         self.disk: Medium = Disk() if disk is None else disk
         self.ended = set[str]() if ended is None else ended

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from wfcore.memory.disk import Gate, Medium
+from wfcore.memory.disk import Medium, SchedulingPoint
 from wfcore.memory.overlay import Change, Overlay, Table
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval
@@ -102,7 +102,9 @@ class UnitOfWork:
 
     __slots__ = ("_gate", "_overlay", "_seen", "changes", "ended", "medium", "now")
 
-    def __init__(self, medium: Medium, gate: Gate, now: Now, ended: Collection[str] = ()) -> None:
+    def __init__(
+        self, medium: Medium, gate: SchedulingPoint, now: Now, ended: Collection[str] = ()
+    ) -> None:
         self.medium = medium
         self._gate = gate
         self.now = now

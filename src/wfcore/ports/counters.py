@@ -2,8 +2,7 @@
 
 from typing import Protocol
 
-from wfcore.model.access import Admission as Admission
-from wfcore.model.access import Window as Window
+from wfcore.model.access import Admission, Window
 from wfcore.time import EpochMs
 
 
@@ -19,7 +18,7 @@ class Counters(Protocol):
         clock back does not grant new admissions.
         """
 
-    async def look(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
+    async def peek_counts(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
         """What each window has admitted so far; nothing is counted."""
 
     async def last_used(self, subject: str) -> EpochMs | None:

@@ -24,7 +24,7 @@ class Wakeup(Protocol):
         runner: Callable[[], None] | None = None,
         timer: Callable[[], None] | None = None,
         stop: Callable[[str], None] | None = None,
-        look: Callable[[str], None] | None = None,
+        reload: Callable[[str], None] | None = None,
     ) -> None:
         """
         Register callbacks for hints: each is called for every hint of its name, in the event loop
@@ -37,7 +37,7 @@ class Wakeup(Protocol):
     def stop(self, execution_id: str) -> None:
         """The execution was changed from outside: stop whatever runs for it in this process."""
 
-    def look(self, execution_id: str) -> None:
+    def reload(self, execution_id: str) -> None:
         """The execution has something to do: whichever worker holds it should load it again."""
 
     def timer(self) -> None:
@@ -61,7 +61,7 @@ class HintKind(StrEnum):
 
     DUE = "due"
     TIMER = "timer"
-    LOOK = "look"
+    RELOAD = "reload"
     EVENTS = "events"
 
 

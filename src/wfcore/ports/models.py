@@ -21,7 +21,7 @@ class Finish(StrEnum):
 
 
 @frozen
-class Question:
+class ModelRequest:
     """
     One prompt. `model` is `provider:model`.
 
@@ -40,7 +40,7 @@ class Question:
 
 
 @frozen
-class Answer:
+class ModelReply:
     """The response. `cached_tokens` are included in `input_tokens` and may cost less."""
 
     text: str
@@ -96,7 +96,7 @@ class AnswerLost(ModelFailed):
 class Models(Protocol):
     """The configured providers."""
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: ModelRequest) -> ModelReply:
         """
         Send one request. There is no time limit; the caller sets one by cancelling.
 
@@ -110,5 +110,5 @@ class Models(Protocol):
 class Prices(Protocol):
     """What models cost, from a local table."""
 
-    async def cost(self, model: str, answer: Answer) -> Decimal | None:
+    async def cost(self, model: str, answer: ModelReply) -> Decimal | None:
         """The exact price of an answer in USD; None if the model's price is unknown."""

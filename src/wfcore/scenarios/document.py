@@ -55,7 +55,7 @@ class StartedBy(StrEnum):
     SCHEDULE = "schedule"
 
 
-class NoticeKind(StrEnum):
+class ScenarioNotice(StrEnum):
     """The kinds of notices that people get."""
 
     OPENED = "opened"
@@ -79,7 +79,7 @@ class Stub:
 
 
 @frozen
-class Decision:
+class ScenarioDecision:
     """
     A decision about an approval of *step*, `after_ms` after it opened. `by` None: the first
     approver who has not approved. `refused`: the service is expected to refuse it.
@@ -114,7 +114,7 @@ class Scenario:
     at: EpochMs = DEFAULT_AT
     given: Given = Given()
     steps: Mapping[str, tuple[Stub, ...]] = field(factory=dict)
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[ScenarioDecision, ...] = ()
 
 
 @frozen
@@ -205,7 +205,7 @@ def _stubs(document: Json, path: str, findings: Findings) -> Any:
 _ROWS = _object_of(list_of(_object_of(_anything)))
 
 _DECISION: Check = record(
-    Decision,
+    ScenarioDecision,
     {
         "step": Field(filled, "step", required=True),
         "decision": Field(choice(Verdict), "decision", required=True),
@@ -274,7 +274,7 @@ EXPECTED: Mapping[str, Field] = {
         list_of(
             _given_fields(
                 {
-                    "notice": Field(choice(NoticeKind), "notice", required=True),
+                    "notice": Field(choice(ScenarioNotice), "notice", required=True),
                     "step": Field(filled, "step"),
                     "to": Field(list_of(filled), "to"),
                     "channels": Field(list_of(filled), "channels"),

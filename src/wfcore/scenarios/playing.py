@@ -39,7 +39,7 @@ from wfcore.rules.approval.people import ANYBODY
 from wfcore.rules.definition.values import MAX_DURATION
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of
-from wfcore.scenarios.document import Decision, Scenario, StartedBy, Stub
+from wfcore.scenarios.document import Scenario, ScenarioDecision, StartedBy, Stub
 from wfcore.scenarios.virtual_worker import Ending, NotedMoves, VirtualWorker, at_once, done
 from wfcore.time import DAY, DurationMs, EpochMs, later
 from wfcore.usecases.accounts.accounts import set_secret
@@ -68,7 +68,7 @@ _POLICY = Policy(
 
 
 @frozen
-class Parts:
+class ScenarioParts:
     """What definitions are evaluated with: templates and calendar."""
 
     templates: Templates
@@ -76,7 +76,7 @@ class Parts:
 
 
 @frozen
-class Attempt:
+class StubAttempt:
     """An attempt of a step. `key`: the step's name in the scenario."""
 
     key: str
@@ -97,7 +97,7 @@ class ScenarioRun:
     started_at: EpochMs
     run: Execution | None = None
     refused: str | None = None
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[StubAttempt, ...] = ()
     approvals: tuple[tuple[Approval, Approval], ...] = ()
     notices: tuple[Notice, ...] = ()
     keys: Mapping[str, str] = field(factory=dict)
@@ -107,7 +107,7 @@ class ScenarioRun:
 
 
 def play(
-    scenario: Scenario, definition: Definition, others: Sequence[Definition], parts: Parts
+    scenario: Scenario, definition: Definition, others: Sequence[Definition], parts: ScenarioParts
 ) -> ScenarioRun:
     """Play *scenario*; *others* are the given definitions of workflows that *definition* starts."""
     return _Stage(scenario, definition, others, parts).play()
@@ -121,7 +121,7 @@ class _Stage:
         scenario: Scenario,
         definition: Definition,
         others: Sequence[Definition],
-        parts: Parts,
+        parts: ScenarioParts,
     ) -> None:
         self._scenario = scenario
         self._definition = definition
@@ -153,7 +153,7 @@ class _Stage:
         self._stand_ins: set[str] = set()
         self._people: dict[str, Principal] = {}
         self._decisions = list(scenario.decisions)
-        self._attempts: list[Attempt] = []
+        self._attempts: list[StubAttempt] = []
         self._problems: list[str] = []
 
     def _noted(self, tables: Mapping[str, Rows], changes: Changes) -> None:
@@ -306,7 +306,7 @@ class _Stage:
             parent = self._runs[run.parent_id]
             key = self._prefix(parent.id) + run.parent_step
             attempt = parent.step_results[run.parent_step].attempts
-        self._attempts.append(Attempt(key, job))
+        self._attempts.append(StubAttempt(key, job))
         stub = self._stub(key, attempt)
         if stub is None:
             self._problems.append(f"{key} ran and has no stub; say under steps what it gives")
@@ -332,7 +332,7 @@ class _Stage:
             return ""
         return f"{self._prefix(run.parent_id)}{run.parent_step}/"
 
-    def _decision_about(self, approval: Approval) -> Decision | None:
+    def _decision_about(self, approval: Approval) -> ScenarioDecision | None:
         """The next decision that the scenario has about it."""
         key = self._prefix(approval.execution_id) + approval.step_name
         names = (key, name_of(key))

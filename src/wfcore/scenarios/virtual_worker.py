@@ -25,7 +25,7 @@ WORKER = "scenario"
 
 
 async def at_once(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
-    """A `Gate` at which nothing waits."""
+    """A `SchedulingPoint` at which nothing waits."""
     return apply()
 
 
@@ -61,7 +61,7 @@ class NotedMoves:
     def follow(self, execution_id: str) -> AbstractContextManager[Rest]:
         raise AssertionError("a scenario waits for nothing")
 
-    def look(self, execution_id: str) -> None:
+    def reload(self, execution_id: str) -> None:
         self.moved.add(execution_id)
 
     def stop(self, execution_id: str) -> None:
@@ -91,8 +91,8 @@ class _Claimed:
 
     lease: Lease
     steps: dict[tuple[str, int], _Begun] = field(factory=dict)
-    met: set[tuple[str, int]] = field(factory=set)
-    look_at: EpochMs | None = None
+    started_attempts: set[tuple[str, int]] = field(factory=set)
+    due_at: EpochMs | None = None
 
 
 class VirtualWorker:
@@ -115,9 +115,9 @@ class VirtualWorker:
         for held in list(self._held.values()):
             self._end_steps(held, now)
             moved = held.lease.execution_id in self._hints.moved
-            if moved or (held.look_at is not None and held.look_at <= now):
+            if moved or (held.due_at is not None and held.due_at <= now):
                 self._hints.moved.discard(held.lease.execution_id)
-                self._moved(held, running.go_on(services, held.lease, held.met))
+                self._moved(held, running.go_on(services, held.lease, held.started_attempts))
         for id in self._hints.stopped:
             self._held.pop(id, None)
         self._hints.stopped.clear()
@@ -126,7 +126,7 @@ class VirtualWorker:
         """The instants at which something is due next."""
         yield done(running.next_due(self._services))
         for held in self._held.values():
-            yield held.look_at
+            yield held.due_at
             yield from (one.ends_at for one in held.steps.values())
 
     def _moved(self, held: _Claimed, work: Awaitable[Work]) -> None:
@@ -139,12 +139,12 @@ class VirtualWorker:
         held.steps = {key: one for key, one in held.steps.items() if key[0] in todo.in_flight}
         for job in todo.jobs:
             key = (job.step_name, job.attempt)
-            if key not in held.met:
-                held.met.add(key)
+            if key not in held.started_attempts:
+                held.started_attempts.add(key)
                 ending = self._begin(job)
                 ends_at = later(self._services.clock.service_now(), ending.takes_ms)
                 held.steps[key] = _Begun(ends_at, ending.end)
-        held.look_at = todo.look_at
+        held.due_at = todo.due_at
         if not held.steps:
             self._held.pop(held.lease.execution_id, None)
 

@@ -41,8 +41,8 @@ class NotedHints:
     def stop(self, execution_id: str) -> None:
         self._tell("stop", execution_id)
 
-    def look(self, execution_id: str) -> None:
-        self._tell("look", execution_id)
+    def reload(self, execution_id: str) -> None:
+        self._tell("reload", execution_id)
 
     def timer(self) -> None:
         self._tell("timer")

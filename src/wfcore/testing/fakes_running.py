@@ -26,7 +26,7 @@ EVERYTHING: Mapping[Language, LanguageState] = {
 
 
 async def in_turn(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
-    """A `Gate` for asyncio: other ready tasks run first, then *apply*."""
+    """A `SchedulingPoint` for asyncio: other ready tasks run first, then *apply*."""
     await asyncio.sleep(0)
     return apply()
 

@@ -7,14 +7,14 @@ from decimal import Decimal
 from attrs import define, field
 
 from wfcore.ports.models import (
-    Answer,
     AnswerLost,
     Finish,
     ModelBusy,
     ModelFailed,
     ModelRefused,
+    ModelReply,
+    ModelRequest,
     NotAsked,
-    Question,
 )
 
 MODEL = "scripted:model"
@@ -24,11 +24,11 @@ MODEL = "scripted:model"
 class ScriptedModels:
     """`Models` with one provider, `scripted`. Without a script it answers "hello"."""
 
-    questions: list[Question] = field(factory=list)
+    questions: list[ModelRequest] = field(factory=list)
     calls: int = 0
-    _script: deque[Answer | ModelFailed | None] = field(factory=deque)
+    _script: deque[ModelReply | ModelFailed | None] = field(factory=deque)
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: ModelRequest) -> ModelReply:
         """The next item of the script."""
         if not question.model.startswith("scripted:"):
             provider = question.model.partition(":")[0]
@@ -37,12 +37,12 @@ class ScriptedModels:
         self.calls += 1
         try:
             await asyncio.sleep(0)
-            turn = self._script.popleft() if self._script else Answer("hello", 12, 3)
+            turn = self._script.popleft() if self._script else ModelReply("hello", 12, 3)
             if turn is None:
                 await asyncio.Event().wait()
             if isinstance(turn, ModelFailed):
                 raise turn
-            assert isinstance(turn, Answer)
+            assert isinstance(turn, ModelReply)
             return turn
         finally:
             self.calls -= 1
@@ -51,7 +51,7 @@ class ScriptedModels:
         self, text: str, finish: Finish = Finish.DONE, used: tuple[int, int] = (12, 3)
     ) -> None:
         """The next answer is *text*, with *used* tokens."""
-        self._script.append(Answer(text, *used, finish))
+        self._script.append(ModelReply(text, *used, finish))
 
     def is_busy(self, retry_after_s: float | None = None) -> None:
         """The next request is not accepted."""
@@ -80,7 +80,7 @@ class FixedPrices:
 
     known: dict[str, tuple[str, str]] = field(factory=lambda: {MODEL: ("0.001", "0.002")})
 
-    async def cost(self, model: str, answer: Answer) -> Decimal | None:
+    async def cost(self, model: str, answer: ModelReply) -> Decimal | None:
         """The tokens times their prices."""
         if model not in self.known:
             return None

@@ -129,5 +129,5 @@ async def drain_node(
         unit.put(told)
         note(services, unit, "node.drain" if draining else "node.resume", who, node_id, origin)
         await unit.commit()
-    services.wakeup.look(node_id)
+    services.wakeup.reload(node_id)
     return told

@@ -141,7 +141,7 @@ class Services:
         return (self.signing_key, *self.older_signing_keys)
 
 
-class Parts(TypedDict, total=False):
+class ServiceParts(TypedDict, total=False):
     """The fields of `Services`, for those who make them and let each default be replaced."""
 
     store: Store

@@ -27,9 +27,9 @@ from wfcore.effects import (
     DeadlineSet,
     Effect,
     LogGrew,
-    LookAgain,
     OpenApproval,
     Outcome,
+    Reload,
     SetTimers,
     StartStep,
     StopSteps,
@@ -225,8 +225,8 @@ def notify(wakeup: Wakeup, execution_id: str, effects: Iterable[Effect]) -> tupl
                 wakeup.runner()
             case StopSteps(id):
                 wakeup.stop(id)
-            case LookAgain(id):
-                wakeup.look(id)
+            case Reload(id):
+                wakeup.reload(id)
             case LogGrew(id):
                 wakeup.events(id)
             case DeadlineSet():
@@ -274,7 +274,7 @@ def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]
 
 
 @frozen
-class Unswept:
+class DutyFailure:
     """A duty of a sweep, or one record of it, that failed while the others continued."""
 
     kind: str
@@ -282,10 +282,10 @@ class Unswept:
     error: Exception
 
 
-Report = Callable[[Unswept], None]
+Report = Callable[[DutyFailure], None]
 
 
-def at_once(failed: Unswept) -> None:
+def at_once(failed: DutyFailure) -> None:
     """A `Report` that raises everything."""
     raise failed.error
 
@@ -299,11 +299,11 @@ def apart(report: Report, kind: str, id: str) -> Iterator[None]:
     try:
         yield
     except Collided as error:
-        report(Unswept(kind, id, error))
+        report(DutyFailure(kind, id, error))
     except StoreUnavailable:
         raise
     except Exception as error:
-        report(Unswept(kind, id, error))
+        report(DutyFailure(kind, id, error))
 
 
 @contextmanager

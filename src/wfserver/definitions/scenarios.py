@@ -23,7 +23,7 @@ from wfcore.scenarios.document import (
     step_problems,
 )
 from wfcore.scenarios.judging import mismatches
-from wfcore.scenarios.playing import Parts, play
+from wfcore.scenarios.playing import ScenarioParts, play
 from wfserver.definitions.read import read_definition, read_text
 
 
@@ -57,7 +57,7 @@ class Loaded:
         """The result of playing *scenario*."""
         began = time.perf_counter()
         calendar = CronCalendar()
-        parts = Parts(MiniJinjaTemplates(), calendar)
+        parts = ScenarioParts(MiniJinjaTemplates(), calendar)
         played = play(scenario, self.definition, self.others, parts)
         found = mismatches(scenario.expect, played, calendar.zone(played.zone))
         wrong = [*played.problems, *(text for one in found for text in one.lines())]

@@ -19,7 +19,7 @@ from typing import Concatenate, ParamSpec, TypeVar, Unpack
 
 from adapters_runtime.engine.engine import Engine
 from wfcore.ports.runtime import JobRunner
-from wfcore.usecases.services import Parts, Services
+from wfcore.usecases.services import ServiceParts, Services
 from wfserver.embedding import ready
 
 P = ParamSpec("P")
@@ -72,7 +72,7 @@ class Handle:
 
 
 @contextmanager
-def in_memory(runner: JobRunner | None = None, **parts: Unpack[Parts]) -> Iterator[Handle]:
+def in_memory(runner: JobRunner | None = None, **parts: Unpack[ServiceParts]) -> Iterator[Handle]:
     """A `Handle` on `wfcore.in_memory(…)`, with an engine for *runner*."""
     with _open(lambda: nullcontext(ready.in_memory(**parts)), runner) as handle:
         yield handle
@@ -80,7 +80,7 @@ def in_memory(runner: JobRunner | None = None, **parts: Unpack[Parts]) -> Iterat
 
 @contextmanager
 def on_sqlite(
-    folder: str | Path, runner: JobRunner | None = None, **parts: Unpack[Parts]
+    folder: str | Path, runner: JobRunner | None = None, **parts: Unpack[ServiceParts]
 ) -> Iterator[Handle]:
     """A `Handle` on `wfcore.on_sqlite(…)`, with an engine for *runner*."""
     with _open(lambda: ready.on_sqlite(folder, **parts), runner) as handle:

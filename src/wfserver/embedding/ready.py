@@ -23,10 +23,10 @@ from wfcore.installed import install
 from wfcore.memory import MemoryFiles
 from wfcore.model.workflow import Definition
 from wfcore.ports.system import Passwords
-from wfcore.usecases.services import Parts, Services
+from wfcore.usecases.services import ServiceParts, Services
 
 
-def in_memory(**parts: Unpack[Parts]) -> Services:
+def in_memory(**parts: Unpack[ServiceParts]) -> Services:
     """
     Services over a store in memory, which ends with this process. *parts* replace the defaults.
 
@@ -51,7 +51,7 @@ def in_memory(**parts: Unpack[Parts]) -> Services:
 
 
 @asynccontextmanager
-async def on_sqlite(folder: str | Path, **parts: Unpack[Parts]) -> AsyncIterator[Services]:
+async def on_sqlite(folder: str | Path, **parts: Unpack[ServiceParts]) -> AsyncIterator[Services]:
     """
     Services over SQLite in *folder*, which is made if it does not exist; closed on leaving.
 
@@ -70,7 +70,7 @@ async def on_sqlite(folder: str | Path, **parts: Unpack[Parts]) -> AsyncIterator
 
 @asynccontextmanager
 async def on_postgres(
-    url: str, folder: str | Path, **parts: Unpack[Parts]
+    url: str, folder: str | Path, **parts: Unpack[ServiceParts]
 ) -> AsyncIterator[Services]:
     """
     Services over the PostgreSQL database at *url*, which several processes and machines may share;

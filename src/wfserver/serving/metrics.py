@@ -26,7 +26,7 @@ from wfcore.model.execution import Callback, CallbackStatus, ExecutionStatus, Tr
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import PageRequest
 from wfcore.ports.counters import Counters
-from wfcore.ports.models import Answer, Prices
+from wfcore.ports.models import ModelReply, Prices
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.rules.definition.steps import KINDS
@@ -214,7 +214,7 @@ class ServerMetrics:
             case _:
                 pass
 
-    def answered(self, model: str, answer: Answer, cost: Decimal | None) -> None:
+    def answered(self, model: str, answer: ModelReply, cost: Decimal | None) -> None:
         """Count an answer of a model."""
         if model not in self._models and len(self._models) >= MOST_MODELS:
             model = OTHER
@@ -277,7 +277,7 @@ class CountedPrices:
         self._prices = prices
         self._metrics = metrics
 
-    async def cost(self, model: str, answer: Answer) -> Decimal | None:
+    async def cost(self, model: str, answer: ModelReply) -> Decimal | None:
         """
         See `Prices.cost`. An answer without tokens only checks for a price, and is not counted.
         """

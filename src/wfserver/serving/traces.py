@@ -22,7 +22,7 @@ from adapters_runtime.engine.journal import Changed
 from adapters_runtime.engine.spans import CLIENT, MOST_OF_A_NAME, SERVER, Span, Value, spans_of
 from wfcore.model.trace import Trace, span_of, trace_from, trace_id_for
 from wfcore.ports.callbacks import CallbackAnswer, CallbackClient
-from wfcore.ports.models import Answer, Finish, Models, Question
+from wfcore.ports.models import Finish, ModelReply, ModelRequest, Models
 
 
 class Spans(Protocol):
@@ -135,7 +135,7 @@ class TracedModels:
     models: Models
     traces: Traces
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: ModelRequest) -> ModelReply:
         """See `Models.ask`."""
         above = trace_from(question.traceparent)
         if above is None or above.parent is None:
@@ -151,7 +151,7 @@ class TracedModels:
         return answer
 
 
-def _asked(question: Question, provider: str) -> Mapping[str, Value]:
+def _asked(question: ModelRequest, provider: str) -> Mapping[str, Value]:
     about: dict[str, Value] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider[:MOST_OF_A_NAME],

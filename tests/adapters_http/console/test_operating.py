@@ -18,7 +18,7 @@ from wfcore.ports.runtime import StepEnd
 from wfcore.time import DAY, EpochMs
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.audit.auditing import read_audit
-from wfcore.usecases.upkeep.retention import tidy
+from wfcore.usecases.upkeep.retention import run_upkeep
 from wfcore.usecases.workflows.workflows import read_workflow
 
 from .conftest import Site
@@ -188,7 +188,7 @@ def test_usage_adds_up_thirty_days(site: Site):
     assert month() == 3
     assert '<td data-title="30 days">3</td>' in reader.get("/operate/usage").text
     world.clock.advance(29 * DAY)
-    site.do(tidy(world.services))
+    site.do(run_upkeep(world.services))
     reader = Reader(site)
     site.do(world.get("/api/v1/workflows"))
     assert month() == 4

@@ -20,7 +20,7 @@ from tests.support.model_server import (
     says,
     sends,
 )
-from wfcore.ports.models import AnswerLost, ModelBusy, ModelFailed, ModelRefused, Question
+from wfcore.ports.models import AnswerLost, ModelBusy, ModelFailed, ModelRefused, ModelRequest
 
 from .conftest import BOTH
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.parametrize("model", BOTH)
 
 async def failure(models: WireModels, model: str) -> ModelFailed:
     with pytest.raises(ModelFailed) as caught:
-        await models.ask(Question(model, "Say it"))
+        await models.ask(ModelRequest(model, "Say it"))
     return caught.value
 
 
@@ -137,7 +137,7 @@ async def test_a_key_is_never_shown(models: WireModels, server: ModelServer, mod
             found = await failure(models, model)
             assert KEY[:8] not in f"{found} {found!r}"
     server.will(says(f"your key is {KEY}, I think"))
-    answer = await models.ask(Question(model, "What is my key?"))
+    answer = await models.ask(ModelRequest(model, "What is my key?"))
     assert answer.text == "your key is ***, I think"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adapters_runtime.ai.prices import Price, PriceList, read_prices
 from adapters_runtime.ai.providers import providers_from
 from wfcore.errors import InvalidInput
-from wfcore.ports.models import Answer
+from wfcore.ports.models import ModelReply
 from wfcore.rules.numbers import cost_text
 
 PROVIDERS = providers_from(
@@ -35,7 +35,7 @@ def test_own_prices_are_exact(
 ) -> None:
     """No digit of a cost is rounded away, however many there are. AI-7."""
     known = data.draw(st.integers(0, asked))
-    cost = Price(into, out, cached).of(Answer("", asked, said, cached_tokens=known))
+    cost = Price(into, out, cached).of(ModelReply("", asked, said, cached_tokens=known))
     reduced = into if cached is None else cached
     exact = Fraction(into) * (asked - known) + Fraction(reduced) * known + Fraction(out) * said
     assert Fraction(cost_text(cost)) == exact / 1_000_000
@@ -45,7 +45,7 @@ def test_own_prices_are_exact(
 @given(counts, counts)
 async def test_listed_prices_are_exact(asked: int, said: int) -> None:
     """A listed model costs its list price, to the last digit. AI-7."""
-    cost = await LISTED.cost("openai:gpt-4o-mini", Answer("", asked, said))
+    cost = await LISTED.cost("openai:gpt-4o-mini", ModelReply("", asked, said))
     assert cost is not None
     assert Fraction(cost_text(cost)) == Fraction(15 * asked + 60 * said, 100 * 1_000_000)
 
@@ -53,15 +53,15 @@ async def test_listed_prices_are_exact(asked: int, said: int) -> None:
 @pytest.mark.parametrize("model", ["openai:gpt-5-mini", "anthropic:claude-sonnet-4-5"])
 async def test_known_models(model: str) -> None:
     """The models that everybody uses have a price; no tokens cost nothing. AI-7."""
-    assert await LISTED.cost(model, Answer("", 1_000, 1_000))
-    assert await LISTED.cost(model, Answer("", 0, 0)) == 0
+    assert await LISTED.cost(model, ModelReply("", 1_000, 1_000))
+    assert await LISTED.cost(model, ModelReply("", 0, 0)) == 0
 
 
 async def test_cached_input_costs_less() -> None:
     """Input that the provider had cached is counted at its own price."""
     model = "openai:gpt-5-mini"
-    fresh = await LISTED.cost(model, Answer("", 10_000, 0))
-    cached = await LISTED.cost(model, Answer("", 10_000, 0, cached_tokens=10_000))
+    fresh = await LISTED.cost(model, ModelReply("", 10_000, 0))
+    cached = await LISTED.cost(model, ModelReply("", 10_000, 0, cached_tokens=10_000))
     assert fresh
     assert cached is not None
     assert cached < fresh
@@ -70,12 +70,12 @@ async def test_cached_input_costs_less() -> None:
 @pytest.mark.parametrize("model", ["openai:nonsense-1", "local:gpt-4o-mini", "nobody:gpt-4o-mini"])
 async def test_unknown_prices(model: str) -> None:
     """A model that is not listed has no price, nor has a listed name on another host. AI-7."""
-    assert await LISTED.cost(model, Answer("", 1, 1)) is None
+    assert await LISTED.cost(model, ModelReply("", 1, 1)) is None
 
 
 async def test_a_provider_is_known_by_where_it_is() -> None:
     """Another name for a listed host has that host's prices."""
-    assert await LISTED.cost("groq:llama-3.3-70b-versatile", Answer("", 1_000, 1_000))
+    assert await LISTED.cost("groq:llama-3.3-70b-versatile", ModelReply("", 1_000, 1_000))
 
 
 async def test_own_prices_win(tmp_path: Path) -> None:
@@ -86,9 +86,11 @@ async def test_own_prices_win(tmp_path: Path) -> None:
         ' "local:*": {"input": 0, "output": 0.0}}'
     )
     prices = PriceList(read_prices(path, "P"), PROVIDERS)
-    assert await prices.cost("openai:gpt-4o-mini", Answer("", 1_000_000, 10)) == Decimal("7.000001")
-    assert await prices.cost("local:anything", Answer("", 9, 9)) == 0
-    assert await prices.cost("openai:gpt-5-mini", Answer("", 1_000, 0)) == Decimal("0.00025")
+    assert await prices.cost("openai:gpt-4o-mini", ModelReply("", 1_000_000, 10)) == Decimal(
+        "7.000001"
+    )
+    assert await prices.cost("local:anything", ModelReply("", 9, 9)) == 0
+    assert await prices.cost("openai:gpt-5-mini", ModelReply("", 1_000, 0)) == Decimal("0.00025")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.providers import ProviderKind, forget_keys, providers_from, setting_of
 from tests.support.model_server import KEY
 from wfcore.errors import InvalidInput
-from wfcore.ports.models import ModelRefused, Question
+from wfcore.ports.models import ModelRefused, ModelRequest
 
 
 def test_none() -> None:
@@ -104,7 +104,7 @@ def test_keys_leave_the_environment() -> None:
 async def test_a_missing_provider_says_what_to_set(model: str, setting: str) -> None:
     """The error of a step without provider names the variable to set. AI-8."""
     with pytest.raises(ModelRefused, match=f"set {setting} for the server"):
-        await WireModels({}).ask(Question(model, "Say it"))
+        await WireModels({}).ask(ModelRequest(model, "Say it"))
     assert setting_of(model.partition(":")[0]) == setting
 
 

@@ -15,7 +15,7 @@ from adapters_runtime.ai.openai import OpenAi, first_manner
 from adapters_runtime.ai.providers import Provider, ProviderKind
 from adapters_runtime.ai.reduced import reduced
 from tests.support.model_server import KEY, ModelServer, refuses, sends
-from wfcore.ports.models import ModelRefused, Question
+from wfcore.ports.models import ModelRefused, ModelRequest
 from wfcore.testing.strategies.ai import schemas
 from wfcore.testing.strategies.values import json_values
 
@@ -31,7 +31,7 @@ CLOSED = {**SCHEMA, "additionalProperties": False}
 
 async def test_chat_completions(models: WireModels, server: ModelServer) -> None:
     """System and user message, limit and temperature, the key as Bearer. AI-1."""
-    await models.ask(Question("local:llama3.1:8b", "Say it", "Be brief.", 50, 0.5))
+    await models.ask(ModelRequest("local:llama3.1:8b", "Say it", "Be brief.", 50, 0.5))
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("POST", "/v1/chat/completions")
     assert asked.headers["authorization"] == f"Bearer {KEY}"
@@ -56,12 +56,12 @@ async def test_an_answer_in_parts(models: WireModels, server: ModelServer) -> No
     choice = {"index": 0, "message": {"content": parts}, "finish_reason": "stop"}
     used = {"prompt_tokens": 1, "completion_tokens": 2}
     server.will(sends(json.dumps({"choices": [choice], "usage": used}).encode()))
-    assert (await models.ask(Question("local:m", "p"))).text == '{"n": 1}'
+    assert (await models.ask(ModelRequest("local:m", "p"))).text == '{"n": 1}'
 
 
 async def test_messages(models: WireModels, server: ModelServer) -> None:
     """System apart from the message, a limit always, the key in its own header. AI-1."""
-    await models.ask(Question("anthropic:claude-x", "Say it", "Be brief."))
+    await models.ask(ModelRequest("anthropic:claude-x", "Say it", "Be brief."))
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("POST", "/v1/messages")
     assert asked.headers["x-api-key"] == KEY
@@ -78,7 +78,7 @@ async def test_messages(models: WireModels, server: ModelServer) -> None:
 async def test_schemas_in_the_providers_own_way(models: WireModels, server: ModelServer) -> None:
     """A simple schema goes by the protocol's own field, closed; the prompt stays as it is."""
     for model in BOTH:
-        await models.ask(Question(model, "Say it", schema=SCHEMA))
+        await models.ask(ModelRequest(model, "Say it", schema=SCHEMA))
     chat, messages = (asked.body for asked in server.asked)
     own = {"name": "answer", "schema": CLOSED, "strict": True}
     assert chat["response_format"] == {"type": "json_schema", "json_schema": own}
@@ -93,7 +93,7 @@ async def test_what_the_provider_does_not_enforce_is_told_in_words(
     """Limits of values are left out of the provider's schema, and stand in the prompt."""
     score = {"type": "integer", "minimum": 0, "maximum": 10}
     schema = {"type": "object", "properties": {"score": score}, "required": ["score"]}
-    await models.ask(Question(model, "Say it", schema=schema))
+    await models.ask(ModelRequest(model, "Say it", schema=schema))
     (asked,) = server.asked
     assert json.dumps(schema, separators=(",", ":")) in asked.prompt
     assert "minimum" not in json.dumps({**asked.body, "messages": []})
@@ -104,7 +104,7 @@ async def test_lists_are_asked_for_in_words(
     models: WireModels, server: ModelServer, model: str
 ) -> None:
     """Providers answer with objects only; another schema is told in words. AI-2."""
-    await models.ask(Question(model, "Say it", schema={"type": "array", "items": SCHEMA}))
+    await models.ask(ModelRequest(model, "Say it", schema={"type": "array", "items": SCHEMA}))
     (asked,) = server.asked
     assert not {"response_format", "output_config"} & asked.body.keys()
     assert "Answer with JSON only" in asked.prompt
@@ -123,7 +123,7 @@ async def test_a_provider_without_schemas(
     """A refusal of the provider's own way leads to words, and is remembered for the model."""
     server.will(refuses(400, said))
     for _ in range(2):
-        await models.ask(Question(model, "Say it", schema=SCHEMA))
+        await models.ask(ModelRequest(model, "Say it", schema=SCHEMA))
     refused, *others = server.asked
     assert {"response_format", "output_config"} & refused.body.keys()
     assert len(others) == 2
@@ -137,7 +137,7 @@ async def test_the_newer_name_of_the_limit(models: WireModels, server: ModelServ
     said = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
     server.will(refuses(400, said))
     for _ in range(2):
-        await models.ask(Question(BOTH[0], "Say it", max_tokens=50))
+        await models.ask(ModelRequest(BOTH[0], "Say it", max_tokens=50))
     names = [{"max_tokens", "max_completion_tokens"} & asked.body.keys() for asked in server.asked]
     newer = {"max_completion_tokens"}
     assert names == [{"max_tokens"}, newer, newer]
@@ -151,7 +151,7 @@ async def test_a_refusal_is_not_argued_with_for_ever(
     for _ in range(9):
         server.will(refuses(400, "max_completion_tokens and json_schema: no"))
     with pytest.raises(ModelRefused):
-        await models.ask(Question(model, "Say it", max_tokens=5, schema=SCHEMA))
+        await models.ask(ModelRequest(model, "Say it", max_tokens=5, schema=SCHEMA))
     assert len(server.asked) <= 3
 
 
@@ -171,7 +171,7 @@ def test_who_knows_the_newer_name(url: str, newer: bool) -> None:
 
 
 QUESTIONS = st.builds(
-    Question,
+    ModelRequest,
     st.just("p:m"),
     st.text(st.characters()),
     st.text(st.characters()),
@@ -182,7 +182,7 @@ QUESTIONS = st.builds(
 
 
 @given(QUESTIONS, st.booleans(), st.booleans())
-def test_every_question_can_be_written(question: Question, newer: bool, own: bool) -> None:
+def test_every_question_can_be_written(question: ModelRequest, newer: bool, own: bool) -> None:
     """Any text, lone surrogates too, becomes JSON that says it, and no field is null. AI-1."""
     for dialect in (OpenAi(), Anthropic()):
         written = json.loads(json_bytes(dialect.body(question, "m", Manner(newer, own))))

@@ -12,7 +12,7 @@ from adapters_runtime.ai.runner import AiStepRunner, pause_s
 from wfcore.installed import install
 from wfcore.model.execution import Usage
 from wfcore.model.workflow import AiStep, Budget
-from wfcore.ports.models import Answer, Finish
+from wfcore.ports.models import Finish, ModelReply
 from wfcore.ports.runtime import AiJob, StepEnd
 from wfcore.rules.backoff import Backoff
 from wfcore.rules.execution.budget import Allowance
@@ -244,7 +244,7 @@ def test_waits(asked: int, retry_after_s: float | None) -> None:
 class SlowPrices:
     """Prices that take for ever to look up."""
 
-    async def cost(self, model: str, answer: Answer) -> Decimal | None:
+    async def cost(self, model: str, answer: ModelReply) -> Decimal | None:
         return await asyncio.Event().wait() or None
 
 

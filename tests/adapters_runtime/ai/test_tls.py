@@ -10,10 +10,10 @@ import pytest
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.providers import providers_from
 from tests.support.model_server import KEY, ModelServer, a_model_server
-from wfcore.ports.models import ModelRefused, Question
+from wfcore.ports.models import ModelRefused, ModelRequest
 
 FOLDER = Path(__file__).parent / "tls"
-QUESTION = Question("local:m", "Say it")
+QUESTION = ModelRequest("local:m", "Say it")
 
 
 @pytest.fixture

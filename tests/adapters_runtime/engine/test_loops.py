@@ -27,7 +27,7 @@ from wfcore.rules.backoff import Backoff
 from wfcore.testing.fakes import ManualClock
 from wfcore.time import EpochMs, later
 from wfcore.usecases.nodes import NODE_LEASE_MS, drain_node, list_nodes
-from wfcore.usecases.unit_of_work import Unswept
+from wfcore.usecases.unit_of_work import DutyFailure
 
 from .test_worker import a_scene
 
@@ -217,9 +217,9 @@ def test_what_was_left_out_is_told_once_while_it_lasts(caplog: pytest.LogCapture
     defects have a traceback.
     """
     told = FailureLog(NAME)
-    damaged = Unswept("executions", "exec_1", Unreadable("executions", "exec_1"))
-    broken = Unswept("timers", "tmr_1", RuntimeError("a defect"))
-    away = Unswept("duty", "records", StoreUnavailable(detail="no server"))
+    damaged = DutyFailure("executions", "exec_1", Unreadable("executions", "exec_1"))
+    broken = DutyFailure("timers", "tmr_1", RuntimeError("a defect"))
+    away = DutyFailure("duty", "records", StoreUnavailable(detail="no server"))
     for failed in ((damaged, broken), (damaged, broken), (), (broken,), (away,)):
         told.begin()
         for one in failed:
@@ -298,7 +298,7 @@ async def test_a_node_announces_itself_and_hears_of_its_draining(tmp_path: Path)
         services, heard = scene.services, list[bool]()
         presence = Presence(services, Node("w9", "here", 1, EpochMs(0)), heard.append)
         await presence._round()
-        services.wakeup.look("exec_1")
+        services.wakeup.reload("exec_1")
         assert not presence.loop.due.is_set()
         await drain_node(services, None, "w9")
         assert presence.loop.due.is_set()
@@ -377,7 +377,7 @@ async def test_whatever_is_told_here_is_passed_on() -> None:
     assert {(one.kind, one.execution_id) for one in hints.told} == {
         (HintKind.DUE, ""),
         (HintKind.TIMER, ""),
-        (HintKind.LOOK, "exec_1"),
+        (HintKind.RELOAD, "exec_1"),
         (HintKind.EVENTS, "exec_2"),
     }
 

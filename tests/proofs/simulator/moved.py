@@ -25,7 +25,7 @@ from adapters_store.sqlite.connection import connect_writer
 from adapters_store.sqlite.moving import SqliteSide
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.memory import Disk, MemoryStore
-from wfcore.memory.disk import Changes, Gate
+from wfcore.memory.disk import Changes, SchedulingPoint
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import (
     AUDIT,
@@ -101,7 +101,7 @@ class Cut:
         self.chance.calm()
 
     def __call__(
-        self, gate: Gate, disk: Disk, *, now: Callable[[], EpochMs], ended: set[str]
+        self, gate: SchedulingPoint, disk: Disk, *, now: Callable[[], EpochMs], ended: set[str]
     ) -> MemoryStore:
         """The first process that starts after the cut finds what was carried."""
         self.disk = disk

@@ -7,9 +7,9 @@ from attrs import evolve
 
 from wfcore.errors import AlreadyFinished, IllegalMove, Stale
 from wfcore.memory import MemoryCounters
+from wfcore.model.access import Admission, Window
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus, Replay
-from wfcore.ports.counters import Admission, Window
 from wfcore.rules.approval import machine as decisions
 from wfcore.rules.approval.machine import BY_TIMEOUT, Approve, Expire, decide, expired
 from wfcore.rules.execution import fold, machine, proceed
@@ -169,7 +169,7 @@ def quota_in_two_steps(patch: pytest.MonkeyPatch) -> None:
     async def take(
         self: MemoryCounters, subject: str, asked: tuple[Window, ...], now: Any
     ) -> Admission:
-        counts = await self._gate("look", subject, lambda: self.ledger.look(subject, asked))
+        counts = await self._gate("look", subject, lambda: self.ledger.peek_counts(subject, asked))
         if any(w.limit is not None and n >= w.limit for w, n in zip(asked, counts, strict=True)):
             return Admission(tuple(window.kind for window in asked), counts)
         free = [evolve(window, limit=None) for window in asked]

@@ -249,7 +249,7 @@ async def test_a_late_hint_stops_nothing(node: AddNode) -> None:
         run = await accepts.start(command("wait"))
         await functions.begun.wait()
         heard = asyncio.Event()
-        works.services.wakeup.listen(look=lambda _: heard.set())
+        works.services.wakeup.listen(reload=lambda _: heard.set())
         accepts.services.wakeup.stop(run)
         await heard.wait()
         functions.go_on.set()

@@ -98,7 +98,7 @@ class TestNotedHints(WakeupContract):
 
 
 async def refused(name, about, apply, *, writes=False):
-    """A `Gate` to a medium that is gone."""
+    """A `SchedulingPoint` to a medium that is gone."""
     raise StoreUnavailable(detail="gone")
 
 

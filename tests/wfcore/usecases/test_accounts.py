@@ -4,9 +4,8 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidInput, NotFound, Unauthenticated
-from wfcore.model.access import AccountStatus, Tier
+from wfcore.model.access import AccountStatus, Tier, Window
 from wfcore.model.notice import NoticeKind
-from wfcore.ports.counters import Window
 from wfcore.testing.fakes_running import NotedNotifier
 from wfcore.time import DAY, MINUTE, DurationMs, EpochMs
 from wfcore.usecases.accounts.accounts import (

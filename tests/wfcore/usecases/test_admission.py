@@ -322,7 +322,7 @@ async def test_one_idempotency_key_starts_one_execution(world: World) -> None:
     workflow = await world.workflow(ann, code("one"))
     same = idempotency.Idempotency("order-1", "f" * 64)
 
-    async def start(idempotency: idempotency.Idempotency) -> starting.Started:
+    async def start(idempotency: idempotency.Idempotency) -> starting.StartReceipt:
         return await starting.start_execution(
             world.services, ann, workflow, {}, idempotency=idempotency
         )

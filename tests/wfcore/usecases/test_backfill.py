@@ -19,7 +19,7 @@ from wfcore.usecases.audit import auditing
 from wfcore.usecases.executions import executions
 from wfcore.usecases.upkeep import sweeping
 from wfcore.usecases.workflows import triggers, workflows
-from wfcore.usecases.workflows.backfilling import Backfilled, backfill, preview_backfill
+from wfcore.usecases.workflows.backfilling import BackfillResult, backfill, preview_backfill
 
 from .conftest import World, code
 from .triggering import HOURLY, NEXT_HOUR, runs_of, shown, to
@@ -35,7 +35,7 @@ async def scheduled(world: World, **more: object) -> tuple[Principal, str, str]:
     return ann, flow, (await shown(world, flow)).trigger.id
 
 
-async def asked(world: World, trigger: str) -> Sequence[Backfilled]:
+async def asked(world: World, trigger: str) -> Sequence[BackfillResult]:
     return await backfill(world.services, None, trigger, *PERIOD)
 
 

@@ -17,7 +17,7 @@ from wfcore.usecases.audit.auditing import Origin
 from wfcore.usecases.executions import callbacks
 from wfcore.usecases.executions.callbacks import settle_call, take_calls
 from wfcore.usecases.executions.executions import list_executions
-from wfcore.usecases.unit_of_work import Unswept
+from wfcore.usecases.unit_of_work import DutyFailure
 
 from .conftest import World, code
 
@@ -123,7 +123,7 @@ async def test_a_callback_that_cannot_be_taken_is_named(
     async def broken(*_: object) -> None:
         raise RuntimeError("a defect")
 
-    named: list[Unswept] = []
+    named: list[DutyFailure] = []
     with monkeypatch.context() as patch:
         patch.setattr(callbacks, "_take", broken)
         assert await take_calls(world.services, 8, named.append) == []

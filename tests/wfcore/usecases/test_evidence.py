@@ -37,7 +37,7 @@ from wfcore.usecases.audit.auditing import UNKNOWN, read_audit
 from wfcore.usecases.audit.evidence import audit_anchor, check_audit, write_evidence
 from wfcore.usecases.executions.executions import cancel_execution
 from wfcore.usecases.services import Policy
-from wfcore.usecases.upkeep.retention import retain
+from wfcore.usecases.upkeep.retention import delete_expired
 
 from .conftest import World, code, review
 from .test_stages import TWO, board, delegate, mail
@@ -110,14 +110,14 @@ async def test_it_outlives_the_execution(world: World) -> None:
     ann = await world.account()
     id = await decided(world, ann)
     world.clock.advance(31 * DAY)
-    await retain(world.services)
+    await delete_expired(world.services)
     document = read_evidence(await written(world, id))
     assert (document["execution"], document["approvals"]) == (None, [])
     (link, *_) = document["audit"]["links"]
     assert link["record"]["rowsAfter"] == {"rows": EDITED}
     assert link["entry"]["details"]["workflowVersion"] == 1
     world.clock.advance(60 * DAY)
-    while (await retain(world.services)).more:
+    while (await delete_expired(world.services)).more:
         pass
     assert (await check_audit(world.services)).fault is None
     with pytest.raises(NotFound):
@@ -148,10 +148,10 @@ async def test_audit_entries_are_kept_no_shorter_than_executions(world: World) -
     )
     await keep(services.store, make.audit_entry("aud_1", at=world.clock.now()))
     world.clock.advance(199 * DAY)
-    await retain(services)
+    await delete_expired(services)
     assert (await check_audit(services)).entries == 1
     world.clock.advance(2 * DAY)
-    await retain(services)
+    await delete_expired(services)
     (left,) = await read_audit(services, EpochMs(0), None, 9)
     assert (left.event, left.details) == ("audit.trim", None)
     assert (await check_audit(services)).fault is None

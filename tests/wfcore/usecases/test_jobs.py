@@ -8,8 +8,8 @@ from wfcore.effects import (
     CancelChildren,
     DeadlineSet,
     LogGrew,
-    LookAgain,
     Outcome,
+    Reload,
     StartStep,
     StopSteps,
     WakeRunner,
@@ -112,13 +112,13 @@ def test_names_of_files_hide_more_than_what_a_step_says() -> None:
 def test_every_hint_goes_to_whom_it_is_for() -> None:
     """Each names the execution that it means; steps to start are the caller's."""
     hints, start = NotedHints(), StartStep("one", 1)
-    effects = (LogGrew("a"), StopSteps("b"), LookAgain("c"), WakeRunner(), start, DeadlineSet())
+    effects = (LogGrew("a"), StopSteps("b"), Reload("c"), WakeRunner(), start, DeadlineSet())
     assert notify(hints, "e1", effects) == (start,)
     assert hints.told == [
         ("events", "e1"),
         ("events", "a"),
         ("stop", "b"),
-        ("look", "c"),
+        ("reload", "c"),
         ("runner", None),
         ("timer", None),
     ]

@@ -47,7 +47,7 @@ async def test_an_announcement_keeps_what_an_operator_asked_for(world: World) ->
         assert (await announce_node(world.services, node("first"))).draining is draining
     said = [one.event for one in await read_audit(world.services, EpochMs(0), None, 99)]
     assert said == ["node.drain", "node.resume"]
-    assert world.hints.told == [("look", "first")] * 2
+    assert world.hints.told == [("reload", "first")] * 2
 
 
 async def test_each_server_is_known_with_its_state(world: World) -> None:

@@ -10,7 +10,7 @@ from wfcore.testing.fakes_running import NotedNotifier
 from wfcore.time import HOUR, MINUTE, EpochMs
 from wfcore.usecases.executions.executions import cancel_execution
 from wfcore.usecases.nodes import tell_of_waiting
-from wfcore.usecases.upkeep.retention import tidy
+from wfcore.usecases.upkeep.retention import run_upkeep
 
 from .conftest import World, code
 from .test_notices import ANN, EVE, ensured, send, stored, with_channels
@@ -79,5 +79,5 @@ async def test_rooms_for_failures_are_told_of_it_too(told: World) -> None:
     world = evolve(told, services=evolve(told.services, policy=policy))
     await waiting(world)
     world.clock.advance(5 * MINUTE)
-    await tidy(world.services)
+    await run_upkeep(world.services)
     assert sorted(one.to for one in await send(world, NotedNotifier())) == ["", ANN, EVE]

@@ -13,7 +13,7 @@ from wfcore.testing.contracts.keeping import keep
 from wfcore.time import DAY, EpochMs
 from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.upkeep import orphans
-from wfcore.usecases.upkeep.orphans import GRACE, Compared, compare_files, delete_strange
+from wfcore.usecases.upkeep.orphans import GRACE, FileComparison, compare_files, delete_strange
 
 from .conftest import World
 
@@ -46,7 +46,7 @@ async def test_what_fits_is_no_finding(world: World) -> None:
     await stored(world, "e1", "a1")
     await stored(world, "e1", "a2", age=GRACE)
     await stored(world, "e2", "a3", age=GRACE)
-    assert await compare_files(world.services) == Compared(files=3, records=1, own=2)
+    assert await compare_files(world.services) == FileComparison(files=3, records=1, own=2)
 
 
 async def test_each_kind_of_orphan_is_named(world: World) -> None:

@@ -99,7 +99,7 @@ async def test_packages_stay_while_somebody_needs_them(
     assert lease.execution_id == run_id
     await bringing.finish(lease, "a")
     noted.grow_old()
-    await retention.tidy(bringing.services)
+    await retention.run_upkeep(bringing.services)
     assert set(noted.idle) == {TWO}
     await workflows.delete_workflow(bringing.services, id)
     assert await workflows.prune_packages(bringing.services) == 1

@@ -18,7 +18,7 @@ from wfcore.usecases.approvals import approvals, deciding
 from wfcore.usecases.approvals.deciding import Decide
 from wfcore.usecases.executions import executions, redriving, starting, worker
 from wfcore.usecases.executions.idempotency import Idempotency
-from wfcore.usecases.executions.starting import Started
+from wfcore.usecases.executions.starting import StartReceipt
 from wfcore.usecases.upkeep import sweeping
 
 from .conftest import World, code, review
@@ -45,7 +45,7 @@ async def test_rivals_with_one_idempotency_key_start_one_execution(world: World,
     workflow = await world.workflow(ann, code("one"))
     key = Idempotency("once", "f" * 64)
 
-    async def start() -> Started:
+    async def start() -> StartReceipt:
         return await starting.start_execution(world.services, ann, workflow, {}, idempotency=key)
 
     answers = await race(turns, start(), start(), start())

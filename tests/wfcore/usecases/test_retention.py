@@ -12,16 +12,16 @@ from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import DAY, EpochMs
 from wfcore.usecases.upkeep import retention
-from wfcore.usecases.upkeep.retention import Retained, retain
+from wfcore.usecases.upkeep.retention import DeletionPiece, delete_expired
 
 from .conftest import World
 
 
-async def pieces(world: World) -> list[Retained]:
+async def pieces(world: World) -> list[DeletionPiece]:
     """Every piece until one says that there is no more."""
-    found = [await retain(world.services)]
+    found = [await delete_expired(world.services)]
     while found[-1].more:
-        found.append(await retain(world.services))
+        found.append(await delete_expired(world.services))
     return found
 
 
@@ -58,7 +58,7 @@ async def test_it_goes_on_until_nothing_old_is_left(
     for number, id in enumerate(names):
         await ended(world, id, age=40 * DAY - number)
     await ended(world, "young", age=29 * DAY)
-    assert await retain(world.services) == Retained(2, 0, 0)
+    assert await delete_expired(world.services) == DeletionPiece(2, 0, 0)
     assert await left(world, *names) == names[2:]
     assert [piece.executions for piece in await pieces(world)] == [2, 1, 0]
     assert await left(world, *names, "young") == ["young"]
@@ -93,7 +93,7 @@ async def test_a_crash_between_files_and_rows_is_made_good(
     with monkeypatch.context() as patch:
         patch.setattr(world.services.files, "delete_executions", torn)
         with pytest.raises(StoreUnavailable):
-            await retain(world.services)
+            await delete_expired(world.services)
     assert await left(world, "e1") == ["e1"]
     assert not await has_file(world, "e1")
     await pieces(world)

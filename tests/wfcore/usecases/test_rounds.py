@@ -18,9 +18,9 @@ from wfcore.rules.callback import DELAYS
 from wfcore.time import SECOND
 from wfcore.usecases.approvals import expiry
 from wfcore.usecases.executions import callbacks
-from wfcore.usecases.unit_of_work import Unswept
-from wfcore.usecases.upkeep.retention import Retained
-from wfcore.usecases.workflows.firing import Fired
+from wfcore.usecases.unit_of_work import DutyFailure
+from wfcore.usecases.upkeep.retention import DeletionPiece
+from wfcore.usecases.workflows.firing import FiringResult
 
 from .conftest import World, review
 from .test_callbacks import owed, stored
@@ -192,7 +192,9 @@ async def test_a_sweep_looks_for_deadlines_only_once_one_is_over(
     """Until the next deadline a round looks for lost workers and graces alone. EX-11."""
     given: list[bool] = []
 
-    async def sweep(services: object, report: object, *, deadlines: bool) -> tuple[Fired, ...]:
+    async def sweep(
+        services: object, report: object, *, deadlines: bool
+    ) -> tuple[FiringResult, ...]:
         given.append(deadlines)
         return ()
 
@@ -211,12 +213,15 @@ async def test_what_a_sweep_came_to_is_told(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A trigger that started nothing has a line; a duty that failed fails the round."""
-    fired = (Fired("trg_1", "wf_1", "exec_1"), Fired("trg_2", "wf_2", refusal=Refusal.MAX_RUNS))
-    failed: list[Unswept] = []
+    fired = (
+        FiringResult("trg_1", "wf_1", "exec_1"),
+        FiringResult("trg_2", "wf_2", refusal=Refusal.MAX_RUNS),
+    )
+    failed: list[DutyFailure] = []
 
     async def sweep(
-        services: object, report: Callable[[Unswept], None], *, deadlines: bool
-    ) -> tuple[Fired, ...]:
+        services: object, report: Callable[[DutyFailure], None], *, deadlines: bool
+    ) -> tuple[FiringResult, ...]:
         for one in failed:
             report(one)
         return fired
@@ -232,9 +237,9 @@ async def test_what_a_sweep_came_to_is_told(
     assert line.getMessage() == "a trigger started nothing"
     told = {name: vars(line)[name] for name in ("trigger_id", "workflow_id", "reason")}
     assert told == {"trigger_id": "trg_2", "workflow_id": "wf_2", "reason": "MAX_RUNS"}
-    failed.append(Unswept("executions", "exec_1", RuntimeError("a record")))
+    failed.append(DutyFailure("executions", "exec_1", RuntimeError("a record")))
     await loop._round()
-    failed.append(Unswept("duty", "recover", RuntimeError("a duty")))
+    failed.append(DutyFailure("duty", "recover", RuntimeError("a duty")))
     with pytest.raises(RuntimeError, match="a duty"):
         await loop._round()
     said = "skipped in this maintenance pass"
@@ -255,9 +260,14 @@ async def test_how_many_executions_went_is_told_once(
 ) -> None:
     """Several pieces are one line of the log, when nothing is left; nothing is no line."""
     caplog.set_level("INFO", "wfcore.retention")
-    pieces = [Retained(2, 0, 0), Retained(3, 0, 0), Retained(0, 0, 0), Retained(0, 0, 0)]
+    pieces = [
+        DeletionPiece(2, 0, 0),
+        DeletionPiece(3, 0, 0),
+        DeletionPiece(0, 0, 0),
+        DeletionPiece(0, 0, 0),
+    ]
 
-    async def retain(*_: object) -> Retained:
+    async def retain(*_: object) -> DeletionPiece:
         return pieces.pop(0)
 
     monkeypatch.setattr(retention, "retain", retain)

@@ -12,7 +12,7 @@ from wfcore.time import DAY, MINUTE
 from wfcore.usecases.approvals import approvals, expiry
 from wfcore.usecases.executions import executions, worker
 from wfcore.usecases.executions.executions import rests
-from wfcore.usecases.unit_of_work import Unswept
+from wfcore.usecases.unit_of_work import DutyFailure
 from wfcore.usecases.upkeep import sweeping
 
 from .conftest import World, code, review
@@ -65,7 +65,7 @@ async def test_what_cannot_be_swept_is_named(world: World, monkeypatch: pytest.M
         (expiry, "expire"),
     ):
         monkeypatch.setattr(module, name, failing(defect))
-    named: list[Unswept] = []
+    named: list[DutyFailure] = []
     assert await sweeping.sweep(world.services, named.append) == []
     assert {(one.kind, one.id, one.error) for one in named} == {
         ("executions", lost, defect),
@@ -106,7 +106,7 @@ async def test_a_batch_that_cannot_be_settled_ends_the_round(
     monkeypatch.setattr(expiry, "BATCH", 2)
     ids = await asking(world, 2)
     monkeypatch.setattr(expiry, "expire", failing(RuntimeError("a defect")))
-    named: list[Unswept] = []
+    named: list[DutyFailure] = []
     assert await expiry.expire_due(world.services, named.append) == 0
     assert sorted(one.id for one in named) == sorted(ids)
 

@@ -142,15 +142,15 @@ async def test_a_delay_beside_a_process_is_looked_at_in_time(world: World) -> No
     _, _ = await started(world, both((code("a"),), (DelayStep("nap", SECOND), code("b"))))
     (lease,) = await worker.claim(world.services, "w1", 1)
     work = await worker.begin(world.services, lease)
-    assert work.look_at == world.clock.now() + SECOND
+    assert work.due_at == world.clock.now() + SECOND
     held = await worker.heartbeat(world.services, "w1", [lease.execution_id])
-    assert held == {lease.execution_id: work.look_at}
+    assert held == {lease.execution_id: work.due_at}
     early = await worker.go_on(world.services, lease, {("a", 1)})
-    assert (early.jobs, early.look_at) == ((), work.look_at)
+    assert (early.jobs, early.due_at) == ((), work.due_at)
     world.clock.advance(SECOND)
     late = await worker.go_on(world.services, lease, {("a", 1)})
     assert [job.step_name for job in late.jobs] == ["b"]
-    assert (late.in_flight, late.look_at) == ({"a", "b"}, None)
+    assert (late.in_flight, late.due_at) == ({"a", "b"}, None)
     again = await worker.go_on(world.services, lease, {("a", 1)})
     assert again == late, "the answer to the look may have got lost: EX-23"
 
@@ -181,10 +181,10 @@ async def test_a_decision_while_something_runs_is_for_the_worker(world: World) -
     await decide(world, ann, (await open_ones(world, ann, run_id))["x"])
     run = await read(world, ann, run_id)
     assert (run.status, run.worker, run.due_at) == (S.RUNNING, "w1", world.clock.now())
-    assert ("look", run_id) in world.hints.told
+    assert ("reload", run_id) in world.hints.told
     assert not await worker.claim(world.services, "w2", 1)
     work = await worker.go_on(world.services, lease, {("a", 1)})
-    assert ([job.step_name for job in work.jobs], work.look_at) == (["b"], None)
+    assert ([job.step_name for job in work.jobs], work.due_at) == (["b"], None)
     assert a.step_name == "a"
 
 

@@ -103,14 +103,14 @@ class Ledger:
 
     counts: dict[tuple[str, str, int], Count] = field(factory=dict)
 
-    def look(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
+    def peek_counts(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
         """What each window has admitted."""
         found = [self.counts.get((subject, w.kind, w.start)) for w in windows]
         return tuple(count.admitted if count else 0 for count in found)
 
     def take(self, subject: str, windows: Sequence[Window]) -> Admission:
         """Count one in every window, or in none where one is full."""
-        counts = self.look(subject, windows)
+        counts = self.peek_counts(subject, windows)
         if full := full_of(windows, counts):
             return Admission(full, counts)
         for window, count in zip(windows, counts, strict=True):

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 from attrs import evolve as evolve_change
 from attrs import field, frozen
 
-from wfcore.effects import CancelChildren, Effect, LookAgain, WakeRunner, WithdrawApprovals
+from wfcore.effects import CancelChildren, Effect, Reload, WakeRunner, WithdrawApprovals
 from wfcore.model.event import EventKind
 from wfcore.model.execution import (
     Awaits,
@@ -192,7 +192,7 @@ def due(run: Execution, now: EpochMs) -> tuple[Mapping[str, object], tuple[Effec
     """
     if run.status is ExecutionStatus.INTERRUPTED:
         return {}, ()
-    return {"due_at": now}, (WakeRunner() if run.worker is None else LookAgain(run.id),)
+    return {"due_at": now}, (WakeRunner() if run.worker is None else Reload(run.id),)
 
 
 def closed(result: StepResult, status: StepStatus, now: EpochMs, error: str | None) -> StepResult:

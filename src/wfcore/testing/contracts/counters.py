@@ -2,7 +2,8 @@
 
 import asyncio
 
-from wfcore.ports.counters import Admission, Counters, Window
+from wfcore.model.access import Admission, Window
+from wfcore.ports.counters import Counters
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.awaited import Awaited
 from wfcore.time import DAY, MINUTE, EpochMs
@@ -100,11 +101,15 @@ class CountersContract(Awaited):
     async def test_looking_counts_nothing(self, counters: Counters) -> None:
         """What each window has admitted; 0 for one that nobody asked for."""
         windows = (minute(2), day(9))
-        assert await counters.look("k", windows) == (0, 0)
+        assert await counters.peek_counts("k", windows) == (0, 0)
         await counters.take("k", windows, NOW)
         await counters.take("k", (day(9),), NOW)
-        assert await counters.look("k", windows) == await counters.look("k", windows) == (1, 2)
-        assert await counters.look("other", windows) == (0, 0)
+        assert (
+            await counters.peek_counts("k", windows)
+            == await counters.peek_counts("k", windows)
+            == (1, 2)
+        )
+        assert await counters.peek_counts("other", windows) == (0, 0)
 
     async def test_closing_twice_is_fine(self, counters: Counters) -> None:
         """`close` may be called twice."""

@@ -17,12 +17,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from wfcore.errors import NotReady, Unvouched
-from wfcore.ports.identity import Attempt, IdentityProvider
+from wfcore.ports.identity import IdentityProvider, SignOnAttempt
 from wfcore.testing.contracts.awaited import Awaited
 
 BACK = "http://127.0.0.1:8000/sign-in/provider/back"
-ATTEMPT = Attempt("state-" + "s" * 32, "nonce-" + "n" * 32, "verifier-" + "v" * 43)
-OTHER = Attempt("other-" + "s" * 32, "other-" + "n" * 32, "other-" + "v" * 43)
+ATTEMPT = SignOnAttempt("state-" + "s" * 32, "nonce-" + "n" * 32, "verifier-" + "v" * 43)
+OTHER = SignOnAttempt("other-" + "s" * 32, "other-" + "n" * 32, "other-" + "v" * 43)
 
 
 class ScriptedCompany(Protocol):
@@ -43,7 +43,7 @@ class IdentityProviderContract(Awaited):
     """Everything that `wfcore.ports.identity.IdentityProvider` promises."""
 
     async def _code(
-        self, provider: IdentityProvider, company: ScriptedCompany, attempt: Attempt = ATTEMPT
+        self, provider: IdentityProvider, company: ScriptedCompany, attempt: SignOnAttempt = ATTEMPT
     ) -> str:
         back = await company.agree(await provider.address(attempt, BACK))
         return parse_qs(urlsplit(back).query)["code"][0]
@@ -92,7 +92,7 @@ class IdentityProviderContract(Awaited):
         parts = {name: getattr(OTHER, name) for name in ("state", "nonce", "verifier")}
         with pytest.raises(Unvouched):
             await provider.identity(
-                Attempt(**{**parts, given_own: getattr(ATTEMPT, given_own)}), BACK, code
+                SignOnAttempt(**{**parts, given_own: getattr(ATTEMPT, given_own)}), BACK, code
             )
 
     async def test_a_provider_that_is_away_is_said(

@@ -27,15 +27,15 @@ from typing import ClassVar, Protocol
 import pytest
 
 from wfcore.ports.models import (
-    Answer,
     AnswerLost,
     Finish,
     ModelBusy,
     ModelFailed,
     ModelRefused,
+    ModelReply,
+    ModelRequest,
     Models,
     Prices,
-    Question,
 )
 from wfcore.testing.contracts.awaited import Awaited
 
@@ -75,8 +75,8 @@ class ModelsContract(Awaited):
 
     model: ClassVar[str] = "scripted:model"
 
-    def question(self, prompt: str = "Say it") -> Question:
-        return Question(self.model, prompt, "Be brief.", max_tokens=50, temperature=0.5)
+    def question(self, prompt: str = "Say it") -> ModelRequest:
+        return ModelRequest(self.model, prompt, "Be brief.", max_tokens=50, temperature=0.5)
 
     async def test_an_answer_has_text_and_counts(
         self, models: Models, peer: ScriptedProvider
@@ -120,7 +120,7 @@ class ModelsContract(Awaited):
     async def test_unknown_provider(self, models: Models) -> None:
         """The error for a provider that is not configured names it."""
         with pytest.raises(ModelRefused, match="nobody"):
-            await models.ask(Question("nobody:model", "Say it"))
+            await models.ask(ModelRequest("nobody:model", "Say it"))
 
     async def test_after_a_failure(self, models: Models, peer: ScriptedProvider) -> None:
         """A failure has no effect on the next request."""
@@ -163,14 +163,14 @@ class PricesContract(Awaited):
 
     async def price(self, prices: Prices, into: int, out: int, cached: int = 0) -> Decimal:
         """The price of that many tokens of the known model."""
-        cost = await prices.cost(self.known, Answer("Well", into, out, cached_tokens=cached))
+        cost = await prices.cost(self.known, ModelReply("Well", into, out, cached_tokens=cached))
         assert isinstance(cost, Decimal)
         return cost
 
     async def test_an_unknown_price_is_none(self, prices: Prices) -> None:
         """None rather than an exception, for an unknown model and for an unknown provider."""
         for model in (self.unknown, "nobody:model", "nobody", ""):
-            assert await prices.cost(model, Answer("Well", 10, 10)) is None
+            assert await prices.cost(model, ModelReply("Well", 10, 10)) is None
 
     @pytest.mark.parametrize(
         ("given_into", "given_out"), [(0, 1), (1, 0), (3, 2), (1_000_000, 999_999)]

@@ -32,7 +32,7 @@ class WakeupContract(Awaited):
             wakeup.runner()
             wakeup.timer()
             wakeup.stop("exec_unknown")
-            wakeup.look("exec_unknown")
+            wakeup.reload("exec_unknown")
             wakeup.events("exec_unknown")
 
     async def test_whoever_listens_hears_each_hint(self, wakeup: Wakeup) -> None:
@@ -40,11 +40,11 @@ class WakeupContract(Awaited):
         heard: list[object] = []
         ran, fell_due = asyncio.Event(), asyncio.Event()
         for _ in range(2):
-            wakeup.listen(stop=heard.append, look=heard.append)
+            wakeup.listen(stop=heard.append, reload=heard.append)
         wakeup.listen(runner=ran.set)
         wakeup.listen(timer=fell_due.set)
         wakeup.stop("exec_1")
-        wakeup.look("exec_2")
+        wakeup.reload("exec_2")
         wakeup.runner()
         wakeup.timer()
         async with asyncio.timeout(PATIENCE_S):
@@ -110,7 +110,11 @@ class HintsContract(Awaited):
         """Kind and id arrive at every other process; none is told what it tells itself."""
         teller, *others = (new_hints() for _ in range(3))
         heard: list[set[Hint]] = [set(), set(), set()]
-        told = {Hint(HintKind.DUE), Hint(HintKind.LOOK, "exec_1"), Hint(HintKind.EVENTS, "exec_2")}
+        told = {
+            Hint(HintKind.DUE),
+            Hint(HintKind.RELOAD, "exec_1"),
+            Hint(HintKind.EVENTS, "exec_2"),
+        }
         hearing = [
             asyncio.create_task(one.hear(into.add))
             for one, into in zip((teller, *others), heard, strict=True)
@@ -128,5 +132,5 @@ class HintsContract(Awaited):
 
     async def test_telling_nobody_is_no_accident(self, new_hints: Callable[[], Hints]) -> None:
         """A hint is sent after the commit, when nothing may fail any more."""
-        await new_hints().tell([Hint(HintKind.TIMER), Hint(HintKind.LOOK, "exec_1")])
+        await new_hints().tell([Hint(HintKind.TIMER), Hint(HintKind.RELOAD, "exec_1")])
         await new_hints().tell([])

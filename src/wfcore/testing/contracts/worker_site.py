@@ -46,7 +46,7 @@ def code(name: str) -> CodeStep:
 
 @define
 class RefusingGate:
-    """A `Gate` that lets other tasks run first, and makes the next writes fail on demand."""
+    """A `SchedulingPoint` that lets other tasks run first; the next writes fail on demand."""
 
     refuses: int = 0
 

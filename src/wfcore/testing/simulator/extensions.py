@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from wfcore.memory import Disk, MemoryStore
-from wfcore.memory.disk import Changes, Gate, Rows, Watch
+from wfcore.memory.disk import Changes, Rows, SchedulingPoint, Watch
 from wfcore.memory.tables import table_of
 from wfcore.ports.store import Store
 from wfcore.testing.simulator.scheduler import Violation
@@ -41,7 +41,7 @@ class NewStore(Protocol):
     """Makes a store for simulated worlds."""
 
     def __call__(
-        self, gate: Gate, disk: Disk, *, now: Callable[[], EpochMs], ended: set[str]
+        self, gate: SchedulingPoint, disk: Disk, *, now: Callable[[], EpochMs], ended: set[str]
     ) -> Store:
         """
         A handle on the one store, for one process.

@@ -126,7 +126,7 @@ class SimWakeup:
         for _ in range(self._passes(f"stop {execution_id}")):
             self._stop(execution_id)
 
-    def look(self, execution_id: str) -> None:
+    def reload(self, execution_id: str) -> None:
         for _ in range(self._passes(f"look {execution_id}")):
             self._look(execution_id)
 

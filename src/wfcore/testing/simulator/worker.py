@@ -167,9 +167,9 @@ class SimWorker:
                 held.met.add(key)
                 name = f"{held.name}/{job.step_name}.{job.attempt}"
                 held.steps[key] = self._host.spawn(name, self._run_step(held, job))
-        held.look_at = work.look_at
-        if work.look_at is not None:
-            self._host.spawn(f"{held.name}/alarm", self._alarm(held, work.look_at))
+        held.look_at = work.due_at
+        if work.due_at is not None:
+            self._host.spawn(f"{held.name}/alarm", self._alarm(held, work.due_at))
 
     async def _alarm(self, held: Held, at: EpochMs) -> None:
         await sleep(max(at - self._services.store.now(), 0))

@@ -29,7 +29,7 @@ from wfcore.usecases.approvals import approvals, deciding
 from wfcore.usecases.approvals.delegating import delegate_approval
 from wfcore.usecases.executions import executions, redriving, starting
 from wfcore.usecases.executions.idempotency import Idempotency
-from wfcore.usecases.executions.starting import Started
+from wfcore.usecases.executions.starting import StartReceipt
 from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks import triggering, webhooks
 from wfcore.usecases.workflows import workflows
@@ -136,7 +136,7 @@ class SimClient:
         assert isinstance(found, int)
         return found
 
-    def _started(self, tag: str, started: Started) -> None:
+    def _started(self, tag: str, started: StartReceipt) -> None:
         self._scene.expectations.accepted(tag, started.execution_id)
         self._scene.scheduler.say(f"{self._label}: accepted {started.execution_id} for {tag}")
 
@@ -145,7 +145,7 @@ class SimClient:
         once = Idempotency(tag, "f" * 64) if what.get("keyed") else None
         source = TriggerSource(str(what.get("source", TriggerSource.OPEN_API.value)))
 
-        async def door(services: Services) -> Started:
+        async def door(services: Services) -> StartReceipt:
             return await starting.start_execution(
                 services,
                 who,
@@ -163,7 +163,7 @@ class SimClient:
         once = Idempotency(tag, "f" * 64) if what.get("keyed") else None
         webhook_id = self._scene.webhook_ids[self._number("flow")]
 
-        async def door(services: Services) -> Started:
+        async def door(services: Services) -> StartReceipt:
             return await triggering.trigger_webhook(
                 services, webhook_id, {"tag": tag}, idempotency=once
             )
@@ -302,7 +302,7 @@ class SimClient:
         if target is None:
             return
 
-        async def door(services: Services) -> Started:
+        async def door(services: Services) -> StartReceipt:
             return await redriving.redrive(services, who, target)
 
         again = await self._ask(door, 1)

@@ -50,7 +50,7 @@ class Credentials:
 
 
 @frozen
-class Admitted:
+class AdmittedCaller:
     """The caller, and what is left of its quota."""
 
     who: Principal
@@ -77,7 +77,9 @@ async def authenticate(services: Services, carried: Credentials, scope: Scope) -
     return who
 
 
-async def admit(services: Services, carried: Credentials, scope: Scope, origin: Origin) -> Admitted:
+async def admit(
+    services: Services, carried: Credentials, scope: Scope, origin: Origin
+) -> AdmittedCaller:
     """
     Authenticate and count one request against the key's quota. RL-1 to RL-4.
 
@@ -89,7 +91,7 @@ async def admit(services: Services, carried: Credentials, scope: Scope, origin: 
         await note_denial(services, "api.request", refusal, origin)
         raise
     assert who.key is not None
-    return Admitted(who, await take(services, f"key:{who.key.id}", who.account))
+    return AdmittedCaller(who, await take(services, f"key:{who.key.id}", who.account))
 
 
 async def admit_operator(services: Services, carried: Credentials, origin: Origin) -> Principal:
@@ -126,7 +128,7 @@ async def recognise(services: Services, visitor: Visitor, scopes: Collection[Sco
 
 async def admit_visitor(
     services: Services, visitor: Visitor, scope: Scope, origin: Origin
-) -> Admitted:
+) -> AdmittedCaller:
     """
     Recognise *visitor* and count one request against its account's quota. AU-10, RL-1.
 
@@ -137,7 +139,7 @@ async def admit_visitor(
     except (Unauthenticated, AccountBlocked) as refusal:
         await note_denial(services, "api.request", refusal, origin)
         raise
-    return Admitted(who, await take(services, f"account:{who.account.id}", who.account))
+    return AdmittedCaller(who, await take(services, f"account:{who.account.id}", who.account))
 
 
 def _said_by(keys: Keyring, token: str, now: EpochMs) -> PersonalLink:

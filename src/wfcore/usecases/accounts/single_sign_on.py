@@ -22,7 +22,7 @@ from wfcore.errors import (
 )
 from wfcore.model.access import Account, Identity, Principal, SignOnTerms
 from wfcore.model.json import JsonObject
-from wfcore.ports.identity import Attempt, IdentityProvider
+from wfcore.ports.identity import IdentityProvider, SignOnAttempt
 from wfcore.rules.auth.access import require_active
 from wfcore.rules.auth.session import SignInMethod, require_vouched
 from wfcore.rules.auth.signed_links import Keyring, read_signed, signed
@@ -61,7 +61,7 @@ async def leave_for(
     services: Services, provider: IdentityProvider, redirect_uri: str, next: str
 ) -> Departure:
     """The way to *provider*, and back to the page *next*, unless it is long. Raises `NotReady`."""
-    attempt = Attempt(*(services.tokens.text(TOKEN_LENGTH) for _ in range(3)))
+    attempt = SignOnAttempt(*(services.tokens.text(TOKEN_LENGTH) for _ in range(3)))
     url = await provider.address(attempt, redirect_uri)
     next = next if len(json.dumps(next)) <= LONGEST_NEXT else ""
     text = json.dumps([attempt.state, attempt.nonce, attempt.verifier, next])
@@ -106,7 +106,7 @@ async def come_back(
 
 def _attempt(
     keys: Keyring, kept: str | None, query: Mapping[str, str], now: EpochMs
-) -> tuple[Attempt, str]:
+) -> tuple[SignOnAttempt, str]:
     """What the browser kept, if it is what the provider answers. Raises `Unvouched`."""
     read = (read_signed(key, _PURPOSE, made) for key, made in keys.tried(kept or ""))
     found = next((one for one in read if one is not None), None)
@@ -117,7 +117,7 @@ def _attempt(
         raise Unvouched("This answer is of another sign-in; begin again")
     if "error" in query or not query.get("code"):
         raise Unvouched("The sign-in was not completed at the provider")
-    return Attempt(state, nonce, verifier), back
+    return SignOnAttempt(state, nonce, verifier), back
 
 
 async def _account_of(

@@ -77,8 +77,8 @@ async def read_usage(services: Services, who: Principal) -> AccountUsage:
     subjects += [(f"webhook:{one.id}", one.id, one.name) for one in hooks if not one.api_key_id]
     used = []
     for subject, id, name in subjects:
-        counts = await services.counters.look(subject, asked)
-        month = sum(await services.counters.look(subject, days_until(now)))
+        counts = await services.counters.peek_counts(subject, asked)
+        month = sum(await services.counters.peek_counts(subject, days_until(now)))
         used.append(KeyUsage(id, name, tuple(zip(asked, counts, strict=True)), month))
     return AccountUsage(used, models, since, cut)
 

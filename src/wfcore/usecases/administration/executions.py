@@ -23,7 +23,7 @@ from wfcore.usecases.executions import executions, redriving, starting
 from wfcore.usecases.executions.callbacks import read_callback
 from wfcore.usecases.executions.executions import rests
 from wfcore.usecases.executions.explaining import explain_execution
-from wfcore.usecases.executions.starting import Started
+from wfcore.usecases.executions.starting import StartReceipt
 from wfcore.usecases.signing import signing_keys
 from wfcore.usecases.starter_names import starter_names
 from wfcore.wire.converter import plain
@@ -70,7 +70,7 @@ async def redrive_execution(at: Operator, id: str, once: bool = False) -> Answer
     return _started(started)
 
 
-def _started(started: Started) -> Answer:
+def _started(started: StartReceipt) -> Answer:
     pending = ExecutionStatus.PENDING
     view = StartView(started.execution_id, pending, started.workflow_id, started.started_at)
     return shown(view)

@@ -9,7 +9,7 @@ from wfcore.model.page import PageRequest
 from wfcore.rules.definition.values import workflow_name
 from wfcore.usecases.accounts.accounts import find_account
 from wfcore.usecases.services import Services
-from wfcore.usecases.workflows.workflows import Defined, list_workflows, read_workflow
+from wfcore.usecases.workflows.workflows import WorkflowRow, list_workflows, read_workflow
 
 _PAGE = 200
 
@@ -46,7 +46,7 @@ async def owner_of(services: Services, account_id: str) -> Principal:
     return Principal(await find_account(services, account_id))
 
 
-async def workflow(services: Services, id_or_name: str) -> Defined:
+async def workflow(services: Services, id_or_name: str) -> WorkflowRow:
     """
     The workflow with that id, or the only one with that name.
 
@@ -65,9 +65,9 @@ async def workflow(services: Services, id_or_name: str) -> Defined:
     return named[0]
 
 
-async def workflows_named(services: Services, name: str) -> list[Defined]:
+async def workflows_named(services: Services, name: str) -> list[WorkflowRow]:
     """All workflows with that name, whoever owns them."""
-    found: list[Defined] = []
+    found: list[WorkflowRow] = []
     page: PageRequest | None = PageRequest(size=_PAGE)
     while page is not None:
         listed = await list_workflows(services, None, page)

@@ -16,7 +16,7 @@ from wfcore.usecases.administration.operator import (
     listed,
     shown,
 )
-from wfcore.usecases.executions.starting import Started
+from wfcore.usecases.executions.starting import StartReceipt
 from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks import deliveries, webhooks
 from wfcore.usecases.webhooks.webhooks import NewWebhook, WebhookChange
@@ -122,7 +122,7 @@ async def try_webhook(at: Operator, id: str, payload: JsonObject | None = None) 
     return _triggered(id, started)
 
 
-def _triggered(id: str, started: Started) -> Answer:
+def _triggered(id: str, started: StartReceipt) -> Answer:
     return shown(trigger_view(id, started.execution_id, started.workflow_id, started.started_at))
 
 

@@ -18,8 +18,8 @@ from wfcore.usecases.administration.operator import (
     shown,
 )
 from wfcore.usecases.workflows import backfilling, browsing, triggers, versions, workflows
-from wfcore.usecases.workflows.backfilling import Backfilled
-from wfcore.usecases.workflows.workflows import Defined
+from wfcore.usecases.workflows.backfilling import BackfillResult
+from wfcore.usecases.workflows.workflows import WorkflowRow
 from wfcore.wire.converter import plain
 from wfcore.wire.operating import version_view
 from wfcore.wire.workflows import trigger_view, workflow_view
@@ -77,7 +77,7 @@ async def read_workflow(at: Operator, workflow: str) -> Answer:
     return {**_workflow(found), "shares": held}
 
 
-def _workflow(found: Defined, *, whole: bool = True) -> Answer:
+def _workflow(found: WorkflowRow, *, whole: bool = True) -> Answer:
     view = workflow_view(found.workflow, found.definition, found.triggers, whole=whole)
     return {**shown(view), "stepNames": [step.name for step in found.definition.walk()]}
 
@@ -170,7 +170,7 @@ async def backfill_trigger(at: Operator, id: str, since: int, until: int) -> Ans
     return _instants(await backfilling.backfill(at.services, None, id, begin, end, at.origin))
 
 
-def _instants(found: Sequence[Backfilled]) -> Answer:
+def _instants(found: Sequence[BackfillResult]) -> Answer:
     rows = [
         {
             "scheduledFor": one.at,

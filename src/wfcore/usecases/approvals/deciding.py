@@ -40,9 +40,9 @@ from wfcore.time import EpochMs
 from wfcore.usecases.approvals.expiry import expire
 from wfcore.usecases.audit.auditing import (
     UNKNOWN,
-    Decided,
+    DecisionAudit,
     Origin,
-    decided,
+    audit_of,
     note_decision,
     note_refusal,
 )
@@ -59,15 +59,15 @@ from wfcore.usecases.unit_of_work import (
 )
 
 OPERATOR = "operator"
-"""Who decided, where it was done at the command line."""
+"""The name in a history of whoever decides at the command line."""
 
 
 def require_may(
     approval: Approval, who: Caller, share: Share | None, decision: Choice, now: EpochMs
 ) -> Delegation | None:
     """
-    In whose place *who* decides so; None: their own. Raises `Forbidden` where they may not. AP-10,
-    AP-18, AP-36.
+    Returns the delegation under which *who* decides, or None for somebody's own decision. Raises
+    `Forbidden` for a decision that *who* may not make. AP-10, AP-18, AP-36.
     """
     given_for = None
     if not is_approver(approval, who, share):
@@ -82,7 +82,7 @@ def require_may(
 @frozen
 class Decide:
     """
-    A decision, whatever the channel. `items_hash`: of the rows that the reviewer saw. `alone`: the
+    A decision from any channel. `items_hash`: of the rows that the reviewer saw. `alone`: the
     operator's approval is enough, however many are required.
     """
 
@@ -95,11 +95,12 @@ class Decide:
 
     @property
     def verb(self) -> str:
+        """The last word of the audit event: `approve`, `reject`, …"""
         return type(self.decision).__name__.lower()
 
 
 async def decide_approval(
-    services: Services, who: Caller | None, asked: Decide, origin: Origin = UNKNOWN
+    services: Services, who: Caller | None, decision: Decide, origin: Origin = UNKNOWN
 ) -> Approval:
     """
     Record one decision: its execution continues or stops, or waits for further approvers. AP-2,
@@ -109,44 +110,43 @@ async def decide_approval(
 
     Raises `NotFound`, `Forbidden` (visible, but not an approver, or started by the caller),
     `AlreadyDecided`, `ItemsChanged` (not the rows that the reviewer saw), `InvalidInput` (edited
-    rows; nothing is decided). All but the last are in the audit log. AP-27.
+    rows; nothing is decided). The audit log has every refusal but `InvalidInput`. AP-27.
     """
     try:
-        return await _decide(services, who, asked, origin)
+        return await _decide(services, who, decision, origin)
     except (NotFound, Forbidden, Conflict) as refused:
         if isinstance(refused, AlreadyDecided):  # perhaps by its timeout, which is recorded now
             with suppress(StoreUnavailable):
-                await expire(services, asked.approval_id)
-        await note_refusal(
-            services, f"approval.{asked.verb}", who, asked.approval_id, refused, origin
-        )
+                await expire(services, decision.approval_id)
+        event = f"approval.{decision.verb}"
+        await note_refusal(services, event, who, decision.approval_id, refused, origin)
         raise
 
 
 @retried
 async def _decide(
-    services: Services, who: Caller | None, asked: Decide, origin: Origin
+    services: Services, who: Caller | None, decision: Decide, origin: Origin
 ) -> Approval:
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
-        before, share = approval, _ = await approval_for(unit, who, asked.approval_id)
-        decider = _decider(who, asked)
+        before, share = await approval_for(unit, who, decision.approval_id)
+        decider = _decider(who, decision)
         if who is not None:
-            given_for = require_may(approval, who, share, asked.decision, now)
+            given_for = require_may(before, who, share, decision.decision, now)
             decider = evolve(decider, given_for=given_for)
-        weigh = partial(_weighed, approval, asked, decider, now)
-        made = await services.offload(weigh) if _has_many(approval, asked) else weigh()
-        approval = made.approval
+        weigh = partial(_weighed, before, decision, decider, now)
+        many = _has_many(before, decision)
+        approval, audit = await services.offload(weigh) if many else weigh()
         run = await execution_of(unit, approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
         work = services.store.now()
         with stale_if_illegal("execution", run.id):
-            outcome = await _told(unit, run, approval, work)
+            outcome = await _continued(unit, run, approval, work)
         unit.put(approval)
         outcome = await stage(unit, outcome, work)
         written = await tell_decision(services, unit, before, approval)
-        note_decision(services, unit, who, made, run, asked.comment, origin)
+        note_decision(services, unit, who, approval, audit, run, decision.comment, origin)
         await unit.commit()
     notify(services.wakeup, run.id, outcome.effects)
     if written:
@@ -155,55 +155,60 @@ async def _decide(
 
 
 MANY_ROWS = 500
-"""From so many rows on a decision is made aside of the event loop: each takes about 10 µs."""
+"""A decision about more rows leaves the event loop: each row takes about 10 µs."""
 
 
-def _has_many(approval: Approval, asked: Decide) -> bool:
-    edited = asked.decision.edited if isinstance(asked.decision, Approve) else None
+def _has_many(approval: Approval, decision: Decide) -> bool:
+    edited = decision.decision.edited if isinstance(decision.decision, Approve) else None
     submitted = (rows for rows in (edited or {}).values() if isinstance(rows, list))
     return has_many_rows(approval) or sum(map(len, submitted)) > MANY_ROWS
 
 
 def has_many_rows(approval: Approval) -> bool:
-    """Whether work on each of its rows takes noticeable time."""
+    """Whether work on each row of *approval* takes noticeable time."""
     return sum(len(group.items) for group in approval.groups) > MANY_ROWS
 
 
-def _weighed(approval: Approval, asked: Decide, decider: Decider, now: EpochMs) -> Decided:
-    """The approval with its decision, and its audit record. Raises what `decide` raises."""
+def _weighed(
+    approval: Approval, decision: Decide, decider: Decider, now: EpochMs
+) -> tuple[Approval, DecisionAudit]:
+    """The approval with its decision, and its part of the audit log. Raises as `decide` does."""
     is_open = approval.status is ApprovalStatus.PENDING and not expired(approval, now)
-    if is_open and isinstance(asked.decision, Approve):
-        require_seen(approval, asked.items_hash)
-    return decided(asked.verb, approval, decide(approval, asked.decision, decider, now).record)
+    if is_open and isinstance(decision.decision, Approve):
+        require_seen(approval, decision.items_hash)
+    after = decide(approval, decision.decision, decider, now).record
+    return after, audit_of(decision.verb, approval, after)
 
 
-def _decider(who: Caller | None, asked: Decide) -> Decider:
+def _decider(who: Caller | None, decision: Decide) -> Decider:
     by, account = (who.email, who.identity) if who else (OPERATOR, OPERATOR)
-    return Decider(by, asked.source, asked.comment, account, asked.alone and who is None)
+    return Decider(by, decision.source, decision.comment, account, decision.alone and who is None)
 
 
-async def _told(unit: Unit, run: Execution, decided: Approval, now: EpochMs) -> Outcome[Execution]:
-    """The execution with the decision; a yes that others must follow moves nothing. AP-15."""
-    if decided.status is not ApprovalStatus.PENDING:
-        return advance(run, await _fact(unit, run, decided), now)
+async def _continued(
+    unit: Unit, run: Execution, approval: Approval, now: EpochMs
+) -> Outcome[Execution]:
+    """The execution after a decision; an assent that is not the last moves nothing. AP-15."""
+    if approval.status is not ApprovalStatus.PENDING:
+        return advance(run, await _fact(unit, run, approval), now)
     about: JsonObject = {
-        "step": decided.step_name,
-        "approvalId": decided.id,
-        "approvals": len(decided.assents),
-        "requiredApprovals": decided.required_approvals,
+        "step": approval.step_name,
+        "approvalId": approval.id,
+        "approvals": len(approval.assents),
+        "requiredApprovals": approval.required_approvals,
     }
     return announce(run, [(EventKind.APPROVAL_ASSENTED, about)], now)
 
 
 async def _fact(
-    unit: Unit, run: Execution, decided: Approval
+    unit: Unit, run: Execution, approval: Approval
 ) -> Approved | BudgetExtended | Rejected | Revised:
-    if decided.status is ApprovalStatus.REVISED:
+    if approval.status is ApprovalStatus.REVISED:
         definition = await definition_of(unit, run.workflow_id, run.revision)
-        again = put_aside(definition, run, decided.step_name, decided.revise_to or "")
-        return Revised(decided.step_name, decided.id, step_output(decided), again)
-    if decided.status is not ApprovalStatus.APPROVED:
-        return Rejected(decided.step_name, decided.id)
-    if decided.purpose is Purpose.BUDGET:
-        return BudgetExtended(decided.step_name, decided.id)
-    return Approved(decided.step_name, decided.id, step_output(decided))
+        again = put_aside(definition, run, approval.step_name, approval.revise_to or "")
+        return Revised(approval.step_name, approval.id, step_output(approval), again)
+    if approval.status is not ApprovalStatus.APPROVED:
+        return Rejected(approval.step_name, approval.id)
+    if approval.purpose is Purpose.BUDGET:
+        return BudgetExtended(approval.step_name, approval.id)
+    return Approved(approval.step_name, approval.id, step_output(approval))

@@ -13,7 +13,7 @@ from wfcore.rules.execution.fold import announce
 from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.acquainting import met
-from wfcore.usecases.audit.auditing import UNKNOWN, Origin, acted, note
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, act_record, note
 from wfcore.usecases.notices.telling import tell_asked
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
@@ -63,7 +63,7 @@ async def delegate_approval(
         comment = approval.history[-1].comment
         details: JsonObject = {**about, "until": decision.until, "comment": comment}
         told = "approval.delegate", who, approval.id, origin, details
-        note(services, unit, *told, execution_id=run.id, record=acted(approval))
+        note(services, unit, *told, execution_id=run.id, record=act_record(approval))
         await unit.commit()
     services.wakeup.events(run.id)
     if written:

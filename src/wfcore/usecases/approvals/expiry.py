@@ -31,7 +31,7 @@ from wfcore.rules.approval.machine import (
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Rejected
 from wfcore.time import EpochMs
-from wfcore.usecases.audit.auditing import Origin, acted, decided, note, note_decision
+from wfcore.usecases.audit.auditing import Origin, act_record, audit_of, note, note_decision
 from wfcore.usecases.notices.telling import tell_asked, tell_decision, tell_reminders
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
@@ -127,8 +127,8 @@ async def expire(services: Services, approval_id: str) -> bool:
             outcome = advance(run, rejected, work)
         outcome = await stage(unit, outcome, work)
         written = await tell_decision(services, unit, approval, over)
-        made = decided("expire", approval, over)
-        note_decision(services, unit, None, made, run, None, BY_ITSELF)
+        audit = audit_of("expire", approval, over)
+        note_decision(services, unit, None, over, audit, run, None, BY_ITSELF)
         await unit.commit()
     notify(services.wakeup, run.id, outcome.effects)
     if written:
@@ -152,7 +152,7 @@ async def _remind(services: Services, approval_id: str) -> int:
             about = _asked_too(approval)
             events.append((EventKind.APPROVAL_ESCALATED, about))
             told = "approval.escalate", None, approval.id, BY_ITSELF, {**about, "comment": None}
-            note(services, unit, *told, execution_id=run.id, record=acted(reminded))
+            note(services, unit, *told, execution_id=run.id, record=act_record(reminded))
         if not events:
             return 0
         unit.put(reminded)

@@ -13,7 +13,7 @@ from wfcore.model.execution import Artifact, Execution
 from wfcore.ports.store import Unit
 from wfcore.rules.execution.open_approval import by_the_calendar
 from wfcore.time import DurationMs, EpochMs
-from wfcore.usecases.audit.auditing import Origin, decided, note_decision
+from wfcore.usecases.audit.auditing import Origin, audit_of, note_decision
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 
@@ -40,9 +40,9 @@ async def opened(
     effects = [await _with_files(unit, run, one, left) for one in outcome.effects]
     for one in effects:
         if isinstance(one, OpenApproval) and one.approval.assents:
-            asked = evolve(one.approval, status=ApprovalStatus.PENDING, assents=())
-            made = decided("approve", asked, one.approval)
-            note_decision(services, unit, None, made, run, None, BY_ITSELF)
+            before = evolve(one.approval, status=ApprovalStatus.PENDING, assents=())
+            audit = audit_of("approve", before, one.approval)
+            note_decision(services, unit, None, one.approval, audit, run, None, BY_ITSELF)
     return evolve(outcome, effects=tuple(effects))
 
 

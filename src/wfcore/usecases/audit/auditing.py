@@ -97,17 +97,18 @@ def note(
 
 
 @frozen
-class Decided:
-    """An approval with a decision, the hash of its rows, and its audit record."""
+class DecisionAudit:
+    """What the audit log keeps of a decision: its verb, the hash of the rows, and a record."""
 
     verb: str
-    approval: Approval
     items_hash: str
     record: Record
 
 
-def decided(verb: str, before: Approval, after: Approval) -> Decided:
-    """The result of *verb* on *before*. Pure; takes a while if there are many rows. AL-3."""
+def audit_of(verb: str, before: Approval, after: Approval) -> DecisionAudit:
+    """
+    The audit of *verb*, which led from *before* to *after*. Pure; slow for many rows. AL-3.
+    """
     record: JsonObject = {
         "approvalId": after.id,
         "executionId": after.execution_id,
@@ -125,11 +126,11 @@ def decided(verb: str, before: Approval, after: Approval) -> Decided:
         record = {**record, "answers": after.answers}
     if after.attachments:
         record = {**record, "attachments": files_of(after)}
-    return Decided(verb, after, items_hash(after), record_of(record))
+    return DecisionAudit(verb, items_hash(after), record_of(record))
 
 
-def acted(after: Approval) -> Record:
-    """The record of what was done to an approval without deciding it: its line of the history."""
+def act_record(after: Approval) -> Record:
+    """The record of a deed that leaves an approval undecided: its line of the history."""
     return record_of({"act": act_of(after), "status": after.status})
 
 
@@ -137,7 +138,8 @@ def note_decision(
     services: Services,
     unit: Unit,
     who: Caller | None,
-    made: Decided,
+    approval: Approval,
+    audit: DecisionAudit,
     run: Execution,
     comment: str | None,
     origin: Origin,
@@ -147,20 +149,20 @@ def note_decision(
         masked = mask_text(comment, secret_values(run)) if run.secrets else comment
         comment = without_keys(masked)
     details: JsonObject = {
-        "itemsHash": made.items_hash,
+        "itemsHash": audit.items_hash,
         "comment": comment,
         "workflowVersion": run.revision,
     }
     note(
         services,
         unit,
-        f"approval.{made.verb}",
+        f"approval.{audit.verb}",
         who,
-        made.approval.id,
+        approval.id,
         origin,
         details,
         execution_id=run.id,
-        record=made.record,
+        record=audit.record,
     )
 
 
@@ -324,7 +326,7 @@ class AuditFilter:
 
 
 @frozen
-class Found:
+class AuditMatches:
     """
     Entries with their numbers, newest first. `next`: below which number to look on; None: nothing
     is left. `looked_at`: how many were read for it.
@@ -340,7 +342,7 @@ MOST_LOOKED_AT, _AT_ONCE = 5_000, 500
 
 async def search_audit(
     services: Services, who: Principal, where: AuditFilter, before: int | None, size: int
-) -> Found:
+) -> AuditMatches:
     """
     What *who* did or was refused (an operator: anybody), newest first. At most `MOST_LOOKED_AT`
     entries are read, so that a search for something rare takes no longer than one for much.
@@ -362,7 +364,7 @@ async def search_audit(
                 if len(entries) < size:
                     before = None
                 break
-    return Found(entries, before, looked_at)
+    return AuditMatches(entries, before, looked_at)
 
 
 async def newest_audited(services: Services, who: Principal, since: int) -> int:

@@ -48,7 +48,7 @@ _BEFORE_ALL = -(2**63)
 
 
 @frozen
-class Checked:
+class AuditCheck:
     """
     The result of checking the log. *fault*: the first entry that does not match; None if all do.
     """
@@ -62,7 +62,7 @@ class Checked:
         return self.chain.end.number - self.chain.start.number
 
 
-async def check_audit(services: Services, anchors: Sequence[Anchor] = ()) -> Checked:
+async def check_audit(services: Services, anchors: Sequence[Anchor] = ()) -> AuditCheck:
     """Read the whole audit log and check each entry, its end and *anchors*. AL-2, AL-4."""
     async with services.store.view() as view:
         for _ in range(TRIES):
@@ -70,7 +70,7 @@ async def check_audit(services: Services, anchors: Sequence[Anchor] = ()) -> Che
             fault = await _fault(view, chain) or await _unanchored(services, view, chain, anchors)
             if fault is None or (await view.audit.chain()).start == chain.start:
                 break
-    return Checked(chain, fault)
+    return AuditCheck(chain, fault)
 
 
 async def _fault(view: View, chain: AuditChain) -> Fault | None:

@@ -75,7 +75,7 @@ async def workflow_names(services: Services, who: Principal) -> Sequence[Workflo
 
 
 @frozen
-class Whole:
+class ExecutionDetail:
     """
     One execution and what belongs to it. `definition`: the one that it runs; None: it cannot be
     read. `names`: of whoever started it, by id. `children`: the executions that it started, by id,
@@ -99,7 +99,7 @@ class Whole:
         return self.explained.run
 
 
-async def read_whole(services: Services, who: Principal, execution_id: str) -> Whole:
+async def read_whole(services: Services, who: Principal, execution_id: str) -> ExecutionDetail:
     """One execution as its page shows it. Raises `NotFound`."""
     explained = await explain_execution(services, who, execution_id)
     run = explained.run
@@ -112,7 +112,7 @@ async def read_whole(services: Services, who: Principal, execution_id: str) -> W
         callback = await callback_of(view, run)
         again = any(one.tries > 1 or one.retry_at for one in run.step_results.values())
         events = await view.events.of_execution(run.id, 0, _MOST_EVENTS) if again else ()
-    return Whole(
+    return ExecutionDetail(
         explained,
         explained.definition,
         await starter_names(services, [run]),

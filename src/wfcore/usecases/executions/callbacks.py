@@ -24,7 +24,7 @@ NO_SECRET = CallbackAnswer(error="the key that signs it is gone")
 
 
 @frozen
-class Call:
+class CallbackAttempt:
     """One attempt, ready to be sent."""
 
     callback: Callback
@@ -65,11 +65,13 @@ async def next_call(services: Services) -> EpochMs | None:
         return await view.callbacks.next_due()
 
 
-async def take_calls(services: Services, limit: int, report: Report = at_once) -> Sequence[Call]:
+async def take_calls(
+    services: Services, limit: int, report: Report = at_once
+) -> Sequence[CallbackAttempt]:
     """Up to *limit* attempts that are due now, each on record; of racing workers one gets it."""
     async with services.store.view() as view:
         due = await view.callbacks.due(limit)
-    taken: list[Call] = []
+    taken: list[CallbackAttempt] = []
     for callback in due:
         with apart(report, "callbacks", callback.id):
             call = await _take(services, callback)
@@ -77,7 +79,7 @@ async def take_calls(services: Services, limit: int, report: Report = at_once) -
     return taken
 
 
-async def _take(services: Services, callback: Callback) -> Call | None:
+async def _take(services: Services, callback: Callback) -> CallbackAttempt | None:
     now = services.store.now()
     async with services.store.unit() as unit:
         run = await execution_of(unit, callback.id)
@@ -96,7 +98,7 @@ async def _take(services: Services, callback: Callback) -> Call | None:
         return None
     body = body_of(run)
     headers = signed(secret, run.id, services.clock.now(), body)
-    return Call(begun, {**headers, **_traced(run, begun)}, body)
+    return CallbackAttempt(begun, {**headers, **_traced(run, begun)}, body)
 
 
 def _traced(run: Execution, callback: Callback) -> Mapping[str, str]:
@@ -109,7 +111,9 @@ def _traced(run: Execution, callback: Callback) -> Mapping[str, str]:
 
 
 @retried
-async def settle_call(services: Services, call: Call, answer: CallbackAnswer) -> Callback | None:
+async def settle_call(
+    services: Services, call: CallbackAttempt, answer: CallbackAnswer
+) -> Callback | None:
     """Record the result of an attempt; does nothing if a later one has begun."""
     async with services.store.unit() as unit:
         callback = await unit.get(Callback, call.callback.id)

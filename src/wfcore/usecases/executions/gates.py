@@ -29,7 +29,7 @@ from wfcore.usecases.approvals.acquainting import require_own_choice
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.executions.executions import Still, read_execution, wait_until
 from wfcore.usecases.executions.idempotency import Idempotency, IdempotencyRecord
-from wfcore.usecases.executions.starting import Started, accept_start
+from wfcore.usecases.executions.starting import StartReceipt, accept_start
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, retried
@@ -50,7 +50,7 @@ async def open_gate(
     *,
     idempotency: Idempotency | None = None,
     origin: Origin = UNKNOWN,
-) -> Started:
+) -> StartReceipt:
     """
     Ask people; the approval is open on return. GT-1, GT-2.
 
@@ -80,7 +80,7 @@ async def _opened(
     inputs: JsonObject,
     idempotency: Idempotency | None,
     origin: Origin,
-) -> Started:
+) -> StartReceipt:
     caller = who.key.id if who.key else who.account.id
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -88,7 +88,9 @@ async def _opened(
         if record and (previous := record.previous_answer(now)):
             run = await execution_of(unit, previous.execution_id)
             workflow_id = run.workflow_id if run else ""
-            return Started(previous.execution_id, workflow_id, previous.created_at, replayed=True)
+            return StartReceipt(
+                previous.execution_id, workflow_id, previous.created_at, replayed=True
+            )
         await require_own_choice(services, unit, who, definition)
         workflow, revision = await _workflow(unit, services, who, definition, now)
         start = Start(

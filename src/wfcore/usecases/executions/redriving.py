@@ -13,7 +13,7 @@ from wfcore.rules.execution.redrive import kept_results
 from wfcore.rules.execution.start import Start, id_for
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.executions.starting import Started, accept_start, startable_workflow
+from wfcore.usecases.executions.starting import StartReceipt, accept_start, startable_workflow
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     definition_of,
@@ -33,7 +33,7 @@ async def redrive(
     source: TriggerSource = TriggerSource.OPEN_API,
     origin: Origin = UNKNOWN,
     once: bool = False,
-) -> Started:
+) -> StartReceipt:
     """
     A new execution that keeps the results of the finished steps of an old one. EX-17. *once*: only
     if nobody has redriven it, of several at one moment one.

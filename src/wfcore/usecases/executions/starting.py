@@ -38,7 +38,7 @@ from wfcore.usecases.unit_of_work import (
 
 
 @frozen
-class Started:
+class StartReceipt:
     """The accepted execution. `replayed`: the first answer is repeated, and nothing was started."""
 
     execution_id: str
@@ -59,7 +59,7 @@ async def start_execution(
     callback_url: str | None = None,
     idempotency: Idempotency | None = None,
     origin: Origin = UNKNOWN,
-) -> Started:
+) -> StartReceipt:
     """
     Accept an execution of a workflow that *who* may EXECUTE; durable on return.
 
@@ -78,7 +78,9 @@ async def start_execution(
         record = await IdempotencyRecord.load(unit, f"start:{caller}:{workflow_id}", idempotency)
         previous = record.previous_answer(now) if record else None
         if previous is not None:
-            return Started(previous.execution_id, workflow_id, previous.created_at, replayed=True)
+            return StartReceipt(
+                previous.execution_id, workflow_id, previous.created_at, replayed=True
+            )
         start = Start(
             owner_id=who.account.id,
             trigger_source=source,
@@ -114,7 +116,7 @@ async def accept_start(
     revision: int | None = None,
     delivery: Delivery | None = None,
     id: str | None = None,
-) -> Started:
+) -> StartReceipt:
     """Store a new execution with what stands for its request, and commit."""
     outcome = await enqueue(services, unit, workflow, start, now, revision=revision, id=id)
     run = outcome.record
@@ -124,7 +126,7 @@ async def accept_start(
         unit.deliver(evolve(delivery, execution_id=run.id))
     await unit.commit()
     notify(services.wakeup, run.id, outcome.effects)
-    return Started(run.id, workflow.id, now)
+    return StartReceipt(run.id, workflow.id, now)
 
 
 async def enqueue(

@@ -80,12 +80,12 @@ class Work:
     """
     What a worker has to do for an execution that it holds: run these jobs, each once, however often
     they are returned; stop what it runs of steps that are not `in_flight`, because those were
-    stopped; and `go_on` with it at `look_at`.
+    stopped; and `go_on` with it at `due_at`.
     """
 
     jobs: tuple[Job, ...] = ()
     in_flight: frozenset[str] = frozenset()
-    look_at: EpochMs | None = None
+    due_at: EpochMs | None = None
 
 
 async def claim(
@@ -140,16 +140,18 @@ async def begin(services: Services, lease: Lease) -> Work:
     return await _work(services, lease, definition, outcome)
 
 
-async def go_on(services: Services, lease: Lease, met: Collection[tuple[str, int]] = ()) -> Work:
+async def go_on(
+    services: Services, lease: Lease, started_attempts: Collection[tuple[str, int]] = ()
+) -> Work:
     """
-    Look again at an execution that is held: a delay is over, an approval was decided, something
-    timed out. Returns what to do now. FL-7, FL-10.
+    Continue a held execution: a delay is over, an approval was decided, or something timed out.
+    Returns what to do now. FL-7, FL-10.
 
-    The jobs are those of all steps in flight except the attempts that the worker has *met*: they
-    include what an earlier call began whose answer was lost. EX-23. Raises `LeaseLost`.
+    The jobs are those of all steps in flight except *started_attempts*, by step and attempt; so
+    they include the jobs of an earlier call whose answer was lost. EX-23. Raises `LeaseLost`.
     """
     definition, outcome = await _move(services, lease, ())
-    return await _work(services, lease, definition, _unmet(outcome, met))
+    return await _work(services, lease, definition, _not_started(outcome, started_attempts))
 
 
 @retried
@@ -362,11 +364,13 @@ def _in_flight(run: Execution) -> Outcome[Execution]:
     return Outcome(run, effects=tuple(begun))
 
 
-def _unmet(outcome: Outcome[Execution], met: Collection[tuple[str, int]]) -> Outcome[Execution]:
-    """The same, with every step in flight to be started except what was *met*."""
+def _not_started(
+    outcome: Outcome[Execution], started_attempts: Collection[tuple[str, int]]
+) -> Outcome[Execution]:
+    """The same, with every step in flight to be started except what was *started_attempts*."""
     others = [one for one in outcome.effects if not isinstance(one, StartStep)]
     begun = (one for one in _in_flight(outcome.record).effects if isinstance(one, StartStep))
-    unmet = [one for one in begun if (one.step_name, one.attempt) not in met]
+    unmet = [one for one in begun if (one.step_name, one.attempt) not in started_attempts]
     return evolve(outcome, effects=(*others, *unmet))
 
 
@@ -446,8 +450,8 @@ async def _work(
             definition, then = await _complete(services, lease, name, end, which, True)
             notify(services.wakeup, lease.execution_id, then.effects)
             return await _work(services, lease, definition, _in_flight(then.record))
-    look_at = run.due_at if run.worker is not None else None
-    return Work(tuple(jobs), frozenset(run.in_flight), look_at)
+    due_at = run.due_at if run.worker is not None else None
+    return Work(tuple(jobs), frozenset(run.in_flight), due_at)
 
 
 async def _job(services: Services, run: Execution, definition: Definition, begun: StartStep) -> Job:

@@ -34,7 +34,7 @@ _BATCH = 200
 
 
 @define
-class Compared:
+class FileComparison:
     """
     What a comparison saw. `strange`: executions that have files and are not in the store.
     `unrecorded`: files without a record of executions that are. `missing`: storage keys of records
@@ -57,9 +57,9 @@ class Compared:
             self.beyond += 1
 
 
-async def compare_files(services: Services) -> Compared:
+async def compare_files(services: Services) -> FileComparison:
     """Read all names of files and all records; contents are not read. Raises `StoreUnavailable`."""
-    found, seen = Compared(), set[str]()
+    found, seen = FileComparison(), set[str]()
     old = later(services.clock.now(), -GRACE)
     async for batch in _batches(services.files.find_all()):
         seen.update(one.storage_key for one in batch[: max(0, REMEMBERED - len(seen))])
@@ -68,7 +68,9 @@ async def compare_files(services: Services) -> Compared:
     return found
 
 
-async def delete_strange(services: Services, found: Compared, origin: Origin = UNKNOWN) -> int:
+async def delete_strange(
+    services: Services, found: FileComparison, origin: Origin = UNKNOWN
+) -> int:
     """
     Delete the files of executions that are not in the store; for how many. Audited.
 
@@ -107,7 +109,7 @@ async def _batches(files: AsyncIterator[FoundFile]) -> AsyncIterator[Sequence[Fo
 
 
 async def _without_record(
-    services: Services, batch: Sequence[FoundFile], old: EpochMs, found: Compared
+    services: Services, batch: Sequence[FoundFile], old: EpochMs, found: FileComparison
 ) -> None:
     ids = {one.execution_id for one in batch}
     async with services.store.view() as view:
@@ -138,7 +140,7 @@ async def _is_known(view: View, id: str) -> bool:
         return True
 
 
-async def _without_file(services: Services, seen: Collection[str], found: Compared) -> None:
+async def _without_file(services: Services, seen: Collection[str], found: FileComparison) -> None:
     page: PageRequest | None = PageRequest(size=_BATCH, after=OLDEST)
     while page is not None:
         async with services.store.view() as view:

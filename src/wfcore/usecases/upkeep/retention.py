@@ -1,11 +1,11 @@
 """
-What is over its time goes: piece by piece, oldest first, until nothing is left. PK-6.
+Deleting what is past its time: piece by piece, oldest first, until nothing is left. PK-6.
 
-One call of `retain` is one piece, small enough for starts to be answered beside it; who calls it
-rests in between and may stop after any. Files go before the rows that name them, so that a crash
-leaves rows without files, which the next piece finds again, never files that nobody knows.
+One call of `delete_expired` is one piece, small enough for starts to be answered beside it. The
+caller rests between pieces and may stop after any. Files are deleted before the rows that name
+them, so a crash leaves rows without files, which the next piece finds again, never unknown files.
 
-Each duty and each execution has its own try: what fails is reported and left out.
+A duty or an execution that fails is reported and left out; the others continue.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -18,7 +18,7 @@ from wfcore.time import DAY, later
 from wfcore.usecases.audit.auditing import trimmed
 from wfcore.usecases.nodes import tell_of_waiting
 from wfcore.usecases.services import Services
-from wfcore.usecases.unit_of_work import Report, Unswept, at_once
+from wfcore.usecases.unit_of_work import DutyFailure, Report, at_once
 from wfcore.usecases.upkeep.sweeping import DUTY
 from wfcore.usecases.workflows.firing import plan_anew
 from wfcore.usecases.workflows.workflows import prune_packages
@@ -37,7 +37,7 @@ MOST_LEFT_OUT = 200
 
 
 @frozen
-class Retained:
+class DeletionPiece:
     """
     What a piece did. `executions` and `records`: how many were deleted; `released`: bytes returned
     to the system, once little is left that is old; `left_out`: executions that could not be
@@ -59,9 +59,9 @@ class Retained:
         return bool(gone) or self.tallied >= TALLIED or self.packed >= PACKED
 
 
-async def retain(
+async def delete_expired(
     services: Services, report: Report = at_once, left_out: set[str] | None = None
-) -> Retained:
+) -> DeletionPiece:
     """
     One piece of deleting what is past its time: ended executions with artifacts and events, audit
     entries, idempotency records, sessions, logins, deliveries of webhooks; of counting what has
@@ -79,14 +79,14 @@ async def retain(
         released = await _tried("room", services.store.release(ROOM), report)
         packed = await _tried("packing", services.store.pack(PACKED), report)
     tallied = await _tried("tallies", services.store.tally(TALLIED), report)
-    return Retained(executions, records, released, len(left_out) - before, tallied, packed)
+    return DeletionPiece(executions, records, released, len(left_out) - before, tallied, packed)
 
 
 async def _tried(duty: str, work: Awaitable[int], report: Report) -> int:
     try:
         return await work
     except Exception as error:
-        report(Unswept(DUTY, duty, error))
+        report(DutyFailure(DUTY, duty, error))
         return 0
 
 
@@ -119,7 +119,7 @@ async def _are_gone(services: Services, id: str, report: Report) -> bool:
     try:
         await services.files.delete_executions(id)
     except Exception as error:
-        report(Unswept("artifacts", id, error))
+        report(DutyFailure("artifacts", id, error))
         return False
     return True
 
@@ -136,7 +136,7 @@ async def _trim_some(services: Services) -> int:
     )
 
 
-async def tidy(services: Services, report: Report = at_once) -> None:
+async def run_upkeep(services: Services, report: Report = at_once) -> None:
     """
     Now and then: old quota counters and packages that nothing needs any more go, schedules are
     planned anew, and people are told of executions that nobody can run. What fails is told to

@@ -25,19 +25,19 @@ from wfcore.usecases.unit_of_work import (
     retried,
     stage,
 )
-from wfcore.usecases.workflows.firing import Fired, fire_due
+from wfcore.usecases.workflows.firing import FiringResult, fire_due
 
 BATCH = 100
 SWEEP = "sweep"
 SWEEPS_MISSED = 3
 """After so many another machine takes over: it may be busy, or gone."""
 DUTY = "duty"
-"""The kind of an `Unswept` that is a whole duty."""
+"""The kind of a `DutyFailure` that is a whole duty."""
 
 
 async def sweep(
     services: Services, report: Report = at_once, *, deadlines: bool = True
-) -> Sequence[Fired]:
+) -> Sequence[FiringResult]:
     """
     Everything that is due now; what came of due triggers. What is too old: `retention`.
     *deadlines* False: `next_deadline` says that no approval and no trigger is due.
@@ -52,7 +52,7 @@ async def sweep(
     for duty in duties:
         with apart(report, DUTY, duty.__name__):
             await duty(services, report)
-    fired: list[Fired] = []
+    fired: list[FiringResult] = []
     if not deadlines:
         return fired
     with apart(report, DUTY, fire_due.__name__):

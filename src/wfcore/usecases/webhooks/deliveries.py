@@ -20,7 +20,7 @@ from wfcore.rules.webhooks.webhook import (
 )
 from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.executions.starting import Started
+from wfcore.usecases.executions.starting import StartReceipt
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, retried
 from wfcore.usecases.webhooks.senders import admit_sender, identify_sender, owner_as_sender
@@ -91,7 +91,7 @@ async def replay_delivery(
     webhook_id: str,
     delivery_id: str,
     origin: Origin = UNKNOWN,
-) -> Started:
+) -> StartReceipt:
     """
     A new execution from the content of a delivery, by the present mapping and definition. WH-22.
 
@@ -119,7 +119,7 @@ async def deliver_test(
     webhook_id: str,
     payload: JsonObject | None = None,
     origin: Origin = UNKNOWN,
-) -> Started:
+) -> StartReceipt:
     """
     A sample delivery, signed as its sender would, through every check of a real one. WH-23.
 

@@ -13,7 +13,7 @@ from wfcore.rules.variables import map_payload
 from wfcore.rules.webhooks.webhook import require_triggerable, utc_date
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin
 from wfcore.usecases.executions.idempotency import Idempotency, IdempotencyRecord
-from wfcore.usecases.executions.starting import Started, accept_start
+from wfcore.usecases.executions.starting import StartReceipt, accept_start
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
@@ -34,7 +34,7 @@ async def trigger_webhook(
     kind: DeliveryKind = DeliveryKind.SENDER,
     replay_of: Delivery | None = None,
     origin: Origin = UNKNOWN,
-) -> Started:
+) -> StartReceipt:
     """
     Accept an execution for an admitted trigger; it belongs to the webhook's owner. WH-20.
 
@@ -66,7 +66,9 @@ async def trigger_webhook(
             again = evolve(delivery, execution_id=previous.execution_id, reason=REPEATED)
             unit.deliver(again)
             await unit.commit()
-            return Started(previous.execution_id, workflow.id, previous.created_at, replayed=True)
+            return StartReceipt(
+                previous.execution_id, workflow.id, previous.created_at, replayed=True
+            )
         unit.tally(webhook_id, utc_date(wall), ACCEPTED, wall)
         start = Start(
             owner_id=webhook.owner_id,

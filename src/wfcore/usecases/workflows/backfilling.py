@@ -28,7 +28,7 @@ from wfcore.usecases.workflows.triggers import following_of, trigger_for
 
 
 @frozen
-class Backfilled:
+class BackfillResult:
     """
     An instant, and the execution that was started for it, `now` or before; or why there is none. In
     a preview an instant with neither would be started.
@@ -42,7 +42,7 @@ class Backfilled:
 
 async def preview_backfill(
     services: Services, who: Principal | None, trigger_id: str, since: EpochMs, until: EpochMs
-) -> Sequence[Backfilled]:
+) -> Sequence[BackfillResult]:
     """
     What `backfill` would do; nothing is changed. Needs EDIT on the workflow, or the operator.
 
@@ -56,7 +56,9 @@ async def preview_backfill(
         ids = {start_id(trigger, at): at for at in found}
         there = {id for id in ids if await execution_of(view, id) is not None}
     return [
-        Backfilled(at, id) if id in there else Backfilled(at, refusal=_refusal(trigger, at, owner))
+        BackfillResult(at, id)
+        if id in there
+        else BackfillResult(at, refusal=_refusal(trigger, at, owner))
         for id, at in ids.items()
     ]
 
@@ -68,7 +70,7 @@ async def backfill(
     since: EpochMs,
     until: EpochMs,
     origin: Origin = UNKNOWN,
-) -> Sequence[Backfilled]:
+) -> Sequence[BackfillResult]:
     """
     Start the schedule for each instant from *since* on and before *until*, oldest first, each in a
     unit of its own: after a crash the same call does the rest. Raises as `preview_backfill`.
@@ -97,7 +99,7 @@ async def _begun(
 
 
 @retried
-async def _start_for(services: Services, trigger_id: str, at: EpochMs) -> Backfilled:
+async def _start_for(services: Services, trigger_id: str, at: EpochMs) -> BackfillResult:
     async with services.store.unit() as unit:
         trigger = await unit.get(Trigger, trigger_id)
         workflow = await unit.get(Workflow, trigger.workflow_id) if trigger else None
@@ -105,16 +107,16 @@ async def _start_for(services: Services, trigger_id: str, at: EpochMs) -> Backfi
             raise NotFound("Trigger")
         id = start_id(trigger, at)
         if await execution_of(unit, id) is not None:
-            return Backfilled(at, id)
+            return BackfillResult(at, id)
         if why := _refusal(trigger, at, await unit.get(Account, trigger.owner_id)):
-            return Backfilled(at, refusal=why)
+            return BackfillResult(at, refusal=why)
         about: JsonObject = {"triggerId": trigger.id, "scheduledFor": at, "backfill": True}
         started = await start_by(services, unit, trigger, workflow, about, id)
         if isinstance(started, Refusal):
-            return Backfilled(at, refusal=started)
+            return BackfillResult(at, refusal=started)
         await unit.commit()
     notify(services.wakeup, id, started.effects)
-    return Backfilled(at, id, now=True)
+    return BackfillResult(at, id, now=True)
 
 
 def _instants(

@@ -18,11 +18,11 @@ from wfcore.time import HOUR, EpochMs
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, workflow_for
 from wfcore.usecases.workflows.triggers import triggers_of
-from wfcore.usecases.workflows.workflows import Defined
+from wfcore.usecases.workflows.workflows import WorkflowRow
 
 
 @frozen
-class Summary:
+class WorkflowSummary:
     """A workflow without its definition, what *who* may do with it, and what it does."""
 
     workflow: Workflow
@@ -30,28 +30,32 @@ class Summary:
     activity: Activity
 
 
-async def list_summaries(services: Services, who: Principal, page: PageRequest) -> Page[Summary]:
+async def list_summaries(
+    services: Services, who: Principal, page: PageRequest
+) -> Page[WorkflowSummary]:
     """The workflows that *who* sees, by name; no definition is read. AC-3, AC-4."""
     me, since = who.account.id, day_of(services.store.now())
     async with services.store.view() as view:
         found = await view.workflows.visible_to(me, page)
         did = await view.workflows.activity([one.id for one in found.rows], me, since)
         rows = [
-            Summary(one, await _held(view, one, me), did.get(one.id, Activity()))
+            WorkflowSummary(one, await _held(view, one, me), did.get(one.id, Activity()))
             for one in found.rows
         ]
     return Page(tuple(rows), found.total, found.page, found.size, found.next)
 
 
-async def list_startable(services: Services, who: Principal, page: PageRequest) -> Page[Defined]:
+async def list_startable(
+    services: Services, who: Principal, page: PageRequest
+) -> Page[WorkflowRow]:
     """Of a page of what *who* sees, the workflows that it may start, with definitions. AC-2."""
     async with services.store.view() as view:
         found = await view.workflows.visible_to(who.account.id, page)
-        rows: list[Defined] = []
+        rows: list[WorkflowRow] = []
         for one in found.rows:
             if includes(await _held(view, one, who.account.id), Permission.EXECUTE):
                 with suppress(Unreadable):  # its definition; the log names it
-                    rows.append(Defined(one, await definition_of(view, one.id, one.revision)))
+                    rows.append(WorkflowRow(one, await definition_of(view, one.id, one.revision)))
     return Page(tuple(rows), found.total, found.page, found.size, found.next)
 
 
@@ -90,13 +94,13 @@ async def _held(view: View, workflow: Workflow, account_id: str) -> Permission:
 
 
 @frozen
-class WorkflowWhole:
+class WorkflowDetail:
     """
     One workflow and what belongs to it, as far as somebody sees it: their own webhooks, and of
     their own workflow the shares, each with the email of its holder. `owner`: an email.
     """
 
-    defined: Defined
+    defined: WorkflowRow
     permission: Permission
     owner: str
     activity: Activity
@@ -106,7 +110,7 @@ class WorkflowWhole:
 
 async def read_workflow_whole(
     services: Services, who: Principal, workflow_id: str
-) -> WorkflowWhole:
+) -> WorkflowDetail:
     """One workflow as its page shows it. Raises `NotFound`."""
     me = who.account.id
     async with services.store.view() as view:
@@ -118,8 +122,8 @@ async def read_workflow_whole(
         people = await view.some(Account, {workflow.owner_id, *(one.account_id for one in shares)})
         emails = {one.id: one.email for one in people}
         hooks = await view.webhooks.of_workflow(workflow.id)
-        return WorkflowWhole(
-            Defined(workflow, definition, await triggers_of(view, workflow.id)),
+        return WorkflowDetail(
+            WorkflowRow(workflow, definition, await triggers_of(view, workflow.id)),
             await _held(view, workflow, me),
             emails.get(workflow.owner_id, workflow.owner_id),
             did.get(workflow.id, Activity()),
@@ -130,12 +134,12 @@ async def read_workflow_whole(
 
 async def read_permitted(
     services: Services, who: Principal, workflow_id: str
-) -> tuple[Defined, Permission]:
+) -> tuple[WorkflowRow, Permission]:
     """One workflow with its definition, and what *who* may do with it. Raises `NotFound`."""
     async with services.store.view() as view:
         workflow = await workflow_for(view, who, workflow_id, Permission.VIEW)
         definition = await definition_of(view, workflow.id, workflow.revision)
-        return Defined(workflow, definition), await _held(view, workflow, who.account.id)
+        return WorkflowRow(workflow, definition), await _held(view, workflow, who.account.id)
 
 
 MOST_VERSIONS = 2**31 - 1

@@ -37,7 +37,7 @@ POSTPONED_BY = MINUTE
 
 
 @frozen
-class Fired:
+class FiringResult:
     """The result of a due timer: an execution, or the reason why there is none."""
 
     trigger_id: str
@@ -46,7 +46,7 @@ class Fired:
     refusal: Refusal | None = None
 
 
-async def fire_due(services: Services, report: Report = at_once) -> Sequence[Fired]:
+async def fire_due(services: Services, report: Report = at_once) -> Sequence[FiringResult]:
     """
     Fire what is due, oldest first; if it is very much only a part, so that other duties get their
     turn. The next call fires the rest.
@@ -55,7 +55,7 @@ async def fire_due(services: Services, report: Report = at_once) -> Sequence[Fir
     async with services.store.view() as view:
         most = MOST_AHEAD if until < work else BATCH
         found = await view.timers.due(max(until, work), most)
-    ends: list[Fired] = []
+    ends: list[FiringResult] = []
     for timer in [one for one in found if one.cause or one.due_at <= until][:BATCH]:
         with apart(report, "timers", timer.id):
             end = await fire(services, timer.id)
@@ -64,7 +64,7 @@ async def fire_due(services: Services, report: Report = at_once) -> Sequence[Fir
 
 
 @retried
-async def fire(services: Services, timer_id: str) -> Fired | None:
+async def fire(services: Services, timer_id: str) -> FiringResult | None:
     """
     Consume one timer and start what it stands for. None: somebody else has, or its trigger is
     gone. A schedule is held against the clock of deadlines, so that one that jumps fires nothing
@@ -96,7 +96,7 @@ async def _fire(
     trigger: Trigger,
     workflow: Workflow,
     for_instant: EpochMs | None,
-) -> Fired:
+) -> FiringResult:
     owner = await unit.get(Account, trigger.owner_id)
     why = refusal(trigger, timer, owner, await _sees_cause(unit, timer, trigger, owner))
     if why is not None or for_instant is None:
@@ -104,14 +104,14 @@ async def _fire(
     id = start_id(trigger, for_instant) if isinstance(trigger.spec, Schedule) else None
     if id is not None and await execution_of(unit, id) is not None:  # by a backfill, just before
         await unit.commit()
-        return Fired(trigger.id, workflow.id, id)
+        return FiringResult(trigger.id, workflow.id, id)
     about = _about(timer, trigger, for_instant)
     started = await start_by(services, unit, trigger, workflow, about, id, timer.depth)
     if isinstance(started, Refusal):
         return await _refused(services, unit, trigger, started)
     await unit.commit()
     notify(services.wakeup, started.record.id, started.effects)
-    return Fired(trigger.id, workflow.id, started.record.id)
+    return FiringResult(trigger.id, workflow.id, started.record.id)
 
 
 async def start_by(
@@ -146,19 +146,19 @@ async def start_by(
     return outcome
 
 
-async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> Fired:
+async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> FiringResult:
     """It starts nothing: kept at the trigger, and told where it is news."""
     if is_news(trigger, why):
         note_skipped(services, unit, "trigger.fire", why.value, trigger.owner_id, trigger.id)
         await tell_refused(services, unit, trigger, why)
     unit.put(refused(trigger, why, services.clock.now()))
     await unit.commit()
-    return Fired(trigger.id, trigger.workflow_id, refusal=why)
+    return FiringResult(trigger.id, trigger.workflow_id, refusal=why)
 
 
 async def _postponed(
     services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
-) -> Fired:
+) -> FiringResult:
     """This server cannot read the schedule; another one may, or this one later."""
     unit.put(evolve(timer, due_at=later(until, POSTPONED_BY)))
     return await _refused(services, unit, trigger, Refusal.UNREADABLE)

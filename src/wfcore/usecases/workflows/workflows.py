@@ -38,7 +38,7 @@ from wfcore.usecases.workflows.triggers import arrange, triggers_of, wanted_trig
 
 
 @frozen
-class Defined:
+class WorkflowRow:
     """A workflow with its current definition, and how its triggers stand."""
 
     workflow: Workflow
@@ -48,30 +48,30 @@ class Defined:
 
 async def list_workflows(
     services: Services, who: Principal | None, page: PageRequest
-) -> Page[Defined]:
+) -> Page[WorkflowRow]:
     """The workflows that *who* sees (None: all), by name. AC-3, AC-6."""
     async with services.store.view() as view:
         if who is None:
             found = await view.workflows.list(page)
         else:
             found = await view.workflows.visible_to(who.account.id, page)
-        rows: list[Defined] = []
+        rows: list[WorkflowRow] = []
         for workflow in found.rows:
             with suppress(Unreadable):  # its definition; the log names it
                 rows.append(await _defined(view, workflow))
     return Page(tuple(rows), found.total, found.page, found.size, found.next)
 
 
-async def read_workflow(services: Services, who: Principal | None, workflow_id: str) -> Defined:
+async def read_workflow(services: Services, who: Principal | None, workflow_id: str) -> WorkflowRow:
     """One workflow that *who* sees. Raises `NotFound`."""
     async with services.store.view() as view:
         return await _defined(view, await workflow_for(view, who, workflow_id, Permission.VIEW))
 
 
-async def _defined(view: View, workflow: Workflow) -> Defined:
+async def _defined(view: View, workflow: Workflow) -> WorkflowRow:
     definition = await definition_of(view, workflow.id, workflow.revision)
     triggers = await triggers_of(view, workflow.id) if definition.triggers else ()
-    return Defined(workflow, definition, triggers)
+    return WorkflowRow(workflow, definition, triggers)
 
 
 async def apply_workflow(

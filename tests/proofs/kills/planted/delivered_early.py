@@ -9,7 +9,7 @@ from typing import Any
 from tests.proofs.kills import faults
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.usecases.executions import callbacks
-from wfcore.usecases.executions.callbacks import Call
+from wfcore.usecases.executions.callbacks import CallbackAttempt
 from wfcore.usecases.services import Services
 
 
@@ -17,7 +17,7 @@ def plant() -> None:
     faults.expect()
     take = callbacks._take
 
-    async def delivered(services: Services, *args: Any) -> Call | None:
+    async def delivered(services: Services, *args: Any) -> CallbackAttempt | None:
         call = await take(services, *args)
         if call is not None:
             await callbacks.settle_call(services, call, CallbackAnswer(200))

@@ -18,7 +18,7 @@ from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.system import SystemClock, SystemIds
 from tests.proofs.kit.bugs.catching import Bug, patched, promise
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
-from wfcore.ports.models import Answer
+from wfcore.ports.models import ModelReply
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.execution import interruption
 from wfcore.testing.contracts import (
@@ -86,7 +86,7 @@ class KnownPrices(PricesContract):
     known, unknown = MODEL, "scripted:other"
 
 
-async def free(self: Any, model: str, answer: Answer) -> Decimal:
+async def free(self: Any, model: str, answer: ModelReply) -> Decimal:
     return Decimal(0)
 
 

@@ -135,14 +135,14 @@ def test_a_ledger_admits_as_many_as_each_window_has_room_for(asked):
         full = tuple(
             one.kind for one, count in zip(narrow, counts, strict=True) if count >= one.limit
         )
-        assert ledger.look(subject, narrow) == counts
+        assert ledger.peek_counts(subject, narrow) == counts
         taken = ledger.take(subject, narrow)
         if full:
             assert taken == Admission(full, counts)
         else:
             assert taken == Admission((), tuple(count + 1 for count in counts))
             admitted |= dict(zip(keys, taken.counts, strict=True))
-        assert ledger.look(subject, narrow) == tuple(admitted.get(key, 0) for key in keys)
+        assert ledger.peek_counts(subject, narrow) == tuple(admitted.get(key, 0) for key in keys)
 
 
 def test_a_ledger_forgets_what_is_over():
@@ -151,7 +151,7 @@ def test_a_ledger_forgets_what_is_over():
     minute, day = windows(Tier.PRO, EpochMs(0))
     ledger.take("a", [minute, day])
     ledger.trim(minute.end)
-    assert ledger.look("a", [minute, day]) == (1, 1)
+    assert ledger.peek_counts("a", [minute, day]) == (1, 1)
     ledger.trim(EpochMs(minute.end + 1))
     assert ledger.counts == {("a", "day", day.start): Count(1, day.end)}
 

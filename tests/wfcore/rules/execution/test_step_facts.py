@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from attrs import evolve, field, frozen
 
-from wfcore.effects import CancelChildren, Effect, LookAgain, Outcome, WakeRunner, WithdrawApprovals
+from wfcore.effects import CancelChildren, Effect, Outcome, Reload, WakeRunner, WithdrawApprovals
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import (
     Awaits,
@@ -27,7 +27,7 @@ from wfcore.time import later
 THEN = later(NOW, 5_000)
 SOON = later(NOW, 60_000)
 FILES = (RefusedFile("big.bin", "too large"),)
-LOOK = (LookAgain("exec_1"),)
+LOOK = (Reload("exec_1"),)
 DUE = {"due_at": THEN}
 OTHER = builders.step_result(output="kept")
 
