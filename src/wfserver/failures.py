@@ -59,9 +59,9 @@ def explain(error: BaseException) -> str:
 
 
 def _usage(error: click.UsageError) -> str:
-    said = error.format_message().rstrip(".").replace("\n", " ").replace("\t", "")
+    message = error.format_message().rstrip(".").replace("\n", " ").replace("\t", "")
     path = error.ctx.command_path if error.ctx else "wfcore"
-    return f"{said} (see {path} --help)"
+    return f"{message} (see {path} --help)"
 
 
 def _mistakes(error: "InvalidDefinition") -> str:
@@ -75,7 +75,7 @@ def _mistakes(error: "InvalidDefinition") -> str:
 
 
 def _system(error: OSError) -> str:
-    said = error.strerror or str(error)
+    message = error.strerror or str(error)
     if error.errno == errno.ENOSPC:
-        said += "; make room on the disk"
-    return f"{error.filename}: {said}" if error.filename else said
+        message += "; make room on the disk"
+    return f"{error.filename}: {message}" if error.filename else message

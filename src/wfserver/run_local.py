@@ -39,11 +39,12 @@ ARTIFACTS = Path("wfcore-artifacts")
 @frozen
 class Watcher:
     """
-    The user of a run: *tell* is called with each event, and *decide* with each approval (it returns
-    None if nobody can decide). *artifacts* is the folder for artifacts, made if there are any.
+    The user of a run: *on_event* is called with each event, and *decide* with each approval (it
+    returns None if nobody can decide). *artifacts* is the folder for artifacts, made if there are
+    any.
     """
 
-    tell: Callable[[Event], None]
+    on_event: Callable[[Event], None]
     decide: Callable[[Approval], ReviewerChoice | None]
     artifacts: Path | None = None
 
@@ -133,7 +134,7 @@ async def _watch(services: Services, id: str, watcher: Watcher) -> Execution:
         while True:
             run, events = await read_events(services, None, id, last)
             for event in events:
-                watcher.tell(event)
+                watcher.on_event(event)
                 last = event.number
             if events:
                 continue
@@ -164,7 +165,7 @@ async def _decide(services: Services, id: str, watcher: Watcher) -> None:
 
 
 async def _keep_artifacts(system: System, id: str, folder: Path | None) -> tuple[Path, ...]:
-    """Copy the artifacts to *folder*, each under the last part of its name; none is replaced."""
+    """Copy the artifacts to *folder*, under the last parts of their names; replace no file."""
     kept = []
     for artifact in await list_artifacts(system.services, None, id):
         kept.append(_new_file(folder or ARTIFACTS / id, artifact))

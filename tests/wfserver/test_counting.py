@@ -12,7 +12,7 @@ from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Window
 from wfcore.ports.models import ModelReply
 from wfcore.time import EpochMs
-from wfserver.doctor.machine import Finding
+from wfserver.doctor.machine import CheckResult
 from wfserver.serving.metrics import (
     MOST_MODELS,
     OTHER,
@@ -128,9 +128,9 @@ async def test_many_views_of_the_machine_cost_one_look(
     """Looking starts programs: for a minute everybody gets what was found, then it is anew."""
     looks = []
 
-    def look(settings: Settings) -> list[Finding]:
+    def look(settings: Settings) -> list[CheckResult]:
         looks.append(settings)
-        return [Finding("disk", True, f"{len(looks)} GiB free")]
+        return [CheckResult("disk", True, f"{len(looks)} GiB free")]
 
     monkeypatch.setattr("wfserver.doctor.machine.of_the_machine", look)
     machine = MachineChecks(settings_from({}, data=str(tmp_path)))

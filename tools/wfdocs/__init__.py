@@ -1,1 +1,1 @@
-"""What the documentation generates from the code: tables, listings, maps. For Sphinx and tests."""
+"""The parts of the documentation that are generated from the code, for Sphinx and tests."""

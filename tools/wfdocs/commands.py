@@ -1,4 +1,4 @@
-"""Generates the page of the command line, and the table of settings."""
+"""The page of the command line, and the table of settings."""
 
 import ast
 import re
@@ -72,7 +72,7 @@ def _setting(one: Setting) -> tuple[str, str, str]:
 
 
 def settings_read() -> set[str]:
-    """Every `WFCORE_…` name that is a string literal of its own in the program."""
+    """Every `WFCORE_…` name that is a string literal in the program."""
     return {
         text
         for path in (ROOT / "src").rglob("*.py")

@@ -1,4 +1,4 @@
-"""The pages about the core: rules and where they live, vocabulary, public names."""
+"""The pages about the core: rules with their places, vocabulary, public names."""
 
 import ast
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ VOCABULARY: tuple[type[StrEnum], ...] = (
 
 
 def rules_page() -> str:
-    """Each rule with where it is implemented and tested."""
+    """The page of rules, each with the places that implement and test it."""
     parts = [
         "# Where each rule is kept\n\n"
         "Written from [the list of rules](../rules.md) and from the citations in the code and in "
@@ -59,29 +59,29 @@ def _rule(rule: Rule) -> str:
 
 
 def of_rule(folder: str, id: str) -> list[Place]:
-    """The first places of a rule, one for each function, those that are named for it first."""
+    """The first places of a rule, one for each function, sorted by `_rank`."""
     found = {(one.path, one.symbol): one for one in reversed(places(folder).get(id, []))}
     return sorted(found.values(), key=_rank)[:_MOST_PLACES]
 
 
 def _rank(place: Place) -> tuple[bool, bool]:
-    """What keeps a rule goes before what only tests it, a function before a whole file."""
+    """The rank of a place: code before tests, a function before a whole file."""
     return "/testing/" in place.path, not place.symbol
 
 
 def vocabulary_page() -> str:
-    """Every word that has a fixed set of values."""
+    """The page of all enumerations with their values."""
     parts = ["# Vocabulary\n\nThe enumerations of the core, as the wire spells them.\n"]
     for kind in VOCABULARY:
-        said = dict(_members(kind))
+        texts = dict(_members(kind))
         about = first_paragraph(kind.__doc__) if kind.__doc__ else ""
-        rows = [(code(member.value), said.get(member.name, "")) for member in kind]
+        rows = [(code(member.value), texts.get(member.name, "")) for member in kind]
         parts.append(f"## {kind.__name__}\n\n{about}\n\n{table(('Value', 'Meaning'), rows)}")
     return "\n".join(parts)
 
 
 def _members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
-    """The members that have a text below them."""
+    """The members of an enumeration that have a text below them."""
     node = surface.definitions(kind.__module__)[kind.__name__]
     body = node.body if isinstance(node, ast.ClassDef) else []
     for one, following in pairwise(body):
@@ -94,7 +94,7 @@ def _members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
 
 
 def public_page() -> str:
-    """The public names with their signatures and what they say of themselves."""
+    """The page of public names with their signatures and docstrings."""
     parts = [
         "# Public names\n\n"
         "Written from the sources. What is promised about them: "

@@ -1,4 +1,4 @@
-"""The fields of definitions as a table, from the schema that editors show."""
+"""The fields of definitions as a table, from the JSON Schema for editors."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,14 +28,14 @@ MORE = {
     "runtime": "code-steps.md#languages",
     "requirements": "code-steps.md#packages",
 }
-"""Where more is said about a field."""
+"""Links to more about a field."""
 
 Row = tuple[str, str, str]
-"""Where a field stands, its name, and what it is."""
+"""The place of a field, its name, and its schema."""
 
 
 def fields(only: str = "") -> str:
-    """The table of all fields, or of those that stand in *only*: a kind of step, or an object."""
+    """The table of all fields, or of the fields of *only*: a kind of step, or an object."""
     places: dict[tuple[str, str], list[str]] = {}
     for where, name, what in _rows():
         places.setdefault((name, what), []).append(where)
@@ -53,7 +53,7 @@ def _named(name: str) -> str:
 
 
 def _within(places: list[str]) -> str:
-    """The kinds of steps, or all of them in a word; then the objects."""
+    """The kinds of steps, or one word for all kinds; then the objects."""
     if set(KINDS) <= set(places):
         places = [STEP, *(one for one in places if one not in KINDS)]
     return ", ".join(dict.fromkeys(places))

@@ -1,4 +1,4 @@
-"""The pages about HTTP: routes, shapes, errors, from the table of routes and its description."""
+"""The pages about HTTP: routes, shapes and errors, from the table of routes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ _AUTH: Mapping[Auth, str] = {
 
 
 def routes_page() -> str:
-    """Every route: who is let in, what is asked for, what is answered."""
+    """The page of routes, each with its credentials, parameters and answers."""
     described = document(HttpConfig())
     rows = [(f"[{code(name(route))}](#{_anchor(route)})", route.summary) for route in ROUTES]
     return (
@@ -44,7 +44,7 @@ def routes_page() -> str:
 
 
 def name(route: Route) -> str:
-    """Method and path."""
+    """The method and path of a route."""
     return f"{route.method} {route.path}"
 
 
@@ -95,7 +95,7 @@ def _shapes(schemas: Mapping[str, Any]) -> Iterator[str]:
 
 
 def kind(schema: Any) -> str:
-    """What a schema allows, in words."""
+    """The values that a schema allows, in words."""
     if not isinstance(schema, Mapping) or not schema:
         return "any JSON"
     if "$ref" in schema:
@@ -122,7 +122,7 @@ def _link(name: str) -> str:
 
 
 def errors_page() -> str:
-    """Which error has which status, and what the audit log says of a 401."""
+    """The page of errors with their statuses, and the reasons of a 401 in the audit log."""
     rows = [
         (str(status), code(error.__name__), first_paragraph(error.__doc__))
         for error, status in sorted(STATUS.items(), key=lambda pair: (pair[1], pair[0].__name__))

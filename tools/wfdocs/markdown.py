@@ -1,4 +1,4 @@
-"""Bits of Markdown: tables whose cells cannot break them; and where a line of a page may break."""
+"""Bits of Markdown: tables with escaped cells, and line breaks in long names."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ _RULE = re.compile(r">([A-Z]{2}-\d+)<")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; line breaks and bars in cells are taken care of."""
+    """A table, with line breaks and bars in cells escaped."""
     lines = [_line(heads), _line(["---"] * len(heads))]
     return "\n".join([*lines, *(_line([cell(one) for one in row]) for row in rows)]) + "\n"
 
@@ -23,12 +23,12 @@ def cell(text: str) -> str:
 
 
 def code(text: object) -> str:
-    """*text* in backticks; nothing for nothing."""
+    """*text* in backticks; an empty text stays empty."""
     return f"`{text}`" if str(text) else ""
 
 
 def first_paragraph(doc: str | None) -> str:
-    """What a docstring says first, on one line."""
+    """The first paragraph of a docstring, on one line."""
     return " ".join((doc or "").strip().split("\n\n")[0].split())
 
 

@@ -1,4 +1,4 @@
-"""What `/metrics` shows, as a table, read from the objects that count."""
+"""The metrics in `/metrics` as a table, read from the objects that count them."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The tables of the page that compares wfcore with its neighbours, from what was measured."""
+"""The tables of the page that compares wfcore with similar projects, from measurements."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -14,19 +14,23 @@ Figures = Mapping[str, Callable[[Measured], str]]
 
 
 def measured() -> str:
-    """When and where it was measured, and a table for each subject, with a row for each peer."""
+    """
+    The time and place of the measurement, and a table for each subject with a row for each peer.
+    """
     document = json.loads(RESULTS.read_text())
     peers = document["peers"].values()
     where = f"{document['date']}, Python {document['python']}, {document['machine']}"
     parts = [f"Measured on {where}, with the versions that were current on that day.\n"]
     for figures in (PROGRAM, INSTALLATION, KIT):
-        rows = [(_name(one), *(told(one) for told in figures.values())) for one in peers]
+        rows = [(_name(one), *(cell(one) for cell in figures.values())) for one in peers]
         parts.append(table(("", *figures), rows))
     return "\n".join(parts)
 
 
 def work() -> str:
-    """When and where servers did the same, how busy the machine was, and a row for each."""
+    """
+    The time and place of the comparison of servers, the load of the machine, and a row for each.
+    """
     found = json.loads(RESULTS.read_text())["work"]
     where = f"{found['date']}, Python {found['python']}, {found['machine']}"
     many, steps, busy = found["clients"], found["steps"], found["busy"]
@@ -40,9 +44,9 @@ def work() -> str:
         "CPU of a poll": lambda one: _ms(one["poll_cpu_ms"]),
         "approved → end seen": lambda one: _ms(one["approval_ms"]),
     }
-    rows = [(one["title"], *(told(one) for told in figures.values())) for one in found["servers"]]
-    said = f"Measured on {where}; load average of the machine before: {busy}.\n"
-    return "\n".join([said, table(("", *figures), rows)])
+    rows = [(one["title"], *(cell(one) for cell in figures.values())) for one in found["servers"]]
+    head = f"Measured on {where}; load average of the machine before: {busy}.\n"
+    return "\n".join([head, table(("", *figures), rows)])
 
 
 def _ms(milliseconds: float) -> str:

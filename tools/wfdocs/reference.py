@@ -1,4 +1,4 @@
-"""Writing the reference: one function a page. `make docs` calls it before it builds."""
+"""Writing the reference, one function for each page. `make docs` calls `write` first."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 
 def write(folder: Path) -> None:
-    """Write every page into *folder*, which has no other; an unchanged file keeps its time."""
+    """Write all pages into *folder* and remove other files; an unchanged file keeps its time."""
     folder.mkdir(exist_ok=True)
     for path in folder.glob("*.md"):
         if path.stem not in PAGES:

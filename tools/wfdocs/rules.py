@@ -1,4 +1,4 @@
-"""Rules, and the places of the code and of the tests that cite them."""
+"""The rules, and the places in code and tests that cite them."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 @frozen
 class Rule:
-    """One sentence that the service keeps. `where`: which document says so."""
+    """One promise of the service. `where`: the document with the promise."""
 
     id: str
     sentence: str
@@ -26,7 +26,7 @@ class Rule:
 
 @frozen
 class Place:
-    """Where a rule is cited: a file, the line, and the function or class around it."""
+    """A citation of a rule: a file, a line, and the function or class around it."""
 
     path: str
     line: int

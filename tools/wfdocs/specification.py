@@ -1,4 +1,4 @@
-"""The page that leads from each sentence of the API specification to rule, code and tests."""
+"""The page that links each sentence of the API specification to rules, code and tests."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -17,7 +17,7 @@ _SHOWN = 3
 
 @frozen
 class Sentence:
-    """One sentence, retold; the rules that it became, and places beside theirs."""
+    """One sentence in own words, the rules for it, and further places."""
 
     section: str
     text: str
@@ -27,7 +27,7 @@ class Sentence:
 
 @cache
 def sentences() -> tuple[Sentence, ...]:
-    """All of them, in the specification's order. Raises `ValueError` for a line that is none."""
+    """All sentences in the order of the specification. Raises `ValueError` for a malformed line."""
     return tuple(_read(SOURCE.read_text()))
 
 
@@ -37,12 +37,12 @@ def _read(text: str) -> Iterator[Sentence]:
         if line.startswith("## "):
             section = line[3:]
             continue
-        said, rules, places = line.removeprefix("- ").split(" |", 2)
-        yield Sentence(section, said, tuple(rules.split()), tuple(places.split()))
+        sentence, rules, places = line.removeprefix("- ").split(" |", 2)
+        yield Sentence(section, sentence, tuple(rules.split()), tuple(places.split()))
 
 
 def page() -> str:
-    """A list for each section."""
+    """The page, with a list for each section."""
     parts = [
         "# Specification, sentence by sentence\n\n"
         "What the API specification says, retold, and where each of its sentences lives: the rule "
@@ -50,13 +50,13 @@ def page() -> str:
         "of the sentence.\n"
     ]
     for section in dict.fromkeys(one.section for one in sentences()):
-        told = [_told(one) for one in sentences() if one.section == section]
-        parts.append(f"## {section}\n\n{''.join(told)}")
+        entries = [_entry(one) for one in sentences() if one.section == section]
+        parts.append(f"## {section}\n\n{''.join(entries)}")
     return "\n".join(parts)
 
 
-def _told(one: Sentence) -> str:
-    """The sentence with its rules, and below it where it lives and is tested."""
+def _entry(one: Sentence) -> str:
+    """The sentence with its rules, and below it the places in code and tests."""
     links = " ".join(f"[{id}](#rule-{id.lower()})" for id in one.rules)
     stated = [_place(place) for place in one.places]
     lives = [*stated, *(place for id in one.rules for place in of_rule("src", id)[:1])]
@@ -74,7 +74,7 @@ def _shown(places: list[Place]) -> str:
 
 
 def _place(text: str) -> Place:
-    """`src/a/b.py:name` with its line. Raises `LookupError` where that is not there."""
+    """The place `src/a/b.py:name` with its line. Raises `LookupError` if it does not exist."""
     path, _, name = text.partition(":")
     found = definitions(path.removeprefix("src/").removesuffix(".py").replace("/", "."))
     if name not in found:

@@ -1,4 +1,4 @@
-"""The tables of the state machines as they stand on a page: narrow enough for a phone."""
+"""The tables of the state machines for a page, narrow enough for a phone."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from wfdocs.markdown import code, first_paragraph, table
 
 
 def tables(machine: Machine[Any]) -> str:
-    """One sentence, and a table for each state that something leads out of."""
+    """A sentence on the machine, and a table for each state that can be left."""
     parts = [f"{_sentence(machine)}\n"]
     for state in machine.states:
         if state not in ends(machine):
@@ -20,7 +20,7 @@ def tables(machine: Machine[Any]) -> str:
 
 
 def _sentence(machine: Machine[Any]) -> str:
-    """Where a record begins, what it may become, and where it ends."""
+    """The sentence on a machine: its first state, its other states, and its ends."""
     last = ends(machine)
     between = [one for one in machine.states if one not in (machine.initial, *last)]
     end = f", and ends as {_either(last)}" if last else ""
@@ -34,7 +34,7 @@ def _either(states: Sequence[Any]) -> str:
 
 
 def _cells(row: Row[Any]) -> tuple[str, str]:
-    """The fact with where it leads, and its meaning with the rule that says so."""
+    """The cells of a fact: its target, and its meaning with the rule."""
     leads = "stays" if row.target is row.state else f"→ {row.target}"
     rule = f"[{row.rule}](#rule-{row.rule.lower()})"
     return f"{code(row.fact.__name__)} {leads}", f"{first_paragraph(row.fact.__doc__)} {rule}"

@@ -13,7 +13,7 @@ SRC = Path(__file__).parents[2] / "src"
 SNAPSHOT = SRC.parent / "tests/docs/public_surface.txt"
 
 LISTED = ("wfcore", "wfcore.memory")
-"""Packages whose stubs list what is public of them."""
+"""The packages whose stubs list their public names."""
 
 WHOLE_MODULES = (
     "wfcore.errors",
@@ -22,7 +22,7 @@ WHOLE_MODULES = (
     "wfcore_client.calls",
     "wfcore_client.errors",
 )
-"""Beside what `wfcore` exports: modules of which every name without underscore is public."""
+"""The modules of which every name without underscore is public, besides the stubs."""
 
 ADAPTERS = {
     "adapters_store": ("Opened", "OpenOwn", "open_store"),
@@ -56,7 +56,7 @@ def surface() -> str:
 
 
 def exported() -> Iterator[str]:
-    """What `from wfcore import …` gives, and `from wfcore.memory import …`."""
+    """The public names of the packages with stubs, such as `wfcore` and `wfcore.memory`."""
     for package in LISTED:
         for module, names in exports(package).items():
             yield from _described(module, names, package)
@@ -72,14 +72,14 @@ def exports(package: str = "wfcore") -> dict[str, list[str]]:
 
 
 def whole() -> Iterator[str]:
-    """All of the modules that are public as a whole."""
+    """The names of the modules that are public as a whole."""
     for module in WHOLE_MODULES:
         names = [name for name in definitions(module) if not name.startswith("_")]
         yield from _described(module, names, module)
 
 
 def kit() -> Iterator[str]:
-    """What `from wfcore.testing import …` gives; of contracts not their tests, which may grow."""
+    """The public names of `wfcore.testing`, without the tests of contracts, which may grow."""
     for node in _stub("wfcore.testing").body:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("wfcore.testing."):
             names = [one.name for one in node.names]
@@ -88,7 +88,7 @@ def kit() -> Iterator[str]:
 
 
 def adapters() -> Iterator[str]:
-    """Of the adapters what is listed."""
+    """The listed names of the adapters."""
     for module, names in ADAPTERS.items():
         yield from _described(module, names, module)
 
@@ -102,7 +102,7 @@ def _described(module: str, names: Iterable[str], shown_as: str) -> Iterator[str
 
 
 def definitions(module: str) -> dict[str, ast.stmt]:
-    """The top-level definitions of a module by name, and those that it passes on."""
+    """The top-level definitions of a module by name, including names that it re-exports."""
     found: dict[str, ast.stmt] = {}
     for node in tree(module).body:
         match node:
@@ -121,14 +121,14 @@ def definitions(module: str) -> dict[str, ast.stmt]:
 
 
 def tree(module: str) -> ast.Module:
-    """The source of a module, parsed."""
+    """The syntax tree of a module."""
     path = SRC / module.replace(".", "/")
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return ast.parse(source.read_text())
 
 
 def _stub(package: str) -> ast.Module:
-    """What type checkers read of a package."""
+    """The stub of a package."""
     return ast.parse((SRC / package.replace(".", "/") / "__init__.pyi").read_text())
 
 
@@ -169,7 +169,7 @@ def _member(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 
 
 def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Arguments and result as they are written."""
+    """The arguments and the result of a function, as in the source."""
     arguments = re.sub(r"^(self|cls)(, |$)", "", ast.unparse(node.args))
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     waits = " (async)" if isinstance(node, ast.AsyncFunctionDef) else ""

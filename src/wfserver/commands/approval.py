@@ -307,7 +307,7 @@ def _put(detail: Any) -> None:
 
 
 def _assents(detail: Any) -> str | None:
-    """Who has approved so far, where several must."""
+    """The number and names of those who have approved; None if one approval is enough."""
     by, required = detail["approvedBy"], detail["requiredApprovals"]
     if required == 1:
         return None

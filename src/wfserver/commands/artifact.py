@@ -1,4 +1,4 @@
-"""`wfcore artifact`: the files that executions left, listed and fetched."""
+"""`wfcore artifact`: the files that executions have left: list and get them."""
 
 import os
 import sys
@@ -78,14 +78,14 @@ def get(invocation: Invocation, execution: str, artifact: str, output: str | Non
 
 
 def _file_name(found: Any) -> str:
-    """The last part of the artifact's name; its id if that names no file."""
+    """The name of the file: the last part of the artifact's name, or else the artifact's id."""
     last = clean(Path(found["name"]).name)
     return str(found["id"]) if last in ("", "..") else last
 
 
 @contextmanager
 def _target(name: str) -> Iterator[tuple[IO[bytes], str | None]]:
-    """The new file of that name, or stdout; a file that could not be filled is removed."""
+    """The new file, or stdout, to write to; a file that could not be completed is removed."""
     if name == _STDOUT:
         yield sys.stdout.buffer, None
         return
@@ -100,7 +100,7 @@ def _target(name: str) -> Iterator[tuple[IO[bytes], str | None]]:
 
 
 def _fetch(invocation: Invocation, found: Any, write: Callable[[bytes], object]) -> None:
-    """From the files of this host, or by the link to a server elsewhere."""
+    """Write the content: from the files of this host, or with a link of a server elsewhere."""
     if invocation.elsewhere is not None:
         from wfserver.terminal.http_client import Api
 

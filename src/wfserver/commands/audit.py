@@ -1,4 +1,4 @@
-"""`wfcore audit`: who asked for what, from where, and why it was refused; and its checks."""
+"""`wfcore audit`: the audit log (who did what, and refusals with reasons), and its checks."""
 
 import sys
 import time
@@ -54,7 +54,7 @@ def audit_command(ctx: click.Context, invocation: Invocation, since: int, follow
 
 
 def anchors(command: C) -> C:
-    """The option --anchor of what is checked."""
+    """The option `--anchor` of commands that verify."""
     option = click.option(
         "--anchor",
         "anchored",
@@ -67,7 +67,7 @@ def anchors(command: C) -> C:
 
 
 def anchor_texts(files: Sequence[Path]) -> Sequence[str]:
-    """What is in *files*."""
+    """The texts in *files*."""
     return [file.read_text("utf-8", "replace") for file in files]
 
 
@@ -114,8 +114,8 @@ def _all(perform: Perform, since: int) -> list[Any]:
 
 def _follow(invocation: Invocation, perform: Perform, since: int) -> None:
     """
-    Show what comes, each entry once. Entries of several processes may be stored a little out
-    of order, so each look goes a little back.
+    Print new entries, each once. Entries of several processes may be stored a little out
+    of order, so each poll goes a little back.
     """
     seen: frozenset[str] = frozenset()
     while True:

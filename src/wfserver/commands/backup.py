@@ -1,4 +1,4 @@
-"""`wfcore backup` and `wfcore restore`."""
+"""`wfcore backup` and `wfcore restore`: an archive of everything, written and unpacked."""
 
 import asyncio
 from collections.abc import Sequence

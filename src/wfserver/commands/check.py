@@ -34,20 +34,20 @@ def check_command(invocation: Invocation) -> int:
     began = time.monotonic()
     found = []
 
-    def take(told: Told) -> None:
-        if isinstance(told, Stage):
-            say(f"{time.monotonic() - began:7.1f} s  {told.name}", err=True)
+    def take(item: Told) -> None:
+        if isinstance(item, Stage):
+            say(f"{time.monotonic() - began:7.1f} s  {item.name}", err=True)
             return
-        found.append(told)
+        found.append(item)
         if not invocation.json:
-            say(f"{'note' if told.harmless else 'DAMAGE'}: {told.where}: {clean(told.what)}")
+            say(f"{'note' if item.harmless else 'DAMAGE'}: {item.where}: {clean(item.what)}")
 
     settings = invocation.settings()
     if (settings.store or "").startswith(POSTGRES):
         invocation.work_in(partial(_check_server, take=take), schema=Schema.AS_IS)
     else:
-        for told in _told(settings):
-            take(told)
+        for item in _items(settings):
+            take(item)
     ok = all(finding.harmless for finding in found)
     if invocation.json:
         put_json({"ok": ok, "findings": [attrs.asdict(finding) for finding in found]})
@@ -57,11 +57,11 @@ def check_command(invocation: Invocation) -> int:
 
 
 async def _check_server(system: System, take: Callable[[Told], None]) -> None:
-    async for told in cast("Any", system.services.store).check():  # its driver is of an extra
-        take(told)
+    async for item in cast("Any", system.services.store).check():  # its driver is of an extra
+        take(item)
 
 
-def _told(settings: Settings) -> Iterator[Told]:
+def _items(settings: Settings) -> Iterator[Told]:
     path = database_of(settings.store, settings.data)
     if path is None:
         raise CommandFailed(

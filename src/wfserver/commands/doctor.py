@@ -1,4 +1,4 @@
-"""`wfcore doctor`: what works here, and what to install."""
+"""`wfcore doctor`: checks of the machine, the settings and the store, each with a cure."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -17,7 +17,7 @@ from wfserver.terminal.output import put_json, say
 
 
 class _Evidence(CommandGroup):
-    """`evidence ID` is `evidence write ID`."""
+    """The group `evidence`, in which `evidence ID` means `evidence write ID`."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -53,7 +53,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def _wait(command: C) -> C:
-    """The options of commands that may wait for what they started."""
+    """The options of commands that may wait for the execution that they started."""
     wait = click.option("--wait", is_flag=True, help="Until it ends, or waits for an approval.")
     timeout = click.option(
         "--timeout", type=Duration(), metavar="30s", help="With --wait: at most so long, then 1."
@@ -79,10 +79,10 @@ def start(
     timeout: int | None,
 ) -> int | None:
     """Start WORKFLOW (id or name). The running server does it."""
-    asked = {"workflow": workflow, "inputs": dict(given)}
+    parameters = {"workflow": workflow, "inputs": dict(given)}
     if given:
         _warn_of_unknown(invocation, workflow, [name for name, _ in given])
-    return _started(invocation, executions.start_execution, asked, wait, timeout)
+    return _started(invocation, executions.start_execution, parameters, wait, timeout)
 
 
 def _warn_of_unknown(invocation: Invocation, workflow: str, names: Sequence[str]) -> None:
@@ -169,14 +169,14 @@ def logs(
     search: str | None,
     follow: bool,
 ) -> None:
-    """What its steps wrote to stdout and stderr."""
+    """The output of an execution's steps on stdout and stderr."""
 
     shown: list[Any] = []
-    asked = {"id": id, "step": step, "stream": stream, "search": search}
+    parameters = {"id": id, "step": step, "stream": stream, "search": search}
     with invocation.operations() as perform:
         after = 0
         while True:
-            found = perform(executions.read_logs, after=after, **asked)
+            found = perform(executions.read_logs, after=after, **parameters)
             after = found["next"]
             shown += _lines_shown(invocation, found["items"])
             if not found["items"] and (not follow or found["rests"]):
@@ -206,7 +206,7 @@ def watch(invocation: Invocation, id: str) -> int:
             if invocation.json:
                 events += new
             for one in () if invocation.json else new:
-                progress.tell(Event(id, one["number"], one["at"], one["kind"], one["data"]))
+                progress.show(Event(id, one["number"], one["at"], one["kind"], one["data"]))
             if not new and rests:
                 break
             rests = found["rests"]
@@ -267,10 +267,10 @@ def cancel(
         put_answer(invocation.json, ended, _put_status)
         return None
     wanted = tuple(one for one in status or _GOING if one in _GOING)
-    asked = {"workflow": workflow, "status": wanted, "since": since, "until": until}
+    parameters = {"workflow": workflow, "status": wanted, "since": since, "until": until}
     if not (workflow or status or since or until):
         raise click.UsageError("Give an ID, or --workflow, --status, --from or --to")
-    return act_on_each(invocation, "cancelled", executions.cancel_execution, asked, yes)
+    return act_on_each(invocation, "cancelled", executions.cancel_execution, parameters, yes)
 
 
 @execution_command.command("redrive")
@@ -302,8 +302,8 @@ def redrive(
     if not (workflow or status or since or until):
         raise click.UsageError("Give an ID, or --workflow, --status, --from or --to")
     wanted = tuple(one for one in status or (ExecutionStatus.FAILED,) if one in FROM)
-    asked = {"workflow": workflow, "status": wanted, "since": since, "until": until}
-    return act_on_each(invocation, "redriven", executions.redrive_execution, asked, yes)
+    parameters = {"workflow": workflow, "status": wanted, "since": since, "until": until}
+    return act_on_each(invocation, "redriven", executions.redrive_execution, parameters, yes)
 
 
 def _put_status(run: Any) -> None:
@@ -313,7 +313,7 @@ def _put_status(run: Any) -> None:
 def _started(
     invocation: Invocation,
     begin: Operation[Any],
-    asked: Mapping[str, Any],
+    parameters: Mapping[str, Any],
     wait: bool,
     timeout: int | None,
 ) -> int | None:
@@ -321,7 +321,7 @@ def _started(
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait")
     with invocation.operations() as perform:
-        started = perform(begin, **asked)
+        started = perform(begin, **parameters)
         if not wait:
             put_answer(invocation.json, started, _put_started)
             return None
@@ -398,12 +398,12 @@ def _put(run: Any) -> None:
         put_table(("step", "status", "took", "output"), rows, len(rows))
 
 
-def _callback(told: Any) -> str | None:
-    if told is None:
+def _callback(callback: Any) -> str | None:
+    if callback is None:
         return None
-    tried = f", attempt {told['attempts']}" if told["attempts"] else ""
-    failed = f"; last error: {told['lastError']}" if told["lastError"] else ""
-    return f"{told['status']} ({told['host']}{tried}{failed})"
+    tried = f", attempt {callback['attempts']}" if callback["attempts"] else ""
+    failed = f"; last error: {callback['lastError']}" if callback["lastError"] else ""
+    return f"{callback['status']} ({callback['host']}{tried}{failed})"
 
 
 def _output(value: object) -> str:

@@ -1,4 +1,4 @@
-"""`wfcore key`: credentials for programs. A key's text is shown once and kept nowhere."""
+"""`wfcore key`: the API keys of programs. The text of a key is shown once and stored nowhere."""
 
 from typing import Any
 
@@ -126,7 +126,7 @@ def _once(key: Any) -> None:
 
 
 def _scopes(key: Any) -> str:
-    """What it may do; ADMIN is always named."""
+    """The scopes of a key in a few words; ADMIN is always named."""
     all_ordinary = set(key["scopes"]) == set(Scope.ordinary())
     return "all" if all_ordinary else " ".join(sorted(key["scopes"]))
 

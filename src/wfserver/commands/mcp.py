@@ -1,7 +1,7 @@
 """
-`wfcore mcp`: for agents that start their tools as a process, on a desktop for example.
+`wfcore mcp`: the tools of a server for agents that start tools as a process, such as on a desktop.
 
-Nothing is decided here: what arrives on stdin is asked of the server's `/mcp`, with the key of
+Nothing is decided here: each request on stdin goes to the server's `/mcp`, with the key in
 `WFCORE_KEY`. Decision 212.
 """
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
 _LONGEST_S = 90.0
-"""More than any call takes: those that wait are answered after less."""
+"""A timeout longer than any call, because calls that wait are answered earlier."""
 _OURS = "wfcore/"
-"""Begins the names in `_meta` that mean something to the server, as the key for idempotency."""
+"""The prefix of names in `_meta` that the server reads, such as the idempotency key."""
 _REFUSED = -32_000
-"""The first of the codes that the protocol leaves to servers."""
+"""The first error code that the protocol leaves to servers."""
 
 
 @click.command("mcp", cls=Command)
@@ -71,8 +71,8 @@ async def _offer(url: str, key: str) -> None:
 
 def _http(key: str) -> "httpx2.AsyncClient":
     """
-    A client that says in words of the protocol what the server refused, and that nobody answers: a
-    server that starts again fails the calls of that moment, where the SDK would end with them.
+    A client that turns refusals, and a server that does not answer, into errors of the protocol: a
+    restart of the server fails only the calls at that time, whereas the SDK would end.
     """
     import httpx2
 
@@ -80,7 +80,7 @@ def _http(key: str) -> "httpx2.AsyncClient":
         error = {"code": _REFUSED, "message": says}
         return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error})
 
-    class Told(httpx2.AsyncHTTPTransport):
+    class ErrorsAsMessages(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             try:
                 answer = await super().handle_async_request(request)
@@ -93,14 +93,14 @@ def _http(key: str) -> "httpx2.AsyncClient":
                         return refused(answer.status_code, says["error"])
             return answer
 
-    headers, transport = {"X-API-Key": key}, Told(trust_env=False)
+    headers, transport = {"X-API-Key": key}, ErrorsAsMessages(trust_env=False)
     return httpx2.AsyncClient(
         headers=headers, timeout=_LONGEST_S, trust_env=False, transport=transport
     )
 
 
 def _passing(there: "Client") -> "Server[Any]":
-    """A server of the protocol that passes on what it is asked, progress included."""
+    """An MCP server that passes requests on to *there*, and progress back."""
     from mcp.server.lowlevel import Server
 
     async def list_tools(ctx: Any, params: Any) -> Any:

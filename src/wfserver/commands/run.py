@@ -64,7 +64,7 @@ def run_command(
     children = children_in(Path(file).parent, definition, javascript) if file != STDIN else ()
     values = {name: parse_text(definition.variables.get(name), text) for name, text in given}
     seat = _Seat(console(stderr=True), answer, quiet=invocation.json)
-    watcher = Watcher(seat.tell, seat.decide, artifacts)
+    watcher = Watcher(seat.show, seat.decide, artifacts)
     for one in (definition, *children):
         announce_packages(one, quiet=invocation.json)
     with tempfile.TemporaryDirectory(prefix="wfcore-run-") as folder:
@@ -88,9 +88,9 @@ class _Seat:
         self._answer = answer
         self._quiet = quiet
 
-    def tell(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         if not self._quiet:
-            self.progress.tell(event)
+            self.progress.show(event)
 
     def decide(self, approval: Approval) -> ReviewerChoice | None:
         if self._answer is not None:

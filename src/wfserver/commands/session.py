@@ -40,8 +40,8 @@ def _table(found: Any) -> None:
 def end(invocation: Invocation, account: str, id: str | None) -> None:
     """Sign an account out everywhere, or end the one session ID; from the next request on."""
     done = invocation.perform(accounts.end_sessions, account=account, id=id)
-    said = f"{account} is signed out" if id is None else f"{id} has ended"
-    put_answer(invocation.json, done, lambda _: say(said))
+    message = f"{account} is signed out" if id is None else f"{id} has ended"
+    put_answer(invocation.json, done, lambda _: say(message))
 
 
 @click.command("login", cls=Command)

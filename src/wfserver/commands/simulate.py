@@ -71,12 +71,12 @@ def _progress(worlds: int) -> Iterator[Callable[[CampaignSummary], None]]:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    said = TextColumn("{task.fields[executions]:,} executions, {task.fields[faults]:,} faults")
-    bar = Progress(BarColumn(), MofNCompleteColumn(), said, TimeElapsedColumn(), console=out)
+    figures = TextColumn("{task.fields[executions]:,} executions, {task.fields[faults]:,} faults")
+    bar = Progress(BarColumn(), MofNCompleteColumn(), figures, TimeElapsedColumn(), console=out)
     with bar:
         task = bar.add_task("", total=worlds, executions=0, faults=0)
 
-        def told(summary: CampaignSummary) -> None:
+        def update(summary: CampaignSummary) -> None:
             if summary.worlds % 10 == 0 or summary.worlds == worlds:
                 faults = summary.faults.total()
                 bar.update(
@@ -86,4 +86,4 @@ def _progress(worlds: int) -> Iterator[Callable[[CampaignSummary], None]]:
                     faults=faults,
                 )
 
-        yield told
+        yield update

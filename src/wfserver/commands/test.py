@@ -1,4 +1,4 @@
-"""`wfcore test`: the scenarios of definitions, played in virtual time."""
+"""`wfcore test`: plays the scenarios of definitions in virtual time."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -63,7 +63,7 @@ def try_command(invocation: Invocation, yes: bool) -> int:
             f"{data / FIRST_KEY_FILE} is not there; wfcore up makes it where no key is"
         )
     trial = _Trial(Api(url, key), console(), quiet=invocation.json)
-    result, artifacts = trial.run(asks=not (yes or invocation.json))
+    result, artifacts = trial.run(prompts=not (yes or invocation.json))
     if invocation.json:
         put_json({"result": result, "artifacts": artifacts, "requests": len(trial.exchanges)})
     else:
@@ -81,7 +81,7 @@ class _Trial:
         self._quiet = quiet
         api.heard = self._heard
 
-    def run(self, asks: bool) -> tuple[Any, Sequence[Any]]:
+    def run(self, prompts: bool) -> tuple[Any, Sequence[Any]]:
         """Run the sample; returns the `ExecutionResult` and the artifacts."""
         path = f"/api/v1/workflows/{self._sample_id()}/executions"
         self._say("Start it")
@@ -89,7 +89,7 @@ class _Trial:
         self._say("Wait until it ends or asks somebody")
         status = self._rest(id)
         while status == "AWAITING_APPROVAL":
-            self._decide(id, asks)
+            self._decide(id, prompts)
             self._say("Wait until it ends or asks somebody")
             status = self._rest(id)
         self._say("Read the result")
@@ -126,7 +126,7 @@ class _Trial:
                 return str(run["status"])
         raise CommandFailed(f"{id} is still {run['status']} after {_PATIENCE_S:.0f} s")
 
-    def _decide(self, id: str, asks: bool) -> None:
+    def _decide(self, id: str, prompts: bool) -> None:
         self._say("Somebody has to decide: see what is asked")
         open_ones = self._api.call("GET", f"/api/v1/approvals/execution/{id}")["approvals"]
         for pending in [one for one in open_ones if one["status"] == "PENDING"]:
@@ -135,13 +135,13 @@ class _Trial:
             approval = approval_of(detail)
             if not self._quiet:
                 put_groups(approval, self._out, PAGE)
-            self._answer(path, approval, asks)
+            self._answer(path, approval, prompts)
 
-    def _answer(self, path: str, approval: Approval, asks: bool) -> None:
+    def _answer(self, path: str, approval: Approval, prompts: bool) -> None:
         """Send the decision on the rows that were shown; after a refusal, prompt again."""
         draft, decision = Draft(approval), ReviewerChoice(Approve())
         while True:
-            if asks:
+            if prompts:
                 decision = _prompted(approval, self._out, draft)
             body: dict[str, Any] = {}
             edited = decision.choice.edited if isinstance(decision.choice, Approve) else None

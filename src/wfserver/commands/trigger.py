@@ -1,4 +1,4 @@
-"""`wfcore trigger`: what starts workflows by itself, and why it does not."""
+"""`wfcore trigger`: the schedules and chains that start workflows, and why they do not."""
 
 from typing import Any
 
@@ -74,13 +74,13 @@ def backfill(
     """
     if since is None or until is None:
         raise click.UsageError("Give --from and --to")
-    asked = {"id": trigger, "since": since, "until": until}
+    parameters = {"id": trigger, "since": since, "until": until}
     with invocation.operations() as perform:
-        found = perform(workflows.preview_backfill, **asked)
+        found = perform(workflows.preview_backfill, **parameters)
         todo = [one for one in found["items"] if not (one["executionId"] or one["refusal"])]
         if not dry_run and todo:
             agreed(f"{len(todo)} executions would be started", map(_instant, todo), yes)
-            found = perform(workflows.backfill_trigger, **asked)
+            found = perform(workflows.backfill_trigger, **parameters)
     put_answer(invocation.json, found, _put_instants)
     return FAILED if not dry_run and any(one["refusal"] for one in found["items"]) else None
 
@@ -107,7 +107,7 @@ def _put(trigger: Any) -> None:
 
 
 def fires(definition: Any) -> str:
-    """When a trigger fires, in a few words."""
+    """The times at which a trigger fires, in a few words."""
     if "cron" in definition:
         return f"{definition['cron']} {definition['timezone']}"
     runs = definition["maxRuns"]
@@ -130,7 +130,7 @@ def _row(one: Any) -> tuple[object, ...]:
 
 
 def _result(one: Any) -> str | None:
-    """How its last execution ended, and how many failed in a row."""
+    """The end of the trigger's last execution, and the number of failures in a row."""
     if one["failures"] > 1:
         return f"{one['failures']} × FAILED"
     result: str | None = one.get("lastResult")

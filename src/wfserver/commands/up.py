@@ -1,4 +1,4 @@
-"""`wfcore up`: from nothing to a running server with something to try."""
+"""`wfcore up`: a running server with a first account, a key and a sample."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 async def _way_in(system: System, first: First) -> str | None:
-    """A link for the account; none where there are no pages, or the account may not sign in."""
+    """The token of a sign-in link; None without pages, or if the account may not sign in."""
     if not system.settings.console:
         return None
     with suppress(AccountBlocked):

@@ -1,4 +1,4 @@
-"""`wfcore webhook`: URLs that start workflows. Those without a key are made only here."""
+"""`wfcore webhook`: the URLs that start workflows. Only here are webhooks made without a key."""
 
 import json
 from typing import Any
@@ -167,7 +167,7 @@ def test(invocation: Invocation, id: str, payload: str | None) -> None:
 
 
 def _secret(given: str | None, stdin: bool) -> str | None:
-    """The secret of --secret or --secret-stdin."""
+    """The secret of `--secret` or `--secret-stdin`, if one is given."""
     if given is not None and stdin:
         raise click.UsageError("Give --secret or --secret-stdin, not both")
     found = read_line(stdin) if stdin else given

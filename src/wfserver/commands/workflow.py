@@ -1,4 +1,4 @@
-"""`wfcore workflow`: check and apply definitions, share and delete workflows."""
+"""`wfcore workflow`: checks and applies definitions, shares and deletes workflows."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -267,7 +267,7 @@ def delete(invocation: Invocation, workflow: str) -> None:
 
 
 def _at_once(limit: Any) -> str | None:
-    """How many executions run at once, in a few words."""
+    """The limit on executions at once, in a few words."""
     if limit is None:
         return None
     by = f" of each {limit['key']}" if limit["key"] is not None else ""

@@ -221,7 +221,7 @@ def is_scenarios(path: Path) -> bool:
 
 
 def files_beside(path: str) -> Sequence[str]:
-    """The files of scenarios in the folder *path*, or those named after the definition *path*."""
+    """The files of scenarios in the folder *path*, or of the definition *path* by its name."""
     place = Path(path)
     found = place.iterdir() if place.is_dir() else map(place.with_suffix, ENDINGS)
     return sorted(os.fspath(one) for one in found if is_scenarios(one))

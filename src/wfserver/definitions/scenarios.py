@@ -66,9 +66,10 @@ class Loaded:
 
 def played(path: str, only: str | None = None) -> Sequence[ScenarioResult]:
     """
-    The results of the scenarios in the file at *path*, or of those with *only* in their name.
+    The results of the scenarios in the file at *path*. *only*: a text in the names of those to
+    play.
 
-    Raises as `load`.
+    Raises the errors of `load`.
     """
     loaded = load(path)
     return [

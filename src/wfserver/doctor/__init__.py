@@ -1,1 +1,1 @@
-"""What works on this machine and with this store, and what to do about the rest."""
+"""Checks of the machine, the settings and the store, each with a cure."""

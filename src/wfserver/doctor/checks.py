@@ -28,7 +28,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
 from wfcore.usecases.webhooks.webhooks import list_webhooks
 from wfserver.compose import System
-from wfserver.doctor.machine import Finding, backups, disk, folder, keys, packages, program
+from wfserver.doctor.machine import CheckResult, backups, disk, folder, keys, packages, program
 from wfserver.doctor.providers import described, probe, wanted
 from wfserver.failures import CommandFailed, explain
 from wfserver.notices import try_channel
@@ -61,7 +61,7 @@ def checks(
     require_servable: Callable[[Settings], None],
     *,
     online: bool = False,
-) -> Sequence[Finding]:
+) -> Sequence[CheckResult]:
     """
     All checks but those of languages and isolation. *require_servable* raises what `serve` would
     refuse of the settings; *online*: providers of models are called, too.
@@ -79,44 +79,46 @@ def checks(
     found.append(_notices(settings, stored.given_up))
     if outsiders := settings.policy.gate_approvers:
         what = f"besides accounts, gates and data may name {', '.join(sorted(outsiders))}"
-        found.append(Finding("approvers", True, what))
-    return [*found, *(_asked(one) for one in settings.providers.values() if online)]
+        found.append(CheckResult("approvers", True, what))
+    return [*found, *(_probed(one) for one in settings.providers.values() if online)]
 
 
-def _serving(settings: Settings, require_servable: Callable[[Settings], None]) -> Finding | None:
+def _serving(
+    settings: Settings, require_servable: Callable[[Settings], None]
+) -> CheckResult | None:
     """The check that fails for what `serve` would refuse; None: it would refuse nothing."""
     try:
         require_servable(settings)
     except (CommandFailed, WfError, OSError) as error:
-        return Finding("serve", False, explain(error), "change the setting", essential=True)
+        return CheckResult("serve", False, explain(error), "change the setting", essential=True)
     return None
 
 
-def _dispatch(url: str) -> Finding:
+def _dispatch(url: str) -> CheckResult:
     """Whether the dispatching queue answers. Without it executions end later."""
     try:
-        return Finding("engine", True, asyncio.run(seen(ENGINE, url)))
+        return CheckResult("engine", True, asyncio.run(seen(ENGINE, url)))
     except (InvalidInput, ConnectionError) as error:
         cure = f"start it, or correct {ENGINE}; meanwhile servers poll the database"
-        return Finding("engine", False, str(error), cure)
+        return CheckResult("engine", False, str(error), cure)
 
 
-def _notices(settings: Settings, lost: int) -> Finding:
+def _notices(settings: Settings, lost: int) -> CheckResult:
     """The channels of notices, and the number of notices that were given up."""
     names = ", ".join(sorted(settings.notices.channels))
     if not names:
-        return Finding(
+        return CheckResult(
             "notices", True, f"no channel; approvals are not announced until {SMTP_URL} is set"
         )
     if settings.public_url is None:
         cure = "set WFCORE_PUBLIC_URL"
-        return Finding(
+        return CheckResult(
             "notices", False, f"{names}; without a public URL messages have no link", cure
         )
     if lost:
         cure = "wfcore notice list --status FAILED"
-        return Finding("notices", False, f"{names}; {lost} given up", cure)
-    return Finding("notices", True, names)
+        return CheckResult("notices", False, f"{names}; {lost} given up", cure)
+    return CheckResult("notices", True, names)
 
 
 async def _given_up(system: System) -> int:
@@ -125,51 +127,53 @@ async def _given_up(system: System) -> int:
     return found.total or 0
 
 
-def tried(settings: Settings, work_in: WorkIn, to: str) -> Sequence[Finding]:
+def tried(settings: Settings, work_in: WorkIn, to: str) -> Sequence[CheckResult]:
     """The results of a test message over each channel, by mail to *to*."""
     return [_tried(work_in, name, to) for name in sorted(settings.notices.channels)]
 
 
-def _tried(work_in: WorkIn, channel: str, to: str) -> Finding:
+def _tried(work_in: WorkIn, channel: str, to: str) -> CheckResult:
     async def send(system: System) -> str:
         return await try_channel(system.settings, system.services, channel, to)
 
     try:
-        return Finding(f"notice {channel}", True, work_in(send, fresh=True))
+        return CheckResult(f"notice {channel}", True, work_in(send, fresh=True))
     except (WfError, CommandFailed, OSError) as error:
         cure = f"check {setting_of_channel(channel)}"
-        return Finding(f"notice {channel}", False, explain(error), cure)
+        return CheckResult(f"notice {channel}", False, explain(error), cure)
 
 
-def _providers(users: Mapping[str, Sequence[str]], providers: Mapping[str, Provider]) -> Finding:
+def _providers(
+    users: Mapping[str, Sequence[str]], providers: Mapping[str, Provider]
+) -> CheckResult:
     """The providers that are configured, and those that are not but have *users*: workflows."""
     detail = "; ".join(map(described, providers.values())) or "none; AI steps need one"
     missing = [(name, users[name]) for name in sorted(users) if name not in providers]
     if (users or providers) and not is_available():
-        return Finding("providers", False, f"{detail}; AI steps cannot run here", CURE)
+        return CheckResult("providers", False, f"{detail}; AI steps cannot run here", CURE)
     clear = [one for one in providers.values() if one.in_the_clear]
     if missing:
         used = "; ".join(f"{name} is used by {', '.join(flows[:_FEW])}" for name, flows in missing)
         cure = ", ".join(f"set {setting_of(name)}" for name, _ in missing)
-        return Finding("providers", False, f"{detail}; not configured: {used}", cure)
+        return CheckResult("providers", False, f"{detail}; not configured: {used}", cure)
     if clear:
-        return Finding("providers", False, detail, f"use https for {clear[0].name}")
-    return Finding("providers", True, detail)
+        return CheckResult("providers", False, detail, f"use https for {clear[0].name}")
+    return CheckResult("providers", True, detail)
 
 
-def _asked(provider: Provider) -> Finding:
+def _probed(provider: Provider) -> CheckResult:
     fine, detail = probe(provider)
     cure = None if fine else f"check {provider.setting} and the base URL"
-    return Finding(f"provider {provider.name}", fine, detail, cure)
+    return CheckResult(f"provider {provider.name}", fine, detail, cure)
 
 
-def _signing(settings: Settings) -> list[Finding]:
+def _signing(settings: Settings) -> list[CheckResult]:
     """The names of the keys that sign and verify links, to compare servers."""
     if not settings.signing_keys:
         return []
     first, *older = (name for name, _ in settings.signing_keys)
     kept = f", {', '.join(older)} still verify older ones" if older else ""
-    return [Finding("signing", True, f"{first} of {SIGNING_KEY} signs links{kept}")]
+    return [CheckResult("signing", True, f"{first} of {SIGNING_KEY} signs links{kept}")]
 
 
 @define
@@ -179,7 +183,7 @@ class _Stored:
     the workflows that use each provider and the number of notices that were given up.
     """
 
-    checks: Sequence[Finding] = ()
+    checks: Sequence[CheckResult] = ()
     wanted: Mapping[str, Sequence[str]] = field(factory=dict)
     given_up: int = 0
 
@@ -195,14 +199,14 @@ def _store(settings: Settings, work_in: WorkIn) -> _Stored:
         found.checks = await _open_store(system)
 
     if settings.store is None and not settings.data.exists():
-        found.checks = [Finding("store", True, "not made yet")]
+        found.checks = [CheckResult("store", True, "not made yet")]
         return found
     try:
         work_in(read, schema=Schema.AS_IS)
     except Unmade as empty:
-        found.checks = [Finding("store", True, str(empty))]
+        found.checks = [CheckResult("store", True, str(empty))]
     except (WfError, CommandFailed, OSError) as error:
-        found.checks = [Finding("store", False, explain(error), _cure(error), essential=True)]
+        found.checks = [CheckResult("store", False, explain(error), _cure(error), essential=True)]
     return found
 
 
@@ -220,7 +224,7 @@ def _cure(error: Exception) -> str:
     return "wfcore restore fills an empty data folder from a backup"
 
 
-async def _open_store(system: System) -> list[Finding]:
+async def _open_store(system: System) -> list[CheckResult]:
     """The findings about an open store, whose schema was read; `ping` writes a row durably."""
     await system.services.store.ping()
     records = await _records(system)
@@ -233,21 +237,23 @@ async def _open_store(system: System) -> list[Finding]:
     ]
 
 
-async def _kept(system: System) -> Finding:
+async def _kept(system: System) -> CheckResult:
     """The place of the store, and for a database server its settings that are wrong."""
     store = system.services.store
     if not system.location.startswith(POSTGRES):
         schema = migrations()[-1][0]
         kind = "nothing is stored" if system.location == "memory" else f"schema {schema}, writable"
-        return Finding("store", True, f"{system.location}: {kind}")
+        return CheckResult("store", True, f"{system.location}: {kind}")
     from adapters_store.postgres.report import report  # its driver is of an extra
 
     settings, wall = system.settings, system.services.clock.now
-    told = await report(cast("Any", store), wall, str(settings.store), settings.direct)
-    return Finding("store", told.cure is None, f"{system.location}: {told.detail}", told.cure)
+    found = await report(cast("Any", store), wall, str(settings.store), settings.direct)
+    return CheckResult(
+        "store", found.cure is None, f"{system.location}: {found.detail}", found.cure
+    )
 
 
-async def _artifacts(system: System) -> Finding:
+async def _artifacts(system: System) -> CheckResult:
     """Whether an artifact can be stored, read and deleted."""
     files, where = system.services.files, system.settings.artifacts or "in the data folder"
     try:
@@ -256,14 +262,16 @@ async def _artifacts(system: System) -> Finding:
         await files.delete_executions(_PROBE)
     except StoreUnavailable as error:
         cure = "check the folder, or the bucket's name, region, endpoint and credentials"
-        return Finding("artifacts", False, f"{where}: {error.detail}", cure)
+        return CheckResult("artifacts", False, f"{where}: {error.detail}", cure)
     if got != b"ok":
-        return Finding("artifacts", False, f"{where}: gives back what was not stored", "replace it")
+        return CheckResult(
+            "artifacts", False, f"{where}: gives back what was not stored", "replace it"
+        )
     direct = "; links lead there" if system.settings.direct_downloads else ""
-    return Finding("artifacts", True, f"{where}, writable{direct}")
+    return CheckResult("artifacts", True, f"{where}, writable{direct}")
 
 
-def compared(work_in: WorkIn, confirm: Callable[[Sequence[str]], None] | None) -> Finding:
+def compared(work_in: WorkIn, confirm: Callable[[Sequence[str]], None] | None) -> CheckResult:
     """
     The check of artifacts' files against their records. With *confirm*, files of executions that
     are not in the store are deleted, once it has been called with their ids.
@@ -291,10 +299,10 @@ def compared(work_in: WorkIn, confirm: Callable[[Sequence[str]], None] | None) -
     elif found.missing:
         cure = "restore the files from a copy or an older version of the bucket"
     ok = not (found.strange or found.missing or found.beyond)
-    return Finding("files", ok, "; ".join([counts, *faults]), cure)
+    return CheckResult("files", ok, "; ".join([counts, *faults]), cure)
 
 
-def _clock(clock: Clock) -> Finding:
+def _clock(clock: Clock) -> CheckResult:
     """Whether the wall clock jumped, and the consequences. AP-4, EX-30."""
     clock = clock.machine if isinstance(clock, StoreTime) else clock
     wall, deadlines, work = clock.now(), clock.deadline_now(), clock.service_now()
@@ -306,10 +314,10 @@ def _clock(clock: Clock) -> Finding:
         ahead = (work - deadlines) // SECOND
         found.append(f"it was set back; work goes by a time that is {ahead} s ahead of it")
     cure = "let an NTP service keep the clock" if found else None
-    return Finding("clock", not found, "; ".join(found) or "no jump", cure)
+    return CheckResult("clock", not found, "; ".join(found) or "no jump", cure)
 
 
-async def _records(system: System) -> Finding:
+async def _records(system: System) -> CheckResult:
     """The due records that cannot be read; `wfcore check` reads all records."""
     services = system.services
     now = services.store.now()
@@ -322,13 +330,13 @@ async def _records(system: System) -> Finding:
         await view.callbacks.due(_PAGE)
     unreadable: Mapping[tuple[str, str], str] = getattr(services.store, "unreadable", dict)()
     if not unreadable:
-        return Finding("records", True, "what is due can be read")
+        return CheckResult("records", True, "what is due can be read")
     named = ", ".join(f"{kind} {id}" for kind, id in sorted(unreadable))
     cure = "wfcore check names all; restore them from a backup, or run the version that wrote them"
-    return Finding("records", False, f"cannot be read, and are left alone: {named}", cure)
+    return CheckResult("records", False, f"cannot be read, and are left alone: {named}", cure)
 
 
-async def _webhooks(services: Services) -> Finding:
+async def _webhooks(services: Services) -> CheckResult:
     listed: list[Webhook] = []
     page: PageRequest | None = PageRequest(size=_PAGE)
     while page is not None:
@@ -338,8 +346,8 @@ async def _webhooks(services: Services) -> Finding:
     active = [one for one in listed if one.status is WebhookStatus.ACTIVE]
     bare = [one.id for one in active if one.auth_mode is AuthMode.NONE]
     if not bare:
-        return Finding("webhooks", True, f"{len(active)} active")
-    return Finding(
+        return CheckResult("webhooks", True, f"{len(active)} active")
+    return CheckResult(
         "webhooks",
         False,
         f"OPEN TO ALL, without key or secret: {', '.join(bare)}",

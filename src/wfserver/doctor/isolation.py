@@ -59,7 +59,7 @@ COUNTING = "start the server as a systemd unit with Delegate=yes, or with /sys/f
 """The way to get control groups for steps."""
 _CONTAINERS = ("/.dockerenv", "/run/.containerenv")
 _MARK = "container"
-"""The variable by which systemd, Podman and our image say that a process is in a container."""
+"""The variable that systemd, Podman and our image set for processes in a container."""
 
 
 @frozen

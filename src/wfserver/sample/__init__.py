@@ -6,5 +6,5 @@ NAME = "Refund review"
 
 
 def text() -> bytes:
-    """The sample's definition as it is written."""
+    """The text of the sample's definition."""
     return files(__name__).joinpath("refunds.yaml").read_bytes()

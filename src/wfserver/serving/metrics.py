@@ -209,8 +209,8 @@ class ServerMetrics:
                 self.decisions.labels(status.value).observe(max(at - opened, 0) / 1_000)
             case Callback(status=status) if status in _CALLBACK_ENDS:
                 self.callbacks.labels(_CALLBACK_ENDS[status]).inc()
-            case Notice(status=told) if told in _NOTICE_ENDS:
-                self.notices.labels(_NOTICE_ENDS[told]).inc()
+            case Notice(status=sent) if sent in _NOTICE_ENDS:
+                self.notices.labels(_NOTICE_ENDS[sent]).inc()
             case _:
                 pass
 

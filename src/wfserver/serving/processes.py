@@ -47,7 +47,7 @@ _SIGNALS = (*_STOPS, signal.SIGCHLD)
 class ServerProcess:
     """
     One child. On `up` it reports that it answers. `begun` is readable once all children answer, and
-    `leave` once this child must stop. `tells`: this child announces that all of them answer.
+    `leave` once this child must stop. `announces`: this child announces that all of them answer.
     """
 
     number: int
@@ -57,7 +57,7 @@ class ServerProcess:
     up: socket.socket
     begun: socket.socket
     leave: socket.socket
-    tells: bool
+    announces: bool
 
     def share(self, settings: Settings) -> Settings:
         """*settings* with this child's part of the limits that hold for all children together."""
@@ -75,12 +75,14 @@ class ServerProcess:
         )
 
     async def all_answer(self) -> bool:
-        """Report that this child answers. If it `tells`, wait until all do. Returns `tells`."""
+        """
+        Report that this child answers. If it `announces`, wait until all do. Returns `announces`.
+        """
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self.up, bytes([self.number]))
-        if self.tells:
+        if self.announces:
             await loop.sock_recv(self.begun, 1)
-        return self.tells
+        return self.announces
 
 
 def fork_all(settings: Settings) -> ServerProcess:
@@ -147,7 +149,7 @@ class _Parent:
             self._up,
             self._begun,
             self._leave,
-            tells=not number and not self._all_answered,
+            announces=not number and not self._all_answered,
         )
 
     def _wait(self) -> None:

@@ -50,11 +50,12 @@ _WORDS_S = 0.5
 
 class Stopping:
     """
-    The stop of this process; `asked` is set at its beginning. *drain_s*: time for running steps.
+    The stop of this process; `requested` is set at its beginning. *drain_s*: time for running
+    steps.
     """
 
     def __init__(self, drain_s: float) -> None:
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._within_s = drain_s + CLOSING_S
         self._signalled = self._begun = False
@@ -86,10 +87,10 @@ class Stopping:
         if not self._begun:
             self._begun = True
             faulthandler.dump_traceback_later(self._within_s, exit=True)
-            self._loop.call_soon_threadsafe(self._ask)
+            self._loop.call_soon_threadsafe(self._request)
 
-    def _ask(self) -> None:
-        self.asked.set()
+    def _request(self) -> None:
+        self.requested.set()
         log.info("stopping", extra={"at_most_s": self._within_s})
         self._loop.call_later(self._within_s - _WORDS_S, _name_what_hangs)
 
@@ -163,7 +164,7 @@ async def _serve(
             stopping.obey()
             if process is not None:
                 stopping.heed(process.leave)
-            await answer(system, runner, listeners, ready, stopping.asked, process)
+            await answer(system, runner, listeners, ready, stopping.requested, process)
         finally:
             level.cancel()
             await runner.close()

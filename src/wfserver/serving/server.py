@@ -79,11 +79,11 @@ async def answer(
     runner: StepRunner,
     listeners: Sequence[socket.socket],
     ready: Ready,
-    asked: asyncio.Event,
+    stop: asyncio.Event,
     process: "ServerProcess | None" = None,
 ) -> None:
     """
-    Answer requests at *listeners* and run executions until *asked* is set; then *runner* is closed.
+    Answer requests at *listeners* and run executions until *stop* is set; then *runner* is closed.
 
     *process*: this child among several. *ready* is awaited once requests are answered; an error in
     it ends the server. While running steps are drained, requests are still answered, except for
@@ -92,7 +92,7 @@ async def answer(
     # Otherwise each metric has a second series. No other code uses this process.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     async with open_traces(system.settings) as traces:
-        await _answer(system, runner, listeners, ready, asked, traces, process)
+        await _answer(system, runner, listeners, ready, stop, traces, process)
 
 
 async def _answer(
@@ -100,7 +100,7 @@ async def _answer(
     runner: StepRunner,
     listeners: Sequence[socket.socket],
     ready: Ready,
-    asked: asyncio.Event,
+    stop: asyncio.Event,
     traces: Traces | None,
     process: "ServerProcess | None",
 ) -> None:
@@ -150,11 +150,11 @@ async def _answer(
             log_config=None,
             http=protocol,
         )
-        async with _asked_by_others(process, app), trimming(partial(_drop_caches, app.context)):
-            await _UvicornServer(config, ready, asked, shutdown.leave).serve([*listeners])
+        async with _answering_processes(process, app), trimming(partial(_drop_caches, app.context)):
+            await _UvicornServer(config, ready, stop, shutdown.leave).serve([*listeners])
 
 
-def _asked_by_others(
+def _answering_processes(
     process: "ServerProcess | None", app: Application
 ) -> AbstractAsyncContextManager[None]:
     if process is None:
@@ -227,8 +227,8 @@ async def _gauges(
 @define
 class MachineChecks:
     """
-    What `wfcore doctor` says of the machine; imported by the first page that shows it. To look
-    starts interpreters and installers, about a second of CPU: once a minute at most.
+    The checks of the machine by `wfcore doctor`, imported for the first page that shows them. They
+    start interpreters and installers, about a second of CPU, so they run at most once a minute.
     """
 
     _settings: Settings
@@ -352,14 +352,14 @@ class _Shutdown:
 
 
 class _UvicornServer(uvicorn.Server):
-    """uvicorn that stops once *asked* is set, and awaits *ready* once it answers."""
+    """uvicorn that stops once *stop* is set, and awaits *ready* once it answers."""
 
     def __init__(
-        self, config: uvicorn.Config, ready: Ready, asked: asyncio.Event, leave: Ready
+        self, config: uvicorn.Config, ready: Ready, stop: asyncio.Event, leave: Ready
     ) -> None:
         super().__init__(config)
         self._ready = ready
-        self._asked = asked
+        self._stop = stop
         self._leave = leave
 
     @contextmanager
@@ -383,11 +383,11 @@ class _UvicornServer(uvicorn.Server):
 
     async def _until_left(self) -> None:
         try:
-            await self._asked.wait()
+            await self._stop.wait()
             await self._leave()
         finally:
             self.should_exit = True
 
     def _stop_after_error(self, announcing: "asyncio.Task[None]") -> None:
         if not announcing.cancelled() and announcing.exception():
-            self._asked.set()
+            self._stop.set()

@@ -167,7 +167,7 @@ class Settings:
 
     @property
     def shared(self) -> bool:
-        """Whether servers on other machines may work on the same store."""
+        """Whether servers on other machines may work on the store."""
         return (self.store or "").startswith(POSTGRES)
 
     @property

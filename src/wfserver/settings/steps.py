@@ -75,10 +75,10 @@ def size(env: Mapping[str, str], name: str, default: int, least: int) -> int:
     if not text:
         return default
     found = _SIZE.fullmatch(text)
-    asked = int(found[1]) << _UNITS[(found[2] or "B").upper()] if found else 0
-    if asked < least:
+    value = int(found[1]) << _UNITS[(found[2] or "B").upper()] if found else 0
+    if value < least:
         raise InvalidInput(name, f"must be a size like 512MB, at least {least >> 20}MB")
-    return asked
+    return value
 
 
 def _number(env: Mapping[str, str], name: str, default: int, least: int) -> int:

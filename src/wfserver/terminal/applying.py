@@ -26,7 +26,7 @@ from wfserver.terminal.output import clean, put_fields, put_json, put_table, say
 from wfserver.terminal.perform import Perform
 
 DIFFERS = 3
-"""Exit status of a preview that found something to change."""
+"""The exit status of a preview with changes."""
 
 
 @frozen

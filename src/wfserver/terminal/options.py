@@ -116,7 +116,7 @@ class Member(click.Choice):  # type: ignore[type-arg,unused-ignore]
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A duration like 30s or 72h, in milliseconds."""
+    """A duration in milliseconds, from a text like 30s or 72h."""
 
     name = "duration"
 

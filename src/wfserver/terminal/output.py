@@ -48,7 +48,7 @@ def shortened(value: Any, most: int) -> str:
 
 
 def as_json(document: Any, indent: int | None = 2) -> str:
-    """*document* as JSON text that the stream's encoding can carry."""
+    """*document* as JSON text that the encoding of stdout can express."""
     can_all = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(document, indent=indent, ensure_ascii=not can_all)
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

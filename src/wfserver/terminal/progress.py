@@ -21,7 +21,7 @@ class Progress:
         self._loops: dict[str, tuple[set[str], int]] = {}
         """The rounds of each loop that have begun, and the number of all its rounds."""
 
-    def tell(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Print one event."""
         data: Any = event.data
         match event.kind:

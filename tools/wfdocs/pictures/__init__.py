@@ -31,7 +31,7 @@ def svg_of(name: str) -> str:
 
 
 def inlined(page: str) -> str:
-    """A page with its pictures in it. Raises `KeyError` for one that does not exist."""
+    """A page with its pictures inside. Raises `KeyError` for a picture that does not exist."""
     return _IMAGE.sub(lambda found: _figure(found[1]), page)
 
 

@@ -1,4 +1,4 @@
-"""The packages and their layers, from the contracts of import-linter; and what isolation holds."""
+"""Pictures of the packages and their layers, and of the isolation of steps."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,13 +28,13 @@ RINGS: Mapping[str, str] = {
     "errors": "one table of refusals",
     "time": "instants",
 }
-"""What each layer is; a layer of the contracts without a row here is a `KeyError` at build."""
+"""The description of each layer; a layer without a row here is a `KeyError` at build."""
 
 _GAP, _ROW_H = 10.0, 26.0
 
 
 def architecture() -> Picture:
-    """Who may import whom: always downwards, never sideways."""
+    """The picture of the packages: imports go downwards only, never sideways."""
     outside, inside = contract("outside"), contract("inside")
     shapes: list[Shape] = []
     y = 1.0
@@ -49,7 +49,7 @@ def architecture() -> Picture:
 
 
 def contract(name: str) -> list[list[str]]:
-    """The layers of a contract, from the outermost inwards; those of one line are siblings."""
+    """The layers of a contract, from the outermost inwards; siblings share a line."""
     linter = ConfigParser()
     linter.read(ROOT / ".importlinter")
     text = linter[f"importlinter:contract:{name}"]["layers"]
@@ -104,7 +104,7 @@ _TABLE = re.compile(r"^## (.+)\n\n\| A step tries to \|.+\n\|[-|]+\n((?:\|.+\n)+
 
 
 def isolation() -> Picture:
-    """How many of the attempts of each kind every level held, as the probes found it."""
+    """The picture of the share of attempts that each level of isolation held, by kind."""
     groups = findings()
     column = (WIDEST - 8) / len(LEVELS)
     shapes: list[Shape] = []
@@ -115,16 +115,16 @@ def isolation() -> Picture:
         shapes.append(Label(1, y + 15, title, "text", bold=True))
         for at, (level, tone) in enumerate(LEVELS.items()):
             shapes += _bar(1 + at * column, y + 20, column - 12, tone, *held[level])
-    told = "; ".join(
+    texts = "; ".join(
         f"{title}: {', '.join(f'{level} {n} of {of}' for level, (n, of) in held.items())}"
         for title, held in groups.items()
     )
     title = "How many attempts each level of isolation held"
-    return Picture("isolation", title, f"{title}. {told}.", tuple(shapes))
+    return Picture("isolation", title, f"{title}. {texts}.", tuple(shapes))
 
 
 def findings() -> dict[str, dict[str, tuple[int, int]]]:
-    """From the tables of docs/isolation.md: by kind and level, attempts held and all."""
+    """The attempts that were held and all attempts, by kind and level, from docs/isolation.md."""
     text = (ROOT / "docs/isolation.md").read_text()
     found = {}
     for title, table in _TABLE.findall(text):

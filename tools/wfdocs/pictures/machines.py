@@ -49,11 +49,11 @@ class Place:
 
     @property
     def entry(self) -> float:
-        """The height at which lines come in: that of the name."""
+        """The height of the name, where lines come in."""
         return self.box.y + TITLE_H / 2
 
     def exits(self) -> Iterator[tuple[str, Sequence[str], float]]:
-        """Target, facts, and the height of the line that they take."""
+        """The target, facts and line height of each way out."""
         y = self.box.y + TITLE_H
         for target, facts in self.ways:
             y += LINE_H * len(facts) + 5
@@ -72,7 +72,7 @@ def draw(machine: Machine[Any]) -> Picture:
         shapes += _arrows(place, places, lanes, left)
     name = machine.name
     title = f"The states of {'an' if name[0] in 'aeiou' else 'a'} {name}"
-    return Picture(name, title, _told(machine), tuple(shapes))
+    return Picture(name, title, _in_words(machine), tuple(shapes))
 
 
 def _placed(machine: Machine[Any]) -> Iterator[Place]:
@@ -98,7 +98,7 @@ def _placed(machine: Machine[Any]) -> Iterator[Place]:
 def _ways(
     machine: Machine[Any], state: Any, room: float
 ) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """What happens to *state* without leaving it, in lines; and its ways out."""
+    """The facts that leave *state* unchanged, as lines; and its ways out."""
     rows = [row for row in machine.rows if row.state is state]
     stays = [row.fact.__name__ for row in rows if row.target is state]
     out = sorted(
@@ -177,8 +177,8 @@ def _entry(places: Sequence[Place], state: str) -> float:
     return next(place.entry for place in places if place.state == state)
 
 
-def _told(machine: Machine[Any]) -> str:
-    """Every arrow in words."""
+def _in_words(machine: Machine[Any]) -> str:
+    """The arrows of the machine in words."""
     rows = sorted(machine.rows, key=lambda row: machine.states.index(row.state))
-    told = [f"{row.fact.__name__} leads from {row.state} to {row.target}" for row in rows]
-    return f"{states.sentence(machine)}. {'. '.join(told)}."
+    texts = [f"{row.fact.__name__} leads from {row.state} to {row.target}" for row in rows]
+    return f"{states.sentence(machine)}. {'. '.join(texts)}."

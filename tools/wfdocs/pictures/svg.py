@@ -39,7 +39,7 @@ DARK: Mapping[str, str] = {
     "amber": "#e0b04a",
     "violet": "#bd9bf5",
 }
-"""Each tone against a white and against a black page; tests hold the contrast."""
+"""The colours of each tone on a white and on a black page; tests check the contrast."""
 
 _OF_STATES = {
     "COMPLETED": "green",
@@ -67,7 +67,7 @@ FONTS: Mapping[str, tuple[int, bool]] = {
     "code": (12, True),
     "name": (13, True),
 }
-"""Size in pixels, and whether every letter is equally wide."""
+"""The size in pixels of each kind of text, and whether its letters are equally wide."""
 
 _NARROW, _SLIM, _WIDE = "ijlI|.,:;'! ", 'ftr()[]{}/-"`·', "mwMW@%…—→↻✓"
 
@@ -98,12 +98,12 @@ class Label:
 
     @property
     def w(self) -> float:
-        """The room it takes."""
+        """The width of the label."""
         return width(self.text, self.font) * (1.08 if self.bold and self.font == "text" else 1)
 
     @property
     def extent(self) -> Box:
-        """The rectangle it takes."""
+        """The rectangle of the label."""
         size = FONTS[self.font][0]
         return Box(self.x, self.y - 0.8 * size, self.w, size)
 
@@ -133,7 +133,7 @@ Shape = Box | Label | Line | Dot
 
 @frozen
 class Picture:
-    """What is drawn, and what it says to somebody who does not see it."""
+    """Boxes, labels and lines, with a description in words."""
 
     name: str
     title: str
@@ -142,12 +142,12 @@ class Picture:
 
     @property
     def width(self) -> int:
-        """Up to the right edge of what is drawn."""
+        """The width, up to the right edge of all parts."""
         return round(max(x for shape in self.shapes for x, _ in _corners(shape)) + 8)
 
     @property
     def height(self) -> int:
-        """Down to the lowest edge."""
+        """The height, down to the lowest edge."""
         return round(max(y for shape in self.shapes for _, y in _corners(shape)) + 8)
 
 
@@ -157,13 +157,13 @@ def tone_of(state: str) -> str:
 
 
 def width(text: str, font: str = "text") -> float:
-    """How wide *text* is at most, in pixels."""
+    """The greatest width of *text* in common fonts, in pixels."""
     size, mono = FONTS[font]
     return size * (0.61 * len(text) if mono else sum(map(_em, text)))
 
 
 def _em(letter: str) -> float:
-    """The widest that common fonts (DejaVu Sans, Verdana) make a letter."""
+    """The greatest width of a letter in common fonts (DejaVu Sans, Verdana)."""
     if letter in _NARROW:
         return 0.34
     if letter in _SLIM:

@@ -31,7 +31,7 @@ from wfdocs.pictures.svg import (
 
 @frozen
 class Moment:
-    """Who does something, the facts that record it, and what it is in words."""
+    """A moment in the life of an execution: the actor, the recorded facts, and a text."""
 
     who: str
     facts: tuple[str, ...]
@@ -55,10 +55,10 @@ LIFE = (
 
 
 def life() -> Picture:
-    """The life of an execution: who acts, what is recorded, which state it is in."""
+    """The picture of an execution's life: actors, recorded facts and states."""
     left = max(width(moment.who, "small") for moment in LIFE) + 12
     shapes: list[Shape] = []
-    told: list[str] = []
+    texts: list[str] = []
     state, y, began = "", 14.0, 14.0
     for moment in LIFE:
         reached = _after(state, moment.facts)
@@ -67,14 +67,14 @@ def life() -> Picture:
             shapes.append(Label(left + 18, y + 12, reached, "name", tone_of(reached)))
             state, began, y = reached, y, y + 26
         shapes += _moment(moment, left, y)
-        told.append(f"{moment.who}: {', '.join(moment.facts)} {moment.text} ({state})")
+        texts.append(f"{moment.who}: {', '.join(moment.facts)} {moment.text} ({state})")
         y += _height(moment, left) + 10
     shapes.append(_bar(left, began, y - 10, state))
-    return Picture("life", "The life of an execution", " ".join(told), tuple(shapes))
+    return Picture("life", "The life of an execution", " ".join(texts), tuple(shapes))
 
 
 def _after(state: str, facts: Sequence[str]) -> str:
-    """Where *facts* lead an execution. Raises `LookupError` for one that no machine has."""
+    """The state after *facts*. Raises `LookupError` for a fact that no machine has."""
     for name in facts:
         fact = _fact(name)
         if issubclass(fact, EXECUTION.facts):
@@ -113,19 +113,19 @@ def _height(moment: Moment, left: float) -> float:
 
 @frozen
 class Station:
-    """A file that a start crosses, and what happens there."""
+    """A file that a start crosses, with the action there."""
 
     path: str
     text: str
 
     @property
     def lane(self) -> int:
-        """How far inside the application it lies."""
+        """The depth of the file inside the application."""
         return next(at for prefix, at, _ in LANES if self.path.startswith(prefix))
 
     @property
     def tone(self) -> str:
-        """The colour of its package."""
+        """The colour of the file's package."""
         return next(tone for prefix, _, tone in LANES if self.path.startswith(prefix))
 
 
@@ -163,7 +163,7 @@ START = (
 
 
 def start() -> Picture:
-    """The way of a start through the files: inwards to the rules and out to the disk."""
+    """The picture of a start's way through the files: inwards to the rules and out to the disk."""
     step, left, y = 22.0, 92.0, 16.0
     texts: list[Shape] = []
     dots: list[Dot] = []
@@ -174,9 +174,9 @@ def start() -> Picture:
         dots.append(Dot(9 + station.lane * step, y - 4, tone=station.tone))
         y += LINE_H * (len(lines) + 1) + 12
     way = [_joined(here, there) for here, there in pairwise(dots)]
-    told = " ".join(f"{station.path}: {station.text}" for station in START)
+    about = " ".join(f"{station.path}: {station.text}" for station in START)
     title = "The way of a start through the code"
-    return Picture("start", title, told, (*way, *dots, *texts))
+    return Picture("start", title, about, (*way, *dots, *texts))
 
 
 def _joined(here: Dot, there: Dot) -> Line:
