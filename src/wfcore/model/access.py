@@ -1,4 +1,4 @@
-"""Accounts, shares, API keys, console sessions, windows of quotas."""
+"""Accounts, shares, API keys, console sessions, and the windows of quotas."""
 
 from enum import StrEnum
 from typing import TypeAlias
@@ -22,7 +22,7 @@ class AccountStatus(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a share grants; each includes the ones before it."""
+    """The rights that a share grants. Each includes the rights before it."""
 
     VIEW = "VIEW"
     EXECUTE = "EXECUTE"
@@ -38,7 +38,10 @@ class Scope(StrEnum):
     ARTIFACT_READ = "ARTIFACT_READ"
     WEBHOOK_TRIGGER = "WEBHOOK_TRIGGER"
     ADMIN = "ADMIN"
-    """Everything that the command line does, from elsewhere; for accounts of operators. AC-8."""
+    """
+    Everything that the command line does, over the API. Only accounts of operators may have it.
+    AC-8.
+    """
 
     @classmethod
     def ordinary(cls) -> tuple["Scope", ...]:
@@ -48,7 +51,7 @@ class Scope(StrEnum):
 
 @frozen
 class NamedSecret:
-    """A value for the steps that list its name; set at `updated_at`. SC-5."""
+    """A value for the steps that list its name. `updated_at`: when it was set. SC-5."""
 
     name: str
     value: str = field(repr=False)
@@ -58,11 +61,13 @@ class NamedSecret:
 @frozen
 class Account:
     """
-    Somebody who owns workflows and keys. `email` is unique and lower case. `session_epoch` counts
-    how often all sessions were ended: sessions of an earlier epoch are over. SE-4. `secrets`: by
-    name. `operator`: whether it may see everything, at the pages for operators. AC-7.
-    `language`: of what is sent to them; None: the server's. `failure_channels`: where every
-    execution of its workflows that fails is told, whatever its definition says. NT-8.
+    A person who owns workflows and keys. `email` is unique and in lower case.
+
+    `session_epoch` counts how often all sessions were ended; sessions of an earlier epoch are over.
+    SE-4. `secrets`: the account's secrets by name. `operator`: whether the account sees everything,
+    on the pages for operators. AC-7. `language`: the language of messages to this person; None: the
+    server's. `failure_channels`: the channels that report every failed execution of the account's
+    workflows, whatever the definition says. NT-8.
     """
 
     id: str
@@ -81,7 +86,7 @@ class Account:
 
 @frozen
 class Share:
-    """Grants *account_id* a permission, and all lower ones, on one workflow."""
+    """A permission of *account_id*, and all lower ones, on one workflow."""
 
     workflow_id: str
     account_id: str
@@ -93,11 +98,11 @@ class Share:
 @frozen
 class ApiKey:
     """
-    A credential. Only a SHA-256 of the secret is stored, which is enough for random text.
+    A credential. The store keeps only a SHA-256 of the secret, which is enough for random text.
 
-    After a rotation `previous_hash` stays valid until `previous_until`. `callback_secret` signs the
-    callbacks of executions that the key started; a rotation does not change it. `approvers`: the
-    only people whom it may ask through gates; none: whoever GT-5 admits.
+    After a rotation, `previous_hash` stays valid until `previous_until`. `callback_secret` signs
+    the callbacks of executions that the key started; a rotation does not change it. `approvers`:
+    the only people whom the key may ask through gates; empty: those whom GT-5 admits.
     """
 
     id: str
@@ -119,8 +124,8 @@ class ApiKey:
 @frozen
 class Session:
     """
-    A console login. The id is a SHA-256 of the cookie's token, `epoch` the account's
-    `session_epoch` when the password was checked.
+    A console session. `id`: a SHA-256 of the cookie's token. `epoch`: the account's `session_epoch`
+    when the password was checked.
     """
 
     id: str
@@ -134,9 +139,9 @@ class Session:
 @frozen
 class Login:
     """
-    Recent failures for one login name, known or not; the id is a SHA-256 of the name.
+    The recent failures for one login name, known or unknown. `id`: a SHA-256 of the name.
 
-    `failures`: the instants of the failures that still count. Until `locked_until` nobody can sign
+    `failures`: the instants of the failures that still count. Until `locked_until`, nobody can sign
     in under that name.
     """
 
@@ -150,8 +155,8 @@ class Login:
 @frozen
 class LoginLink:
     """
-    A link that signs in once. The id is a SHA-256 of the token in the link, `epoch` the account's
-    `session_epoch` when the link was made: what ends all sessions ends the link, too. SE-7.
+    A link that signs in once. `id`: a SHA-256 of the token in the link. `epoch`: the account's
+    `session_epoch` when the link was made. Ending all sessions ends the link, too. SE-7.
     """
 
     id: str
@@ -164,7 +169,10 @@ class LoginLink:
 
 @frozen
 class Identity:
-    """Who somebody is by the word of an identity provider; `verified`: that the email is theirs."""
+    """
+    A person as an identity provider describes them. `verified`: whether the provider has checked
+    the email.
+    """
 
     email: str
     verified: bool
@@ -173,8 +181,8 @@ class Identity:
 @frozen
 class SignOnTerms:
     """
-    Whom an identity provider may sign in: emails of `domains` (in lower case; none: of any).
-    `create`: whether an email without account gets one, on the plan FREE. SE-9.
+    The people whom an identity provider may sign in: those with emails in `domains` (lower case;
+    empty: all). `create`: whether an email without an account gets one, on the plan FREE. SE-9.
     """
 
     domains: frozenset[str] = frozenset()
@@ -184,8 +192,8 @@ class SignOnTerms:
 @frozen
 class Visitor:
     """
-    A user that the surrounding application vouches for: the id or email of an account, and what the
-    visitor may do on its behalf.
+    A user whom the surrounding application vouches for: the id or email of an account, and the
+    scopes that the visitor has.
     """
 
     account: str
@@ -195,10 +203,10 @@ class Visitor:
 @frozen
 class Principal:
     """
-    Who makes a request: an account, and the key it came with.
+    The caller of a request: an account, and the key of the request.
 
-    Without a key it is a console session, which has no scopes, or a visitor with `scopes`.
-    `operator`: a person who operates the server, at a page; never a key. AC-7.
+    Without a key, the caller is a console session, which has no scopes, or a visitor with `scopes`.
+    `operator`: whether a person operates the server, at a page; never true for a key. AC-7.
     """
 
     account: Account
@@ -216,17 +224,17 @@ class Principal:
 
     @property
     def identity(self) -> str:
-        """What the person is recorded under: the account's id."""
+        """The id of the account, under which records name this person."""
         return self.account.id
 
 
 @frozen
 class Guest:
     """
-    Who came by a personal link: an approver of *approval_id*, and nobody anywhere else. PL-2.
+    A person with a personal link: an approver of *approval_id*, with no other right. PL-2.
 
-    `account_id`: the account with that email, if there is one. It grants nothing; it is there for
-    what that person may not do.
+    `account_id`: the account with that email, if one exists. The account grants nothing; it only
+    says what the person may not do.
     """
 
     email: str
@@ -235,12 +243,12 @@ class Guest:
 
     @property
     def identity(self) -> str:
-        """What the person is recorded under: `mailto:` and the email."""
+        """`mailto:` and the email, under which records name this person."""
         return by_email(self.email)
 
 
 Caller: TypeAlias = Principal | Guest
-"""Whoever may decide an approval."""
+"""A person or program that may decide an approval."""
 
 
 def by_email(email: str) -> str:
@@ -251,9 +259,10 @@ def by_email(email: str) -> str:
 @frozen
 class Window:
     """
-    One quota window: `kind` is "minute" or "day", [`start`, `end`) in epoch ms.
+    One window of a quota: `kind` is "minute" or "day"; `start` (included) and `end` (excluded) in
+    epoch ms.
 
-    `limit` None: unlimited, but counted.
+    `limit` None: requests are counted and not limited.
     """
 
     kind: str
@@ -265,8 +274,9 @@ class Window:
 @frozen
 class Admission:
     """
-    The result of one attempt. `full`: the kinds of the windows that were full (empty: admitted);
-    `counts`: what each window has admitted, including this one, in order.
+    The result of one request against its windows. `full`: the kinds of the windows that were full;
+    empty: the request was admitted. `counts`: the requests that each window has admitted, this one
+    included, in the order of the windows.
     """
 
     full: tuple[str, ...]

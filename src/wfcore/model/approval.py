@@ -19,7 +19,7 @@ class ApprovalStatus(StrEnum):
 
 
 class Purpose(StrEnum):
-    """What is being asked: the question of a `manual_approval` step, or more budget."""
+    """The reason for an approval: the question of a `manual_approval` step, or a spent budget."""
 
     STEP = "step"
     BUDGET = "budget"
@@ -43,8 +43,8 @@ class DecisionSource(StrEnum):
 @frozen
 class Group:
     """
-    Rows that a reviewer can view and edit, and add to if `allow_add` is set. `left_out`: rows that
-    are not here, because this is a group of an `ApprovalHead`.
+    Rows that a reviewer can view and edit, and extend if `allow_add` is set. `left_out`: the number
+    of rows that an `ApprovalHead` leaves out.
     """
 
     name: str
@@ -57,17 +57,20 @@ class Group:
 
     @property
     def count(self) -> int:
-        """How many rows there are, here or not."""
+        """The number of rows, with those that are left out."""
         return len(self.items) + self.left_out
 
 
 Rows = Mapping[str, tuple[JsonObject, ...]]
-"""Group name to rows."""
+"""The rows of each group, by its name."""
 
 
 @frozen
 class HistoryEntry:
-    """Who did what and when, with the rows before and after an edit, and the answers given."""
+    """
+    One action on an approval: the person, the time, the rows before and after an edit, and the
+    answers given.
+    """
 
     at: EpochMs
     action: str
@@ -82,8 +85,8 @@ class HistoryEntry:
 @frozen
 class Attachment:
     """
-    An artifact that belongs to the question. `execution_id`: the execution that made it, which is
-    an earlier one if a redrive kept the step's result.
+    An artifact that belongs to the question. `execution_id`: the execution that made the artifact.
+    After a redrive that may be an earlier execution, whose step result was kept.
     """
 
     artifact_id: str
@@ -97,7 +100,10 @@ class Attachment:
 
 @frozen
 class Delegation:
-    """*to* (an email or an account id) decides for the approver *by* until that instant."""
+    """
+    A delegation: until that instant, *to* (an email or an account id) decides for the approver
+    *by*.
+    """
 
     by: str
     account: str
@@ -127,16 +133,19 @@ class Approval:
     A question to people. `expires_at` is `created_at + timeout_ms`.
 
     `approvers` (emails or account ids) is empty if the default rule applies. `assents`: the
-    approvals given so far, of `required_approvals`. `reminders`: instants in order, of which the
-    first `reminded` were sent. `fields`: what approvers answer, and `answers` their answers so far,
-    by key. `round`: 1, and one more each time the execution came back to the step. `revise_to`: the
-    step that it goes back to when changes are asked for, which `revisions_left` says how often.
-    `notify`: the channels that tell of it; None: mail, if it is set up.
-    `question`: the message as people read it, Markdown in which what templates inserted means
-    nothing; None: no mark in the message means anything. MD-3.
-    With `stages`, `approvers` are those of the stages up to the present one. `humans`: so many of
-    those who approve must be people. `escalate_at`: when `escalate_to` are asked, too, if it is
-    still open then.
+    approvals given so far, of `required_approvals`. `humans`: so many of the approvers must be
+    people. `reminders`: the instants of reminders, in order; the first `reminded` of them were
+    sent. `fields`: the questions with answers in a form; `answers`: the answers so far, by key.
+
+    `round`: 1, and one more each time the execution came back to the step. `revise_to`: the step to
+    which the execution goes back if people ask for changes; `revisions_left`: how often they still
+    may. `notify`: the channels that announce the approval; None: mail, if it is set up.
+
+    `question`: the message as Markdown, in which text that templates inserted is escaped; None: the
+    message is plain text. MD-3.
+
+    With `stages`, `approvers` are those of the stages up to the present one. `escalate_at`: the
+    instant at which `escalate_to` are added to the approvers, if the approval is still open.
     """
 
     id: str
@@ -182,7 +191,7 @@ class Approval:
 
     @property
     def head(self) -> "ApprovalHead":
-        """What lists show of it."""
+        """The approval as lists show it."""
         kept = {one.name: getattr(self, one.name) for one in fields(Approval)}
         groups = tuple(evolve(one, columns=(), items=(), left_out=one.count) for one in self.groups)
         long = {"groups": groups, "history": (), "attachments": (), "fields": (), "answers": {}}
@@ -192,32 +201,35 @@ class Approval:
 @frozen
 class ApprovalHead(Approval):
     """
-    What lists show: an approval without rows and columns, whose numbers are kept, history,
-    attachments, fields and answers, all of which may be long. No record: a store that is to keep
-    one raises `KeyError`, since its rows would be lost.
+    An approval as lists show it: without rows and columns (their numbers are kept), history,
+    attachments, fields and answers, all of which may be long. A store raises `KeyError` for a head
+    that is to be stored, because its rows would be lost.
     """
 
 
 class DecisionOutcome(StrEnum):
-    """What came of one of several decisions."""
+    """The outcome of one of several decisions."""
 
     DECIDED = "decided"
     AGREED = "agreed"
-    """It counts, and others must agree, too."""
+    """The approval counts; further approvals are required."""
     CHANGED = "changed"
-    """The rows are not those that were seen."""
+    """The rows differ from those that the approver has seen."""
     ALREADY_DECIDED = "already_decided"
     NOT_ALLOWED = "not_allowed"
     NOT_FOUND = "not_found"
     INVALID = "invalid"
-    """It asks for more than a yes or no: answers, or a comment."""
+    """The approval needs more than yes or no: answers, or a comment."""
     UNAVAILABLE = "unavailable"
-    """The store did not answer: look again before trying again."""
+    """The store did not answer; read the approval before another try."""
 
 
 @frozen
 class DecisionResult:
-    """One of several decisions. `approval`: as it is now, if it counts; else `reason`."""
+    """
+    One of several decisions. `approval`: the approval after the decision, if it counts; otherwise
+    `reason` says why not.
+    """
 
     approval_id: str
     outcome: DecisionOutcome

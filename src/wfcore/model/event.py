@@ -56,10 +56,11 @@ class AuditOutcome(StrEnum):
 @frozen
 class AuditEntry:
     """
-    One line of the audit log. It never contains a key, a secret or a password. `details`: what else
-    is worth knowing years later; for a decision its `itemsHash`, comment and definition version.
-    `execution_id`: the execution that it concerns. `record_hash`: the SHA-256 of the record stored
-    with it; for a decision its rows before and after. AL-3.
+    One line of the audit log, without any key, secret or password.
+
+    `details`: facts that matter years later; for a decision its `itemsHash`, comment and definition
+    version. `execution_id`: the execution that the line is about. `record_hash`: the SHA-256 of the
+    record stored with the line; for a decision, of its rows before and after. AL-3.
     """
 
     id: str
@@ -81,7 +82,8 @@ class AuditEntry:
 @frozen
 class ChainPoint:
     """
-    A position in the chain of audit entries: the number and hash of an entry; 0: before the first.
+    A position in the chain of audit entries: the number and hash of an entry. Number 0 is before
+    the first entry.
     """
 
     number: int
@@ -103,8 +105,8 @@ class AuditChain:
 @frozen
 class ChainedEntry:
     """
-    An audit entry as it is stored. `text` is the entry as canonical JSON, `record` the record
-    stored with it. `previous` is the hash of the entry *number* - 1. AL-1.
+    An audit entry in the store. `text`: the entry as canonical JSON. `record`: the record stored
+    with the entry. `previous`: the hash of the entry *number* - 1. AL-1.
     """
 
     number: int
@@ -115,13 +117,13 @@ class ChainedEntry:
 
     @property
     def point(self) -> ChainPoint:
-        """Its position."""
+        """The entry's position in the chain."""
         return ChainPoint(self.number, self.hash)
 
 
 @frozen
 class Anchor:
-    """A point of a chain, stored elsewhere. `at`: the time in its entry."""
+    """A point of a chain, kept outside the store. `at`: the time in its entry."""
 
     chain: str
     number: int

@@ -1,4 +1,4 @@
-"""Executions: how they stand, the results and files of their steps, and what is owed to callers."""
+"""Executions: their states, the results and files of their steps, and callbacks owed to callers."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -15,7 +15,7 @@ from wfcore.time import DurationMs, EpochMs
 
 @frozen
 class Usage:
-    """Tokens and cost. `cost_usd` is a decimal string, None when a price is unknown."""
+    """Tokens and cost. `cost_usd` is a decimal number as text; None if a price is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -24,7 +24,7 @@ class Usage:
 
 @frozen
 class RefusedFile:
-    """Something a step left that does not qualify as an artifact; the name is only a label."""
+    """A file of a step that does not qualify as an artifact. The name is only a label."""
 
     name: str
     reason: str
@@ -33,8 +33,8 @@ class RefusedFile:
 @frozen
 class Artifact:
     """
-    A stored file. `name` is only a label; `storage_key` locates the content. `attempt`: of its
-    step; 0 if an older release stored it.
+    A stored file. `name` is only a label; `storage_key` locates the content. `attempt`: the attempt
+    of the step that left the file; 0 if unknown.
     """
 
     id: str
@@ -93,7 +93,7 @@ class ReasonCode(StrEnum):
 
 @frozen
 class StatusReason:
-    """Why an execution has its status, for programs."""
+    """The reason for an execution's status, for programs."""
 
     code: ReasonCode
     step_name: str | None = None
@@ -102,29 +102,29 @@ class StatusReason:
 
 @frozen
 class PendingFailure:
-    """How an execution is going to end, once its `onFailure` steps have run. EX-31."""
+    """The failure that an execution ends with once its `onFailure` steps have run. EX-31."""
 
     error: str
     reason: StatusReason
 
 
 class Awaits(StrEnum):
-    """What a begun step without a process waits for."""
+    """The event for which a step without a process waits."""
 
     STEPS = "steps"
-    """The steps that it holds."""
+    """The end of the steps inside."""
     TIME = "time"
-    """The end of its delay."""
+    """The end of the delay."""
     CHILD = "child"
-    """The execution that it started."""
+    """The end of the execution that the step started."""
 
 
 @frozen
 class Unread:
     """
-    In place of a large value that the store holds and that was not read: output or items of the
-    step *key*, or, for None, the output of the execution. *place* is the store's own; *size*: the
-    characters of its JSON, approximately. ST-7.
+    The mark of a large value that is in the store and was not read: output or items of the step
+    *key*, or, for None, the output of the execution. *place* is the store's own address of the
+    value; *size*: the characters of its JSON, approximately. ST-7.
     """
 
     execution_id: str
@@ -138,19 +138,22 @@ class StepResult:
     """
     The state of one step. Only steps that began or were skipped have one.
 
-    `started_at`: the start of the first attempt; `attempt_at`: that of a later one, if there was
-    one. `retry_at`: the last attempt failed, nothing of the step is running, and the next attempt
-    begins then. `approval_id`: the approval that it waits for. `refused`: files of the last attempt
-    that do not qualify as artifacts. `reason`: why it failed, for programs.
+    `started_at`: the start of the first attempt. `attempt_at`: the start of the present attempt, if
+    there were earlier ones. `retry_at`: the start of the next attempt, after a failed one; nothing
+    of the step runs until then. `approval_id`: the approval that the step waits for. `refused`: the
+    files of the last attempt that do not qualify as artifacts. `reason`: the reason of a failure,
+    for programs.
 
-    `awaits`: what a RUNNING step waits for instead of a process, at most until `until` (a delay:
-    exactly). `child_id`: the execution that it started; with an `error`, that execution ended badly
-    and what follows is not decided yet. `items`: those of a loop that has not completed; `rounds`:
-    how many a loop has. `case`: which list of a switch's steps was chosen, from 0; the last one is
-    its `else`. `steps`: how many steps of the definition the end of this one accounts for.
-    `postponed`: how often the machine could not start the next attempt; nothing of it ran, it is
-    not counted in `attempts`, and `error` says what was lacking. EX-27. `earlier`: how many of its
-    `attempts` were made in earlier rounds; see `Execution.put_aside`.
+    `awaits`: the event that a RUNNING step without a process waits for, at most until `until` (a
+    delay: exactly). `child_id`: the execution that the step started; with an `error`, that
+    execution failed and the step's next state is undecided. `items`: the items of a loop that has
+    not completed; `rounds`: their number. `case`: the list of steps that a switch has chosen, from
+    0; the last one is its `else`. `steps`: how many steps of the definition count as finished with
+    this one.
+
+    `postponed`: how often the machine could not start the next attempt. Nothing of such an attempt
+    ran, `attempts` does not count it, and `error` says what was lacking. EX-27. `earlier`: how many
+    of the `attempts` were made in earlier rounds; see `Execution.put_aside`.
     """
 
     status: StepStatus
@@ -177,14 +180,14 @@ class StepResult:
 
     @property
     def tries(self) -> int:
-        """The attempts in this round, which are what `retry` allows."""
+        """The attempts in this round, the number that `retry` limits."""
         return self.attempts - self.earlier
 
     @property
     def duration_ms(self) -> DurationMs | None:
         """
-        From the first start to the end; None while it has not ended. Never negative, even if two
-        processes with slightly different clocks recorded them.
+        The time from the first start to the end in ms; None for a step that has not ended. Never
+        negative, even if two processes with slightly different clocks recorded the instants.
         """
         if self.completed_at is None:
             return None
@@ -192,18 +195,18 @@ class StepResult:
 
     @property
     def in_flight(self) -> bool:
-        """Whether a process may be running for it now."""
+        """Whether a process may be running for the step now."""
         return self.status is StepStatus.RUNNING and self.retry_at is None and self.awaits is None
 
     @property
     def open_child(self) -> str | None:
-        """The execution that it waits for."""
+        """The execution that the step waits for."""
         waits = self.status is StepStatus.RUNNING and self.awaits is Awaits.CHILD
         return self.child_id if waits and self.error is None else None
 
 
 ENDED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
-"""How a step ends by itself."""
+"""The states in which a step has ended by itself."""
 
 
 @frozen(slots=False)
@@ -211,23 +214,27 @@ class Execution:
     """
     One run of one workflow definition.
 
-    `variables`: the inputs merged over the defaults. `step_results`: by the step's key, which is
-    its name, in a loop `loop.<index>.<name>`. `put_aside`: the results of earlier rounds, by the
-    number of the round, a slash and the key. AP-31. `due_at`: when a worker may claim it; while a
-    worker holds it, when that worker looks at it again; while it is INTERRUPTED, the end of the
-    grace period; None if nothing happens by itself. `worker` holds the lease and `fence` is its
-    number: a write with an older number is refused. `events`: the number of its last event.
-    `parent_id` and `parent_step`: the step that started it. `callback_url` is told of its end.
-    `secrets`: variables whose values are masked wherever they would be shown. `granted`: usage that
+    `variables`: the inputs merged over the defaults. `secrets`: the variables whose values are
+    masked wherever they would be shown. `step_results`: the results by the step's key, which is its
+    name, in a loop `loop.<index>.<name>`. `put_aside`: the results of earlier rounds, by the number
+    of the round, a slash and the key. AP-31. `outputs_size`: the characters of JSON in all step
+    results, those of earlier rounds included; see `rules.execution.proceed`. `granted`: usage that
     does not count against the budget: what was spent when an approval last extended it, or before a
-    redrive. `outputs_size`: characters of JSON that its step results hold, those of earlier rounds
-    included; see `rules.execution.proceed`. `concurrency_group`: see `rules.execution.concurrency`.
-    `trigger_id`: the schedule or chain that started it. `chain_depth`: the number of chained starts
-    since somebody started an execution. `root_source`: for a child, the trigger of the root of its
-    family; None if an older release stored it. `capabilities`: what a worker must be able to do to
-    take it, see `rules.execution.start.capabilities_of`. `failing`: set from the moment on at which
-    its `onFailure` steps take over; it stays set, so that they run once. `request_id`: of the
-    request that started it, or the first of its family. `trace`: see `model.trace`.
+    redrive.
+
+    `due_at`: the instant at which a worker may claim the execution. While a worker holds it: the
+    instant at which this worker plans again. While it is INTERRUPTED: the end of the grace period.
+    None: nothing happens by itself. `worker` holds the lease, and `fence` is the number of the
+    lease: a write with an older number is refused. `events`: the number of the last event.
+    `capabilities`: the abilities that a worker needs, see `rules.execution.start.capabilities_of`.
+    `concurrency_group`: see `rules.execution.concurrency`. `failing`: set when the `onFailure`
+    steps take over, and never reset, so that they run once.
+
+    `parent_id` and `parent_step`: the step that started the execution. `trigger_id`: the schedule
+    or chain that started it. `chain_depth`: the number of chained starts since a start by a person
+    or program. `root_source`: for a child, the trigger of the root of its family; None: unknown.
+    `request_id`: the request that started it, or the first of its family. `callback_url` receives
+    its end. `trace`: see `model.trace`.
     """
 
     id: str
@@ -275,18 +282,18 @@ class Execution:
     @property
     def root_trigger(self) -> TriggerSource:
         """
-        What started the root of its family: its own trigger, or the one that its parents passed
-        down. WORKFLOW means unknown, because an older release did not record it. EX-24.
+        The trigger of the root of this family: the execution's own, or the one that its parents
+        passed down. WORKFLOW means unknown. EX-24.
         """
         return self.root_source or self.trigger_source
 
     @property
     def every_result(self) -> Iterator[StepResult]:
-        """Those of earlier rounds, and those of this one."""
+        """The results of earlier rounds, then those of this one."""
         return chain(self.put_aside.values(), self.step_results.values())
 
     def rounds_of(self, key: str) -> tuple[StepResult, ...]:
-        """The results that were put aside of that step, from its first round on."""
+        """The results of earlier rounds of the step with that key, the first round first."""
         found: list[StepResult] = []
         while self.put_aside and (aside := self.put_aside.get(aside_key(len(found) + 1, key))):
             found.append(aside)
@@ -294,18 +301,20 @@ class Execution:
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """Keys of the steps for which a process may be running now."""
+        """The keys of the steps for which a process may be running now."""
         return tuple(name for name, result in self.step_results.items() if result.in_flight)
 
     @property
     def asks(self) -> bool:
-        """Whether one of its approvals is open, which is possible while other steps run."""
+        """Whether one of its approvals is open. Other steps may run meanwhile."""
         waiting = StepStatus.AWAITING_APPROVAL
         return any(result.status is waiting for result in self.step_results.values())
 
     @property
     def completed_steps(self) -> int:
-        """The number of finished steps of the definition, including those in containers. FL-8."""
+        """
+        The number of finished steps of the definition, those inside containers included. FL-8.
+        """
         return sum(
             result.steps
             for key, result in self.step_results.items()
@@ -351,7 +360,9 @@ R = TypeVar("R", bound=StepResult | Execution)
 
 
 def leaving_out(record: R, **values: Unread) -> R:
-    """*record* with these values unread: whoever asks for one gets `NotRead`. For stores."""
+    """
+    Returns *record* with these values marked as unread; a read of one raises `NotRead`. For stores.
+    """
     if not values:
         return record
     found = type(record)
@@ -361,7 +372,7 @@ def leaving_out(record: R, **values: Unread) -> R:
 
 
 def left_out(record: StepResult | Execution) -> Mapping[str, Unread]:
-    """The values of *record* itself that were not read, by field."""
+    """The unread values of *record*, by field. Values of its step results are not included."""
     if type(record) not in _ALL_READ:
         return {}
     values = ((name, record.__dict__.get(name)) for name in ("output", "items"))
@@ -369,7 +380,7 @@ def left_out(record: StepResult | Execution) -> Mapping[str, Unread]:
 
 
 def aside_key(round: int, key: str) -> str:
-    """The key under which the result of a step in that round is put aside."""
+    """The key under which the step's result of that round is put aside."""
     return f"{round}/{key}"
 
 
@@ -382,10 +393,10 @@ class CallbackStatus(StrEnum):
 @frozen
 class Callback:
     """
-    One message owed to a caller. The id is the execution's, because an execution ends once.
+    One message owed to a caller. `id` is the execution's, because an execution ends once.
 
-    `due_at`: when the next attempt may begin, whatever the outcome of the last one; None if it is
-    completed or given up. `key_id`: the key whose secret signs it.
+    `due_at`: the earliest instant of the next attempt; None if the callback is delivered or given
+    up. `key_id`: the key whose secret signs the message.
     """
 
     id: str
@@ -404,8 +415,8 @@ class Replay:
     """
     The first answer to an idempotency key.
 
-    `scope` is caller and target, `key` the client's header; `fingerprint` a SHA-256 of the
-    body, so that the same key with another body is a conflict.
+    `scope`: the caller and the target. `key`: the client's header. `fingerprint`: a SHA-256 of the
+    body; the same key with another body is a conflict.
     """
 
     scope: str

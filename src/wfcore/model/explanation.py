@@ -1,4 +1,4 @@
-"""Why an execution has its status: sentences for people, with codes for programs."""
+"""Explanations of an execution's status: sentences for people, with codes for programs."""
 
 from enum import StrEnum
 
@@ -8,40 +8,40 @@ from wfcore.time import EpochMs
 
 
 class Why(StrEnum):
-    """What a line of an explanation is about."""
+    """The subject of one line of an explanation."""
 
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
     INTERRUPTED = "INTERRUPTED"
     NO_SERVER = "NO_SERVER"
-    """No server is there that would go on with it."""
+    """No server runs that would continue the execution."""
     DUE = "DUE"
-    """Nothing is in its way: a worker takes it at once."""
+    """Nothing holds the execution up: a worker takes it at once."""
     PLACES_TAKEN = "PLACES_TAKEN"
     """Every place of every worker is taken."""
     ACCOUNT_SHARE_USED = "ACCOUNT_SHARE_USED"
     """The account holds as many places as it may while others could want some."""
     LIMIT_REACHED = "LIMIT_REACHED"
-    """As many executions of its workflow as may run at once have not ended."""
+    """The workflow's limit of executions at once is reached."""
     NOBODY_ABLE = "NOBODY_ABLE"
-    """No running worker is able to do all that its steps need."""
+    """No running worker has all capabilities that the steps need."""
     MOVING = "MOVING"
-    """A worker has it, between two steps."""
+    """A worker holds the execution, between two steps."""
     STEP_RUNNING = "STEP_RUNNING"
     STEP_RETRYING = "STEP_RETRYING"
     STEP_POSTPONED = "STEP_POSTPONED"
-    """The machine could not start it; it is tried again. Nothing of it has run."""
+    """The machine could not start the step; nothing of the attempt ran. The service tries again."""
     STEP_DELAYED = "STEP_DELAYED"
-    """A delay is not over."""
+    """The end of a delay is awaited."""
     CHILD_RUNNING = "CHILD_RUNNING"
-    """Another execution that it started has not ended."""
+    """The end of another execution, which the step started, is awaited."""
     STEPS_RUNNING = "STEPS_RUNNING"
-    """A step that holds others: its rounds, or its timeout."""
+    """A step that contains others is running: its rounds, or its timeout."""
     AWAITING_APPROVAL = "AWAITING_APPROVAL"
     NEXT_STEP = "NEXT_STEP"
     FAILING = "FAILING"
-    """It is going to fail; its `onFailure` steps come first."""
+    """The execution is going to fail; its `onFailure` steps come first."""
     WILL_RESUME = "WILL_RESUME"
     WILL_FAIL = "WILL_FAIL"
     CAN_REDRIVE = "CAN_REDRIVE"
@@ -50,11 +50,11 @@ class Why(StrEnum):
 @frozen
 class Line:
     """
-    One fact as a sentence. `until`: when it changes by itself.
+    One fact as a sentence. `until`: when the fact changes by itself.
 
-    `execution_id`: another execution that it concerns. Of an open approval also `approvers` (none:
-    whoever owns it or may edit the workflow), and how many approvals are `given` of those
-    `required`.
+    `execution_id`: another execution in the sentence. For an open approval, `approvers` are the
+    people who may decide (empty: the owners, and those who may edit the workflow), and `given` of
+    `required` approvals are there.
     """
 
     code: Why

@@ -1,4 +1,4 @@
-"""JSON as Python sees it: what payloads, outputs and rows are made of."""
+"""JSON values as Python sees them: payloads, outputs and rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, Union
@@ -9,7 +9,7 @@ Json: TypeAlias = Union[None, bool, int, float, str, "Sequence[Json]", "Mapping[
 JsonObject: TypeAlias = Mapping[str, Json]
 
 MOST_BITS = 64
-"""Of an integer, its sign included: what every database and most languages keep. NU-1."""
+"""The bits of an integer, its sign included, that every database and most languages keep. NU-1."""
 
 
 def fits(value: int) -> bool:
@@ -19,12 +19,12 @@ def fits(value: int) -> bool:
 
 def json_at(value: Json, *path: str | int) -> Any:
     """
-    What lies at *path* in JSON, for programs that know its shape: type checkers take it for what
-    it is used as.
+    The value at *path* in JSON, for programs that know its shape; type checkers accept it as any
+    type.
 
         json_at(execution.output, "groups", "refunds", 0, "amount")
 
-    Raises `InvalidInput` naming the part of the path that is not there.
+    Raises `InvalidInput`, which names the part of the path that is missing.
     """
     found: Any = value
     for at, part in enumerate(path):

@@ -1,4 +1,4 @@
-"""A process that takes executions, as it announces itself to the others on the store."""
+"""Processes that run executions, as they announce themselves to one another through the store."""
 
 from attrs import frozen
 
@@ -9,12 +9,14 @@ from wfcore.time import EpochMs
 @frozen
 class Node:
     """
-    `id`: the worker that its executions name. `able`: the capabilities of what it takes (None:
-    everything), see `Store.claim`; `present`: those of them that are installed (None: all).
-    `places`: how many it works on at once, 0 if it only serves the API. It is alive until
-    `seen_until` by the store's time, and announces itself again before. `draining`: an operator
-    asked it to take nothing new. `address`: where it serves the API, empty if it does not.
-    `release`: the version of the program.
+    A process. `id`: the worker that executions name. `address`: the URL of its API, empty if it
+    serves none. `release`: the version of the program.
+
+    `able`: the capabilities of the executions that the process takes (None: all), see
+    `Store.claim`; `present`: those of them that are installed (None: all). `places`: how many
+    executions it runs at once; 0 if it only serves the API. `seen_until`: until then, by the
+    store's time, the process counts as alive; it renews this instant in time. `draining`: an
+    operator has stopped new executions for it.
     """
 
     id: str
@@ -31,5 +33,5 @@ class Node:
     version: int = 0
 
     def takes(self, run: Execution) -> bool:
-        """Whether it would take *run*, were it due and a place free."""
+        """Whether the process would take *run* if it were due and a place were free."""
         return not self.draining and (self.able is None or {*run.capabilities} <= {*self.able})

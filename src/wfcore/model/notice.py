@@ -1,4 +1,4 @@
-"""Notices: what people are told without asking, each a due row."""
+"""Notices: messages that people get without a request, each a due row."""
 
 from enum import StrEnum
 
@@ -9,7 +9,9 @@ from wfcore.time import EpochMs
 
 
 class NoticeKind(StrEnum):
-    """The fact that is told. What `Notice.subject` names stands behind each."""
+    """
+    The event that a notice reports. A comment names the record that `Notice.subject` identifies.
+    """
 
     APPROVAL_OPENED = "approval.opened"  # an approval, as in all that begin so
     APPROVAL_REMINDER = "approval.reminder"
@@ -27,7 +29,10 @@ class NoticeKind(StrEnum):
 
 
 class NoticeStatus(StrEnum):
-    """Only DUE ones are sent. DIGESTED: told within another one, which `digest` names."""
+    """
+    The state of a notice. Only DUE ones are sent. DIGESTED: sent within another notice, which
+    `digest` names.
+    """
 
     DUE = "DUE"
     SENT = "SENT"
@@ -39,11 +44,12 @@ class NoticeStatus(StrEnum):
 @frozen
 class Notice:
     """
-    One message to one address: `to` on `channel`; `to` is empty where the channel is a room.
+    One message to one address: `to` on `channel`. `to` is empty if the channel is a room.
 
-    `about`: what the message says and cannot be read from its subject later. `attempts` were made,
-    the last at `attempted_at`; `sending` while its outcome is unknown. `gathered`: the notices that
-    it tells beside itself; `digest`: the notice that this one is told with.
+    `about`: facts of the message that cannot be read from its subject later. `attempts`: their
+    number; the last one was at `attempted_at`. `sending`: whether the outcome of the last attempt
+    is unknown. `gathered`: the other notices in this message. `digest`: the notice whose message
+    includes this one.
     """
 
     id: str
@@ -66,5 +72,5 @@ class Notice:
 
     @property
     def address(self) -> tuple[str, str]:
-        """Where it goes: what quiet rules count by."""
+        """The destination, by which quiet rules count."""
         return self.channel, self.to

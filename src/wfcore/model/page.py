@@ -22,14 +22,16 @@ class PageCursor:
 
 OLDEST = PageCursor(0, "")
 NEWEST = PageCursor(1 << 52, "")
-"""Before every row of a list by age, from either end: its first page, which counts nothing."""
+"""
+The cursor before every row of a list by age, in either direction: its first page, without a count.
+"""
 
 
 @frozen
 class PageRequest:
     """
-    Page *page* (from 1) of *size* rows; or with *after*, the *size* rows behind that row, whatever
-    was added before it in the meantime. PG-5.
+    A request for page *page* (from 1) of *size* rows. With *after*: for the *size* rows behind that
+    row, whatever was added before it in the meantime. PG-5.
     """
 
     page: int = 1
@@ -51,7 +53,7 @@ class PageRequest:
 class Page(Generic[R]):
     """
     One page of rows. `total`: the exact number of rows; None for a request with a cursor, which
-    counts nothing. `next`: the position of its last row; None if no rows follow.
+    does not count. `next`: the position of the page's last row; None if no rows follow.
     """
 
     rows: tuple[R, ...]

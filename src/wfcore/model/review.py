@@ -1,4 +1,4 @@
-"""What a `manual_approval` step asks of whom: a part of a definition."""
+"""The `manual_approval` step: the people and the question, as a definition describes them."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from wfcore.model.json import Json
 from wfcore.time import DurationMs
 
 APPROVAL_TIMEOUT = DurationMs(86_400_000)
-"""How long an approval stays open where its step does not say."""
+"""How long an approval stays open if its step names no timeout."""
 
 
 class ColumnType(StrEnum):
@@ -34,7 +34,7 @@ class Column:
 
 @frozen
 class GroupSpec:
-    """A group of rows as the definition asks for it; `rows` is a template or a list."""
+    """A group of rows in a definition. `rows` is a template or a list."""
 
     name: str
     title: str
@@ -45,7 +45,9 @@ class GroupSpec:
 
 
 class Links(StrEnum):
-    """What personal links to an approval do: open it for a decision, or lead to signing in."""
+    """
+    The effect of personal links to an approval: they open it for a decision, or lead to sign-in.
+    """
 
     DECIDE = "decide"
     SIGN_IN = "sign_in"
@@ -53,7 +55,10 @@ class Links(StrEnum):
 
 @frozen
 class OnRevise:
-    """Where an execution goes back to when people ask for changes, and how often at most. AP-31."""
+    """
+    The step to which an execution goes back when people ask for changes, and how often at most.
+    AP-31.
+    """
 
     goto: str
     max: int = 3
@@ -62,8 +67,8 @@ class OnRevise:
 @frozen
 class Stage:
     """
-    Approvers who are asked after those of the stages before, and how many of them must approve.
-    `when`: a template; if it is false as the approval opens, the stage is left out. AP-33.
+    Approvers who decide after those of earlier stages, and how many of them must approve. `when`: a
+    template; if it is false when the approval opens, the stage is left out. AP-33.
     """
 
     approvers: tuple[str, ...]
@@ -74,7 +79,7 @@ class Stage:
 
 @frozen
 class Escalation:
-    """Who is asked, too, when nobody has decided for so long. AP-37."""
+    """Further approvers, added if nobody has decided for so long. AP-37."""
 
     after_ms: DurationMs
     to: tuple[str, ...]
@@ -85,12 +90,12 @@ class ApprovalStep:
     """
     A pause until enough people have decided. `message` is a template.
 
-    `reminders` are durations before the expiry. `attachments`: names of steps before this one whose
-    artifacts belong to the question. `fields`: what an approver answers, in the form of columns.
-    `on_revise`: a step before this one in the same list; None: nobody can ask for changes.
-    `stages` take the place of `approvers`, which may name groups of the definition: `group:NAME`.
-    `auto_approve`: a template; if it holds, a rule approves first, which is no one of the `humans`
-    who must. `delegable`: approvers may let others decide for them.
+    `reminders`: durations before the expiry. `attachments`: names of earlier steps whose artifacts
+    belong to the question. `fields`: questions to the approver, in the form of columns.
+    `on_revise`: an earlier step in the same list; None: nobody can ask for changes. `stages`
+    replace `approvers`. Approvers may be groups of the definition: `group:NAME`. `auto_approve`: a
+    template; if it is true, a rule approves first, which does not count as one of the required
+    `humans`. `delegable`: whether approvers may let others decide for them.
     """
 
     name: str

@@ -7,7 +7,7 @@ from wfcore.time import EpochMs
 
 @frozen
 class SigningKey:
-    """A key that the store keeps: it signs links, or did. `id`: a digest of it."""
+    """A key in the store that signs links, or once did. `id`: a digest of the key."""
 
     id: str
     made_at: EpochMs
@@ -17,8 +17,8 @@ class SigningKey:
 @frozen
 class SigningKeys:
     """
-    All of them, one record: the newest comes first and signs. `retired`: ids of keys that servers
-    were given and that are good no longer.
+    All signing keys, as one record. The newest comes first and signs. `retired`: ids of keys that
+    servers were given and that are no longer valid.
     """
 
     id: str

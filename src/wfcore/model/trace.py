@@ -1,8 +1,8 @@
 """
-Where an execution stands in a distributed trace: W3C Trace Context. TR-1, TR-2, TR-3, decision 208.
+The place of an execution in a distributed trace: W3C Trace Context. TR-1, TR-2, TR-3, decision 208.
 
-The ids of spans follow from what they are about. So whoever makes a span, after a restart or on
-another machine, names its parent without having been told.
+The ids of spans are derived from their subjects. So a process that makes a span, after a restart or
+on another machine, can name the parent without any message.
 """
 
 import re
@@ -25,10 +25,10 @@ _SAMPLED = 1
 @frozen
 class Trace:
     """
-    `id` of the trace, and of the span that caused the execution: `parent`, None if the trace begins
-    with it; both as hexadecimal digits. `sampled`: what callees are told. `state`: the `tracestate`
-    that came along. `recorded`: whether spans are made of it, which is decided once, as it is
-    accepted. `cause`: the span of another trace that it follows from, as a `traceparent`.
+    `id`: the trace. `parent`: the span that caused the execution; None if the trace begins with it.
+    Both are hexadecimal. `sampled`: the flag for callees. `state`: the `tracestate` of the request.
+    `recorded`: whether spans are made of the execution; decided once, when it is accepted. `cause`:
+    the span of another trace from which the execution follows, as a `traceparent`.
     """
 
     id: str
@@ -39,17 +39,17 @@ class Trace:
     cause: str | None = None
 
     def traceparent(self, span: str) -> str:
-        """The header, or variable, by which *span* becomes the parent of what is called."""
+        """The header, or variable, that makes *span* the parent of a callee's spans."""
         return f"{_VERSION}-{self.id}-{span}-{int(self.sampled):02x}"
 
     def below(self, span: str) -> "Trace":
-        """The same trace for what *span* starts; unchanged if nobody makes that span."""
+        """The trace for executions that *span* starts; unchanged if nobody makes that span."""
         return evolve(self, parent=span, cause=None) if self.recorded else self
 
     def handed_on(self, span: str) -> str | None:
         """
-        The `traceparent` for what *span* calls. Where no spans are made, callees are told of the
-        caller's; None: there is neither.
+        The `traceparent` for calls of *span*. If no spans are made: the caller's; None if there is
+        neither.
         """
         parent = span if self.recorded else self.parent
         return None if parent is None else self.traceparent(parent)
@@ -57,8 +57,8 @@ class Trace:
 
 def trace_from(traceparent: str | None, tracestate: str | None = None) -> Trace | None:
     """
-    What a caller sent; None if it is absent or malformed, which is ignored. Of later versions, what
-    is known is read. A malformed `tracestate` alone is dropped. TR-1.
+    The trace of a caller's headers; None if *traceparent* is absent or malformed, which is ignored.
+    Of later versions the known part is read. A malformed *tracestate* alone is dropped. TR-1.
     """
     read = _PARENT.fullmatch(traceparent or "")
     if read is None:
@@ -70,7 +70,10 @@ def trace_from(traceparent: str | None, tracestate: str | None = None) -> Trace 
 
 
 def _state_in(sent: str) -> str:
-    """The members of a `tracestate`; empty unless it is short and each is well-formed, and once."""
+    """
+    The members of a `tracestate`; empty unless it is short and its members are well-formed and
+    distinct.
+    """
     if len(sent) > _LONGEST_STATE:
         return ""
     members = [one for part in sent.split(",") if (one := part.strip(" \t"))]
@@ -79,7 +82,7 @@ def _state_in(sent: str) -> str:
 
 
 def trace_id_for(cause: str) -> str:
-    """The id of the trace that begins with the execution of that id."""
+    """The id of the trace that begins with this execution."""
     return _digits(f"trace/{cause}", 32)
 
 
@@ -94,7 +97,7 @@ def span_of_attempt(execution_id: str, step: str, attempt: int) -> str:
 
 
 def span_about(execution_id: str, what: str) -> str:
-    """The id of a span for something else in an execution's life."""
+    """The id of the span for another event in an execution's life."""
     return _digits(f"{what}/{execution_id}", 16)
 
 

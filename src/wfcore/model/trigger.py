@@ -1,4 +1,4 @@
-"""What starts a workflow by itself: schedules and chains, and their timers."""
+"""Triggers, which start workflows by themselves: schedules and chains, and their timers."""
 
 from enum import StrEnum
 from typing import TypeAlias
@@ -15,7 +15,7 @@ class TriggerKind(StrEnum):
 
 
 class Missed(StrEnum):
-    """What happens to instants that passed while no server was running."""
+    """The fate of instants that passed while no server was running."""
 
     SKIP = "skip"
     ONCE = "once"
@@ -25,7 +25,7 @@ class Missed(StrEnum):
 class Schedule:
     """
     Local times in a time zone, as a cron expression. `missed` None: the server's setting applies.
-    `pause_after`: so many failed executions in a row pause it. SH-10.
+    `pause_after`: so many failed executions in a row pause the schedule. SH-10.
     """
 
     cron: str
@@ -37,9 +37,10 @@ class Schedule:
 @frozen
 class Chain:
     """
-    So many seconds after each completion of another workflow, `max_runs` times in all.
+    A start so many seconds after each completion of another workflow, at most `max_runs` times in
+    all.
 
-    `workflow` is the name of a workflow of the same owner, or an id that the owner can see.
+    `workflow`: the name of a workflow of the same owner, or an id that the owner can see.
     """
 
     workflow: str
@@ -60,7 +61,7 @@ class TriggerState(StrEnum):
 
 
 class Refusal(StrEnum):
-    """Why a trigger that was due started nothing."""
+    """The reason why a due trigger started nothing."""
 
     PAUSED = "PAUSED"
     MAX_RUNS = "MAX_RUNS"
@@ -76,7 +77,10 @@ class Refusal(StrEnum):
 
 @frozen
 class Pause:
-    """Somebody, or with `by` None its own failures, paused a trigger; why, in words."""
+    """
+    The pause of a trigger by a person, or, with `by` None, by its own failures. `why` is for
+    people.
+    """
 
     at: EpochMs
     by: str | None = None
@@ -86,10 +90,10 @@ class Pause:
 @frozen
 class Trigger:
     """
-    A trigger of a workflow. `runs` counts its starts; `watches` is the key of the workflow
-    that a chain waits for (see `rules.triggers.chain`), None for a schedule. `last_result`: how the
-    execution ended that ended last, `last_execution_id`; `failures`: how many FAILED in a row until
-    then, since one COMPLETED or somebody resumed the trigger. SH-10.
+    A trigger of a workflow. `runs`: the number of its starts. `watches`: the key of the workflow
+    that a chain waits for (see `rules.triggers.chain`); None for a schedule. `last_execution_id`:
+    the execution that ended last, and `last_result` its status. `failures`: how many executions
+    FAILED in a row, since one COMPLETED or a person resumed the trigger. SH-10.
     """
 
     id: str
@@ -117,7 +121,10 @@ class Trigger:
 
 @frozen
 class Standing:
-    """The present state of a trigger, why it is not ACTIVE, and when it fires next."""
+    """
+    The present state of a trigger, the reason if it is not ACTIVE, and the instant of its next
+    start.
+    """
 
     state: TriggerState
     why: str | None = None
@@ -135,11 +142,11 @@ class TriggerRow:
 @frozen
 class Timer:
     """
-    A due row: at `due_at` its trigger fires once, and the row is deleted.
+    A due row: at `due_at` its trigger starts the workflow once, and the row is deleted.
 
-    The id is derived from the trigger and from the cause (an instant, a completed execution), so
-    that no two rows can stand for the same one. `cause`: that execution; `depth`: the length of the
-    chain that the start would belong to.
+    The id is derived from the trigger and the cause (an instant, or a completed execution), so that
+    no two rows stand for the same cause. `cause`: the completed execution. `depth`: the length of
+    the chain that the start would belong to.
     """
 
     id: str

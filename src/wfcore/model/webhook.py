@@ -40,7 +40,7 @@ class Scheme(StrEnum):
 @frozen
 class Webhook:
     """
-    A trigger URL for one workflow. `secret_key` is used only without a bound key; `old_secret`, its
+    A trigger URL for one workflow. `secret_key` counts only without a bound key. `old_secret`, its
     predecessor, is valid until `old_secret_until`. WH-19.
     """
 
@@ -63,8 +63,8 @@ class Webhook:
     @property
     def auth_mode(self) -> AuthMode:
         """
-        A bound key takes precedence over a secret, permanently; with neither, the URL is the
-        credential.
+        The way in which callers authenticate. A bound key takes precedence over a secret,
+        permanently; with neither, the URL is the credential.
         """
         if self.api_key_id is not None:
             return AuthMode.API_KEY
@@ -72,12 +72,14 @@ class Webhook:
 
 
 ACCEPTED = 202
-"""The status under which an accepted trigger is tallied."""
+"""The status under which the statistics count an accepted trigger."""
 
 
 @frozen
 class Tally:
-    """How often a webhook answered *status* on one UTC date (`YYYY-MM-DD`)."""
+    """
+    The number of requests that a webhook answered with *status* on one UTC date (`YYYY-MM-DD`).
+    """
 
     webhook_id: str
     date: str
@@ -97,9 +99,9 @@ class Delivery:
     """
     One answered request to a webhook's URL. WH-20 to WH-22.
 
-    `status`: the answer; `reason`: why it was refused, in words for the owner. `authenticated`: its
-    credentials were valid. `payload`: its content, stored only for an authenticated delivery that
-    was refused. `replay_of`: the delivery that it repeats.
+    `status`: the status of the answer. `reason`: why the request was refused, in words for the
+    owner. `authenticated`: whether its credentials were valid. `payload`: its content, stored only
+    for an authenticated request that was refused. `replay_of`: the delivery that this one repeats.
     """
 
     id: str

@@ -1,7 +1,7 @@
 """
-The steps that a worker runs, and what limits a workflow.
+The steps that a worker runs, and the limits of a workflow.
 
-Code in seven languages and questions to models; attempts, budget, executions at once.
+Code in seven languages, and questions to models; attempts, budget, executions at once.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ from wfcore.time import DurationMs
 
 
 class OnExceeded(StrEnum):
-    """What an exceeded budget means for the next call."""
+    """The effect of an exceeded budget on the next call."""
 
     FAIL = "fail"
     APPROVE = "approve"
@@ -21,7 +21,7 @@ class OnExceeded(StrEnum):
 
 @frozen
 class Budget:
-    """What the AI calls of one execution may use. `max_cost_usd` is a decimal number as text."""
+    """Limits for the AI calls of one execution. `max_cost_usd` is a decimal number as text."""
 
     max_cost_usd: str | None = None
     max_tokens: int | None = None
@@ -29,7 +29,7 @@ class Budget:
 
 
 class OnLimit(StrEnum):
-    """What happens to a start when the concurrency group is full."""
+    """The effect of a full concurrency group on a start."""
 
     QUEUE = "queue"
     SKIP = "skip"
@@ -45,17 +45,17 @@ class Concurrency:
 
 
 class OnInterrupt(StrEnum):
-    """What the death of its worker means for a step that was in flight. EX-25."""
+    """The effect of a worker's death on a step that was in flight. EX-25."""
 
     RESUME = "resume"
-    """It may begin again, where the service resumes the execution at all."""
+    """The step may begin again if the service resumes the execution."""
     FAIL = "fail"
-    """It is never begun again."""
+    """The step never begins again."""
 
 
 @frozen
 class Retry:
-    """*attempts* in all; the n-th wait is `delay_ms * backoff ** (n - 1)`."""
+    """*attempts*: their number in all. The n-th wait is `delay_ms * backoff ** (n - 1)`."""
 
     attempts: int = 1
     delay_ms: DurationMs = DurationMs(1_000)
@@ -73,14 +73,14 @@ class Language(StrEnum):
 
 
 class Runtime(StrEnum):
-    """What runs JavaScript and TypeScript."""
+    """The program that runs JavaScript and TypeScript."""
 
     NODE = "node"
     BUN = "bun"
 
 
 class Listen(StrEnum):
-    """On which of a machine's addresses a step with network may listen."""
+    """The addresses of a machine at which a step with network may listen."""
 
     LOOPBACK = "loopback"
     ANY = "any"
@@ -96,8 +96,8 @@ class Needs:
     Packages that a step imports beyond those of its language: sorted, without duplicates, pinned.
 
     TypeScript runs as JavaScript, so its needs are JavaScript's. Equal needs share one environment.
-    `lock`: everything that is installed for them, at every depth, with hashes, as the installer
-    wrote it; None if not resolved yet, or applied before locks existed. PK-9.
+    `lock`: all packages to install for them, at every depth, with hashes, as the installer wrote
+    them; None: not resolved yet. PK-9.
     """
 
     language: Language
@@ -111,11 +111,11 @@ class CodeStep:
     Code in one of seven languages. `command` is a list of arguments, each a template.
 
     `requirements` (Python) and `packages` (JavaScript, TypeScript) are pinned: `name==1.2`,
-    `name@1.2.3`. `listen`: where others may connect to it; None: nowhere. `runtime`: of JavaScript
-    and TypeScript; None: that of the worker's settings.
-    `javascript`: TypeScript compiled in advance, if it was. `lock`: what the packages were resolved
-    to when the definition was applied; see `Needs`. `secrets`: the names of the secrets that it
-    receives, of the account that owns the workflow. SC-6.
+    `name@1.2.3`. `lock`: the packages that these were resolved to when the definition was applied;
+    see `Needs`. `listen`: the addresses at which others may connect to the step; None: none.
+    `runtime`: of JavaScript and TypeScript; None: that of the worker's settings. `javascript`:
+    compiled TypeScript, if it was compiled in advance. `secrets`: the names of the secrets of the
+    workflow's owner that the step receives. SC-6.
     """
 
     name: str
@@ -139,7 +139,7 @@ class CodeStep:
 
     @property
     def needs(self) -> Needs | None:
-        """What must be installed for it; None for nothing."""
+        """The packages to install for the step; None if there are none."""
         if self.requirements:
             return Needs(Language.PYTHON, tuple(sorted(set(self.requirements))), self.lock)
         if self.packages:

@@ -48,7 +48,10 @@ class VariableType(StrEnum):
 
 @frozen
 class Variable:
-    """A declared variable. `default` applies only if `has_default`; `description` is for people."""
+    """
+    A declared variable. `default` counts only if `has_default` is true. `description` is for
+    people.
+    """
 
     name: str
     type: VariableType = VariableType.STRING
@@ -71,7 +74,7 @@ class DelayStep:
 
 @frozen
 class DataStep:
-    """A value, any JSON with templates in it, which becomes the step's output. FL-12."""
+    """A value, any JSON with templates, which becomes the step's output. FL-12."""
 
     name: str
     value: Json
@@ -82,7 +85,7 @@ class DataStep:
 @frozen
 class ChildStep:
     """
-    An execution of another workflow, given by name or id; `inputs` contain templates.
+    An execution of another workflow, given by name or id. `inputs` contain templates.
 
     `timeout_ms` limits one attempt. None: no limit.
     """
@@ -136,7 +139,7 @@ class LoopStep:
 
 @frozen
 class Case:
-    """What a `SwitchStep` does if `when`, a template, is true."""
+    """One case of a `SwitchStep`: its steps run if `when`, a template, is true."""
 
     when: str
     steps: tuple["Step", ...]
@@ -144,7 +147,7 @@ class Case:
 
 @frozen
 class SwitchStep:
-    """The steps of the first case that holds, or `otherwise` (`else` in a definition). FL-13."""
+    """The steps of the first case that is true, or `otherwise` (`else` in a definition). FL-13."""
 
     name: str
     cases: tuple[Case, ...]
@@ -173,7 +176,9 @@ Step: TypeAlias = (
 
 
 def needs_worker(step: Step) -> bool:
-    """Whether something runs for the step, so that a worker must be present throughout."""
+    """
+    Whether a program or a model works for the step, so that a worker must be present throughout.
+    """
     return isinstance(step, CodeStep | AiStep)
 
 
@@ -204,8 +209,9 @@ def walk(steps: tuple[Step, ...], path: str = "steps") -> Iterator[tuple[str, St
 @frozen
 class Named:
     """
-    A step that templates can name in a frame. `inside`: the container that it is in. `revises`: it
-    can be named before it has begun, by what it may send the execution back to. AP-32.
+    A step that templates can name in a frame. `inside`: the container around the step. `revises`:
+    the approval's name for templates of steps that it may send the execution back to; such a name
+    exists before the approval has begun. AP-32.
     """
 
     name: str
@@ -220,12 +226,12 @@ ON_FAILURE = "onFailure."
 @frozen
 class Definition:
     """
-    A workflow definition: built from records, or made by `read_definition` of a mapping.
+    A workflow definition: built from records, or made by `read_definition` from a mapping.
 
-    `steps_as_written` is what the API shows; `apply_workflow`, which checks every definition,
-    derives it. `on_interrupt` applies to steps that do not set it. `on_failure`: what runs once an
-    execution is going to fail. EX-31. `approver_groups`: emails or account ids by the name of the
-    group. AP-34. `notify_on_failure`: channels.
+    `steps_as_written`: the steps as the API shows them. `apply_workflow`, which checks every
+    definition, derives them. `on_interrupt` applies to steps that do not set it. `on_failure`: the
+    steps that run once an execution is going to fail. EX-31. `approver_groups`: emails or account
+    ids by the name of the group. AP-34. `notify_on_failure`: channels.
     """
 
     name: str
@@ -244,11 +250,11 @@ class Definition:
     approver_groups: Mapping[str, tuple[str, ...]] = field(factory=dict)
 
     def walk(self) -> Iterator[Step]:
-        """Every step once, in the order of the text; nested ones after their container."""
+        """Every step once, in the order of the text; inner steps after their container."""
         return (step for _, step in self.located())
 
     def located(self) -> Iterator[tuple[str, Step]]:
-        """The same with the path of each, those of `on_failure` last."""
+        """Every step with its path, in the order of the text; the steps of `on_failure` last."""
         yield from walk(self.steps)
         yield from walk(self.on_failure, "onFailure")
 
@@ -268,10 +274,11 @@ class Definition:
     @cached_property
     def frames(self) -> Mapping[str, tuple[Named, ...]]:
         """
-        Which steps see one another, by the name of the loop around them (`""`: none).
+        The frames of the definition: for each loop, by its name (`""`: none), the steps that see
+        one another.
 
-        A round of a loop is a frame of its own: its steps have results for each round. The steps
-        outside of loops in `on_failure` are a frame, too, as `ON_FAILURE`.
+        A round of a loop is a frame of its own: its steps have results for each round. The steps of
+        `on_failure` outside of loops are the frame `ON_FAILURE`.
         """
         found: dict[str, tuple[Named, ...]] = {}
 
@@ -295,7 +302,7 @@ class Definition:
 
     @cached_property
     def secrets(self) -> frozenset[str]:
-        """Names of the variables whose values are never shown."""
+        """The names of the variables whose values are never shown."""
         return frozenset(name for name, variable in self.variables.items() if variable.secret)
 
 
@@ -315,8 +322,8 @@ class Workflow:
 @frozen
 class DefinitionSnapshot:
     """
-    A definition as it was applied. Immutable: executions keep referring to it. `source`: the text
-    as its author wrote it; empty if a program built it, or an older release stored it.
+    An applied definition. Snapshots never change, because executions refer to them. `source`: the
+    text as its author wrote it; empty if a program built the definition.
     """
 
     workflow_id: str
