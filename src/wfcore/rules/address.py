@@ -1,11 +1,11 @@
 """
-Which IP addresses an outgoing call may go to. CB-4, AI-6.
+The IP addresses that outgoing calls may reach. CB-4, AI-6.
 
-The lists are this project's own and not those of Python's `ipaddress`, whose `is_global` changed
-between patch releases: the same address is judged alike on every Python. They come from the IANA
-special-purpose address registries for IPv4 and IPv6 (RFC 6890 and later additions), read strictly:
-IPv6 forms that carry an IPv4 address (mapped, NAT64, 6to4, Teredo) are refused as a whole, because
-only the translator in between knows what it reaches.
+The lists are this project's own. Python's `ipaddress.is_global` changed between patch releases;
+with these lists every Python judges an address alike. They come from the IANA special-purpose
+address registries for IPv4 and IPv6 (RFC 6890 and later additions), read strictly: IPv6 forms that
+carry an IPv4 address (mapped, NAT64, 6to4, Teredo) are refused as a whole, because only the
+translator in between knows the destination.
 """
 
 import re
@@ -35,7 +35,7 @@ _CLOSED_V4 = tuple(
     )
 )
 _GLOBAL_V6 = IPv6Network("2000::/3")
-"""All that IANA has given out as global unicast; what lies outside is closed."""
+"""All addresses that IANA assigns as global unicast. Every other one is refused."""
 _CLOSED_V6 = tuple(
     map(
         IPv6Network,
@@ -58,9 +58,9 @@ _NO_HOST_V6 = tuple(map(IPv6Network, ("::/128", "fe80::/10", "ff00::/8", "64:ff9
 
 def numeric(host: str) -> str | None:
     """
-    The IPv4 address that *host* is in another spelling, as every resolver reads it: `2130706433`,
-    `0x7f.1`, `0177.0.0.1`; None: it is none. A number that is too large is `0.0.0.0`, which nobody
-    may call.
+    The IPv4 address that *host* spells in another way which every resolver reads: `2130706433`,
+    `0x7f.1`, `0177.0.0.1`; None for a name. For a number that is too large: `0.0.0.0`, which is
+    always refused.
     """
     parts = host.removesuffix(".").split(".")
     if len(parts) > _MOST_PARTS or not all(map(_NUMBER.fullmatch, parts)):
@@ -96,9 +96,9 @@ def is_public(address: str) -> bool:
 
 def is_host(address: str) -> bool:
     """
-    Whether *address* can be a host that an operator means, including loopback and private ones.
+    Whether *address* can be a host that an operator intends, loopback and private ones included.
 
-    Link-local addresses, where clouds keep credentials, never can, nor can multicast, broadcast and
+    Link-local addresses, where clouds keep credentials, never can; nor can multicast, broadcast and
     "any". Raises `ValueError` if the text is not an IP address.
     """
     found = ip_address(address)

@@ -1,4 +1,4 @@
-"""How long to wait before another try: one formula for steps, AI calls, callbacks and loops."""
+"""The wait before another try: one formula for steps, AI calls, callbacks and loops."""
 
 from hashlib import blake2b
 
@@ -6,7 +6,8 @@ from attrs import frozen
 
 JITTER = 0.25
 """
-How much longer than stated a wait may be, so that what failed together does not return together.
+The part of a wait that may be added to it, so that callers that failed together do not return
+together.
 """
 
 
@@ -25,7 +26,7 @@ class Backoff:
     tries: int = 1
 
     def wait(self, tried: int, drawn: float = 0.0) -> float:
-        """The wait after *tried* tries; *drawn*: which part of the jitter to add, from 0 to 1."""
+        """The wait after *tried* tries. *drawn*: the part of the jitter to add, from 0 to 1."""
         try:
             stated = self.first * self.factor ** (tried - 1)
         except OverflowError:
@@ -34,7 +35,7 @@ class Backoff:
 
 
 def lengthened(wait: float, drawn: float) -> float:
-    """*wait* plus the part *drawn* of the jitter."""
+    """*wait* plus the part *drawn* (0 to 1) of the jitter."""
     return wait * (1 + JITTER * drawn)
 
 

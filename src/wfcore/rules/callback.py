@@ -1,5 +1,5 @@
 """
-Callbacks: where they may be sent, how they are signed, when they are retried.
+Callbacks: their allowed addresses, their signature, their retries.
 
 The signature follows the Standard Webhooks scheme.
 """
@@ -22,7 +22,7 @@ from wfcore.time import HOUR, MINUTE, SECOND, DurationMs, EpochMs, later
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 SECRET_LENGTH = 32
-"""Base62 characters, which are base64 of 24 bytes: 190 bits of chance."""
+"""Base62 characters, which are base64 of 24 bytes: 190 bits of randomness."""
 
 LONGEST_URL = 2_048
 DELAYS = (
@@ -36,7 +36,7 @@ DELAYS = (
     DurationMs(8 * HOUR),
     DurationMs(9 * HOUR),
 )
-"""From the beginning of one attempt to the next: ten attempts in a day."""
+"""The times from the beginning of one attempt to the next: ten attempts in a day."""
 
 GONE = 410
 FIELD = "callbackUrl"
@@ -44,9 +44,9 @@ FIELD = "callbackUrl"
 
 def check_url(url: str, allow_private: bool) -> str:
     """
-    The address, if the text alone allows a callback to it. CB-4.
+    Returns *url* if its text alone allows a callback to it. CB-4.
 
-    What a name resolves to is checked before each call. Raises `InvalidInput`.
+    The addresses of a host name are checked before each call. Raises `InvalidInput`.
     """
     host = _host(url)
     if not allow_private and not _may_be_public(host):
@@ -55,7 +55,7 @@ def check_url(url: str, allow_private: bool) -> str:
 
 
 def _host(url: str) -> str:
-    """The IP address that *url* names, if it names one."""
+    """The IP address in *url*; None if its host is a name."""
     if len(url) > LONGEST_URL:
         raise InvalidInput(FIELD, f"is longer than {LONGEST_URL:,} characters")
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -91,7 +91,8 @@ def owed(run: Execution, url: str, now: EpochMs) -> Callback:
 
 def message(run: Execution) -> JsonObject:
     """
-    What the callback tells of an ended execution: which one it is, not what it computed. CB-2.
+    The callback's content: the identity and status of an ended execution, without its results.
+    CB-2.
     """
     reason = run.status_reason
     at = run.completed_at or run.accepted_at
@@ -114,7 +115,7 @@ def message(run: Execution) -> JsonObject:
 
 
 def body_of(run: Execution) -> bytes:
-    """The message as it is sent."""
+    """The bytes of the message."""
     return json.dumps(message(run)).encode()
 
 
@@ -139,7 +140,7 @@ def attempted(callback: Callback, now: EpochMs) -> Callback:
     """
     The callback with an attempt that begins now; stored before anything is sent.
 
-    It already says when the next attempt may begin, so nothing is lost if this process dies. CB-3.
+    It already holds the instant of the next attempt, so nothing is lost if this process dies. CB-3.
     """
     attempts = callback.attempts + 1
     due_at = later(now, DELAYS[min(attempts, len(DELAYS)) - 1])
@@ -162,8 +163,9 @@ def answered(callback: Callback, status: int | None, error: str | None) -> Callb
 
 def put_off(callback: Callback, why: str, now: EpochMs) -> Callback:
     """
-    The callback after an attempt of which nothing was sent because the machine lacked something. It
-    does not count as one of the ten, and is due again as after a first failure. CB-3, EX-27.
+    The callback after an attempt that sent nothing because the machine lacked a resource. The
+    attempt does not count as one of the ten; the next one is due as after a first failure. CB-3,
+    EX-27.
     """
     attempts, due_at = callback.attempts - 1, later(now, DELAYS[0])
     return evolve(callback, attempts=attempts, due_at=due_at, last_error=why)

@@ -1,8 +1,8 @@
 """
 Canonical JSON and its hash.
 
-Canonical JSON has its keys sorted, no blanks, and escapes for everything beyond ASCII, so that any
-JSON library can write it.
+Canonical JSON has sorted keys, no blanks, and escapes for all characters beyond ASCII, so that
+every JSON library can write it.
 """
 
 import hashlib

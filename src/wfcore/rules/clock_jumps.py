@@ -1,10 +1,10 @@
 """
-Time when the wall clock jumps: what a process knows of its clocks, and what follows.
+Time when the wall clock jumps: a process's readings of its clocks, and the times that follow.
 
-A jump is detected by reading the wall clock beside a steady clock. Deadlines of people are held for
-a while as if there had been no jump (AP-4). Work uses a clock of its own that never goes back
-(EX-30): when the wall clock is set back, this one runs on, a little slower, until the wall clock
-has caught up. Decision 60.
+A jump is detected by reading the wall clock beside a steady clock. For a while, deadlines of people
+keep the time from before the jump (AP-4). Work uses a clock of its own that never goes back
+(EX-30): when the wall clock is set back, the work clock runs on, a little slower, until the wall
+clock has caught up. Decision 60.
 """
 
 from typing import NamedTuple
@@ -15,16 +15,16 @@ JUMP_MS = MINUTE
 """A difference of more than this counts as a jump."""
 HOLD_MS = 5 * MINUTE
 CATCHING_UP = 9, 10
-"""How fast the time of work runs while it is ahead: so many ms in so many."""
+"""The speed of the work clock while it is ahead: so many ms in so many."""
 
 
 class HeldTime(NamedTuple):
     """
-    What a process knows of its clocks. `offset` is wall time minus steady time at the last reading;
-    `held` is the offset from before a jump, valid until `hold_until` (steady). The work clock
-    showed `worked` at `worked_at` (steady) when it last agreed with the clock of deadlines.
+    A process's readings of its clocks. `offset`: wall time minus steady time at the last reading.
+    `held`: the offset from before a jump, valid until `hold_until` (steady). The work clock showed
+    `worked` at `worked_at` (steady) when it last agreed with the clock of deadlines.
 
-    A plain tuple, because every request makes some.
+    A plain tuple, because every request makes several.
     """
 
     offset: int
@@ -35,12 +35,12 @@ class HeldTime(NamedTuple):
 
     @classmethod
     def started(cls, wall: int, steady: int) -> "HeldTime":
-        """The first reading of both clocks."""
+        """The first readings of both clocks."""
         return cls(wall - steady, wall - steady, worked=wall, worked_at=steady)
 
 
 def held_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, EpochMs]:
-    """What is known now, and the instant that deadlines are compared with."""
+    """The new readings, and the instant with which deadlines are compared."""
     offset, held, hold_until = wall - steady, known.held, known.hold_until
     if abs(offset - known.offset) > JUMP_MS:
         if steady >= hold_until:
@@ -51,10 +51,7 @@ def held_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, EpochM
 
 
 def service_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, EpochMs]:
-    """
-    What is known now, and the instant of the work clock, which is never before an earlier one.
-    EX-30.
-    """
+    """The new readings, and the instant of the work clock, which never goes back. EX-30."""
     known, deadlines = held_time(known, wall, steady)
     fast, slow = CATCHING_UP
     least = known.worked + max(steady - known.worked_at, 0) * fast // slow
@@ -65,8 +62,8 @@ def service_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, Epo
 
 def agreed(known: HeldTime, other: HeldTime | None, steady: int) -> HeldTime:
     """
-    *known* with the hold that another process on this machine began for the same jump, so that it
-    ends for both at the same time and neither takes the other's leases for expired.
+    *known* with the hold that another process on this machine began for the same jump. The hold
+    then ends for both at the same time, and neither takes the other's leases for expired.
     """
     if other is None or other.hold_until <= steady:
         return known
@@ -75,9 +72,9 @@ def agreed(known: HeldTime, other: HeldTime | None, steady: int) -> HeldTime:
 
 def restarted(known: HeldTime, seen: int, wall: int, steady: int) -> HeldTime:
     """
-    What a process knows after the machine was restarted, when its steady clock has begun anew, from
-    what an earlier process knew at *seen*. Only the wall clock tells how much time has passed; if
-    it went back, none has.
+    The readings after a restart of the machine, whose steady clock has begun anew, from those of an
+    earlier process at *seen*. Only the wall clock shows how much time has passed; if it went back,
+    none has.
     """
     passed = max(wall - (known.offset + seen), 0)
     shift = steady - passed - seen

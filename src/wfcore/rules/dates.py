@@ -1,8 +1,8 @@
 """
-Dates and times as text, for people: the formats of the filter `date`. TM-1.
+Dates and times as text for people: the formats of the filter `date`. TM-1.
 
-The directives are a closed set and do not depend on the machine or its language: names of months
-and days are English.
+The directives are a fixed set, independent of the machine and its language: names of months and
+days are English.
 """
 
 import re
@@ -34,14 +34,14 @@ DIRECTIVES: Mapping[str, Callable[[datetime], str]] = {
     "z": lambda at: at.strftime("%z")[:5],
     "%": lambda at: "%",
 }
-"""By the letter after `%`, as in C's strftime; `e` has no blank before it."""
+"""The text for each letter after `%`, as in C's strftime; `e` has no leading blank."""
 
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def format_problem(text: str) -> str | None:
-    """What is wrong with a format; None: nothing is."""
+    """The mistake in a format, in words; None for a valid one."""
     for letter in _DIRECTIVE.findall(text):
         if letter not in DIRECTIVES:
             known = " ".join(f"%{one}" for one in DIRECTIVES)
@@ -50,14 +50,14 @@ def format_problem(text: str) -> str | None:
 
 
 def written(at: datetime, text: str) -> str:
-    """*at* in a format that has no problem."""
+    """*at* in a valid format."""
     return _DIRECTIVE.sub(lambda found: DIRECTIVES[found[1]](at), text)
 
 
 def moment_of(value: int | str, zone: tzinfo) -> datetime:
     """
-    The moment that *value* names, in *zone*: milliseconds since 1970, or ISO 8601, where a text
-    without an offset is a time of *zone*. Raises `ValueError`.
+    The moment of *value*, in *zone*: milliseconds since 1970, or ISO 8601, where a text without an
+    offset is a time of *zone*. Raises `ValueError`.
     """
     try:
         if isinstance(value, int):

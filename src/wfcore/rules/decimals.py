@@ -1,8 +1,8 @@
 """
-Numbers as people write them into fields: `1200,50`, `1 200.50`, `1.200,50`. AP-46.
+Numbers as people type them into fields: `1200,50`, `1 200.50`, `1.200,50`. AP-46.
 
-Which sign is the decimal one is the reader's affair, by their languages; a text that may be two
-numbers is none. `values.js` reads the same, and a test compares the two.
+The reader's languages decide which sign is the decimal one. A text that may be two numbers is
+refused. `values.js` has the same rule, and a test compares the two.
 """
 
 import re
@@ -10,7 +10,10 @@ from collections.abc import Sequence
 
 
 class Doubtful(ValueError):
-    """A text that may be two values: `one` or `other`. `exact` says the other one beyond doubt."""
+    """
+    A text that may be two values: `one` or `other`. `exact`: a spelling of the other one that is
+    not in doubt.
+    """
 
     def __init__(self, one: str, other: str, exact: str) -> None:
         super().__init__(one, other, exact)
@@ -56,13 +59,13 @@ _OTHERWISE = {
     "qu": "BO",
     "sw": "CD",
 }
-"""Regions in which a language is written with the other sign."""
+"""The regions in which a language uses the other sign."""
 
 
 def decimal_text(typed: str, signs: str) -> str | None:
     """
-    The number that *typed* says, as JSON writes it; None: it says none. *signs*: the decimal signs
-    of the reader's languages, their own first. Raises `Doubtful`.
+    The number of *typed* as JSON writes it; None if *typed* is no number. *signs*: the decimal
+    signs of the reader's languages, their own first. Raises `Doubtful`.
     """
     text = _without_blanks(typed.strip().replace("\N{MINUS SIGN}", "-"))
     commas, dots = text.count(","), text.count(".")
@@ -89,7 +92,7 @@ def decimal_text(typed: str, signs: str) -> str | None:
 
 
 def _without_blanks(text: str) -> str:
-    """*text* without what stands between groups of thousands, but for points and commas."""
+    """*text* without the separators between groups of thousands, points and commas excepted."""
     found = _SPACED.match(text)
     return re.sub(r"[\s'’]", "", found[0]) + text[found.end() :] if found else text
 

@@ -1,10 +1,10 @@
 """
-A gate: a question to people that a program asks without a workflow of its own. GT-1, decision 211.
+Gates: questions that a program asks people without a workflow of its own. GT-1, decision 211.
 
-It is an execution of a workflow of one step, which is made here. The workflow holds what questions
-have in common (approvers, timeout, groups and their columns); the message and the rows are inputs.
-So a program that asks alike makes one version, however often it asks, and a message is never taken
-for a template.
+A gate is an execution of a workflow of one step, which is made here. The workflow holds the parts
+that questions have in common (approvers, timeout, groups and their columns); the message and the
+rows are inputs. So a program that repeats a question makes one version of the workflow, and a
+message is never taken for a template.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from wfcore.model.workflow import ApprovalStep, Definition
 from wfcore.rules.execution.open_approval import group_of
 
 GATES = "Gates"
-"""The name of the workflow that the gates of an account are executions of."""
+"""The name of the workflow of an account's gates."""
 STEP = "gate"
 ABOUT = "Questions that programs ask through POST /api/v1/gates. Made by the server."
 DECIDING = frozenset({Scope.APPROVAL_RESPOND, Scope.ADMIN})
@@ -27,8 +27,8 @@ _STEP_PATH = "steps[0]."
 
 def require_asker(who: Principal) -> None:
     """
-    Raises `Forbidden` if *who* could answer, too: whoever asks people must not be able to speak for
-    them. GT-3.
+    Raises `Forbidden` if *who* could also answer: a program that asks people must not be able to
+    answer for them. GT-3.
     """
     granted = who.scopes if who.key is None else who.key.scopes
     if held := sorted(DECIDING & granted):
@@ -38,21 +38,23 @@ def require_asker(who: Principal) -> None:
 
 
 def bound(asked: JsonObject, who: Principal) -> JsonObject:
-    """*asked* with the approvers that the key is bound to, where it names none. GT-5."""
+    """
+    The gate *asked* with the approvers to which the key is bound, if the gate names none. GT-5.
+    """
     if who.key is None or not who.key.approvers or asked.get("approvers"):
         return asked
     return {**asked, "approvers": list(who.key.approvers)}
 
 
 def approvers_of(definition: Definition) -> tuple[str, ...]:
-    """Whom a gate asks."""
+    """The people whom a gate asks."""
     (step,) = definition.steps
     assert isinstance(step, ApprovalStep)
     return step.approvers
 
 
 def gate_document(asked: JsonObject) -> JsonObject:
-    """The document of the workflow in which *asked* is an execution."""
+    """The document of the workflow for the gate *asked*."""
     groups = _groups(asked)
     step = {name: asked[name] for name in ("approvers", "timeout") if name in asked}
     declared: dict[str, JsonObject] = {"message": {"type": "string", "required": True}}
@@ -79,8 +81,8 @@ def gate_document(asked: JsonObject) -> JsonObject:
 
 def gate_inputs(asked: JsonObject, definition: Definition) -> JsonObject:
     """
-    The inputs of the execution. Raises `InvalidInput` for an empty message, and for rows that a
-    reviewer could not refer to.
+    The inputs of the execution. Raises `InvalidInput` for an empty message, and for rows to which a
+    reviewer could not refer.
     """
     message = asked["message"]
     if not (isinstance(message, str) and message.strip()):
@@ -103,7 +105,7 @@ def _groups(asked: JsonObject) -> Sequence[Mapping[str, Any]]:
 
 
 def in_words_of_gate(error: InvalidDefinition) -> InvalidInput:
-    """Mistakes in the workflow that is made, as mistakes in what was asked."""
+    """Mistakes in the generated workflow, as mistakes in the gate."""
     first, *others = (_of_gate(one) for one in error.problems)
     fix = "; ".join([first.message, *(f"{one.path}: {one.message}" for one in others)])
     return InvalidInput(first.path, fix)
@@ -114,5 +116,5 @@ def _of_gate(problem: Problem) -> Problem:
 
 
 def is_gate(run: Execution) -> bool:
-    """Whether an execution is one of a gate. GT-1."""
+    """Whether an execution is a gate. GT-1."""
     return run.workflow_name == GATES and STEP in run.step_results

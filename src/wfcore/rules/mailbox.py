@@ -1,11 +1,11 @@
 """
-Addresses of people: what one mailbox is, and which spellings of it are the same. AP-43.
+Addresses of people: the form of a mailbox, and the spellings that mean the same one. AP-43.
 
-A domain is compared by its A-labels, as browsers and mail servers write it, and a whole address
-without case. So an account, an approver and a typed name are one person, however each was written.
-The mapping of a label is that of UTS #46 without its transitional part: lower case and NFKC, with
-ß and final sigma kept, since `straße.example` and `strasse.example` have different owners. The
-codec `idna` of the standard library makes one of the two. Decision 247.
+Domains are compared by their A-labels, as browsers and mail servers write them, and whole addresses
+without case. So an account, an approver and a typed name are one person, however each was spelt.
+The mapping of a label is that of UTS #46 without its transitional part: lower case and NFKC, with ß
+and final sigma kept, since `straße.example` and `strasse.example` have different owners. The codec
+`idna` of the standard library maps both to one. Decision 247.
 """
 
 import re
@@ -18,7 +18,7 @@ _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
 _ACCOUNT = re.compile(r"acc_[0-9a-z]+", re.IGNORECASE)
 FORMS = "an email address or an account id (acc_…)"
-"""What a name of a person may be, in words."""
+"""The forms of a person's name, in words."""
 LONGEST_LOCAL, LONGEST_DOMAIN = 64, 253
 """Bytes before the `@`, and characters of a domain as it is compared."""
 _IN_NAMES = ("L", "M", "Nd")
@@ -28,11 +28,11 @@ _IN_NAMES = ("L", "M", "Nd")
 @lru_cache(maxsize=4_096)
 def mailbox(text: str) -> str:
     """
-    The address as it is compared and mailed to: `Dan@Bücher.example` is
+    The address in the form for comparison and mail: `Dan@Bücher.example` is
     `dan@xn--bcher-kva.example`.
 
-    Raises `ValueError` for what a mailer would not take as one mailbox: comments, quotes, lists,
-    names, empty parts. The local part may hold letters of any script.
+    Raises `ValueError` for a text that a mailer would not take as one mailbox: comments, quotes,
+    lists, names, empty parts. The local part may hold letters of any script.
     """
     typed, at, domain = text.strip().rpartition("@")
     local = unicodedata.normalize("NFC", typed.lower())
@@ -43,7 +43,7 @@ def mailbox(text: str) -> str:
 
 
 def ascii_domain(text: str) -> str:
-    """The domain in A-labels and lower case. Raises `ValueError` for what is none."""
+    """The domain in A-labels and lower case. Raises `ValueError` for an invalid domain."""
     labels = [_ascii_label(label) for label in _DOTS.split(text)]
     if sum(map(len, labels)) + len(labels) - 1 > LONGEST_DOMAIN:
         raise ValueError("is longer than a domain may be")
@@ -62,7 +62,7 @@ def _ascii_label(label: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether *text* can be a person: one address, or the id of an account. AP-43."""
+    """Whether *text* can name a person: one address, or the id of an account. AP-43."""
     if "@" not in text:
         return _ACCOUNT.fullmatch(text.strip()) is not None
     with suppress(ValueError):
@@ -73,8 +73,8 @@ def is_name(text: str) -> bool:
 
 def same_name(text: str) -> str:
     """
-    The form by which names of people are compared: addresses as `mailbox` writes them; other
-    names, as ids of accounts, without case.
+    The form in which names of people are compared: addresses as `mailbox` writes them; other names,
+    such as ids of accounts, without case.
     """
     with suppress(ValueError):
         return mailbox(text)
@@ -82,7 +82,10 @@ def same_name(text: str) -> str:
 
 
 def warning_of(address: str) -> str | None:
-    """What is to be said of an address that many mail servers refuse: letters outside ASCII."""
+    """
+    The warning about an address with letters outside ASCII, which many mail servers refuse; None
+    for others.
+    """
     local = address.rpartition("@")[0]
     if local.isascii():
         return None

@@ -1,14 +1,14 @@
 """
-Markdown of a small safe kind, for what people read: paragraphs, line breaks, bold, italics, code,
-lists, tables, and http(s) links with their host beside them. Headings are bold lines; images, HTML
-and all else are text. MD-1, decision 251.
+Markdown of a small, safe kind: paragraphs, line breaks, bold, italics, code, lists, tables, and
+http(s) links with their host beside them. Headings are bold lines; images, HTML and all else are
+text. MD-1, decision 251.
 
-Every text is escaped for HTML before anything is put around it, so that no tag comes from a text.
-What a template inserts has a backslash before each character that means something (`escaped`), and
-none of it does then: not in code either, where a backslash is otherwise a backslash.
+Every text is escaped for HTML before tags are put around it, so no tag comes from a text. In values
+that templates insert, a backslash precedes each character with a meaning (`escaped`), and the
+character then has none, in code as well, where other backslashes are plain text.
 
-Whoever starts an execution gives the text: work grows with its length and no faster. Every repeat
-in a pattern is bounded or possessive, so that it gives nothing back. MD-4, decision 259.
+Anybody who starts an execution supplies text, so the work grows with its length and no faster.
+Every repeat in a pattern is bounded or possessive: it never backtracks. MD-4, decision 259.
 """
 
 import re
@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 TITLE = 120
 """Characters of a title."""
 LONGEST = 20_000
-"""Characters whose marks are looked at; what follows is shown as text."""
+"""The characters in which marks count; later text is shown as it is."""
 _OF_A_TITLE = 10 * TITLE
-"""Characters of a line, with its marks, that a title is made of."""
+"""The characters of a line, marks included, from which a title is made."""
 _SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]()#+-.!|<>:&~="})
 _UNESCAPED = re.compile(r"\\([\\`*_\[\]()#+\-.!|<>:&~=])")
 _INLINE = re.compile(
@@ -48,7 +48,7 @@ _TRAILING = ".,;:!?"
 
 
 def escaped(text: str) -> str:
-    """*text* as Markdown that shows it as it is."""
+    """*text* as Markdown that shows *text* unchanged."""
     return text.translate(_SIGNS)
 
 
@@ -57,7 +57,7 @@ def _unescaped(text: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of *text*. Other separators of Unicode are characters, and visible."""
+    """The lines of *text*. Unicode's other line separators count as visible characters."""
     return _LINE_END.split(_LINE_END.sub("\n", text).removesuffix("\n"))
 
 
@@ -71,13 +71,13 @@ def title(markdown: str) -> str:
 
 
 def first_line(markdown: str) -> str:
-    """The first line that is not blank, as it is written; of code the first line in it."""
+    """The first line that is not blank, unchanged; for a code block, its first line."""
     lines = (line for line in _lines(markdown) if line.strip() and not _FENCE.match(line))
     return next(lines, "")
 
 
 def below_title(markdown: str) -> str:
-    """What is to be shown below the title: nothing that it says in full already."""
+    """The part of the text to show below the title; empty if the title already shows all of it."""
     line = first_line(markdown[:LONGEST])
     before, _, rest = markdown.partition(line) if line else ("", "", "")
     says_more = _ITEM.match(line) or "|" in line or "](" in line or "://" in line
@@ -88,7 +88,7 @@ def below_title(markdown: str) -> str:
 
 
 def plain(markdown: str) -> str:
-    """The text without markup, line by line; behind the words of a link stands its host."""
+    """The text without markup, line by line; the host of a link follows its words."""
     lines = (line for line in _lines(markdown) if not _FENCE.match(line))
     return "\n".join(_plain(_bare(line)) for line in lines if not _RULER.match(line))
 
@@ -130,8 +130,8 @@ def _block(
     lines: Sequence[str], at: int, depth: int, closing: int | None
 ) -> tuple[str | None, int]:
     """
-    The block that begins at that line and where the next one does; None: text, or nothing.
-    *closing*: the line that ends the code which begins there.
+    The block that begins at line *at*, and the line where the next block begins; None for text, or
+    nothing. *closing*: the line that ends the code block which begins there.
     """
     line = lines[at]
     if _HEADING.match(line):
@@ -147,7 +147,10 @@ def _block(
 
 
 def _closings(lines: Sequence[str]) -> Mapping[int, int]:
-    """The lines that end code, by those that begin it: found in one pass, from the last line up."""
+    """
+    The lines that end code blocks, by the lines that begin them: found in one pass, from the last
+    line up.
+    """
     found, below = dict[int, int](), dict[str, int]()
     for at in range(len(lines) - 1, -1, -1):
         fence = _FENCE.match(lines[at])
@@ -174,13 +177,16 @@ def _cells(line: str) -> Sequence[str]:
 
 
 def _row(line: str, tag: str, width: int | None = None) -> str:
-    """At most *width* cells. A short row stays short: filled, few signs would make many cells."""
+    """
+    A row of at most *width* cells. Short rows stay short: if they were filled, few characters would
+    make many cells.
+    """
     cells = _cells(line)[:width]
     return f"<tr>{''.join(f'<{tag}>{_inline(cell.strip())}</{tag}>' for cell in cells)}</tr>"
 
 
 def _list(lines: Sequence[str], at: int, depth: int) -> tuple[str, int]:
-    """Items of one kind; what is indented below one belongs to it."""
+    """The items of one kind. Text that is indented below an item belongs to it."""
     first = _ITEM.match(lines[at])
     assert first is not None
     number, items = first[2], list[list[str]]()
@@ -239,13 +245,13 @@ def _mark(found: "re.Match[str]") -> str:
 
 
 def _kind_of(found: "re.Match[str]") -> tuple[str, str]:
-    """What kind of mark that is, and what is inside it."""
+    """The kind of a mark, and the text inside."""
     kind = next(name for name, text in found.groupdict().items() if text is not None)
     return kind.removesuffix("_"), found[kind]
 
 
 def _link(label: str, url: str, written: str) -> str:
-    """A link with its host; what is no http(s) address stays as it is written."""
+    """A link with its host; *written* if the address is no http(s) one."""
     host = host_of(url)
     if host is None:
         return _text(written)
@@ -254,7 +260,7 @@ def _link(label: str, url: str, written: str) -> str:
 
 
 def host_of(url: str) -> str | None:
-    """The host that an http(s) address leads to, as browsers ask for it; None: there is none."""
+    """The host of an http(s) address, as browsers request it; None for another address."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port

@@ -34,13 +34,15 @@ from wfcore.rules.variables import compact
 
 MASK = "***"
 _SHORTEST = 4
-"""Shorter ones would mask half the alphabet; they are masked only where they stand alone. SC-3."""
+"""
+Shorter secrets would mask half the alphabet; they are masked only where they stand alone. SC-3.
+"""
 _FEW = 100
-"""Forms that are faster searched one by one."""
+"""The number of forms up to which single searches are faster."""
 _URL_SAFE = ("", "/", "!*'()~", ";/?:@&=+$,#!*'()~")
-"""What encoders leave as it is: all are escaped, paths, JavaScript's component, its URI."""
+"""The characters that encoders leave unescaped: none, paths, JavaScript's component, its URI."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]*")
-"""No writer escapes anything of such a text."""
+"""Texts that no writer escapes."""
 _SHELL_SPECIAL = (
     re.compile(r"([^\w@%+=:,./-])"),
     re.compile(r"([ !\"$&'()*,;<>?\[\\\]^`{|}]|^[#~])"),  # as Bash's %q has it
@@ -49,15 +51,15 @@ _DOUBLE_QUOTED = re.compile(r'([$`"\\!])')
 _UNICODE_ESCAPE = re.compile(r"\\u[0-9a-f]{4}")
 _PERCENT_ESCAPE = re.compile("%[0-9A-F]{2}")
 _IN_HTML = ("<>&", "<>&='")
-"""What JSON writers escape so that a page may hold it: Go's and most others, Java's."""
+"""The characters that JSON writers escape for use inside pages: Go's and most others, Java's."""
 _BASE64 = "[A-Za-z0-9+/_-]"
 
 
 @frozen(repr=False)
 class Secrets:
     """
-    What to mask: `alone` if a whole text or value equals it, `inside` anywhere in a text, longest
-    first, `base64` with the adjacent characters. Empty ones are false.
+    The secrets to mask: `alone` if a whole text or value equals one, `inside` anywhere in a text,
+    longest first, `base64` with the adjacent characters. False if there are none.
     """
 
     alone: frozenset[str] = frozenset()
@@ -72,7 +74,7 @@ NO_SECRETS = Secrets()
 
 
 def secret_values(run: Execution, also: Collection[str] = ()) -> Secrets:
-    """What to mask in everything that is shown of *run*, and *also* these. SC-1, SC-2."""
+    """The secrets to mask in everything that is shown of *run*, and *also* these. SC-1, SC-2."""
     if not (run.secrets or also):
         return NO_SECRETS
     found = (text for name in run.secrets for text in _texts(run.variables.get(name)))
@@ -80,7 +82,7 @@ def secret_values(run: Execution, also: Collection[str] = ()) -> Secrets:
 
 
 def secrets_of(texts: Iterable[str]) -> Secrets:
-    """What to mask if *texts* are secret."""
+    """The secrets to mask if *texts* are secret."""
     found = frozenset(text for text in texts if text)
     kept = sum(map(len, found)) <= SECRET_VARIABLES_BYTES
     return _forms(found) if kept else _forms.__wrapped__(found)
@@ -100,7 +102,7 @@ def _by_length(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _texts(value: Json) -> Iterator[str]:
-    """A secret as text; of an object or array also every text and number inside it."""
+    """The texts of a secret; for an object or array, every text and number inside."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -112,7 +114,10 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 def _inside(values: Iterable[Json]) -> Iterator[str]:
-    """true and false are left out: masked everywhere, they would hide too much."""
+    """
+    The texts to mask inside other texts. true and false are left out: masked everywhere, they would
+    hide too much.
+    """
     for value in values:
         if not isinstance(value, bool):
             yield from _texts(value)
@@ -218,8 +223,9 @@ def _begun_at_end(text: str, secret: str) -> int:
 
 def _overlap(first: str, second: str) -> int:
     """
-    The length of the longest end of *first* that *second* begins with; 0: it is too short to tell.
-    By Knuth, Morris and Pratt: each character is read a few times, however often it repeats.
+    The length of the longest end of *first* with which *second* begins; 0 if it is too short to be
+    recognized. By Knuth, Morris and Pratt: each character is read a few times, however often it
+    repeats.
     """
     if len(second) < _SHORTEST or second[:_SHORTEST] not in first:
         return 0
@@ -235,21 +241,24 @@ def _overlap(first: str, second: str) -> int:
 
 
 def _longer(text: str, shorter: Sequence[int], length: int, char: str) -> int:
-    """The length of the beginning of *text* that goes on with *char*; *shorter*: those within."""
+    """
+    The length of the beginning of *text* that continues with *char*. *shorter*: the lengths within
+    it.
+    """
     while length and text[length] != char:
         length = shorter[length - 1]
     return length + (text[length] == char)
 
 
 def _occurring(text: str, secrets: Secrets) -> Secrets:
-    """Those that occur in *text*."""
+    """The secrets that occur in *text*."""
     inside = tuple(one for one in _begun(text, secrets.inside) if one in text)
     base64 = tuple(one for one in _begun(text, secrets.base64) if one in text)
     return evolve(secrets, inside=inside, base64=base64)
 
 
 def _begun(text: str, forms: Sequence[str]) -> Sequence[str]:
-    """Those of many forms whose first characters occur in *text*, which is read once for all."""
+    """The forms whose first characters occur in *text*, found in one pass over the text."""
     if len(forms) <= _FEW:
         return forms
     starts = {form[:_SHORTEST] for form in forms}

@@ -1,7 +1,9 @@
 """
-Named secrets: values of an account, given only to the steps that list their names. SC-5 to SC-8. A
-step finds each as `WF_SECRET_<NAME>`; templates cannot read them. The output of the step is masked
-before it is stored, so that no other step and no reader gets the value that way.
+Named secrets: values of an account that only the steps which list their names receive. SC-5 to
+SC-8.
+
+A step finds each as `WF_SECRET_<NAME>`; templates cannot read them. The output of the step is
+masked before it is stored, so that no other step and no reader gets the value from there.
 """
 
 import re
@@ -55,7 +57,7 @@ def with_secret(account: Account, name: str, value: str, now: EpochMs) -> Accoun
 
 
 def without_secret(account: Account, name: str) -> Account:
-    """*account* without it. Raises `NotFound`. SC-5."""
+    """*account* without the secret *name*. Raises `NotFound`. SC-5."""
     others = tuple(one for one in account.secrets if one.name != name)
     if len(others) == len(account.secrets):
         raise NotFound("Secret")
@@ -74,8 +76,8 @@ def missing_secrets(account: Account, definition: Definition) -> Sequence[Proble
 
 def foreign_secrets(before: Definition, definition: Definition) -> Sequence[Problem]:
     """
-    The steps that list secrets which no step of *before* lists: another one than the owner may
-    change steps, and so use what they were given, but gives them no more. SC-8.
+    The steps that list secrets which no step of *before* lists. An editor who is not the owner may
+    change steps, and so use the secrets that they have, but gives them no further ones. SC-8.
     """
     given = {name for _, _, name in _listed(before)}
     return [
@@ -86,7 +88,7 @@ def foreign_secrets(before: Definition, definition: Definition) -> Sequence[Prob
 
 
 def _listed(definition: Definition) -> Iterator[tuple[str, int, str]]:
-    """The path of a step, the place in its list, and the name."""
+    """The path of each step with secrets, the place in its list, and the name."""
     for path, step in definition.located():
         if isinstance(step, CodeStep):
             yield from ((path, number, name) for number, name in enumerate(step.secrets))
@@ -103,8 +105,8 @@ def secrets_for(account: Account, step: CodeStep) -> Mapping[str, str]:
 
 def kept_secret(definition: Definition, names: Collection[str]) -> Definition:
     """
-    *definition* with the variables *names* secret, too: what was declared so later is shown in no
-    earlier version either. SC-9.
+    *definition* in which the variables *names* are secret, too. A variable that is declared secret
+    later is hidden in all earlier versions as well. SC-9.
     """
     secret = {
         name: evolve(one, secret=one.secret or name in names)
@@ -114,7 +116,9 @@ def kept_secret(definition: Definition, names: Collection[str]) -> Definition:
 
 
 def masked_defaults(definition: Definition) -> Iterator[Problem]:
-    """Defaults of secrets that are the mask: a text that was shown, and not the value. SC-9."""
+    """
+    The secret variables whose default is the mask: a text that was shown, and not the value. SC-9.
+    """
     for name, one in definition.variables.items():
         if one.secret and one.has_default and one.default == MASK:
             fix = (

@@ -1,14 +1,14 @@
 """
-Numbers: what is shown is what is kept. NU-1, NU-2.
+Numbers: the stored number is the one that people see. NU-1, NU-2.
 
-An integer is a literal without point and exponent; one below -2**63 or above 2**63 - 1 would be
+An integer is a literal without point and exponent. One below -2**63 or above 2**63 - 1 would be
 another number once it was stored, and so would a decimal beyond the doubles (`1e400`). Both are
-refused at every door that stores. In decisions and definitions a decimal is refused, too, that a
-double would change: its value is another than that of the shortest text that gives the same double
-(`1.00000000000000000001`, `1e-400`; `120.00` stays 120). Elsewhere the nearest double is kept.
+refused at every door that stores. Decisions and definitions also refuse a decimal that a double
+would change: its value differs from that of the shortest text for the same double
+(`1.00000000000000000001`, `1e-400`; `120.00` stays 120). Elsewhere the nearest double is stored.
 
-`values.js` judges by the same rule before a page sends. Numbers there are the literals of JSON,
-compared as values.
+`values.js` has the same rule and applies it before a page sends. Numbers there are the literals of
+JSON, compared as values.
 """
 
 import json
@@ -26,9 +26,9 @@ TOO_LONG = f"the number does not fit {MOST_BITS} bits; write it as text"
 TOO_LARGE = "the number is beyond those that JSON can hold; write it as text"
 
 _DIGITS = 4_000
-"""Python makes no integer of more digits without leave."""
+"""Python converts integers of more digits only on request."""
 _BEYOND = 10**400
-"""Stands for every number beyond the doubles."""
+"""A stand-in for every number beyond the doubles."""
 _DOUBTFUL = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{3}")
 _DOUBTFUL_IF_EXACT = re.compile(rb"[0-9.]{17}|[0-9][eE]")
 
@@ -42,15 +42,15 @@ strictly = partial(json.loads, parse_constant=_refuse_constant)
 
 
 class Rounded(float):
-    """The double nearest to a decimal whose value is another one."""
+    """The double nearest to a decimal that has another value."""
 
 
 def kept(text: bytes, quick: Callable[[bytes], Json] = strictly, exact: bool = False) -> Json:
     """
-    The value of JSON *text*, each of whose numbers is kept as it stands there; *quick* reads a text
-    that has no number in doubt, which is nearly all. *exact*: no decimal is rounded.
+    The value of JSON *text* with each of its numbers unchanged. *quick*: a reader for texts without
+    a doubtful number, which are nearly all. *exact*: no decimal is rounded.
 
-    Raises `ValueError` for what is no JSON, and `InvalidInput` with the path of a number.
+    Raises `ValueError` for a text that is not JSON, and `InvalidInput` with the path of a number.
     """
     if not _is_doubtful(text, exact):
         return quick(text)
@@ -60,12 +60,15 @@ def kept(text: bytes, quick: Callable[[bytes], Json] = strictly, exact: bool = F
 
 
 def as_written(text: bytes, quick: Callable[[bytes], Json] = strictly) -> Json:
-    """As `kept`, but a number that cannot be stored stays, for `number_problems` to find."""
+    """
+    As `kept`, except that a number that cannot be stored stays in the value, for `number_problems`
+    to find.
+    """
     return _as_written(text, False) if _is_doubtful(text, False) else quick(text)
 
 
 def _is_doubtful(text: bytes, exact: bool) -> bool:
-    """Whether *text* may have a number that a quick reader changes: one of many digits, say."""
+    """Whether *text* may have a number that a quick reader changes, such as one of many digits."""
     pattern = _DOUBTFUL_IF_EXACT if exact else _DOUBTFUL
     if pattern.search(text) is None:
         return False
@@ -83,20 +86,22 @@ def _as_written(text: bytes, exact: bool) -> Json:
 
 
 def outside_of_strings(body: bytes) -> bytes:
-    """Valid JSON without its strings: without escapes, every second part between quotes."""
+    """
+    The text of valid JSON without its strings: without escapes, every second part between quotes.
+    """
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"".join(unescaped.split(b'"')[::2])
 
 
 def integer_of(literal: str) -> int:
-    """The integer that *literal* writes; of a very long one only that it does not fit."""
+    """The integer of *literal*; for a very long one, a stand-in that does not fit."""
     if len(literal) <= _DIGITS:
         return int(literal)
     return -_BEYOND if literal.startswith("-") else _BEYOND
 
 
 def _nearest(literal: str) -> float | int:
-    """The nearest double, an integer beyond all of them where there is none."""
+    """The nearest double, or an integer beyond all doubles if there is none."""
     value = float(literal)
     if isfinite(value):
         return value
@@ -104,7 +109,7 @@ def _nearest(literal: str) -> float | int:
 
 
 def decimal_of(literal: str) -> float | int:
-    """The double nearest to *literal*; `Rounded` where that is another number. NU-2."""
+    """The double nearest to *literal*; `Rounded` if it is another number. NU-2."""
     value = _nearest(literal)
     return Rounded(value) if isinstance(value, float) and _differs(literal, value) else value
 
@@ -116,7 +121,10 @@ def _differs(literal: str, value: float) -> bool:
 
 
 def number_problem(value: object) -> str | None:
-    """Why *value*, if it is a number, would be another one once stored; None: it would not."""
+    """
+    The reason why the number *value* would be another one once stored; None if it would not, or is
+    no number.
+    """
     match value:
         case bool():
             return None
@@ -153,6 +161,6 @@ def check_numbers(field: str, value: Json) -> None:
 
 
 def cost_text(cost: Decimal) -> str:
-    """A cost in the wire's form: plain digits, no exponent, no trailing zeros."""
+    """A cost in the form of the API: plain digits, no exponent, no trailing zeros."""
     text = f"{cost:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

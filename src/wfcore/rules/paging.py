@@ -14,7 +14,7 @@ BY_NAME = frozenset({"workflows"})
 
 LARGEST_PAGE = 10**9
 _DIGITS = 20
-"""More would only be a larger number than the largest, and slow to read."""
+"""More digits would only make a number above every limit, and slow to read."""
 _PAST_ANY = f"must be at most {LARGEST_PAGE:,}"
 
 
@@ -45,7 +45,7 @@ def page_request(
 
 
 def cursor_text(list: str, cursor: PageCursor) -> str:
-    """A cursor for clients, to whom it is opaque. It contains nothing that its row did not show."""
+    """A cursor for clients, to whom it is opaque. It contains only what its row showed."""
     text = json.dumps([list, cursor.key, cursor.id], ensure_ascii=False, separators=(",", ":"))
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
@@ -70,7 +70,7 @@ _NO_CURSOR = "must be `next` of a page of this list, as it was given"
 
 
 def _fits(list: str, cursor: PageCursor) -> bool:
-    """Whether every store can compare it with the values that order the list."""
+    """Whether every store can compare the cursor with the values that order the list."""
     if list in BY_NAME:
         return type(cursor.key) is str and type(cursor.id) is str
     key = cursor.key

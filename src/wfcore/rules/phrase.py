@@ -1,8 +1,8 @@
 """
-Sentences that remember what they are made of, so that others can say them in another language.
+Sentences that keep their parts, so that pages can translate them.
 
-A phrase is its English text wherever a text is wanted. A page translates the template, which
-`make messages` collects, and shows the facts in its own way: a link, a time of the reader's zone.
+A phrase is its English text wherever a text is needed. A page translates the template, which `make
+messages` collects, and shows the facts in its own way: a link, a time in the reader's zone.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,14 @@ from datetime import UTC, datetime
 from wfcore.time import EpochMs
 
 INSTANTS = ("until", "since")
-"""Facts of these names are `EpochMs`."""
+"""The names of facts that are `EpochMs`."""
 
 
 class Phrase(str):
-    """A text in English. `template`: with a place for each of the `facts`, by their names."""
+    """
+    A text in English. `template`: the sentence with a place for each of the `facts`, by their
+    names.
+    """
 
     __slots__ = ("facts", "template")
     template: str
@@ -23,7 +26,10 @@ class Phrase(str):
 
 
 def phrase(template: str, **facts: object) -> Phrase:
-    """*template* with its *facts*: text, a number, an instant under such a name, or a phrase."""
+    """
+    *template* with its *facts*: a text, a number, an instant under one of the `INSTANTS`, or a
+    phrase.
+    """
     said_of = {name: _in_english(name, fact) for name, fact in facts.items()}
     made = Phrase(template.format_map(said_of))
     made.template, made.facts = template, facts

@@ -1,7 +1,8 @@
 """
 The state machines of the service, and their tables as text, Mermaid and JSON.
 
-The command line, the documentation and the API description show the same rows that decide.
+The command line, the documentation and the API description show the rows by which the service
+decides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,9 @@ def as_json(machine: Machine[Any]) -> JsonObject:
 
 
 def sentence(machine: Machine[Any]) -> str:
-    """Where a record begins, which states it may reach, and where it ends."""
+    """
+    A sentence about a record's first state, the states that it may reach, and its final states.
+    """
     between = [s for s in machine.states if s is not machine.initial and s not in machine.final]
     parts = [f"{machine.initial} at first"]
     parts += [f"then {_listed(between)}"] if between else []
@@ -71,7 +74,7 @@ def ends(machine: Machine[Any]) -> Sequence[Any]:
 
 
 def meaning(fact: type) -> str:
-    """What a fact means: the first line of its docstring."""
+    """The meaning of a fact: the first line of its docstring."""
     paragraph = (fact.__doc__ or "").strip().split("\n\n")[0]
     return " ".join(paragraph.replace("`", "").split())
 

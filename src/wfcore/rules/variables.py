@@ -23,7 +23,7 @@ from wfcore.rules.paths import below
 NO_NUL = "must not have NUL characters"
 NO_HALVES = "half a surrogate pair is no character"
 PRINTABLE = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
-"""Text of one line that is shown as it is written: no control characters, no turned directions."""
+"""Text of one line that appears unchanged: no control characters, no turned directions."""
 NO_CONTROLS = "must not have control characters"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -37,7 +37,7 @@ def check_printable(field: str, text: str) -> None:
 
 
 def is_text(value: str) -> bool:
-    """Whether it is Unicode text, which UTF-8 can hold: no half of a surrogate pair."""
+    """Whether *value* is Unicode text that UTF-8 can hold: no half of a surrogate pair."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -47,8 +47,8 @@ def is_text(value: str) -> bool:
 
 def check_text(field: str, value: Json) -> None:
     """
-    Raises `InvalidInput` for NUL in a text, and for half a surrogate pair at any depth. Within
-    other JSON a NUL is written in digits, and does no harm. VM-7.
+    Raises `InvalidInput` for NUL in a text, and for half a surrogate pair at any depth. Inside
+    other JSON a NUL is written in digits and does no harm. VM-7.
     """
     text = value if isinstance(value, str) else compact(value)
     if "\0" in text:
@@ -61,10 +61,10 @@ def map_payload(payload: JsonObject, mapping: Mapping[str, str] | None) -> JsonO
     """
     Workflow variables from a webhook payload. VM-1 to VM-3.
 
-    Without a mapping, top-level strings, numbers and booleans keep their names; objects, arrays and
-    null are left out. A mapping gives for each variable the top-level field to take, of whatever
-    type; a missing field or null sets nothing, so that the default applies. Without a mapping a
-    field whose name can be no variable is ignored, whatever is in it.
+    Without a mapping, top-level strings, numbers and booleans keep their names. Objects, arrays,
+    null, and fields whose name cannot be a variable's are ignored. A mapping names for each
+    variable the top-level field to take, of any type; a missing field or null sets nothing, so the
+    default applies.
     """
     if mapping is None:
         scalar = str | bool | int | float
@@ -106,8 +106,8 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
 
 def check_secrets(variables: JsonObject, names: Collection[str]) -> None:
     """
-    Raises `InvalidInput` for the first of the secret *names* with which they are more than can be
-    masked in every text: that takes work for each line and value. SC-11, decision 260.
+    Raises `InvalidInput` for the first of the secret *names* that exceeds the bound on secrets.
+    Masking takes work for each line and value, so the sum is bounded. SC-11, decision 260.
     """
     values = lines = size = 0
     for name in (name for name in variables if name in names):
@@ -161,7 +161,7 @@ _WANTED = {
 
 def environment(variables: JsonObject, error: Json = None) -> Mapping[str, str]:
     """
-    `WF_VAR_<name>` for every variable whose name allows it: strings unchanged, everything else as
+    `WF_VAR_<name>` for every variable whose name allows it: strings unchanged, other values as
     JSON; `WF_ERROR` in `onFailure`. Long values, and values with NUL, are only in the context file.
     CS-1, CS-3.
     """
@@ -182,7 +182,7 @@ def compact(value: Json) -> str:
 
 def parse_text(declared: Variable | None, text: str) -> Json:
     """
-    A value given as text (`-i name=value`), read according to its declared type.
+    A value from the command line (`-i name=value`), read according to its declared type.
 
     Text for a string or an undeclared variable stays text. Raises `InvalidInput`. VM-6.
     """

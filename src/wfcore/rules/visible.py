@@ -1,7 +1,6 @@
 """
-Text of callers and workflows where people are shown it: nothing in it turns the direction of what
-stands around it, and nothing is there that cannot be seen. What is stored and released stays as it
-is.
+Text of callers and workflows as people see it: without characters that turn the direction of other
+text, and without invisible ones. The stored and released text stays unchanged.
 """
 
 import re
@@ -14,13 +13,13 @@ _UNSEEN = re.compile(
     "\ud800-\udfff\ufeff\ufff0-\ufffb\U000e0000-\U000e007f]"
 )
 """
-Control and format characters, save tabs and line ends. The two joiners stay: Persian, the scripts
+Control and format characters, except tabs and line ends. The two joiners stay: Persian, the scripts
 of India and emoji are spelt with them. `values.js` has the same ones.
 """
 
 
 def visible(text: str) -> str:
-    """*text* with a replacement character for each that cannot be seen."""
+    """*text* with a replacement character for each invisible one."""
     if text.isprintable():
         return text
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
@@ -33,8 +32,8 @@ def visible_name(text: str) -> str:
 
 def is_blank(value: object) -> bool:
     """
-    Whether *value* says nothing: null, or a text in which nothing can be seen, joiners by
-    themselves included. false, 0, `[]` and `{}` are values. AP-40.
+    Whether *value* is empty for people: null, or a text without a visible character. Joiners alone
+    are invisible. false, 0, `[]` and `{}` are values. AP-40.
     """
     if not isinstance(value, str):
         return value is None
@@ -45,5 +44,8 @@ _JOINERS = {0x200C: None, 0x200D: None}
 
 
 def shown(value: T) -> T:
-    """What a template shows of *value*: a text, marked as HTML or not, without what is unseen."""
+    """
+    *value* as a template shows it: a text, marked as HTML or not, without invisible characters;
+    other values unchanged.
+    """
     return type(value)(visible(value)) if isinstance(value, str) else value

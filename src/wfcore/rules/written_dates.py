@@ -1,8 +1,8 @@
 """
 Dates as people and their spreadsheets write them into fields: `31.12.2026`, `12/31/2026`. AP-48.
 
-Whether the day or the month comes first is the reader's affair, by their languages; a text that may
-be two dates is none. `values.js` reads the same, and a test compares the two.
+The reader's languages decide whether the day or the month comes first. A text that may be two dates
+is refused. `values.js` has the same rule, and a test compares the two.
 """
 
 import re
@@ -15,14 +15,14 @@ DAY, MONTH = "d", "m"
 
 
 def is_date(text: str) -> bool:
-    """Whether *text* is a date as it is kept: YYYY-MM-DD."""
+    """Whether *text* is a date in the stored form: YYYY-MM-DD."""
     return _KEPT.fullmatch(text) is not None and _date(*text.split("-")) is not None
 
 
 def date_orders(tags: Sequence[str]) -> str:
     """
-    What comes first in languages such as `en-GB`: `d` the day, `m` the month, `dm` either; empty
-    where no language says it. `en` adds nothing to `en-GB`.
+    The orders of day and month in languages such as `en-GB`: `d` day first, `m` month first, `dm`
+    either; empty if no language decides. `en` adds nothing to `en-GB`.
     """
     telling = [one for one in tags if not any(other.startswith(f"{one}-") for other in tags)]
     found = {_first_of(*one.split("-")) for one in telling}
@@ -58,9 +58,9 @@ _YEAR_REGIONS = {"en": "SE ZA", "fr": "CA"}
 
 def date_text(typed: str, orders: str) -> str | None:
     """
-    The date that *typed* says, as YYYY-MM-DD; None: it says none. *orders*: see `date_orders`. A
-    time of day is no part of a date: midnight alone, which spreadsheets add, may stand behind it.
-    Raises `Doubtful` for what may be two dates.
+    The date of *typed* as YYYY-MM-DD; None if *typed* is no date. *orders*: see `date_orders`. A
+    time of day is refused, except midnight, which spreadsheets add. Raises `Doubtful` for a text
+    that may be two dates.
     """
     found = _WRITTEN.fullmatch(typed.strip())
     if found is None:

@@ -1,12 +1,12 @@
 """
-The approval machine, and decisions: one compare-and-set, whoever decides.
+The approval machine, and decisions: one compare-and-set for all channels.
 
 An approval past its `expires_at` counts as rejected whether or not a timer has run; use cases
 expire such approvals before they read them.
 
-Approvers agree to the rows as they stand. So whoever changes the rows begins the count anew, and
-what is released in the end is what everybody who counts has agreed to. Stages are asked one after
-another; one person is one voice over all of them. AP-15 to AP-19, AP-33, PL-3; decision 151.
+Approvers agree to the rows as they stand. So an approver who changes the rows begins the count
+anew, and the released rows are those to which every counted approver has agreed. Stages follow one
+another; one person counts once over all of them. AP-15 to AP-19, AP-33, PL-3; decision 151.
 """
 
 from collections import Counter
@@ -88,7 +88,7 @@ class Withdraw:
 
 
 Choice: TypeAlias = Approve | Reject | Revise
-"""What a person may decide."""
+"""The decisions that a person can make on an approval."""
 
 Decision: TypeAlias = Choice | Delegate | Escalate | Expire | Withdraw
 
@@ -114,8 +114,8 @@ APPROVAL = Machine(
 @frozen
 class Decider:
     """
-    Who decides, through which channel, with which comment. `account` identifies the person.
-    `alone`: this approval is enough, however many are required.
+    The person or cause of a decision, the channel, and the comment. `account` identifies the
+    person. `alone`: this approval is enough, however many are required.
     """
 
     by: str | None
@@ -138,9 +138,9 @@ def decide(
     The approval with this decision added to its history; still PENDING if further approvals are
     required. AP-2 to AP-5, AP-12, AP-15.
 
-    Raises `AlreadyDecided` if it has been decided, is past its expiry (AP-4, AP-6), or already
-    counts this approver (AP-16); `InvalidInput` if edited rows violate a rule (AP-9). Nothing is
-    decided then.
+    Raises `AlreadyDecided` if the approval was decided before, is past its expiry (AP-4, AP-6), or
+    already counts this approver (AP-16); `InvalidInput` if edited rows violate a rule (AP-9). An
+    error leaves the approval undecided.
     """
     late = isinstance(decision, Choice | Delegate) and expired(approval, now)
     if late or not APPROVAL.allows(approval.status, type(decision)):
@@ -173,8 +173,8 @@ def decide(
 
 def _require_revisable(approval: Approval, comment: str | None) -> None:
     """
-    Raises `InvalidInput` if the step takes no revisions, or nobody says what to change;
-    `NoMoreRevisions` after the last one. AP-31.
+    Raises `InvalidInput` if the step takes no revisions, or the comment is empty; `NoMoreRevisions`
+    after the last one. AP-31.
     """
     if approval.revise_to is None:
         raise InvalidInput("decision", "revise needs a step that says onRevise; approve or reject")
@@ -187,7 +187,10 @@ def _require_revisable(approval: Approval, comment: str | None) -> None:
 
 
 def _require_room(approval: Approval) -> None:
-    """Raises `Forbidden` for what could be done for ever, once the history is full. AP-12."""
+    """
+    Raises `Forbidden` if the history is full, for acts that could otherwise be repeated for ever.
+    AP-12.
+    """
     sides = (side for one in approval.history for side in (one.rows_before, one.rows_after))
     rows = sum(len(group) for side in sides if side for group in side.values())
     if len(approval.history) >= MAX_HISTORY or rows >= MAX_HISTORY_ROWS:
@@ -198,9 +201,9 @@ def _delegated(
     approval: Approval, to: str, until: EpochMs, entry: HistoryEntry, account: str
 ) -> Approval:
     """
-    With the delegation, which takes the place of an earlier one of the same person. AP-36.
+    The approval with a delegation, which replaces an earlier one of the same person. AP-36.
 
-    Raises `Forbidden` where the step does not allow it, `InvalidInput` for a wrong person or time.
+    Raises `Forbidden` if the step does not allow it, `InvalidInput` for a wrong person or time.
     """
     to, by = to.strip(), entry.by or ""
     if not approval.delegable:
@@ -237,7 +240,10 @@ def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approv
 
 
 def _stage_of(approval: Approval, assent: Assent) -> int:
-    """The stage that it counts in: the present one, or, if only people are lacking, the own."""
+    """
+    The stage in which the assent counts: the present one, or, if only people are lacking, the
+    approver's own.
+    """
     if (present := present_stage(approval)) is not None:
         return present
     people = [{same_name(name) for name in stage.approvers} for stage in approval.stages]
@@ -270,7 +276,7 @@ _ACTION: Mapping[type, str] = {
 
 
 def expired(approval: Approval, now: EpochMs) -> bool:
-    """Whether it is open and past its time, counting from `expires_at` itself. AP-4."""
+    """Whether the approval is open and past its time; `expires_at` itself is past. AP-4."""
     return approval.status is S.PENDING and now >= approval.expires_at
 
 
@@ -288,7 +294,10 @@ def step_output(approval: Approval) -> JsonObject:
 
 
 def present_stage(approval: Approval) -> int | None:
-    """The first stage that is not over; None if there are none, or all are over."""
+    """
+    The index of the first stage that lacks approvals; None if there are no stages, or all are
+    complete.
+    """
     given = Counter(one.stage for one in approval.assents)
     for at, stage in enumerate(approval.stages):
         if given[at] < stage.required_approvals:
@@ -297,7 +306,10 @@ def present_stage(approval: Approval) -> int | None:
 
 
 def approvers_now(approval: Approval) -> tuple[str, ...]:
-    """Who may decide now: of the present stage, or of all if these are over. Empty: the default."""
+    """
+    The people who may decide now: of the present stage, or of all stages if these are complete.
+    Empty: the default rule applies.
+    """
     if not approval.stages:
         return approval.approvers
     at = present_stage(approval)
@@ -305,35 +317,38 @@ def approvers_now(approval: Approval) -> tuple[str, ...]:
 
 
 def names_of(stages: Iterable[Stage]) -> tuple[str, ...]:
-    """The approvers of stages, each once."""
+    """The approvers of the stages, each once."""
     return tuple(dict.fromkeys(name for stage in stages for name in stage.approvers))
 
 
 def asked_so_far(approval: Approval) -> tuple[str, ...]:
-    """The approvers who have been asked: those before, and those of the present stage."""
+    """The approvers so far: those of earlier stages and of the present one."""
     at = present_stage(approval)
     upto = approval.stages if at is None else approval.stages[: at + 1]
     return tuple(dict.fromkeys((*approval.approvers, *names_of(upto))))
 
 
 def accounts_of(assent: Assent) -> tuple[str, ...]:
-    """Whose voice it is: who gave it, and the approver in whose place. AP-36."""
+    """
+    The accounts that an assent counts for: its giver, and the approver in whose place it was given.
+    AP-36.
+    """
     return (assent.account, *([assent.given_for.account] if assent.given_for else []))
 
 
 def spoken(approval: Approval) -> frozenset[str]:
-    """Whose voice counts already, by account and email in lower case. AP-36."""
+    """The people whose approval counts already, by account and email in lower case. AP-36."""
     return frozenset().union(*map(_names, approval.assents))
 
 
 def _names(assent: Assent) -> frozenset[str]:
-    """What those whose voice it is may be named by, in lower case."""
+    """The names of the people for whom the assent counts, in lower case."""
     speakers = (who for who in (assent, assent.given_for) if who is not None)
     return frozenset(same_name(name) for who in speakers for name in (who.account, who.by))
 
 
 def still_wanted(approval: Approval) -> int:
-    """How many approvals are lacking. AP-15, AP-33, AP-35."""
+    """The number of approvals that are lacking. AP-15, AP-33, AP-35."""
     people = sum(not one.is_rule for one in approval.assents)
     lacking = max(approval.humans - people, 0)
     if not approval.stages:
@@ -346,7 +361,7 @@ def still_wanted(approval: Approval) -> int:
 
 
 def escalated(approval: Approval) -> Approval:
-    """With those who are asked, too, in the present stage. AP-37."""
+    """The approval with the escalation's approvers added to the present stage. AP-37."""
     at, to = present_stage(approval), approval.escalate_to
     stages = tuple(
         evolve(one, approvers=tuple(dict.fromkeys((*one.approvers, *to)))) if number == at else one
@@ -360,7 +375,7 @@ def with_assent(
     approval: Approval, assent: Assent, *, changed: bool = False, alone: bool = False
 ) -> tuple[Assent, ...]:
     """
-    The approvers who count after *assent*; only that one if it *changed* the rows. AP-15, AP-17.
+    The assents after *assent*; only that one if it *changed* the rows. AP-15, AP-17.
 
     Raises `AlreadyDecided` if the same approver has approved these rows before, unless they now
     decide *alone*. AP-16.
@@ -376,7 +391,7 @@ def with_assent(
 
 def one_person(one: Assent, other: Assent) -> bool:
     """
-    Whether both are the same voice: an account, and whoever came with its email, are one, and so
+    Whether both assents are one person's: an account and a person with its email are one, and so
     are an approver and the person who decides in their place. PL-3, AP-36.
     """
     return not _identities(one).isdisjoint(_identities(other))
@@ -397,8 +412,8 @@ def has_assented(approval: Approval, who: Caller) -> bool:
 
 def voided_by(approval: Approval, who: Caller) -> str | None:
     """
-    Who has changed what that person had agreed to, so that the yes no longer counts; None: nobody.
-    The present count began with them. AP-17.
+    The approver who changed what *who* had agreed to, so that this agreement no longer counts; None
+    if nobody did. The present count began with that approver. AP-17.
     """
     if approval.status is not S.PENDING or not approval.assents or has_assented(approval, who):
         return None
@@ -409,7 +424,7 @@ def voided_by(approval: Approval, who: Caller) -> str | None:
 
 def next_reminder(approval: Approval) -> EpochMs | None:
     """
-    When the next reminder, or the escalation, is due; None if there is none or the approval is
+    The instant of the next reminder, or of the escalation; None if there is none or the approval is
     closed. AP-20, AP-37.
     """
     if approval.status is not S.PENDING:
@@ -419,7 +434,7 @@ def next_reminder(approval: Approval) -> EpochMs | None:
 
 
 def due_reminders(approval: Approval, now: EpochMs) -> tuple[EpochMs, ...]:
-    """The reminders that are due and were not sent yet. AP-20."""
+    """The reminders that are due and not yet sent. AP-20."""
     if approval.status is not S.PENDING:
         return ()
     return tuple(at for at in approval.reminders[approval.reminded :] if at <= now)

@@ -1,9 +1,9 @@
 """
-People whom an approval names: who counts, who can decide, and whether there are enough. AP-41.
+The people of an approval: which names count, who can decide, and whether they are enough. AP-41.
 
-Names that an author wrote are the author's word. A name that data gave counts only if it belongs to
-an active account, or is an address that the operator trusts (*outsiders*): otherwise whoever sends
-the data would choose who releases it. The same rule holds for whoever asks through a gate. GT-5.
+Names in a definition are the author's responsibility. A name from data counts only if it belongs to
+an active account, or is an address that the operator trusts (*outsiders*): otherwise the sender of
+the data would choose who releases it. The same rule holds for gates. GT-5.
 """
 
 from collections import Counter
@@ -21,13 +21,16 @@ from wfcore.rules.mailbox import FORMS, is_name, same_name
 
 Groups = Mapping[str, tuple[str, ...]]
 GROUP_MARK = "group:"
-"""What stands before the name of a group of approvers."""
+"""The text before the name of a group of approvers."""
 ANYBODY = "@"
-"""Among outsiders: every address. For definitions that are tried, where nobody has an account."""
+"""As an outsider: every address. For trials of definitions, where nobody has an account."""
 
 
 class Unmet(Exception):
-    """Names that must be looked up before an approval can open. `names`: as `same_name` writes."""
+    """
+    Names whose accounts must be read before an approval can open. `names`: as `same_name` writes
+    them.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__()
@@ -37,11 +40,11 @@ class Unmet(Exception):
 @frozen
 class People:
     """
-    What is known of people as an approval opens.
+    The people whom an approval may concern as it opens.
 
-    `accounts`: by each name that was looked up, as `same_name` writes it; None: there is none.
-    `editors`: ids of the accounts with EDIT on the workflow. `outsiders`: addresses without an
-    account that data may name, and domains of such, written `@example.org`.
+    `accounts`: the account by each name that was read, as `same_name` writes it; None: there is
+    none. `editors`: ids of the accounts with EDIT on the workflow. `outsiders`: addresses without
+    an account that data may name, and domains of such, written `@example.org`.
     """
 
     accounts: Mapping[str, Account | None] = field(factory=dict)
@@ -49,13 +52,13 @@ class People:
     outsiders: frozenset[str] = frozenset()
 
     def require(self, names: Iterable[str]) -> None:
-        """Raises `Unmet` if some of *names* were not looked up."""
+        """Raises `Unmet` if the accounts of some *names* were not read."""
         wanted = frozenset(map(same_name, names))
         if not wanted <= self.accounts.keys():
             raise Unmet(wanted)
 
     def admits(self, name: str) -> bool:
-        """Whether a name that data gave counts. AP-41, GT-5."""
+        """Whether a name from data counts. AP-41, GT-5."""
         account = self.accounts[same_name(name)]
         if account is not None:
             return account.status is AccountStatus.ACTIVE
@@ -63,7 +66,8 @@ class People:
 
     def person(self, name: str) -> str | None:
         """
-        Who it is: the id of an account, or an address without one; None: nobody who can decide.
+        The person with that name: the id of an account, or an address without one; None if it is
+        nobody who can decide.
         """
         account = self.accounts[same_name(name)]
         if account is None:
@@ -72,13 +76,13 @@ class People:
 
 
 def is_outsider(name: str, outsiders: Collection[str]) -> bool:
-    """Whether *name* is an address among *outsiders*: itself, or its domain and no other."""
+    """Whether *outsiders* contain the address *name*, or exactly its domain."""
     local, at, domain = same_name(name).rpartition("@")
     return bool(at) and not {local + at + domain, at + domain, ANYBODY}.isdisjoint(outsiders)
 
 
 def is_template(entry: str) -> bool:
-    """Whether an entry of `approvers` is to be evaluated as the approval opens."""
+    """Whether an entry of `approvers` is evaluated as the approval opens."""
     return "{{" in entry
 
 
@@ -92,7 +96,7 @@ def expanded(where: str, name: str, groups: Groups) -> tuple[str, ...]:
 
 
 def given_names(where: str, value: Json) -> Sequence[str]:
-    """The names that a template gave. Raises `TemplateFailed`. AP-41."""
+    """The names in the value of a template. Raises `TemplateFailed`. AP-41."""
     listed = value if isinstance(value, list | tuple) else (value,)
     if len(listed) > MAX_APPROVERS:
         raise TemplateFailed(where, f"gives {len(listed)} names; at most {MAX_APPROVERS}")
@@ -109,8 +113,8 @@ def require_enough(approval: Approval, people: People) -> None:
     Raises `TemplateFailed` if nobody can decide *approval*, or fewer persons than must approve.
     AP-42.
 
-    A person counts once, whether named by address, id or both, over all stages. Who started the
-    execution counts even where they may only reject: somebody can decide.
+    A person counts once over all stages, whether named by address, id or both. The person who
+    started the execution counts even if they may only reject, because a rejection is a decision.
     """
     asked = [*_asked(approval)]
     people.require(name for names, _ in asked for name in names or _by_default(approval, people))
@@ -129,7 +133,7 @@ def require_enough(approval: Approval, people: People) -> None:
 
 
 def _asked(approval: Approval) -> Iterator[tuple[tuple[str, ...], int]]:
-    """The names that are asked together, and how many approvals are lacking there."""
+    """The groups of names that decide together, with the number of approvals that each lacks."""
     if not approval.stages:
         yield approval.approvers, still_wanted(approval)
     given = Counter(one.stage for one in approval.assents)
@@ -146,7 +150,7 @@ def _persons(names: Iterable[str], people: People) -> frozenset[str]:
 
 
 def _all_placed(places: Sequence[tuple[frozenset[str], int]]) -> bool:
-    """Whether each place gets as many persons as it wants, nobody at two places."""
+    """Whether each place can have as many persons as it needs, nobody at two places."""
     at: dict[str, int] = {}
 
     def place(number: int, tried: set[int]) -> bool:
@@ -162,7 +166,9 @@ def _all_placed(places: Sequence[tuple[frozenset[str], int]]) -> bool:
 
 
 def bound_to(names: Sequence[str]) -> tuple[str, ...]:
-    """The approvers that a key is bound to, as they are compared. Raises `InvalidInput`. GT-5."""
+    """
+    The approvers to which a key is bound, in the form for comparison. Raises `InvalidInput`. GT-5.
+    """
     if len(names) > MAX_APPROVERS:
         raise InvalidInput("approvers", f"are {len(names)}; at most {MAX_APPROVERS}")
     for at, name in enumerate(names):
@@ -173,8 +179,8 @@ def bound_to(names: Sequence[str]) -> tuple[str, ...]:
 
 def require_choosable(names: Sequence[str], people: People, bound: Collection[str]) -> None:
     """
-    Raises `InvalidInput` for the first of *names* that whoever asks through a gate may not choose.
-    GT-5. *bound*: the approvers that the key is bound to, which are then the only ones.
+    Raises `InvalidInput` for the first of *names* that a gate may not choose. GT-5. *bound*: the
+    approvers to which the key is bound, who are then the only ones.
     """
     for at, name in enumerate(names):
         where = f"approvers[{at}]"

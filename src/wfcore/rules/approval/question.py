@@ -1,11 +1,11 @@
-"""What people read of an approval: a title everywhere, and the whole where it is decided. MD-2."""
+"""The text of an approval: a title for lists, and the whole for the page of the decision. MD-2."""
 
 from wfcore.model.approval import Approval
 from wfcore.rules import markdown
 
 
 def question(approval: Approval) -> str:
-    """The message as Markdown; what nobody wrote as Markdown shows as it is."""
+    """The message as Markdown; a message that is not Markdown is escaped."""
     shown = approval.question
     return markdown.escaped(approval.message) if shown is None else shown
 
@@ -16,4 +16,4 @@ def title(approval: Approval) -> str:
 
 
 _FIRST = 8_000
-"""Characters in which the first line is looked for: lists show many titles."""
+"""The characters in which the first line is searched, because lists show many titles."""

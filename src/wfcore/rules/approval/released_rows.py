@@ -1,16 +1,15 @@
 """
 The rows that a reviewer releases: the rules of `editedItems`. Spec: approve body rules 1-4.
 
-Absent: the original rows. Present: exactly the rows submitted, and a group left out releases
-none. A mistake decides nothing. AP-7, AP-8, AP-9.
+Absent: the original rows. Present: exactly the rows submitted; a group that is left out releases
+none. With any mistake nothing is decided. AP-7, AP-8, AP-9.
 
-In a group with columns a reviewer writes columns and nothing else. What a proposed row holds
-beside them (its hidden fields: an account number, say) belongs to the workflow: it comes back
-with the row whether or not the client sent it, and a changed one is refused. To put it back on
-the right row, that row must be known. With a row key it is. Without one the hidden fields
-themselves say which row is meant; a client that leaves them out must send as many rows as
-there were, in their order. Where that would be a guess, the answer is 400: hidden fields on the
-wrong row pay the wrong account. AP-22 to AP-24.
+In a group with columns, a reviewer writes only columns. The other fields of a proposed row (its
+hidden fields, such as an account number) belong to the workflow: they return with the row whether
+or not the client sent them, and a change is refused. For that, the proposed row must be known. A
+row key identifies it. Without one, the hidden fields themselves do; a client that leaves them out
+must send as many rows as there were, in their order. If the match would be a guess, the answer is
+400: hidden fields on the wrong row pay the wrong account. AP-22 to AP-24.
 """
 
 import json
@@ -27,13 +26,13 @@ from wfcore.rules.visible import is_blank
 from wfcore.rules.written_dates import is_date
 
 _Release: TypeAlias = Callable[[int, JsonObject], JsonObject]
-"""The row that goes on for a submitted one and its place in the list. Raises `_WrongField`."""
+"""The released row for a submitted one and its place in the list. Raises `_WrongField`."""
 
 
 class _WrongField(Exception):
     """
-    A field of a submitted row violates a rule, which *fix* names. The row is named where it is
-    known.
+    A field of a submitted row violates a rule; *fix* says how to correct it. The caller adds the
+    row's place.
     """
 
     def __init__(self, field: str, fix: str) -> None:
@@ -41,26 +40,26 @@ class _WrongField(Exception):
 
 
 def standing_rows(approval: Approval) -> Rows:
-    """The rows of the approval as they stand after the edits so far."""
+    """The rows after all edits so far, by group."""
     return {group.name: group.items for group in approval.groups}
 
 
 def original_rows(approval: Approval) -> Rows:
-    """The rows that were proposed."""
+    """The proposed rows, by group."""
     edits = (entry.rows_before for entry in approval.history if entry.rows_before is not None)
     return next(edits, standing_rows(approval))
 
 
 def released_rows(approval: Approval, edited: Mapping[str, Json]) -> Rows:
     """
-    The rows of `editedItems` for every group, checked against the original ones: who comes
-    after an editor may take back what that one left out.
+    The rows of `editedItems` for every group, checked against the original ones: a later editor may
+    take back rows that an earlier one left out.
 
-    Raises `InvalidInput` naming the field: an unknown group, a row that is no object, a field
-    that neither a column nor the proposed row has, a changed field without a column, a value
-    of the wrong column type, a missing required value, more rows than proposed where none may
-    be added, and with a row key: an unknown or repeated key, or a changed read-only column.
-    AP-8, AP-9, AP-17, LM-7.
+    Raises `InvalidInput` naming the field: an unknown group, a row that is no object, a field that
+    neither a column nor the proposed row has, a changed field without a column, a value of the
+    wrong column type, a missing required value, more rows than proposed where none may be added,
+    and with a row key: an unknown or repeated key, or a changed read-only column. AP-8, AP-9,
+    AP-17, LM-7.
     """
     known = {group.name: group for group in approval.groups}
     for name in edited:
@@ -98,8 +97,8 @@ _NO_ADDING = "rows may be added only where the group says allowAdd: true"
 
 def _keyed(group: Group, first: Sequence[JsonObject]) -> _Release:
     """
-    With a row key, a submitted row is its proposed row overwritten with the submitted fields. A row
-    whose key was not proposed is an added row; one that equals the proposed row is not judged.
+    The rule with a row key: a submitted row is its proposed row overwritten with the submitted
+    fields. A row with a new key is an added row. A row that equals the proposed row is not judged.
     AP-9, AP-22, AP-24, AP-40.
     """
     key_field = group.row_key or ""
@@ -146,9 +145,9 @@ def _check_fixed(fixed: Sequence[str], original: JsonObject, row: JsonObject) ->
 
 def _unkeyed(group: Group, first: Sequence[JsonObject], count: int) -> _Release:
     """
-    Without a row key, a submitted row is the proposed row with the same hidden fields, and each
-    proposed row is used at most once; a row without hidden fields is the one at its position. A row
-    that equals a proposed one is not judged. AP-23, AP-40.
+    The rule without a row key: a submitted row is the proposed row with the same hidden fields, and
+    each proposed row is used at most once; a row without hidden fields is the one at its position.
+    A row that equals a proposed one is not judged. AP-23, AP-40.
     """
     columns = {column.key: column for column in group.columns}
     required = [column.key for column in group.columns if column.required]
@@ -195,7 +194,7 @@ def _unkeyed(group: Group, first: Sequence[JsonObject], count: int) -> _Release:
 def _refuse_hidden(
     first: Sequence[JsonObject], columns: Mapping[str, Column], hidden: JsonObject
 ) -> None:
-    """Say what is wrong with the hidden fields of a row that matches no proposed row."""
+    """Raises the mistake in the hidden fields of a row that matches no proposed row."""
     known = {name for row in first for name in row if name not in columns}
     for name in hidden:
         if name not in known:
@@ -213,8 +212,8 @@ _UNKNOWN_FIELD = "is no column and no field of the proposed row"
 
 def _check_fields(columns: Mapping[str, Column], row: JsonObject, shown: JsonObject) -> None:
     """
-    Check every submitted field against its column, or against the proposed row. A value that is as
-    it was proposed passes: its type is the workflow's affair. AP-9, AP-22.
+    Check every submitted field against its column, or against the proposed row. An unchanged value
+    passes: its type is the workflow's responsibility. AP-9, AP-22.
     """
     if not columns:
         return
@@ -231,7 +230,7 @@ def _check_fields(columns: Mapping[str, Column], row: JsonObject, shown: JsonObj
 
 
 def misfit(column: Column, value: Json) -> str | None:
-    """What a value of that column must be; None: *value* is, and null always is. AP-9, AP-30."""
+    """The kind of value that the column needs; None if *value* is one, or null. AP-9, AP-30."""
     if value is None or _FITS[column.type](column, value):
         return None
     return f"must be {_WANTED[column.type]}{_choices(column)}"

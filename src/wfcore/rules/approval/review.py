@@ -1,8 +1,8 @@
 """
-The rows of an approval as a person reviews them: what was proposed beside what stands now.
+The rows of an approval as a person reviews them: the proposed ones beside those that stand now.
 
-A reviewer sees every row that the workflow proposed, also those that an approver before has left
-out, and may take each back: `released_rows` checks against the proposed rows, too. AP-28.
+A reviewer sees every proposed row, also those that an earlier approver left out, and may take each
+back: `released_rows` checks against the proposed rows, too. AP-28.
 """
 
 from collections import Counter
@@ -21,8 +21,8 @@ from wfcore.rules.approval.typed import cell_text
 @frozen
 class ReviewRow:
     """
-    A row under review. `proposed` None: an approver has added it. `standing` None: one has left it
-    out. `by`: who made the last difference; None if the row stands as it was proposed.
+    A row under review. `proposed` None: an approver added the row. `standing` None: an approver
+    left the row out. `by`: the approver of the last difference; None if the row is as proposed.
     """
 
     proposed: JsonObject | None
@@ -32,10 +32,10 @@ class ReviewRow:
 
 def review_rows(approval: Approval, group: Group) -> tuple[ReviewRow, ...]:
     """
-    The rows of *group*, in the order in which they were proposed, added ones last. AP-28.
+    The rows of *group* in the proposed order, added ones last. AP-28.
 
-    Without a row key a row can only be told by its place: if rows were left out, nobody knows
-    which, and those that stand are shown as they are.
+    Without a row key, a row is known only by its place. If rows were left out, nobody knows which;
+    then only the rows that stand are shown.
     """
     first = original_rows(approval)[group.name]
     if first is group.items:
@@ -59,7 +59,7 @@ class Total:
 
 
 def totals(approval: Approval) -> Sequence[Total]:
-    """What adds up in each group, exactly, as numbers are written."""
+    """The sums of each group's columns, exact, as numbers are written."""
     first = original_rows(approval)
     return [
         Total(column.title, _sum(first[group.name], column.key), _sum(group.items, column.key))
@@ -85,9 +85,9 @@ def _sum(rows: Sequence[JsonObject], key: str) -> Decimal:
 @frozen
 class CellChange:
     """
-    What a decision changed: a cell of the row that people call *row*, or all of the row where
-    *column* is None. `was` None: the row was added, or the cell empty; `now` None: left out, or
-    emptied.
+    One change of a decision: a cell of the row *row* (its name for people), or the whole row if
+    *column* is None. `was` None: the row was added, or the cell was empty. `now` None: the row was
+    left out, or the cell emptied.
     """
 
     row: str
@@ -97,7 +97,7 @@ class CellChange:
 
 
 def changes_of(approval: Approval, entry: HistoryEntry) -> Iterator[CellChange]:
-    """How the rows differ before and after one decision, group by group."""
+    """The differences between the rows before and after one decision, group by group."""
     if entry.rows_after is None:
         return
     for group in approval.groups:
@@ -114,7 +114,10 @@ def changes_of(approval: Approval, entry: HistoryEntry) -> Iterator[CellChange]:
 def _pairs(
     group: Group, before: Sequence[JsonObject], after: Sequence[JsonObject]
 ) -> Iterator[tuple[JsonObject | None, JsonObject | None]]:
-    """Rows that belong together; without a key and in another number, those of one side only."""
+    """
+    The pairs of rows that belong together; without a key, if the numbers differ, the rows of each
+    side alone.
+    """
     if group.row_key is not None:
         first, then = _keyed(before, group.row_key), _keyed(after, group.row_key)
         for text in {**first, **then}:
@@ -137,7 +140,7 @@ def _cells(group: Group, name: str, was: JsonObject, now: JsonObject) -> Iterato
 
 
 def _name_of(group: Group, row: JsonObject | None) -> str:
-    """What people call a row: its key, or what stands in its first column."""
+    """The name of a row for people: its key, or the value in its first column."""
     key = group.row_key or (group.columns[0].key if group.columns else None)
     return cell_text((row or {}).get(key or "", ""))
 
@@ -156,7 +159,7 @@ def _by_key(
 
 
 def _editors(approval: Approval, group: str, key: str) -> Mapping[str, str | None]:
-    """Who last changed, left out or took back each row, by its key."""
+    """The last editor of each row, by its key: who changed, left out or took back the row."""
     found: dict[str, str | None] = {}
     for entry in _edits(approval):
         before = _keyed((entry.rows_before or {}).get(group, ()), key)

@@ -20,9 +20,9 @@ def cell_text(value: Json) -> str:
 
 def typed_value(field: Column, text: str) -> Json:
     """
-    The value that *text* stands for; what no value of the field looks like stays text, for the
-    rules of answers to refuse. Empty text is no answer. Raises `InvalidInput` for a number that
-    would be another once stored. NU-2.
+    The value of *text*. A text that no value of the field looks like stays text, which the rules of
+    answers then refuse. Empty text is no answer. Raises `InvalidInput` for a number that would be
+    another once stored. NU-2.
     """
     if not text.strip():
         return None
@@ -44,8 +44,8 @@ def _json(text: str) -> Json:
 
 def read_answers(approval: Approval, typed: Mapping[str, Any]) -> Mapping[str, Json]:
     """
-    Answers as they were typed, by key. Raises `InvalidInput` for what is no text, and for a number
-    that would be another once stored.
+    The typed answers, by key. Raises `InvalidInput` for an answer that is not text, and for a
+    number that would be another once stored.
     """
     fields = {one.key: one for one in approval.fields}
     found: dict[str, Json] = {}
@@ -60,7 +60,7 @@ def read_answers(approval: Approval, typed: Mapping[str, Any]) -> Mapping[str, J
 
 
 def choices(field: Column) -> list[tuple[str, str]]:
-    """What an enum or boolean field may be: as text, and as people read it."""
+    """The values of an enum or boolean field: as text, and as people read them."""
     if field.type is ColumnType.BOOLEAN:
         return [("true", "yes"), ("false", "no")]
     return [(cell_text(one), cell_text(one)) for one in field.options]

@@ -1,1 +1,1 @@
-"""The audit log as evidence: linked entries, and one file that anybody can check."""
+"""The audit log as evidence: linked entries, and one file that everybody can check."""

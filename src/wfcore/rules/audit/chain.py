@@ -29,7 +29,7 @@ from wfcore.rules.canonical import canonical, digest
 from wfcore.time import DurationMs, EpochMs
 
 BEGINNING = ChainPoint(0, "0" * 64)
-"""What the first entry of a chain follows."""
+"""The point before the first entry of a chain."""
 
 
 @frozen
@@ -75,7 +75,10 @@ def link_hash(chain: str, before: ChainPoint, entry_digest: str) -> str:
 def extended(
     chain: AuditChain, entries: Iterable[tuple[str, str | None]]
 ) -> tuple[AuditChain, list[ChainedEntry]]:
-    """*chain* and behind its end *entries*, each a text and a record, in their places. AL-1."""
+    """
+    *chain* with *entries*, each a text and a record, behind its end, and these entries in their
+    places. AL-1.
+    """
     end, linked = chain.end, list[ChainedEntry]()
     for text, record in entries:
         hash = link_hash(chain.id, end, digest(text))
@@ -88,8 +91,8 @@ def first_fault(
     chain: str, before: ChainPoint, entries: Iterable[ChainedEntry]
 ) -> tuple[ChainPoint, Fault | None]:
     """
-    The first of *entries*, which should follow *before*, that is not as it was written; how far the
-    chain holds. AL-2.
+    The first of *entries* that is not as it was written, and the point up to which the chain holds;
+    *before*: the point that they should follow. AL-2.
     """
     for entry in entries:
         why = _misfit(chain, before, entry)
@@ -100,7 +103,7 @@ def first_fault(
 
 
 def _misfit(chain: str, before: ChainPoint, entry: ChainedEntry) -> str | None:
-    """Why *entry* cannot be the one that was written after *before*."""
+    """The reason why *entry* cannot be the one that was written after *before*."""
     expected = before.number + 1
     if entry.number < expected:
         return f"it was inserted: entry {expected} is the first that can be there"
@@ -200,7 +203,7 @@ def anchor_fault(
 
 ANCHOR = "wfcore-audit-anchor/1"
 _LARGEST = 2**63 - 1
-"""No store numbers an entry higher."""
+"""The largest number of an entry in any store."""
 
 
 def anchor_text(anchor: Anchor) -> str:

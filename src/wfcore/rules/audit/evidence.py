@@ -1,11 +1,10 @@
 """
-Evidence: everything known of one execution, in one document that can be checked without the
-service.
+Evidence: all records of one execution, in one document that can be checked without the service.
 
 `audit.links` are the entries of the audit chain from the first to the last that concerns the
-execution: its own entries in full, with the records stored with them; of all others only the hash,
-so that nothing about other executions is disclosed. A document has exactly one text, and `hash`
-covers all the rest of it, so that the change of a single byte is detected. AL-6, AL-7.
+execution. Its own entries are complete, with the records stored with them; of all others only the
+hash is shown, so that nothing about other executions is disclosed. A document has exactly one text,
+and `hash` covers all the rest, so that the change of a single byte is detected. AL-6, AL-7.
 """
 
 import json
@@ -26,7 +25,7 @@ TOLD = DECIDED | {"approval.delegate", "approval.escalate"}
 
 
 class Unfit(Exception):
-    """The document is not as it was written; the message says what does not match."""
+    """The document is not as it was written; the message names the mismatch."""
 
 
 def links_of(execution_id: str, entries: Sequence[ChainedEntry]) -> list[Json]:
@@ -60,7 +59,7 @@ def _written(document: Any) -> str:
 
 def read_evidence(text: str) -> Mapping[str, Any]:
     """
-    A document written by `sealed`, after every check that needs nothing else.
+    A document written by `sealed`, after every check that needs the document alone.
 
     Raises `Unfit`.
     """
@@ -83,9 +82,7 @@ def read_evidence(text: str) -> Mapping[str, Any]:
 
 
 def points_of(document: Mapping[str, Any]) -> Sequence[ChainPoint]:
-    """
-    The points of the chain that the document shows, beginning with the one before its first entry.
-    """
+    """The points of the chain in the document, beginning with the one before its first entry."""
     audit = document["audit"]
     points = [ChainPoint(audit["after"]["number"], audit["after"]["hash"])]
     for link in audit["links"]:
@@ -122,8 +119,8 @@ def _check_chain(document: Mapping[str, Any]) -> None:
 
 def _check_approvals(document: Mapping[str, Any]) -> None:
     """
-    Each approval is there once, and each that an entry with a record tells of is there, unless the
-    execution was deleted with all of them. AL-6.
+    Every approval is in the document once, and so is every one that an entry with a record
+    concerns, unless the execution was deleted with all of them. AL-6.
     """
     ids = [approval["id"] for approval in document["approvals"]]
     for id, times in Counter(ids).items():
@@ -139,11 +136,11 @@ def _check_approvals(document: Mapping[str, Any]) -> None:
 
 
 ACTS = frozenset({"approved", "rejected", "revised", "expired", "delegated", "escalated"})
-"""Of a history what an entry of the audit log tells of."""
+"""The actions in an approval's history that have an entry in the audit log."""
 
 
 def act_of(approval: Approval) -> JsonObject:
-    """The last line of the history, for the record of its audit entry: `place` counts from 1."""
+    """The last line of the history, for the record of its audit entry. `place` counts from 1."""
     last = approval.history[-1]
     act: JsonObject = {"at": last.at, "action": last.action, "by": last.by, "source": last.source}
     return {**act, "place": len(approval.history)}
@@ -151,8 +148,8 @@ def act_of(approval: Approval) -> JsonObject:
 
 def _check_acts(document: Mapping[str, Any]) -> None:
     """
-    Who decided or let others decide, when, by which way, with which comment and on which rows is
-    what the audit entries say, in the head of an approval and in its history. AL-6.
+    The person, time, channel, comment and rows of each decision and delegation are the same in the
+    audit entries, in the head of the approval and in its history. AL-6.
     """
     told = _acts(document)
     for approval in document["approvals"]:
@@ -172,8 +169,8 @@ def _check_acts(document: Mapping[str, Any]) -> None:
 
 def untold(document: Mapping[str, Any]) -> str | None:
     """
-    The first decision or delegation that no audit entry in the document tells of: retention has
-    taken the entry, an older release wrote none, or the line was made up. AL-6.
+    The first decision or delegation without an audit entry in the document: retention has deleted
+    the entry, or the line was made up. AL-6.
     """
     told = _acts(document)
     for approval in document["approvals"]:
@@ -191,7 +188,7 @@ _DECISIONS = (ApprovalStatus.APPROVED, ApprovalStatus.REJECTED, ApprovalStatus.R
 
 
 def _acts(document: Mapping[str, Any]) -> Mapping[str, Mapping[int, Mapping[str, Any]]]:
-    """By approval and place in its history: the links whose records tell of it."""
+    """The links whose records concern a line of a history, by approval and place."""
     told: dict[str, dict[int, Mapping[str, Any]]] = {}
     for link in document["audit"]["links"]:
         if not isinstance(link, str) and "act" in link.get("record", ()):
@@ -201,7 +198,9 @@ def _acts(document: Mapping[str, Any]) -> Mapping[str, Mapping[int, Mapping[str,
 
 
 def _ended(approval: Mapping[str, Any], lines: Mapping[int, Mapping[str, Any]]) -> Any:
-    """The head of the approval as the entry of its decision says; None: there is no such entry."""
+    """
+    The head of the approval according to the entry of its decision; None if there is no such entry.
+    """
     last = lines[max(lines)] if lines else None
     if last is None or last["record"]["status"] != approval["status"]:
         return None
@@ -212,7 +211,7 @@ def _ended(approval: Mapping[str, Any], lines: Mapping[int, Mapping[str, Any]]) 
 
 
 def _differs(shown: Mapping[str, Any], link: Mapping[str, Any]) -> bool:
-    """Whether a line of a history says anything else than its entry."""
+    """Whether a line of a history differs from its entry."""
     record = link["record"]
     if _line(shown) != (*_line(record["act"])[:-1], link["entry"]["details"]["comment"]):
         return True
@@ -271,15 +270,15 @@ AS_WRITTEN = "the file is the one with that SHA-256, to the last byte"
 
 def proved(*, anchored: bool, known: bool, gap: str | None = None) -> Sequence[str]:
     """
-    What a document that fits shows, and what it does not: anybody can work out its own hash. *gap*:
-    what `untold` says of it.
+    The facts that a matching document proves, and those that it does not: everybody can compute its
+    hash anew. *gap*: the result of `untold`.
     """
     decisions = PROVED if gap is None else f"not shown by the entries: who decided ({gap})"
     return (decisions, IN_LOG if anchored else NO_ANCHOR, AS_WRITTEN if known else NO_SHA256)
 
 
 def anchor_misfit(document: Mapping[str, Any], anchor: Anchor) -> str | None:
-    """Why a document that is consistent in itself does not belong to the log of *anchor*. AL-7."""
+    """The reason why a consistent document does not belong to the log of *anchor*. AL-7."""
     if document["audit"]["chain"] != anchor.chain:
         return f"the anchor is of another log ({anchor.chain})"
     points = {point.number: point.hash for point in points_of(document)}

@@ -1,4 +1,4 @@
-"""Refusals that repeat: the first of a minute is noted, the others are counted. AL-8."""
+"""Repeated refusals: the first one of a minute is recorded, the others are counted. AL-8."""
 
 from collections.abc import Sequence
 
@@ -10,22 +10,22 @@ from wfcore.rules.auth.session import one_client
 from wfcore.time import MINUTE, EpochMs
 
 MOST = 256
-"""Kinds of refusals that are told apart in one minute, in one process."""
+"""The kinds of refusals that are counted separately in one minute, in one process."""
 NOT_FOUND = "not_found"
-"""The reason of an entry about what its caller does not see, or what does not exist."""
+"""The reason in an entry about a record that its caller does not see, or that does not exist."""
 SHOWN = 200
-"""Characters of a path or target that an entry keeps."""
+"""The characters of a path or target in an entry."""
 
 Kind = tuple[str, str | None, str | None, str | None]
 """
-Event, client (a decision's: the account or guest), reason, and the key, webhook or approval that it
-is about.
+The event, the client (for a decision: the account or guest), the reason, and the key, webhook or
+approval in question.
 """
 
 
 @frozen
 class RepeatedRefusals:
-    """The last of *count* refusals like one that was noted."""
+    """*count* further refusals of the same kind as a recorded one, and the last of them."""
 
     last: AuditEntry
     count: int
@@ -34,15 +34,18 @@ class RepeatedRefusals:
 @define
 class RefusalTraffic:
     """
-    Counts the refusals of the current minute in one process. Beyond `MOST` kinds the clients are
-    not told apart, so that nobody fills the log or this record by coming from many addresses.
+    Counts the refusals of the current minute in one process. Beyond `MOST` kinds, clients are
+    counted together, so that nobody fills the log or this record by using many addresses.
     """
 
     _minute: EpochMs = EpochMs(-1)
     _of: dict[Kind, RepeatedRefusals] = field(factory=dict)
 
     def is_first(self, entry: AuditEntry) -> bool:
-        """Count *entry*: whether it is the first of its kind in this minute. Call `over` before."""
+        """
+        Count *entry*. Returns whether it is the first of its kind in this minute. Call `over`
+        before.
+        """
         kind = kind_of(entry)
         if kind not in self._of and len(self._of) >= MOST:
             entry = evolve(entry, ip=None, key_id=None, account_id=None)
@@ -53,7 +56,7 @@ class RefusalTraffic:
 
     def over(self, now: EpochMs | None) -> Sequence[RepeatedRefusals]:
         """
-        Those of the minute before *now* that were counted and not noted; None: of the current
+        The repeated refusals of the minute before *now*; with *now* None, those of the current
         minute as well.
         """
         minute = None if now is None else EpochMs(now - now % MINUTE)
@@ -67,9 +70,8 @@ class RefusalTraffic:
 
 def kind_of(entry: AuditEntry) -> Kind:
     """
-    What *entry* counts as. The id of a key that is unknown, and the target of anything but a
-    webhook or an approval that its caller sees, are whatever the caller writes, and tell nothing
-    apart.
+    The kind as which *entry* counts. The caller chooses the id of an unknown key and any target
+    except a webhook or an approval that the caller sees, so these do not make a kind of their own.
     """
     if entry.event.startswith("approval."):
         seen = "" if entry.reason == NOT_FOUND else entry.target

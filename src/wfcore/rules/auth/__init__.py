@@ -1,1 +1,1 @@
-"""Who may do what: credentials, sessions, access, signatures, rate limits."""
+"""Authentication and access: credentials, sessions, rights, signed links, rate limits."""

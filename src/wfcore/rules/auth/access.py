@@ -1,6 +1,7 @@
 """
-Who sees what and who may do what: each question has one answer, used by every channel. What callers
-cannot see does not exist for them (404); what they see but may not do is forbidden (403).
+Rights: each question about them has one answer, used by every channel. A record that a caller
+cannot see does not exist for them (404); an act that they may not do on a visible record is
+forbidden (403).
 """
 
 from collections.abc import Collection
@@ -44,8 +45,8 @@ def require_active(account: Account, key_id: str | None = None) -> None:
 
 def person(account: Account, scopes: frozenset[Scope], named: Collection[str]) -> Principal:
     """
-    Somebody at a page. An operator is an account that is marked as one, or whose email the settings
-    of the server name (*named*, as `same_name` writes it). AC-7.
+    The principal of a person at a page. Operators are the accounts that are marked as such, and
+    those whose email is in the server's settings (*named*, as `same_name` writes it). AC-7.
     """
     operates = account.operator or same_name(account.email) in named
     return Principal(account, scopes=scopes, operator=operates)
@@ -55,8 +56,8 @@ def refuse_admin_key(
     account: Account, scopes: Collection[Scope], named: Collection[str], on_host: bool
 ) -> None:
     """
-    Raises `InvalidInput` where *account* is to get a key of scope ADMIN without being an operator
-    (*named* as in `person`), or from elsewhere than the host, by whatever means. AC-8.
+    Raises `InvalidInput` if *account* would get a key of scope ADMIN without being an operator
+    (*named* as in `person`), or from elsewhere than the host. AC-8.
     """
     if Scope.ADMIN not in scopes:
         return
@@ -72,9 +73,10 @@ def refuse_operator_from_elsewhere(
     account: Account, named: Collection[str], on_host: bool, *, before: Account | None, new: bool
 ) -> None:
     """
-    Raises `InvalidInput` where an account becomes an active operator, or an operator gets a *new*
-    password, from elsewhere than the host: whoever has taken a key of scope ADMIN would keep a way
-    in that outlasts the key. *account*: as it is to be; *before*: None, it is made. AC-10.
+    Raises `InvalidInput` if, from elsewhere than the host, an account would become an active
+    operator, or an operator would get a *new* password: a stolen key of scope ADMIN could otherwise
+    open a way in that outlasts the key. *account*: its state after the change. *before*: its state
+    before; None for a new account. AC-10.
     """
     if on_host or not _operates(account, named):
         return
@@ -95,7 +97,10 @@ def _operates(account: Account, named: Collection[str]) -> bool:
 
 
 def require_admin(who: Principal, named: Collection[str]) -> Principal:
-    """The operator whose key of scope ADMIN it is, as long as it is one. AC-8."""
+    """
+    The operator of a key of scope ADMIN. Raises an error if the account is no longer an operator.
+    AC-8.
+    """
     require_scope(who, Scope.ADMIN)
     operator = person(who.account, frozenset(), named).operator
     if not operator:
@@ -104,15 +109,17 @@ def require_admin(who: Principal, named: Collection[str]) -> Principal:
 
 
 def require_operator(who: Caller) -> None:
-    """Raises `NotFound` for all but operators: their pages do not exist for others. AC-7."""
+    """
+    Raises `NotFound` for callers who are not operators: the pages do not exist for them. AC-7.
+    """
     if not (isinstance(who, Principal) and who.operator):
         raise NotFound("Page")
 
 
 def require_scope(who: Principal, scope: Scope) -> None:
     """
-    Raises `Unauthenticated` if *who* lacks *scope*. A key grants exactly its own scopes; without
-    one a visitor has its own, and a session none. AU-4, AU-10.
+    Raises `Unauthenticated` if *who* lacks *scope*. A key grants exactly its own scopes. Without a
+    key, a visitor has their own scopes, and a session has none. AU-4, AU-10.
     """
     granted = who.scopes if who.key is None else who.key.scopes
     if scope not in granted:
@@ -121,12 +128,12 @@ def require_scope(who: Principal, scope: Scope) -> None:
 
 
 def includes(held: Permission, wanted: Permission) -> bool:
-    """VIEW < EXECUTE < EDIT; each includes the ones before it. AC-2."""
+    """Whether *held* includes *wanted*: VIEW < EXECUTE < EDIT. AC-2."""
     return _RANK[held] >= _RANK[wanted]
 
 
 def permission_on(workflow: Workflow, account_id: str, share: Share | None) -> Permission | None:
-    """What the account may do with the workflow; None if it cannot see it. AC-3."""
+    """The account's permission on the workflow; None if the account cannot see it. AC-3."""
     if workflow.owner_id == account_id:
         return Permission.EDIT
     if share is not None and (share.workflow_id, share.account_id) == (workflow.id, account_id):
@@ -149,15 +156,16 @@ def require_permission(
 
 
 def sees_execution(run: Execution, account_id: str) -> bool:
-    """Its owner and the workflow's owner see an execution. AC-4."""
+    """Whether the account sees the execution: its owner and the workflow's owner do. AC-4."""
     return account_id in (run.owner_id, run.workflow_owner_id)
 
 
 def is_approver(approval: Approval, who: Caller, share: Share | None) -> bool:
     """
-    Who may decide: the approvers that the step, or its present stage, names; if it names none, the
-    workflow's owner, the execution's owner and everybody with EDIT. AP-10, AP-33. A guest is asked
-    the same, about the approval of the link alone. PL-2. *share*: that of the workflow.
+    Whether *who* may decide. Approvers are the people whom the step, or its present stage, names;
+    if it names none, the workflow's owner, the execution's owner and everybody with EDIT. AP-10,
+    AP-33. For a guest the same holds, for the approval of the link alone. PL-2. *share*: the share
+    of the workflow.
     """
     if isinstance(who, Guest) and who.approval_id != approval.id:
         return False
@@ -169,7 +177,9 @@ def is_approver(approval: Approval, who: Caller, share: Share | None) -> bool:
 
 
 def sees_approval(approval: Approval, who: Caller, share: Share | None) -> bool:
-    """Whoever sees the execution, and the approvers. AC-5."""
+    """
+    Whether *who* sees the approval: everybody who sees the execution, and the approvers. AC-5.
+    """
     owners = (approval.owner_id, approval.workflow_owner_id)
     owns = isinstance(who, Principal) and who.account_id in owners
     was_asked = not named(approval).isdisjoint(names_for(who))
@@ -178,15 +188,18 @@ def sees_approval(approval: Approval, who: Caller, share: Share | None) -> bool:
 
 
 def named(approval: Approval) -> frozenset[str]:
-    """Who sees it by name, in lower case: the approvers, and those whom they let decide. AP-36."""
+    """
+    The people who see the approval by name, in lower case: the approvers, and the people to whom
+    they delegated. AP-36.
+    """
     names = (*approval.approvers, *(one.to for one in approval.delegations))
     return frozenset(same_name(name) for name in names if name.strip())
 
 
 def idle(approval: Approval) -> frozenset[str]:
     """
-    Named approvers, in lower case, from whom nothing is awaited now: they are of another stage, or
-    somebody they stand for has decided. AP-38.
+    The named approvers, in lower case, who need not decide now: they belong to another stage, or
+    somebody for whom they may decide has decided. AP-38.
     """
     asked = {same_name(name) for name in approvers_now(approval)} - spoken(approval)
     acting = {
@@ -198,7 +211,10 @@ def idle(approval: Approval) -> frozenset[str]:
 
 
 def stands_for(approval: Approval, who: Caller, now: EpochMs) -> Delegation | None:
-    """In whose place *who* may decide now: only those who are no approvers themselves. AP-36."""
+    """
+    The delegation by which *who* may decide now; None for approvers, who decide for themselves.
+    AP-36.
+    """
     if isinstance(who, Guest) and who.approval_id != approval.id:
         return None
     names = names_for(who)
@@ -207,7 +223,9 @@ def stands_for(approval: Approval, who: Caller, now: EpochMs) -> Delegation | No
 
 
 def delegations_now(approval: Approval, now: EpochMs) -> tuple[Delegation, ...]:
-    """Those by which somebody decides now: in time, and of somebody who may. AP-36."""
+    """
+    The delegations in force now: within their time, and given by somebody who may decide. AP-36.
+    """
     asked = {same_name(name) for name in approvers_now(approval)}
     return tuple(
         one
@@ -240,12 +258,12 @@ def _named(approvers: Collection[str], who: Caller) -> bool:
 
 
 def names_for(who: Caller) -> set[str]:
-    """What approvers may be named by who are *who*."""
+    """The names by which a definition may list *who* as an approver."""
     return {same_name(who.email), same_name(who.account_id or who.email)}
 
 
 def shown_to(approval: Approval, who: Caller | None) -> Approval:
-    """*approval* as *who* sees it: once it is closed, guests see the outcome and no more. PL-4."""
+    """*approval* as *who* may see it: guests see only the outcome of a closed one. PL-4."""
     if not isinstance(who, Guest) or approval.status is ApprovalStatus.PENDING:
         return approval
     return evolve(approval, groups=(), history=(), attachments=(), fields=(), answers={})

@@ -1,10 +1,10 @@
 """
-API keys: their format, where a request carries one, and whether it is valid now.
+API keys: their format, their places in a request, and their validity.
 
-`wfk_<id>_<secret>`, where id and secret are base62. The id is made as all ids are; those of before
-have 16 random characters. The secret consists of 36 random characters (214 bits) and a checksum of
-6, so that a truncated copy is recognized before any lookup, and secret
-scanners can recognize a leaked key.
+`wfk_<id>_<secret>`, where id and secret are base62. The id has the form of all ids; the ids of
+older keys are 16 random characters. The secret consists of 36 random characters (214 bits) and a
+checksum of 6, so that a truncated copy is recognized before any lookup, and secret scanners
+recognize a leaked key.
 """
 
 import re
@@ -37,18 +37,18 @@ _LIKE_A_KEY = re.compile(rf"{PREFIX}_[0-9A-Za-z]+_[0-9A-Za-z]+", re.ASCII)
 
 
 def without_keys(text: str) -> str:
-    """*text* with everything removed that looks like a key."""
+    """*text* without all parts that look like a key."""
     return _LIKE_A_KEY.sub(f"{PREFIX}_***", text)
 
 
 def hash_secret(secret: str) -> str:
-    """What is stored of a secret. A plain hash is enough for 214 random bits."""
+    """The stored hash of a secret. A plain hash is enough for 214 random bits."""
     return sha256(secret.encode()).hexdigest()
 
 
 @frozen
 class Presented:
-    """A well-formed key as the caller sent it. Never shown, never stored. SC-4."""
+    """A well-formed key of a request. Never shown, never stored. SC-4."""
 
     id: str
     secret: str
@@ -98,7 +98,7 @@ _NO_SECRET = hash_secret("")
 
 def check(key: ApiKey | None, presented: Presented, now: EpochMs) -> ApiKey:
     """
-    The key, if it is valid now. An unknown id costs the same comparison. AU-2, AU-3.
+    The key, if it is valid now. The comparison takes as long for an unknown id. AU-2, AU-3.
 
     Raises `Unauthenticated` with the reason for the audit log.
     """
@@ -119,8 +119,9 @@ def check(key: ApiKey | None, presented: Presented, now: EpochMs) -> ApiKey:
 
 def require_room(plan: Tier, keys: Iterable[ApiKey], now: EpochMs) -> None:
     """
-    The plan limits how many keys an account may have. Each has a quota of its own, so one that was
-    revoked or ran out counts until the day of its quota is over. LM-11. Raises `Conflict`.
+    Raises `Conflict` if the account has as many keys as its plan allows. Each key has a quota of
+    its own, so a key that was revoked or has expired counts until the day of its quota is over.
+    LM-11.
     """
     today, limit = now - now % DAY, KEYS_PER_ACCOUNT[plan]
     ends = (min(one.revoked_at or now, one.expires_at or now) for one in keys)
@@ -144,11 +145,10 @@ def presented_key(
     """
     The first non-empty one of Bearer, `X-API-Key` and `api_key`; the search stops there. AU-1.
 
-    *authorization*, *x_api_key*, *query*: all values that the request carries under those names
-    (the query only where the route allows it). An `Authorization` header of another scheme is
-    skipped, and the next place is tried. Two different values in one place are malformed, as are
-    two different `Authorization` headers of any scheme, because a proxy may have looked at either.
-    AU-5.
+    *authorization*, *x_api_key*, *query*: all values of the request under those names (the query
+    only if the route allows it). An `Authorization` header of another scheme is skipped, and the
+    next place is tried. Two different values in one place are malformed, as are two different
+    `Authorization` headers of any scheme, because a proxy may have judged by either. AU-5.
 
     Raises `Unauthenticated`.
     """
@@ -173,10 +173,9 @@ def presented(
     """
     The parts of the key that `presented_key` finds. Raises `Unauthenticated`.
 
-    Clients send the same key with every request, and finding it, its checksum and its hash take a
-    fifth of a poll: the last `REMEMBERED` well-formed ones stay in memory, good or not, beside the
-    other secrets of a process that serves. What depends on time or on what is stored is checked
-    each time, by `check`.
+    Clients send the same key with every request, and its search, checksum and hash take a fifth of
+    a poll. So the last `REMEMBERED` well-formed keys, valid or not, stay in memory, beside the
+    server's other secrets. `check` tests each time what depends on the time or on stored records.
     """
     return parse(presented_key(authorization, x_api_key, query))
 
@@ -190,7 +189,7 @@ def bears_key(authorization: Sequence[str], x_api_key: Sequence[str], query: Seq
     """
     Whether any value looks like one of our keys, valid or not. AU-10.
 
-    Then only the key counts; otherwise the values may belong to a surrounding application.
+    If one does, only the key counts; otherwise the values may belong to a surrounding application.
     """
     values = (*map(_bearer, authorization), *map(str.strip, x_api_key), *map(str.strip, query))
     return any(value.startswith(_OURS) for value in values)

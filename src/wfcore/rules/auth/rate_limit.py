@@ -1,4 +1,4 @@
-"""Quota windows, and what happens when one is full. Spec: rate limits."""
+"""Quota windows, and the answer when one is full. Spec: rate limits."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,7 +27,9 @@ def _window(kind: str, now: EpochMs, length: int, limit: int | None) -> Window:
 
 
 MONTH_DAYS = 30
-"""Days of which the requests are told. The days' counts are kept so much longer. RL-7."""
+"""
+The days whose numbers of requests are shown. The counts of days are kept so much longer. RL-7.
+"""
 KEPT_LONGER = {"day": MONTH_DAYS * DAY}
 """How much longer than others counts of a kind of window are kept, in ms."""
 
@@ -40,7 +42,7 @@ def days_until(now: EpochMs) -> tuple[Window, ...]:
 
 @frozen
 class Quota:
-    """What is left after a request was admitted, in the window that has less."""
+    """The rest of a quota after a request was admitted, in the window with the smaller rest."""
 
     limit: int
     remaining: int
@@ -49,10 +51,11 @@ class Quota:
 
 def verdict(*, asked: Sequence[Window], taken: Admission, now: EpochMs) -> Quota:
     """
-    What is left. Raises `RateLimited` for a full window; if both are full, for the day. RL-3.
+    The rest of the quota. Raises `RateLimited` for a full window; if both are full, for the day.
+    RL-3.
 
-    Raises `InvalidInput` where *taken* counts other windows than were *asked*, and where none of
-    them has a limit, so that there is nothing left to tell.
+    Raises `InvalidInput` if *taken* counts other windows than *asked*, or if none of these has a
+    limit.
     """
     if len(taken.counts) != len(asked):
         fix = f"has {len(taken.counts)} counts for {len(asked)} windows"
@@ -87,7 +90,7 @@ def nearly_used(asked: Sequence[Window], taken: Admission) -> Window | None:
 
 
 class Count(NamedTuple):
-    """What one window has admitted, and when it is over."""
+    """The requests that one window has admitted, and its end."""
 
     admitted: int
     end: EpochMs
@@ -96,7 +99,8 @@ class Count(NamedTuple):
 @frozen
 class Ledger:
     """
-    Counts by subject and window: what every counter of quotas does, whatever keeps them. RL-4.
+    Counts by subject and window, for one process: the rule that every counter of quotas follows,
+    whatever stores the counts. RL-4.
 
     Plain calls, so each one is atomic within a process.
     """
@@ -130,7 +134,7 @@ class Ledger:
 
 
 def full_of(windows: Sequence[Window], counts: Sequence[int]) -> tuple[str, ...]:
-    """The kinds of the windows that admit no more."""
+    """The kinds of the full windows."""
     return tuple(
         window.kind
         for window, count in zip(windows, counts, strict=True)

@@ -66,8 +66,8 @@ def is_current(session: Session, account: Account, now: EpochMs) -> bool:
 
 def require_good(link: LoginLink | None, account: Account | None, now: EpochMs) -> Account:
     """
-    The account that *link* signs in. Raises `LinkOver` for one that is gone, over its time, or
-    older than the end of all sessions. SE-7.
+    The account that *link* signs in. Raises `LinkOver` for a link that does not exist, has expired,
+    or was made before all sessions were ended. SE-7.
     """
     if link is None or account is None or now >= link.expires_at:
         raise LinkOver
@@ -78,9 +78,9 @@ def require_good(link: LoginLink | None, account: Account | None, now: EpochMs) 
 
 def require_vouched(identity: Identity, terms: SignOnTerms) -> str:
     """
-    The email that a provider vouches for, in lower case. Raises `Unvouched` for one that the
-    provider did not verify, or of another domain than the terms allow, and for one that becomes
-    another person's by being written in lower case. SE-9.
+    The email that a provider confirms, in lower case. Raises `Unvouched` for an email that the
+    provider did not verify, for a domain outside the terms, and for an email that would become
+    another person's in lower case. SE-9.
     """
     email = same_name(identity.email)
     name, _, domain = email.rpartition("@")
@@ -92,7 +92,10 @@ def require_vouched(identity: Identity, terms: SignOnTerms) -> str:
 
 
 def is_look_alike(email: str) -> bool:
-    """Whether lower case without blanks makes it another one, as a Kelvin sign becomes a k."""
+    """
+    Whether lower case without blanks turns the email into another one, as a Kelvin sign becomes a
+    k.
+    """
     return email.strip().lower().isascii() and not email.isascii()
 
 
@@ -133,17 +136,17 @@ def failed(login: Login | None, id: str, now: EpochMs) -> Login:
 
 
 _NEIGHBOURS = 64
-"""An IPv6 network of this length is one client's: it may use every address in it."""
+"""An IPv6 network of this length is one client's, who may use every address in it."""
 
 
 class SignInMethod(StrEnum):
-    """How somebody signs in. The logins of each way are counted by themselves. SE-6."""
+    """The ways to sign in. The logins of each way are counted separately. SE-6."""
 
     PASSWORD = "password"  # noqa: S105 - the name of a way
     LINK = "link"
-    """By a link, or by an identity provider: what comes back cannot be guessed."""
+    """A link, or an identity provider. What the client sends cannot be guessed."""
     MAIL = "mail"
-    """Asking for a link by mail."""
+    """The request for a link by mail."""
 
 
 @define
@@ -151,10 +154,10 @@ class LoginTraffic:
     """
     Counts the logins of the current minute in one process. SE-6.
 
-    Refused logins are not counted, so that one address can neither use up the limit that all share
-    nor fill this record with addresses. Those that succeed are taken back, once a minute for each
-    account: an office behind one address signs in on Monday morning, and nobody can keep the
-    processor busy with one password that fits.
+    Refused logins do not count, so that one address can neither use up the limit that all share nor
+    fill this record with addresses. Successful ones are taken back, once a minute for each account:
+    an office behind one address signs in on Monday morning, and nobody can keep the processor busy
+    with one valid password.
     """
 
     _minute: EpochMs = EpochMs(-1)
@@ -179,7 +182,7 @@ class LoginTraffic:
     def succeeded(
         self, address: str | None, account_id: str, way: SignInMethod = SignInMethod.PASSWORD
     ) -> None:
-        """A login of *account_id* that was admitted signed in: it counts no more."""
+        """Take back the count of an admitted login that signed in *account_id*."""
         client = way, one_client(address or "")
         if (way, account_id) not in self._signed_in and self._of[client] > 0:
             self._signed_in.add((way, account_id))
@@ -187,13 +190,16 @@ class LoginTraffic:
 
 
 def normal_password(password: str) -> str:
-    """As it is hashed: the same letters are the same password on every keyboard. SE-11."""
+    """
+    The form of a password that is hashed: the same letters are the same password on every keyboard.
+    SE-11.
+    """
     return normalize("NFC", password)
 
 
 def password_forms(password: str) -> tuple[str, ...]:
     """
-    What a typed password may have been when it was hashed: normalised or, before SE-11, as some
+    The forms in which a typed password may have been hashed: normalised or, before SE-11, as some
     keyboard composed it.
     """
     forms = normal_password(password), password, normalize("NFD", password)
@@ -206,15 +212,15 @@ _LONGEST_EMAIL = 320
 @define
 class LinkTraffic:
     """
-    Counts the links that were asked for in the current hour in one process: 5 for each email,
-    known or not. SE-10.
+    Counts the links that were requested in the current hour in one process: 5 for each email, known
+    or unknown. SE-10.
     """
 
     _hour: EpochMs = EpochMs(-1)
     _of: Counter[str] = field(factory=Counter)
 
     def admits(self, email: str, now: EpochMs) -> bool:
-        """Count one more for *email*; False: it was mailed enough."""
+        """Count one more link for *email*. Returns False if the limit is reached."""
         hour = EpochMs(now - now % HOUR)
         if hour != self._hour:
             self._hour = hour
@@ -225,7 +231,9 @@ class LinkTraffic:
 
 
 def one_client(address: str) -> str:
-    """What counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
+    """
+    The unit that counts as one client: an IPv4 address, or the /64 network of an IPv6 address.
+    """
     try:
         found = ip_address(address)
     except ValueError:

@@ -25,7 +25,7 @@ from wfcore.model.signing import SigningKey, SigningKeys
 from wfcore.time import EpochMs
 
 SIGNING_KEYS = 20
-"""So many kept keys there may be: each is one that leaked, or a year's."""
+"""The most keys in the store: each is the successor of a leaked one, or a year's."""
 NO_KEYS = SigningKeys("all", ())
 RANDOM_LENGTH = 43
 """Base62 characters of a key: 256 bits."""
@@ -51,7 +51,7 @@ def download_fits(
 
 @frozen
 class PersonalLink:
-    """What a personal link says: which approval, to whom, and until when it is good."""
+    """The content of a personal link: the approval, the person, and the end of its validity."""
 
     approval_id: str
     email: str
@@ -60,8 +60,8 @@ class PersonalLink:
 
 def personal_token(key: bytes, approval: Approval, email: str) -> str:
     """
-    With it *email* decides *approval* without signing in, at `/a/<token>`. Nothing is stored: it
-    ends with the approval, or with *key*. PL-1.
+    A token with which *email* decides *approval* at `/a/<token>` without signing in. Nothing is
+    stored: the token is valid until the approval expires, or *key* is retired. PL-1.
     """
     text = f"{approval.id}:{email.strip().lower()}"
     return signed(key, "approval", text, approval.expires_at)
@@ -69,9 +69,9 @@ def personal_token(key: bytes, approval: Approval, email: str) -> str:
 
 def read_personal_token(key: bytes, token: str, now: EpochMs) -> PersonalLink:
     """
-    What a token of `personal_token` says. PL-1.
+    The content of a token of `personal_token`. PL-1.
 
-    Raises `PersonalLinkOver` if *key* did not sign it, or its time is over.
+    Raises `PersonalLinkOver` if *key* did not sign the token, or it has expired.
     """
     found = read_signed(key, "approval", token)
     if found is None:
@@ -84,13 +84,17 @@ def read_personal_token(key: bytes, token: str, now: EpochMs) -> PersonalLink:
 
 
 def signed(key: bytes, purpose: str, text: str, expires: EpochMs) -> str:
-    """*text* as a token of letters, digits, `-`, `_` and a dot, which anybody may read."""
+    """
+    *text* as a signed token of letters, digits, `-`, `_` and a dot. Everybody can read the text.
+    """
     said = f"{expires}:{text}".encode()
     return f"{_text(said)}.{_text(_digest(key, purpose, said))}"
 
 
 def read_signed(key: bytes, purpose: str, token: str) -> tuple[str, EpochMs] | None:
-    """The text and the expiry of a token that *key* signed for *purpose*; None: it did not."""
+    """
+    The text and the expiry of a token that *key* signed for *purpose*; None for any other token.
+    """
     said, _, signature = token.partition(".")
     try:
         text, given = _bytes(said), _bytes(signature)
@@ -111,7 +115,7 @@ def _text(value: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """The inverse of `_text`. Raises `ValueError` for any other way to write the same bytes."""
+    """The inverse of `_text`. Raises `ValueError` for any other spelling of the same bytes."""
     value = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
     if _text(value) != text:
         raise ValueError
@@ -119,15 +123,15 @@ def _bytes(text: str) -> bytes:
 
 
 def id_of(key: bytes) -> str:
-    """The id of a key, which says nothing about it."""
+    """The id of a key, which reveals nothing about the key."""
     return sha256(b"wfcore signing key " + key).hexdigest()[:8]
 
 
 @frozen
 class Keyring:
     """
-    `named`: keys by id, the one that signs first. `unnamed`: those that may have signed without
-    saying so. `made_at`: of the kept ones.
+    The valid keys. `named`: keys by id; the first one signs. `unnamed`: keys that may have made
+    signatures without an id. `made_at`: the instants at which kept keys were made.
     """
 
     named: Mapping[str, bytes]
@@ -138,12 +142,12 @@ class Keyring:
         return f"Keyring({', '.join(self.named)})"
 
     def signed(self, make: Callable[[bytes], str]) -> str:
-        """What *make* gives for the key that signs, with the id of that key. SK-1."""
+        """The result of *make* for the key that signs, with the key's id before it. SK-1."""
         id, key = next(iter(self.named.items()))
         return f"{id}.{make(key)}"
 
     def tried(self, text: str) -> Iterator[tuple[bytes, str]]:
-        """Keys that may have made *text*, each with what it made of it. SK-1, SK-3."""
+        """The keys that may have made *text*, each with its part of *text*. SK-1, SK-3."""
         named = _NAMED.fullmatch(text)
         if named is None:
             yield from ((key, text) for key in self.unnamed)
@@ -153,8 +157,8 @@ class Keyring:
 
 def keyring(given: Sequence[bytes], kept: SigningKeys | None) -> Keyring:
     """
-    The keys that are good. The newest kept one signs; without any, the first given one. SK-1.
-    A key that was retired is none, wherever it still is. SK-2.
+    The valid keys. The newest kept key signs; without any, the first given one. SK-1. A retired key
+    is invalid, wherever it still is. SK-2.
     """
     kept = kept or NO_KEYS
     good = {id_of(key): key for key in given if id_of(key) not in kept.retired}
@@ -163,7 +167,10 @@ def keyring(given: Sequence[bytes], kept: SigningKeys | None) -> Keyring:
 
 
 def rotated(kept: SigningKeys, random: str, now: EpochMs) -> SigningKeys:
-    """With a new key, which signs from now on. Raises `Conflict` if there are too many. SK-1."""
+    """
+    The kept keys with a new one, which signs from now on. Raises `Conflict` if there are too many.
+    SK-1.
+    """
     if len(kept.keys) >= SIGNING_KEYS:
         raise Conflict(f"There are {SIGNING_KEYS} signing keys; retire one that is not needed")
     return evolve(kept, keys=(SigningKey(id_of(random.encode()), now, random), *kept.keys))
@@ -171,11 +178,11 @@ def rotated(kept: SigningKeys, random: str, now: EpochMs) -> SigningKeys:
 
 def retired(kept: SigningKeys, given: Sequence[bytes], id: str) -> SigningKeys:
     """
-    Without the key *id*: what it signed is refused. A kept one is forgotten; of a given one it is
-    remembered, as each server still has it. SK-2.
+    The kept keys without the key *id*, whose signatures are then refused. A kept key is deleted;
+    the id of a given key is recorded, because each server still has the key. SK-2.
 
-    Raises `NotFound`, and `Conflict` for the key that signs, or while no kept key does: a server
-    may have been given just the one that is to go.
+    Raises `NotFound`, and `Conflict` for the key that signs. Also raises `Conflict` while no kept
+    key signs: a server may have been given only the key that is to go.
     """
     ring = keyring(given, kept)
     if id not in ring.named:

@@ -1,10 +1,10 @@
 """
-What the claims of an OpenID Connect provider say of somebody's email. SE-9.
+The email of a person in the claims of an OpenID Connect provider. SE-9.
 
-The standard has a boolean `email_verified`. Entra ID has none, and says with the optional claim
-`xms_edov` whether the domain is its customer's own; Cognito and Apple write "true"; others tell the
-email at the userinfo endpoint alone. A provider that says nothing counts only if the operator
-trusts it, and one that says no is believed, whatever else is set.
+The standard has a boolean `email_verified`. Entra ID has none; its optional claim `xms_edov` says
+whether the domain is the customer's own. Cognito and Apple write "true"; others give the email only
+at the userinfo endpoint. If a provider says nothing about verification, its emails count only if
+the operator trusts it; if it says no, they never count.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,9 @@ _YES = (True, "true", "True", "1")
 
 def identity_in(token: Claims, userinfo: Claims | None, trusts: bool) -> Identity:
     """
-    Who it is by the claims of the token, and those of the userinfo endpoint, which belong to the
-    same person; None: it was not asked. *trusts*: an email that neither calls verified counts.
+    The person in the claims of the token and of the userinfo endpoint, which belong to the same
+    person (None: the endpoint was not called). *trusts*: whether an email counts that neither calls
+    verified.
     """
     email, verified = _email(token), _says_verified(token)
     told = userinfo or {}
@@ -32,7 +33,7 @@ def identity_in(token: Claims, userinfo: Claims | None, trusts: bool) -> Identit
 
 
 def is_enough(token: Claims) -> bool:
-    """Whether the token alone says an email, and whether it is verified."""
+    """Whether the token alone contains an email and whether it is verified."""
     return bool(_email(token)) and _says_verified(token) is not None
 
 
@@ -42,7 +43,7 @@ def _email(claims: Claims) -> str:
 
 
 def _says_verified(claims: Claims) -> bool | None:
-    """None: nothing is said of it."""
+    """Whether the claims call the email verified; None if they do not say."""
     said = [claims.get(name) for name in ("email_verified", "xms_edov")]
     found = [any(one is yes or one == yes for yes in _YES) for one in said if one is not None]
     return all(found) if found else None

@@ -1,1 +1,1 @@
-"""Who is told of what, and how often it is tried."""
+"""Notices: their recipients, and how often each is tried."""

@@ -1,9 +1,9 @@
 """
-How a notice is delivered: attempts, and the quiet rules. NT-4 to NT-6.
+The delivery of notices: attempts, and the quiet rules. NT-4 to NT-6.
 
-An attempt is on record before it is made, with the instant of the next one, as for callbacks
-(CB-3). So a process that dies in between loses nothing: the notice is sent again, under the same
-id, which is its `Message-ID`.
+An attempt is recorded before it is made, with the instant of the next one, as for callbacks (CB-3).
+So if a process dies in between, nothing is lost: the notice is sent again, under the same id, which
+is its `Message-ID`.
 """
 
 from collections.abc import Sequence
@@ -19,16 +19,22 @@ DELAYS = (
     DurationMs(30 * MINUTE),
     DurationMs(2 * HOUR),
 )
-"""From the beginning of one attempt to the next; after the fifth it is given up. NT-4."""
+"""
+The times from the beginning of one attempt to the next; after the fifth, the notice is given up.
+NT-4.
+"""
 MOST_AT_ONCE = 5
 QUIET = DurationMs(10 * MINUTE)
-"""So many messages go to one address within that time; what is more goes as one digest. NT-6."""
+"""
+At most `MOST_AT_ONCE` messages go to one address within this time; further ones become one digest.
+NT-6.
+"""
 MOST_IN_DIGEST = 200
 
 
 @frozen
 class DeliveryChoice:
-    """What is to be done: send the notice now, with `others` in one digest, or only at `at`."""
+    """The way to deliver a notice: now, with `others` in one digest, or only at `at`."""
 
     others: tuple[Notice, ...] = field(factory=tuple)
     at: EpochMs | None = None
@@ -36,11 +42,11 @@ class DeliveryChoice:
 
 def due_now(notice: Notice, at_address: Sequence[Notice], now: EpochMs) -> DeliveryChoice:
     """
-    How *notice*, which is due, is delivered. *at_address*: all of its address that are due some
-    time or were attempted in the last `QUIET`. NT-6.
+    The way to deliver the due *notice*. *at_address*: all notices of its address that are due at
+    some time or were attempted in the last `QUIET`. NT-6.
 
-    After an attempt of which nobody knows the outcome the same is sent again, and nothing more: a
-    receiver that has it already may pass over its id.
+    After an attempt with an unknown outcome, exactly the same message is sent again: a receiver
+    that has it already may ignore the second copy by its id.
     """
     if notice.sending:
         return DeliveryChoice()
@@ -62,7 +68,7 @@ def due_now(notice: Notice, at_address: Sequence[Notice], now: EpochMs) -> Deliv
 
 
 def _is_free(notice: Notice) -> bool:
-    """Whether it waits, and no attempt of it may have arrived."""
+    """Whether the notice waits and no attempt of it may have arrived."""
     return notice.due_at is not None and not notice.sending
 
 
@@ -72,7 +78,7 @@ def _was_put_off(notice: Notice) -> bool:
 
 def attempted(notice: Notice, others: Sequence[Notice], now: EpochMs) -> Notice:
     """
-    The notice with an attempt that begins now, which also tells *others*; stored before anything is
+    The notice with an attempt that begins now, which includes *others*; stored before anything is
     sent. NT-4, NT-6.
     """
     attempts = notice.attempts + 1
@@ -87,17 +93,17 @@ def attempted(notice: Notice, others: Sequence[Notice], now: EpochMs) -> Notice:
 
 
 def digested(notice: Notice, carrier: Notice) -> Notice:
-    """The notice as one that is told within another one. NT-6."""
+    """The notice as part of the message of *carrier*. NT-6."""
     return evolve(_over(notice, NoticeStatus.DIGESTED), digest=carrier.id)
 
 
 def dropped(notice: Notice, why: str) -> Notice:
-    """The notice as one that nobody needs any more. NT-5."""
+    """The notice, no longer needed. NT-5."""
     return _over(notice, NoticeStatus.DROPPED, why)
 
 
 def sent(notice: Notice) -> Notice:
-    """The notice after the other side has taken it."""
+    """The notice after the receiver has accepted the message."""
     return _over(notice, NoticeStatus.SENT)
 
 
@@ -107,8 +113,8 @@ def _over(notice: Notice, status: NoticeStatus, why: str | None = None) -> Notic
 
 def failed(notice: Notice, why: str, *, for_good: bool = False) -> Notice:
     """
-    The notice after a failed attempt: due again as its attempt said, or given up after the fifth
-    and where trying again is of no use. NT-4.
+    The notice after a failed attempt: due again at the recorded instant, or given up, after the
+    fifth attempt or if another is of no use. NT-4.
     """
     if for_good or notice.attempts > len(DELAYS):
         return _over(notice, NoticeStatus.FAILED, why)
@@ -117,8 +123,8 @@ def failed(notice: Notice, why: str, *, for_good: bool = False) -> Notice:
 
 def postponed(notice: Notice, why: str, at: EpochMs) -> Notice:
     """
-    The notice after an attempt that does not count: the other side said when to come again. After
-    a day it counts as failed all the same. NT-4.
+    The notice after an attempt that does not count: the receiver said when to come again. After a
+    day, such an attempt counts as failed. NT-4.
     """
     if at > later(notice.created_at, DAY):
         return failed(notice, why, for_good=True)
@@ -126,10 +132,10 @@ def postponed(notice: Notice, why: str, at: EpochMs) -> Notice:
 
 
 def tried_again(notice: Notice, now: EpochMs) -> Notice:
-    """A notice that was given up, due at once, with all of its attempts before it. NT-7."""
+    """A notice that was given up, due at once, with all attempts left. NT-7."""
     return evolve(notice, status=NoticeStatus.DUE, due_at=now, attempts=0)
 
 
 def put_off(notice: Notice, at: EpochMs) -> Notice:
-    """The notice, due only when its address may get another message. NT-6."""
+    """The notice, due when its address may get another message. NT-6."""
     return evolve(notice, due_at=at)

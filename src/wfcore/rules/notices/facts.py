@@ -1,8 +1,8 @@
 """
-Facts and whom they are told to: for each fact the notices that belong to its unit of work. NT-1.
+The notices of each fact, with their recipients; they belong to the fact's unit of work. NT-1.
 
-The id of a notice is made of the fact, the channel and the address. So whoever writes the notices
-of a fact again writes the same ones, and the store has each once.
+The id of a notice is made of the fact, the channel and the address. So a process that writes the
+notices of a fact again writes the same ones, and the store has each once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ NOTHING: JsonObject = {}
 OPEN_QUESTIONS = frozenset(
     {NoticeKind.APPROVAL_OPENED, NoticeKind.APPROVAL_REMINDER, NoticeKind.APPROVAL_VOIDED}
 )
-"""What asks somebody to decide: of no interest once that is done."""
+"""The notices that ask for a decision. They are of no interest once it is made."""
 
 
 def notice_id(kind: NoticeKind, channel: str, to: str, *occasion: str | int) -> str:
@@ -96,9 +96,10 @@ def of_approval(
 
 def asked_ids(approval: Approval, shares: Iterable[Share], now: EpochMs) -> tuple[str, ...]:
     """
-    Who is asked, as ids of accounts and emails: the approvers that the step, or its present
-    stage, names, and whom they let decide; if it names none, both owners and everybody with EDIT.
-    Nobody who may not approve, or of whom nothing is awaited. AP-10, AP-18, AP-33, AP-36, AP-38.
+    The people who may decide now, as ids of accounts and emails: the approvers of the step, or of
+    its present stage, and their delegates; if the step names none, both owners and everybody with
+    EDIT. Without the people who may not approve, or need not decide. AP-10, AP-18, AP-33, AP-36,
+    AP-38.
     """
     delegates = (one.to for one in delegations_now(approval, now))
     named = (*approvers_now(approval), *delegates)
@@ -123,13 +124,16 @@ def emails(names: Iterable[str], accounts: Mapping[str, Account]) -> tuple[str, 
 
 
 def undecided(approval: Approval, people: Iterable[str]) -> tuple[str, ...]:
-    """Those of *people* whose voice is not given yet, by themselves or for them. AP-16, AP-36."""
+    """
+    Those *people* for whom no approval counts yet, neither their own nor one in their place. AP-16,
+    AP-36.
+    """
     agreed = spoken(approval)
     return tuple(person for person in people if same_name(person) not in agreed)
 
 
 def voided(before: Approval, after: Approval) -> tuple[str, ...]:
-    """Who agreed to rows that somebody has changed since. AP-17."""
+    """The people who agreed to rows that somebody has changed since. AP-17."""
     counts = {one.account for one in after.assents}
     lost = (same_name(one.by) for one in before.assents if one.account not in counts)
     return tuple(one for one in lost if "@" in one)
@@ -139,8 +143,8 @@ def is_wanted(
     notice: Notice, approval: Approval | None, asked: Collection[str], now: EpochMs
 ) -> bool:
     """
-    Whether it is still to be told: nobody is asked what is decided or over, or asked of others by
-    now. *asked*: the addresses of those who are. NT-5.
+    Whether the notice is still needed. A question is not, once it is decided or over, or if others
+    decide by now. *asked*: the addresses of the people who decide. NT-5.
     """
     if notice.kind not in OPEN_QUESTIONS:
         return True

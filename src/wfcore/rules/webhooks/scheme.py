@@ -1,9 +1,9 @@
 """
-Schemes of webhook signatures: each sender's own headers, one rule to verify them.
+Schemes of webhook signatures: each sender's own headers, and one rule to verify them.
 
-A scheme says which bytes are signed, how the signature is written, and where in the headers
-timestamp and signatures stand. Everything else is shared: the tolerance, the comparison in
-constant time, several secrets during a rotation. SG-4 to SG-8.
+A scheme defines which bytes are signed, how the signature is written, and which headers hold
+timestamp and signatures. Everything else is shared: the tolerance, the comparison in constant time,
+several secrets during a rotation. SG-1 to SG-8.
 
 Headers are given by lower-case name, each with all its values, decoded as Latin-1.
 
@@ -31,7 +31,7 @@ from wfcore.time import SECOND, EpochMs
 Headers = Mapping[str, Sequence[str]]
 
 STANDARD_KEY_BYTES = (24, 64)
-"""The length of a Standard Webhooks key, as that specification has it."""
+"""The length of a key in the specification of Standard Webhooks."""
 MAX_SENDER_ID = 255
 MIN_SECRET, MAX_SECRET = 6, 1_000
 """Characters. Whoever sees one signed body tries all shorter ones in a moment."""
@@ -51,7 +51,7 @@ def signature_fits(secret: str, body: bytes, header: str | None) -> bool:
     Whether *header* (`sha256=<hex>`, prefix optional) is the signature of exactly *body*.
 
     SG-1 to SG-3. Length and alphabet are checked first, so that only well-formed text is compared.
-    An empty secret signs nothing.
+    An empty secret never fits.
     """
     if not secret or header is None:
         return False
@@ -68,8 +68,8 @@ class _Refused(Exception):
 @frozen
 class _Signed:
     """
-    What a request claims: that these bytes were signed with one of these signatures, at a Unix time
-    in seconds.
+    The claim of a request: that these bytes were signed with one of these signatures, at a Unix
+    time in seconds.
     """
 
     message: bytes
@@ -91,9 +91,8 @@ def require_signed(
     scheme: Scheme, secrets: Sequence[str], headers: Headers, body: bytes, now: EpochMs
 ) -> None:
     """
-    The one check for every scheme: *body* was signed with one of *secrets*, recently. SG-4, SG-5.
-
-    Raises `Unauthenticated`, whose `detail` says what did not match.
+    Raises `Unauthenticated` unless *body* was signed with one of *secrets*, recently; the error's
+    `detail` names the mismatch. The one check for every scheme. SG-4, SG-5.
     """
     try:
         if scheme is Scheme.WFCORE:
@@ -122,7 +121,10 @@ def _require_match(rule: _Scheme, secrets: Sequence[str], signed: _Signed) -> No
 
 
 def _require_recent(stamp: str | None, now: EpochMs) -> None:
-    """Checked after the signature, so that the time is known to be the sender's own."""
+    """
+    Raises an error for an old or future stamp. Checked after the signature, so that the time is the
+    sender's own.
+    """
     if stamp is None:
         return
     late = now // SECOND - int(stamp)
@@ -221,7 +223,9 @@ def sender_headers(
 
 @frozen
 class SenderId:
-    """What a sender calls a delivery. `fingerprint`: what a repetition must agree in."""
+    """
+    The sender's id of a delivery. `fingerprint`: the value that must be equal in a repetition.
+    """
 
     id: str
     fingerprint: str
@@ -235,11 +239,11 @@ def sender_id(
     scheme: Scheme, headers: Headers, body: bytes, payload: JsonObject
 ) -> SenderId | None:
     """
-    The id under which a delivery starts at most one execution. SG-6.
+    The id under which a delivery starts at most one execution; None if the scheme has no id, or
+    GitHub's header is missing. SG-6.
 
-    Standard Webhooks and GitHub send it as a header, Stripe and Slack in the signed body; a Stripe
-    or Slack message without one is identified by its own content. None: the scheme has no id, or
-    GitHub's header is missing. Raises `InvalidInput`.
+    Standard Webhooks and GitHub send the id as a header, Stripe and Slack in the signed body. A
+    Stripe or Slack message without an id is identified by its content. Raises `InvalidInput`.
     """
     header, name = _ID_HEADER.get(scheme), _ID_FIELD.get(scheme)
     if header is not None:
@@ -256,7 +260,7 @@ def sender_id(
 def delivery_header_id(headers: Headers, body: bytes) -> SenderId | None:
     """
     The id of a delivery in `webhook-id` or `X-GitHub-Delivery`, whatever the webhook's scheme is;
-    None if there is neither. A retry of such a sender has the same id. SG-6. Raises `InvalidInput`.
+    None if there is neither. A sender's retry has the same id. SG-6. Raises `InvalidInput`.
     """
     found = (_id_in_header(header, headers, body) for header in _ID_HEADER.values())
     return next(filter(None, found), None)
@@ -273,7 +277,7 @@ def _id_in_header(header: str, headers: Headers, body: bytes) -> SenderId | None
 
 
 def is_ping(scheme: Scheme, headers: Headers) -> bool:
-    """True for the delivery with which GitHub tries a new webhook. SG-9."""
+    """Whether this is the delivery with which GitHub tests a new webhook. SG-9."""
     return scheme is Scheme.GITHUB and "ping" in headers.get("x-github-event", ())
 
 
@@ -287,9 +291,9 @@ def slack_challenge(scheme: Scheme, payload: JsonObject) -> str | None:
 
 def check_secret(scheme: Scheme, secret: str) -> str:
     """
-    The secret in the form that *scheme* requires. SG-7.
+    Returns *secret* if it has the form that *scheme* requires. SG-7.
 
-    Raises `InvalidInput`, which does not repeat it.
+    Raises `InvalidInput`, without the secret in the message.
     """
     least = 1 if scheme is Scheme.STANDARD else MIN_SECRET
     if not least <= len(secret) <= MAX_SECRET or not secret.isprintable():
@@ -312,7 +316,7 @@ def made_secret(scheme: Scheme, chance: str) -> str:
     """
     A new secret from *chance* (32 base62 characters, which are base64 of 24 bytes). SG-7.
 
-    Raises `InvalidInput` where the sender makes the secret.
+    Raises `InvalidInput` if the sender makes the secrets of the scheme.
     """
     if scheme in (Scheme.STRIPE, Scheme.SLACK):
         raise InvalidInput("secret", f"is required: {scheme} makes the secret and shows it to you")
