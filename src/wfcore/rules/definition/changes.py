@@ -1,8 +1,8 @@
 """
-What changed between two texts of a definition, found within a bound.
+The differences between two texts of a definition, found in bounded time.
 
-To compare lines takes up to the square of their number, and each text may have tens of thousands:
-minutes, in which whoever compares does nothing else.
+A comparison of lines takes up to the square of their number, and each text may have tens of
+thousands: minutes, for which the server would be busy.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,15 +10,15 @@ from difflib import SequenceMatcher
 
 CONTEXT = 3
 MOST_COMPARED = 4_000
-"""Lines of two texts, but for those that both begin and end with."""
+"""The most lines of two texts, common beginnings and ends excluded, that are compared."""
 Diff = Sequence[tuple[str, str]]
 Change = tuple[str, int, int, int, int]
 
 
 def diff(old: str, new: str) -> Diff:
     """
-    What changed between two texts, line by line: a mark (`+`, `-`, blank, `@`) and the text. What
-    is too long to compare is all replaced, but for the lines that both begin and end with.
+    The differences between two texts, line by line: a mark (`+`, `-`, blank, `@`) and the text.
+    Longer texts count as replaced, except for the lines with which both begin or end.
     """
     ours, theirs = old.splitlines(), new.splitlines()
     begin = _alike(ours, theirs)
@@ -28,13 +28,13 @@ def diff(old: str, new: str) -> Diff:
 
 
 def _alike(ours: Sequence[str], theirs: Sequence[str]) -> int:
-    """How many lines both begin with."""
+    """The number of lines with which both begin."""
     pairs = enumerate(zip(ours, theirs, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(ours), len(theirs)))
 
 
 def _lines(ours: Sequence[str], theirs: Sequence[str], head: int) -> Iterator[tuple[str, str]]:
-    """*head*: how many lines of each text come before."""
+    """The lines of the difference. *head*: how many lines of each text come before."""
     for group in _groups(ours, theirs):
         (_, i, _, j, _), (_, _, to_i, _, to_j) = group[0], group[-1]
         yield "@", f"@ -{head + i + 1},{to_i - i} +{head + j + 1},{to_j - j} @@"

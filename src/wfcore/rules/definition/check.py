@@ -43,7 +43,7 @@ from wfcore.rules.definition.values import (
 from wfcore.rules.paths import below
 
 SchemaProblems = Callable[[JsonObject], Sequence[str]]
-"""What is wrong in a JSON Schema as such; its references are known to stay within it."""
+"""A function that finds the mistakes of a JSON Schema, whose references stay within it."""
 
 
 def _believed(schema: JsonObject) -> Sequence[str]:
@@ -83,8 +83,8 @@ def language_problems(
     definition: Definition, cures: Mapping[tuple[Language, Runtime | None], str]
 ) -> tuple[Problem, ...]:
     """
-    A problem for each step in one of the languages of *cures*, which cannot run here, by the
-    runtime that the step names: what to install.
+    A problem for each step whose language cannot run here, with the program to install. *cures*:
+    these languages, by the runtime that a step names.
     """
     return tuple(
         Problem(
@@ -101,9 +101,9 @@ def definition_schema() -> dict[str, Any]:
     """
     A JSON Schema (draft 7) of definitions, for editors and for checkers without wfcore.
 
-    Made from the tables by which documents are checked: it accepts whatever the checker accepts.
-    What a schema cannot say (names that templates may use, that names are unique) only the
-    checker finds. DF-10.
+    Made from the tables by which documents are checked: it accepts every document that the checker
+    accepts. Only the checker finds mistakes that a schema cannot express, such as names that
+    templates may not use, or repeated names. DF-10.
     """
     reading = Reading(KINDS, Findings(), (), lambda text, names: ())
     steps = {kind: step_schema(row, reading) for kind, row in KINDS.items()}
@@ -172,7 +172,7 @@ def _top(reading: Reading) -> Mapping[str, Field]:
 
 
 def _starts(reading: Reading, schedule_problems: ScheduleProblems) -> Mapping[str, Field]:
-    """The fields about what starts the workflow, and how many executions may run at once."""
+    """The fields about starts: the triggers, and how many executions may run at once."""
     names: Mapping[str, Collection[str]]
     names = {"variables": reading.declared, "steps": (), "execution": ()}
     limit = concurrency(lambda key: reading.template_problems(key, names))

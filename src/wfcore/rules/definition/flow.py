@@ -1,9 +1,9 @@
 """
-Where the steps of a definition stand in a picture. DF-13.
+The positions of a definition's steps in a picture. DF-13.
 
-A definition is a tree, so nothing has to be searched for: steps stand below each other, branches
-beside each other, the steps of a loop in a frame around them. A part is as large as its contents,
-and centred in the room that it is given. Lengths are pixels; x grows to the right, y down.
+A definition is a tree, so no layout is searched for: steps stand below each other, branches beside
+each other, the steps of a loop in a frame around them. A part is as large as its contents, and
+centred in its room. Lengths are pixels; x grows to the right, y down.
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ PAD = 14.0
 @frozen
 class Box:
     """
-    A step, or with `frame` what stands around the steps of a loop. `inside`: the names of the
-    steps that hold it, the outermost first.
+    A step; with `frame`, the frame around the steps of a loop. `inside`: the names of the steps
+    around it, the outermost first.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Box:
 
 @frozen
 class Edge:
-    """A line down to another point. `to`: the step that it leads to; None: to where paths join."""
+    """A line down to another point. `to`: the step at its end; None: a point where paths join."""
 
     x1: float
     y1: float
@@ -71,7 +71,7 @@ class Label:
 
 @frozen
 class Flow:
-    """A picture of `width` × `height` in which everything lies."""
+    """A picture of `width` × `height`, with all its parts."""
 
     width: float
     height: float
@@ -81,7 +81,7 @@ class Flow:
 
 
 def kind_of(step: Step) -> str:
-    """What a step is, in a word: a code step's language, else its kind."""
+    """The kind of a step in a word: for a code step its language."""
     match step:
         case CodeStep():
             return step.language.value
@@ -104,14 +104,14 @@ def kind_of(step: Step) -> str:
 
 
 def branches_of(step: ParallelStep | SwitchStep) -> tuple[tuple[Step, ...], ...]:
-    """What stands side by side. A switch without `else` has a branch with no steps for it."""
+    """The branches that stand side by side. A switch without `else` has an empty branch for it."""
     if isinstance(step, SwitchStep):
         return step.lists
     return tuple(branch.steps for branch in step.branches)
 
 
 def lay_out(steps: Sequence[Step], on_failure: Sequence[Step] = ()) -> Flow:
-    """The picture of these steps, and below them of what comes if they fail. DF-13."""
+    """The picture of these steps, and below them of the `onFailure` steps. DF-13."""
     parts = (_size_of_all(steps), _size_of_all(on_failure))
     width = max(width for width, _ in parts)
     drawing, x = _Drawing(), MARGIN + width / 2
@@ -152,7 +152,7 @@ class _Drawing:
     labels: list[Label] = field(factory=list)
 
     def sequence(self, steps: Sequence[Step], x: float, y: float, inside: tuple[str, ...]) -> float:
-        """Draw steps below each other, centred at *x* from *y* on; where they end."""
+        """Draw steps below each other, centred at *x* from *y* on. Returns the y of their end."""
         for number, step in enumerate(steps):
             if number:
                 self.edges.append(Edge(x, y, x, y + GAP, step.name))

@@ -1,7 +1,7 @@
 """
-JSON Schemas for AI answers: which ones a definition may use. AI-9.
+JSON Schemas for AI answers that a definition may use. AI-9.
 
-Checking an answer must be fast whatever the schema, and must not load anything. So references stay
+Checking an answer must be fast for every schema, and must not load anything. So references stay
 within the schema and are never circular, and the schema with all references expanded has a bounded
 size. A library checks whether the rest is valid JSON Schema.
 """
@@ -23,7 +23,7 @@ DIALECTS = frozenset(
         "https://json-schema.org/draft/2020-12/schema",
     }
 )
-"""What `$schema` may say, but for a final `#`. Without it, the last one."""
+"""The values of `$schema`, without a final `#`. Without `$schema`, the last one applies."""
 
 NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 """Keywords whose value has a schema under each name."""
@@ -35,7 +35,7 @@ _REFUSED |= {"unevaluatedProperties", "unevaluatedItems"}
 
 
 def problems(schema: JsonObject) -> list[tuple[str, str]]:
-    """Why *schema* cannot be used: (path below it, message)."""
+    """The reasons why *schema* cannot be used: (path below it, message)."""
     look = _Look(schema)
     look.at(schema, "")
     if not look.found:
@@ -64,7 +64,7 @@ class _TooMuch(Exception):
 
 
 _OPEN = 0
-"""The size of what is being looked at: met again, it contains itself."""
+"""The size of a part that is being measured. Found again, the part contains itself."""
 
 
 @define

@@ -1,8 +1,8 @@
 """
 Packages that code steps require: pinned, by name, from the operator's index. PK-1, PK-2.
 
-Whatever else an installer would accept (options, addresses, paths, ranges) is refused here: a
-definition says which packages, never where from or how.
+All else that an installer would accept (options, addresses, paths, ranges) is refused: a definition
+names packages, and never their source or the way to install them.
 """
 
 import re
@@ -72,7 +72,7 @@ def requirement(document: Json, path: str, findings: Findings) -> Any:
 
 
 def _mistake(text: str) -> str:
-    """What is wrong with a requirement that is not pinned, and how to correct it."""
+    """The mistake in a requirement that is not pinned, and its correction."""
     if len(text) > MAX_REQUIREMENT:
         return f"is {len(text)} characters long; at most {MAX_REQUIREMENT}"
     if text.startswith("-"):
@@ -149,14 +149,14 @@ _FIELDS = {
 
 
 def package_problems(language: Language, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Packages or a runtime of one language on a step of another language. PK-2."""
+    """The problems of packages or a runtime of one language on a step of another. PK-2."""
     for field, languages in _FIELDS.items():
         if values.get(field) and language not in languages:
             yield field, f"is for language {' and '.join(languages)} only"
 
 
 def with_locks_of(definition: Definition, before: Definition | None) -> Definition:
-    """*definition* with the locks that *before* has for the same packages. PK-9."""
+    """*definition* with the locks of *before* for the same packages. PK-9."""
     if before is None:
         return definition
     return locked(definition, {evolve(needs, lock=None): needs for needs in needs_of(before)})
@@ -174,8 +174,7 @@ def locked(definition: Definition, found: Mapping[Needs, Needs]) -> Definition:
 
 def needs_of(definition: Definition) -> Mapping[Needs, str]:
     """
-    The package requirements of the steps of a definition, each with the path of the first field
-    that states it.
+    The package requirements of the steps of a definition, each with the path of its first field.
     """
     found: dict[Needs, str] = {}
     for path, step in definition.located():
@@ -189,7 +188,9 @@ Change = Callable[[str, CodeStep], CodeStep]
 
 
 def replaced(definition: Definition, change: Change) -> Definition:
-    """*definition* with every code step as *change* makes it of its path and itself."""
+    """
+    *definition* with every code step replaced by the result of *change* for its path and itself.
+    """
     steps = _all_replaced(definition.steps, change, "steps")
     on_failure = _all_replaced(definition.on_failure, change, "onFailure")
     return evolve(definition, steps=steps, on_failure=on_failure)

@@ -1,8 +1,8 @@
 """
-The fields of a `manual_approval` step: what is asked, of whom, and what its people may answer.
+The fields of a `manual_approval` step: the question, the approvers, and their possible answers.
 
-The value of an answer is checked as the cell of a column is, so a `fields` entry is a column
-without `editable`. AP-21, AP-25, AP-29, AP-30.
+An answer is checked as the cell of a column is, so a `fields` entry is a column without `editable`.
+AP-21, AP-25, AP-29, AP-30.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -149,7 +149,10 @@ def group(document: Json, path: str, findings: Findings) -> Any:
 
 
 def _report_unguarded(spec: GroupSpec, path: str, findings: Findings) -> None:
-    """Without a row key nobody can tell whether a read-only column was changed. AP-25."""
+    """
+    Reports a read-only column without a row key: without it, nobody can see whether the column was
+    changed. AP-25.
+    """
     for at, one in enumerate(spec.columns):
         if not one.editable:
             where = below(below(below(path, "columns"), at), "editable")
@@ -157,7 +160,10 @@ def _report_unguarded(spec: GroupSpec, path: str, findings: Findings) -> None:
 
 
 def approval_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
-    """A quorum that the named approvers cannot reach, or a reminder that comes too early. AP-21."""
+    """
+    The problems of a quorum that the named approvers cannot reach, or of a reminder that comes too
+    early. AP-21.
+    """
     named = {same_name(str(name)) for name in values.get("approvers") or ()}
     required = values.get("required_approvals") or 1
     timeout = values.get("timeout_ms") or APPROVAL_TIMEOUT
@@ -330,7 +336,7 @@ def _person(document: Json, path: str, findings: Findings, others: str = "") -> 
 
 
 def _depends(names: Collection[str]) -> bool:
-    """Whether it shows only as the approval opens whom *names* mean."""
+    """Whether the persons behind *names* are known only as the approval opens."""
     return any(name.startswith(GROUP_MARK) or is_template(name) for name in names)
 
 
@@ -354,7 +360,7 @@ def approver_groups(document: Json, path: str, findings: Findings) -> Any:
 
 
 def named_people(definition: Definition) -> Iterator[tuple[str, str]]:
-    """The names of people that *definition* says itself, each with its path. AP-43."""
+    """The names of people in *definition*, templates excluded, each with its path. AP-43."""
     for group, members in definition.approver_groups.items():
         yield from _each(below("approverGroups", group), members)
     for path, step in definition.located():
@@ -372,19 +378,19 @@ def _each(path: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def literal_ids(definition: Definition) -> Iterator[tuple[str, str]]:
-    """Those that are ids of accounts, which only the store knows."""
+    """The names that are ids of accounts, which only the store knows."""
     return ((path, same_name(name)) for path, name in named_people(definition) if "@" not in name)
 
 
 def doubtful_people(definition: Definition) -> Iterator[str]:
-    """What is to be said of addresses that may get no mail. AP-43."""
+    """The warnings about addresses that may get no mail. AP-43."""
     for path, name in named_people(definition):
         if (doubt := warning_of(name)) is not None:
             yield f"{path}: {doubt}"
 
 
 def _stage_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Who is asked is said once, every question is asked of somebody, and of enough people."""
+    """The problems of stages: approvers given twice, a question to nobody, or too few people."""
     stages = values.get("stages") or ()
     for name, into in (("approvers", "approvers"), ("requiredApprovals", "required_approvals")):
         if stages and values.get(into):

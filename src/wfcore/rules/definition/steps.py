@@ -104,7 +104,9 @@ def _refuse_nul(written: str, path: str, findings: Findings) -> None:
 
 
 def _code_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
-    """`command` is for language command, `source` for all others."""
+    """
+    The problems of `command`, which is for the language command, and `source`, for all others.
+    """
     language = values.get("language")
     if language is None:
         return ()
@@ -127,7 +129,7 @@ _LISTEN: Mapping[bool | str, Listen | None] = {
 
 @accepting(any_of({"type": "boolean"}, {"const": "any"}))
 def _listen(document: Json, path: str, findings: Findings) -> Any:
-    """Where to listen; CS-20."""
+    """The addresses at which the step listens. CS-20."""
     if not isinstance(document, bool | str) or document not in _LISTEN:
         return findings.wrong(path, "true, false or any", document)
     return _LISTEN[document]
@@ -136,8 +138,8 @@ def _listen(document: Json, path: str, findings: Findings) -> Any:
 @accepting(False)
 def _never_in_flight(document: Json, path: str, findings: Findings) -> Any:
     """
-    Refuse `onInterrupt` on steps that no worker runs: the steps inside, or the started workflow,
-    say it.
+    Refuses `onInterrupt` on steps that no worker runs. The inner steps, or the started workflow,
+    may set it.
     """
     findings.add(
         path,
@@ -208,7 +210,7 @@ _RUN: Fields = {
         "Labels that a worker must carry to take the execution, like `[gpu]`.",
     ),
 }
-"""What a worker runs, so that it can be in flight when that one dies. EX-25."""
+"""The fields of steps that a worker runs, which can therefore be in flight when it dies. EX-25."""
 
 KINDS: Mapping[str, StepKind] = {
     "code": StepKind(

@@ -32,10 +32,10 @@ from wfcore.rules.paths import below
 
 Fields = Mapping[str, Field]
 STEP: Schema = {"$ref": "#/definitions/step"}
-"""Steps hold steps, so that their schema is named, and defined by whoever puts all together."""
+"""A reference to the schema of steps, which `definition_schema` defines: steps contain steps."""
 STEPS: Schema = {"type": "array", "items": STEP, "minItems": 1, "maxItems": MAX_STEPS}
 TemplateProblems = Callable[[str, Mapping[str, Collection[str] | None]], Sequence[str]]
-"""`Templates.problems`: what is wrong in a text, given the names that it may use."""
+"""`Templates.problems`: finds the mistakes in a text, given the names that it may use."""
 
 
 @frozen
@@ -55,7 +55,8 @@ class StepKind:
 @frozen
 class Names:
     """
-    The names that templates see at a point: of the steps before it, and of the loops around it.
+    The names that templates see at a point: those of earlier steps, and those of the loops around
+    it.
     """
 
     steps: tuple[str, ...] = ()
@@ -70,12 +71,12 @@ class Names:
 @define
 class Reading:
     """
-    What reading the steps requires, and what was found so far.
+    The state of reading the steps: its tools, and the findings so far.
 
-    `own_name` is the workflow's; `first` says where each step name was first used, `kinds_of` of
-    which kind that step is (None: an unknown one). `listed`: the steps before in the same list.
-    `asked_later`: the approvals further down that go back to a step, by the name of that step.
-    `on_failure`: whether these are the steps of `onFailure`.
+    `own_name`: the workflow's name. `first`: the path of the first use of each step name.
+    `kinds_of`: the kind of the step with each name (None: an unknown one). `listed`: the earlier
+    steps in the same list. `asked_later`: the approvals further down that go back to a step, by the
+    name of that step. `on_failure`: whether these are the steps of `onFailure`.
     """
 
     kinds: Mapping[str, StepKind]
@@ -136,7 +137,7 @@ def read_steps(document: Json, path: str, reading: Reading) -> tuple[Step, ...]:
 
 
 def _going_back(steps: Json) -> Iterator[tuple[str, str]]:
-    """By the name of a step, the approval in *steps* that goes back to it. AP-32."""
+    """The approvals in *steps* that go back to an earlier step, by the name of that step. AP-32."""
     for step in steps if isinstance(steps, list | tuple) else ():
         match step:
             case {"name": str(name), "onRevise": {"goto": str(goto)}}:
@@ -224,11 +225,11 @@ def on_failure_field(reading: Reading) -> Check:
 
 
 _TAKEN = ("variables", "steps", "execution", "loop", "trigger", "state", "files", "payload")
-"""What templates know, and names kept for what they may know later."""
+"""The names that templates know, and further ones that are reserved."""
 _WORDS = frozenset(
     "and or not is in if else true false none null True False None defined".split()  # noqa: SIM905
 )
-"""What an expression would not take for a name."""
+"""Words that an expression does not read as names."""
 _loop_name = text(
     most=MAX_NAME,
     pattern="[A-Za-z_][A-Za-z0-9_]*",

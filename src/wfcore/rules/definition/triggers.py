@@ -1,4 +1,4 @@
-"""What a definition says about its starts: `triggers` and `concurrency`."""
+"""The starts of a workflow in its definition: `triggers` and `concurrency`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -31,11 +31,11 @@ from wfcore.rules.paths import below
 from wfcore.rules.triggers.identity import identity
 
 ScheduleProblems = Callable[[str, str], Mapping[str, str]]
-"""`Calendar.problems`: what is wrong with a cron expression and a zone, by field."""
+"""`Calendar.problems`: finds the mistakes in a cron expression and a zone, by field."""
 
 
 def no_schedules(cron: str, timezone: str) -> Mapping[str, str]:
-    """For callers without a calendar."""
+    """`ScheduleProblems` for callers without a calendar."""
     return {"cron": "schedules are not available here"}
 
 
@@ -149,7 +149,8 @@ def _kind_of(document: Json, path: str, findings: Findings) -> _TriggerKind | No
 
 def _report_twins(found: Sequence[TriggerSpec | None], path: str, findings: Findings) -> None:
     """
-    Two chains behind one workflow, or the same schedule twice, would start twice for one cause.
+    Reports two chains behind one workflow, or the same schedule twice: they would start twice for
+    one cause.
     """
     seen: dict[object, int] = {}
     for at, spec in enumerate(found):
@@ -178,7 +179,7 @@ CONCURRENCY = {
 
 
 def concurrency(problems_of: Callable[[str], Sequence[str]]) -> Check:
-    """A check for the limit; *problems_of* says what is wrong with the template of its key."""
+    """A check for the limit; *problems_of* finds the mistakes in the template of its key."""
 
     @accepting({"type": "string"})
     def key(document: Json, path: str, findings: Findings) -> Any:
@@ -200,7 +201,10 @@ def concurrency(problems_of: Callable[[str], Sequence[str]]) -> Check:
 
 
 def report_unattended(values: Mapping[str, Any], findings: Findings) -> None:
-    """A workflow that starts by itself has nobody to give a required variable a value. SH-6."""
+    """
+    Reports a required variable without a default in a workflow that starts by itself: nobody gives
+    it a value. SH-6.
+    """
     declared: Mapping[str, Variable | None] = values.get("variables") or {}
     if not values.get("triggers"):
         return

@@ -1,9 +1,9 @@
 """
-How a document is checked: small checks of one value each, and tables of fields made of them.
+The checks of a document: small checks of one value each, and tables of fields made of them.
 
 A check takes a value, its path and the `Findings`, reports every mistake there, and returns the
-value as the model needs it. What it returns after a mistake is never used. It also knows the JSON
-Schema of what it takes, from which the schema for editors is made. DF-10.
+value as the model needs it. After a mistake, the returned value is never used. A check also has the
+JSON Schema of its values, from which the schema for editors is made. DF-10.
 
 At the end are the checks and tables that several kinds of objects share: names, channels, retries
 and variables.
@@ -29,7 +29,7 @@ from wfcore.rules.variables import NO_NUL, PRINTABLE, fits
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, DurationMs
 
 _QUOTED = re.compile(r"""(["'])(?:\\.?|(?!\1)[^\\])*(?:\1|\Z)""", re.DOTALL)
-"""Text within an expression, in which braces are text. One without an end goes to the end."""
+"""Text within an expression, in which braces are plain text. An unclosed text goes to the end."""
 
 
 @define
@@ -57,8 +57,8 @@ Schema: TypeAlias = JsonObject | bool
 @frozen
 class Check:
     """
-    How one value is read. `schema` accepts every value that `read` finds no mistake in, and as
-    few others as a JSON Schema can tell; False: no value will do. DF-10.
+    A check of one value. `schema` accepts every value in which `read` finds no mistake, and as few
+    others as a JSON Schema can; False: it accepts nothing. DF-10.
     """
 
     read: Read
@@ -69,17 +69,17 @@ class Check:
 
 
 def accepting(schema: Schema) -> Callable[[Read], Check]:
-    """Make a check of a function, whose values *schema* describes."""
+    """Makes a check of a function whose values *schema* describes."""
     return lambda read: Check(read, schema)
 
 
 def any_of(*schemas: Schema) -> JsonObject:
-    """The schema of what one of *schemas* accepts."""
+    """The schema of the values that at least one of *schemas* accepts."""
     return {"anyOf": [*schemas]}
 
 
 def described(value: Json) -> str:
-    """What a value is, for messages."""
+    """The kind of a value, for messages."""
     match value:
         case None:
             return "null"
@@ -100,8 +100,8 @@ def described(value: Json) -> str:
 @frozen
 class Field:
     """
-    A row of a table of fields: how to check it, the attribute it becomes, and what it is in a
-    sentence, which editors show and `docs/definitions.md` lists.
+    A row of a table of fields: its check, the attribute that it becomes, and a sentence about it,
+    which editors show and `docs/definitions.md` lists.
     """
 
     check: Check
@@ -111,7 +111,7 @@ class Field:
 
     @property
     def schema(self) -> Schema:
-        """The schema of its values, with what it is."""
+        """The schema of the field's values, with its sentence."""
         schema = self.check.schema
         if isinstance(schema, bool) or not self.doc:
             return schema
@@ -270,7 +270,7 @@ def _plain(number: float) -> str:
 
 @accepting({"type": "boolean"})
 def boolean(document: Json, path: str, findings: Findings) -> Any:
-    """true or false."""
+    """A check for true or false."""
     if not isinstance(document, bool):
         return findings.wrong(path, "true or false", document)
     return document
@@ -284,7 +284,8 @@ WRITTEN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(ms|s|m|h|d)")
 
 def parse_duration(written: str | int, *, zero: bool = False) -> DurationMs:
     """
-    `500ms`, `30s`, `1.5m`, `24h`, `7d`; a bare integer is milliseconds. *zero*: 0 is allowed.
+    The milliseconds of `500ms`, `30s`, `1.5m`, `24h`, `7d`; a bare integer is milliseconds. *zero*:
+    0 is allowed.
 
     Raises `ValueError` with a message for the author: another form, a negative duration, one over
     365 days, or a fraction of a millisecond.
@@ -390,8 +391,8 @@ def any_object(document: Json, path: str, findings: Findings) -> Any:
 
 def workflow_name(text: str) -> str:
     """
-    A workflow's name in the form in which it is stored and compared: NFC, without blanks around it,
-    with one blank where there are several. DF-15.
+    The form in which a workflow's name is stored and compared: NFC, without blanks around it, with
+    single blanks inside. DF-15.
     """
     return " ".join(normalize("NFC", text).split())
 

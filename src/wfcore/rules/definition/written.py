@@ -1,10 +1,9 @@
 """
-Definitions that a program builds, as documents and back. DF-12.
+Definitions from programs, as documents and back. DF-12.
 
-A program may build a `Definition` from records, a mapping or JSON. Whatever it was made of, the
-same checker reads it: records are first written out as the document that a person would have
-written, by the very tables that read such a document. So there is one set of rules, and one set
-of words.
+A program may build a `Definition` from records, a mapping or JSON. The same checker reads them all:
+records are first written as the document that a person would have written, by the tables that read
+such a document. So there is one set of rules, and one set of words.
 """
 
 import json
@@ -49,12 +48,12 @@ from wfcore.rules.variables import NO_HALVES, is_text
 
 
 def believed_template(text: str, known: object) -> Sequence[str]:
-    """`TemplateProblems` for whoever has no templates: every text will do for now."""
+    """`TemplateProblems` for callers without templates: accepts every text."""
     return ()
 
 
 def believed_schedule(cron: str, timezone: str) -> Mapping[str, str]:
-    """`ScheduleProblems` for whoever has no calendar: every schedule will do for now."""
+    """`ScheduleProblems` for callers without a calendar: accepts every schedule."""
     return {}
 
 
@@ -64,9 +63,9 @@ def read_definition(
     schedule_problems: ScheduleProblems = believed_schedule,
 ) -> Definition:
     """
-    The definition that *document* says, which comes from a program and may hold anything.
+    The definition in *document*, which comes from a program and may hold anything.
 
-    Raises `InvalidDefinition`: first for what is no JSON, then for every mistake. DF-12.
+    Raises `InvalidDefinition`: first for a value that is not JSON, then with every mistake. DF-12.
     """
     if problems := tuple(json_problems(document)):
         raise InvalidDefinition(problems)
@@ -76,10 +75,10 @@ def read_definition(
 
 def read_definition_json(text: str | bytes, source: str = "") -> Definition:
     """
-    The definition that JSON *text* says; *source* is what errors call it.
+    The definition in JSON *text*; *source* is its name in errors.
 
-    Raises `InvalidDefinition`, with the line where the text is no JSON, else with paths, and
-    `TypeError` for what is no text.
+    Raises `InvalidDefinition`, with the line if the text is not JSON, otherwise with paths, and
+    `TypeError` if it is not text.
     """
     given: object = text
     if not isinstance(given, str | bytes):
@@ -110,7 +109,7 @@ def _parsed(text: str | bytes) -> object:
 
 
 class _Repeated:
-    """Stands where a key of a JSON object stood a second time."""
+    """The value of a key that a JSON object has twice."""
 
 
 def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -128,8 +127,8 @@ def json_problems(
     document: object, whole: str = "definition", most: int = SOURCE_BYTES
 ) -> Iterator[Problem]:
     """
-    What in *document*, of any Python values, is no JSON, or more of it than *most* characters can
-    say. *whole* is what the document itself is called.
+    The parts of *document*, any Python value, that are not JSON, or exceed *most* characters.
+    *whole*: the name of the document itself.
     """
     left = most
     waiting: list[tuple[str, object, int]] = [("", document, 1)]
@@ -155,7 +154,7 @@ def json_problems(
 
 
 def _scalar_problem(value: object) -> str | None:
-    """Why *value*, which holds no others, is no JSON; None: it is."""
+    """The reason why *value*, which contains no others, is not JSON; None if it is."""
     match value:
         case None | bool():
             return None
@@ -185,7 +184,7 @@ def _shape(fields: Mapping[str, Field], kind: str | None = None) -> _Shape:
 
 
 _NOWHERE = Reading(KINDS, Findings(), (), believed_template)
-"""For tables that are made for one reading: only their names are of interest here."""
+"""A reading for tables of which only the names matter here."""
 
 _SHAPES: Mapping[object, _Shape] = {
     Definition: _shape(fields_of(_NOWHERE)),
@@ -210,16 +209,17 @@ _SHAPES: Mapping[object, _Shape] = {
 
 def document_of(definition: Definition) -> JsonObject:
     """
-    The document that says *definition*; what is as it would be anyway is left out.
+    The document of *definition*, without fields that have their default.
 
-    Total: what has no place in a document is left as it is, for `read_definition` to name.
+    Never fails: a value without a place in a document stays as it is, for `read_definition` to
+    name.
     """
     document: dict[str, Any] = _written(definition, 0)
     return document
 
 
 _DEEP = 4 * JSON_DEPTH
-"""Deeper than any tree of steps, and shallow enough for the interpreter's stack."""
+"""A depth below that of any tree of steps and within the interpreter's stack."""
 
 
 def _written(value: Any, depth: int) -> Any:
@@ -240,7 +240,7 @@ def _written(value: Any, depth: int) -> Any:
 
 
 def _record(record: Any, shape: _Shape, depth: int) -> dict[str, Any]:
-    """The fields of *record* that say something, under the names of the document."""
+    """The fields of *record* that differ from their defaults, by their names in the document."""
     kind = {} if shape.kind is None else {"kind": shape.kind}
     defaults = {name: one.default for name, one in fields_dict(type(record)).items()}
     said = {
@@ -267,10 +267,10 @@ def check_built(
     schedule_problems: ScheduleProblems,
 ) -> Definition:
     """
-    *definition*, however it was built, as the checker reads it. DF-12.
+    *definition* as the checker reads it, however it was built. DF-12.
 
-    `steps_as_written` stays where it says the same steps, else it is derived from them. What no
-    document holds (packages' locks, TypeScript without its types) is kept.
+    `steps_as_written` stays if it describes the same steps; otherwise it is derived from them.
+    Parts that no document holds (packages' locks, TypeScript without its types) are kept.
 
     Raises `InvalidDefinition`, as for the text of the same definition.
     """
@@ -286,7 +286,7 @@ def _as_shown(
     template_problems: TemplateProblems,
     schedule_problems: ScheduleProblems,
 ) -> Definition | None:
-    """What `steps_as_written` says, where that is what the steps say; else None."""
+    """`steps_as_written` if it describes the steps; otherwise None."""
     shown = {**document, "steps": definition.steps_as_written}
     try:
         read = read_definition(shown, template_problems, schedule_problems)
@@ -296,7 +296,7 @@ def _as_shown(
 
 
 def _with_derived(read: Definition, built: Definition) -> Definition:
-    """*read* with what *built* has beyond its document, by the name of the step."""
+    """*read* with the parts of *built* that no document holds, by the name of the step."""
     known = {step.name: step for step in built.walk() if isinstance(step, CodeStep)}
 
     def change(path: str, step: CodeStep) -> CodeStep:
@@ -308,8 +308,8 @@ def _with_derived(read: Definition, built: Definition) -> Definition:
 
 def text_of(snapshot: DefinitionSnapshot) -> str:
     """
-    The text as it was written. JSON with the secret values masked where there is none, as of a
-    definition that a program built, or where it holds the default of a secret.
+    The text of the definition as its author wrote it. If there is none, because a program built the
+    definition, or if it holds the default of a secret: JSON with the secret values masked.
     """
     if snapshot.source and not withheld(snapshot.definition):
         return snapshot.source
@@ -317,7 +317,7 @@ def text_of(snapshot: DefinitionSnapshot) -> str:
 
 
 def masked_document(definition: Definition) -> JsonObject:
-    """The document of *definition*, the defaults of secret variables masked."""
+    """The document of *definition* with the defaults of secret variables masked."""
     document: dict[str, Any] = {**document_of(definition)}
     declared = document.get("variables")
     if isinstance(declared, dict):
@@ -328,5 +328,5 @@ def masked_document(definition: Definition) -> JsonObject:
 
 
 def withheld(definition: Definition) -> bool:
-    """Whether the text holds the default of a secret variable, which nobody is shown."""
+    """Whether the text holds the default of a secret variable and is therefore shown to nobody."""
     return any(one.secret and one.has_default for one in definition.variables.values())

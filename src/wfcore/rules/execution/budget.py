@@ -1,14 +1,15 @@
 """
-What AI calls used, and whether a budget allows the next one. AI-7, BU-1 to BU-3.
+The usage of AI calls, and whether a budget allows the next call. AI-7, BU-1 to BU-3.
 
 Costs are decimal numbers as text, and their sums are exact: no digit is ever rounded away. An
-unknown cost makes every sum that it is part of unknown.
+unknown cost makes every sum with it unknown.
 
-The budget is checked before each call against what is on record at that moment. A call in flight is
-not on record yet, so calls in parallel branches, and the last call itself, may exceed the limits;
-no call begins beyond them.
+The budget is checked before each call against the usage on record at that moment. A call in flight
+is not on record yet, so calls in parallel branches, and the last call itself, may exceed the
+limits; no call begins beyond them.
 
-What an ended execution cost is also a whole number of `PICO` USD, which a store can index and sum.
+The cost of an ended execution is also a whole number of `PICO` USD, which a store can index and
+sum.
 """
 
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ from wfcore.rules.numbers import cost_text
 
 NOTHING = Usage()
 EXACT = Context(prec=1_000, traps=[Inexact])
-"""More digits than any sum here can have; were one rounded, it would be an error."""
+"""More digits than any sum here can have; rounding would raise an error."""
 PICO = 12
 """Digits behind the point of `ended_cost`: one USD is `10**PICO`."""
 UNPRICED, _MOST = -1, (1 << 63) - 1
@@ -40,7 +41,7 @@ def added(one: Usage, other: Usage) -> Usage:
 
 
 def without(whole: Usage, part: Usage) -> Usage:
-    """What is left of *whole* without *part*, which was added to it."""
+    """The rest of *whole* without *part*, which was added to it."""
     return Usage(
         whole.input_tokens - part.input_tokens,
         whole.output_tokens - part.output_tokens,
@@ -55,16 +56,16 @@ def _both(one: str | None, other: str | None, sign: int) -> str | None:
 
 
 def total(results: Iterable[StepResult]) -> Usage:
-    """The sum over all steps; steps that called no model count as nothing."""
+    """The sum over all steps; steps that called no model count as zero."""
     used = (result.usage for result in results if result.usage is not None)
     return reduce(added, used, NOTHING)
 
 
 def ended_cost(run: Execution) -> int | None:
     """
-    What an ended execution has spent itself, including the executions that its steps started, in
-    `10**-PICO` USD, rounded to whole ones. None if nothing, or if it has not ended; `UNPRICED` if
-    the price of some of it is unknown. Results that a redrive kept were paid for before. AI-10.
+    The cost of an ended execution, that of its child executions included, in whole `10**-PICO` USD.
+    None if nothing was spent, or it has not ended; `UNPRICED` if the price of a part is unknown.
+    Results that a redrive kept do not count. AI-10.
     """
     if run.status not in EXECUTION.final:
         return None
@@ -81,7 +82,7 @@ def in_usd(cost: int) -> str:
 
 @frozen
 class Allowance:
-    """A budget, and what has been spent of it since the start or since it was last extended."""
+    """A budget, and the usage since the start or since the budget was last extended."""
 
     budget: Budget
     spent: Usage = NOTHING
@@ -93,14 +94,17 @@ class Allowance:
 
 @frozen
 class Overrun:
-    """Why the next call may not be made. `extendable`: an approval could extend the budget."""
+    """
+    The reason why the next call is refused. `extendable`: whether an approval could extend the
+    budget.
+    """
 
     why: str
     extendable: bool = True
 
 
 def allowance(budget: Budget | None, run: Execution) -> Allowance | None:
-    """What *run* may still spend; None if it has no budget."""
+    """The allowance of *run*; None if it has no budget."""
     if budget is None:
         return None
     spent = total(run.every_result)
@@ -109,7 +113,7 @@ def allowance(budget: Budget | None, run: Execution) -> Allowance | None:
 
 def overrun(held: Allowance | None) -> Overrun | None:
     """
-    Why no further call may be made; None if one may. BU-1.
+    The reason why no further call is allowed; None if one is. BU-1.
 
     An unknown cost cannot be compared with a limit, and no approval makes it known. BU-3.
     """
@@ -135,7 +139,7 @@ def _money_gone(budget: Budget, spent: Usage) -> bool:
 
 
 def described(usage: Usage) -> str:
-    """What has been spent, in words."""
+    """The usage in words."""
     cost = "at an unknown price" if usage.cost_usd is None else f"for {usage.cost_usd} USD"
     return f"{usage.input_tokens + usage.output_tokens} tokens {cost}"
 

@@ -1,4 +1,4 @@
-"""Child executions: what the end of a child means for its parent. FL-6, FL-9."""
+"""Child executions: the effect of a child's end on its parent. FL-6, FL-9."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def waits_for(parent: Execution, child_id: str, step_name: str | None) -> bool:
 
 def child_end(child: Execution) -> ChildCompleted | ChildFailed:
     """
-    The fact that the end of a child is for the step that started it. FL-6.
+    The fact about the child's end for the step that started it. FL-6.
 
     Secrets of the child are masked: the parent does not know them as secrets.
     """
@@ -36,9 +36,9 @@ def child_end(child: Execution) -> ChildCompleted | ChildFailed:
 
 def was_interrupted(run: Execution) -> bool:
     """
-    Whether *run* failed because a worker died with a step in flight, either its own step or one of
-    an execution that it started. A `retry` in the parent would begin that step again, so the reason
-    is passed up and no ancestor retries. EX-26.
+    Whether *run* failed because a worker died with a step in flight: its own step, or one of an
+    execution that it started. A `retry` in the parent would begin that step again, so the reason is
+    passed up and no ancestor retries. EX-26.
     """
     match run.status_reason:
         case StatusReason(code=ReasonCode.INTERRUPTED):
@@ -50,8 +50,8 @@ def was_interrupted(run: Execution) -> bool:
 
 def given_up(child: Execution) -> ChildFailed:
     """
-    The fact for a step that times out while its child, or an execution below it, is interrupted. It
-    is never retried: `retry` would begin the interrupted work again by another way. EX-26.
+    The fact for a step that times out while its child, or an execution below it, is interrupted.
+    The step is never retried: `retry` would begin the interrupted work again by another way. EX-26.
     """
     error = f"execution {child.id} was interrupted and has not ended in time"
     step = child.parent_step or ""
@@ -59,7 +59,7 @@ def given_up(child: Execution) -> ChildFailed:
 
 
 def _usage(child: Execution) -> Usage | None:
-    """What the execution consumed, including the executions that it started; None for nothing."""
+    """The usage of the execution and of its child executions; None if there was none."""
     spent = total(child.every_result)
     return None if spent == NOTHING else spent
 
@@ -88,10 +88,10 @@ def inherited_secrets(parent: Execution, inputs: JsonObject) -> tuple[str, ...]:
 
 def require_finite(workflow: Workflow, ancestors: Sequence[Execution]) -> None:
     """
-    Refuse a workflow that would start itself, directly or through others, without end. FL-9.
+    Raises `Conflict` for a workflow that would start itself, directly or through others, without
+    end. FL-9.
 
-    *ancestors*: the execution that wants to start it, and all executions above that one. Raises
-    `Conflict`.
+    *ancestors*: the execution that wants to start it, and all executions above that one.
     """
     if any(one.workflow_id == workflow.id for one in ancestors):
         names = [*(one.workflow_name for one in reversed(ancestors)), workflow.name]

@@ -1,8 +1,8 @@
 """
 Concurrency groups: how many executions of a workflow may run at once. CC-1.
 
-Executions of one group share the workflow's limit. Without a concurrency key all executions of a
-workflow are one group; with one, those for which the key has the same value.
+The executions of one group share the workflow's limit. Without a concurrency key, all executions of
+a workflow are one group; with a key, the executions with the same value of the key are.
 """
 
 from hashlib import sha256
@@ -47,7 +47,7 @@ def _group(run: Execution, key: str | None, render: Render) -> str:
 
 
 def require_room(run: Execution, concurrency: Concurrency, unfinished: int) -> None:
-    """With `onLimit: skip` nothing starts while the group is full. Raises `LimitReached`. CC-4."""
+    """Raises `LimitReached` if the group is full and `onLimit` is `skip`. CC-4."""
     if unfinished >= concurrency.limit:
         raise LimitReached(_full(concurrency), run.workflow_id, concurrency.limit)
 

@@ -1,26 +1,27 @@
 """
-How a fact changes an execution: the fold over both machines.
+The effect of a fact on an execution: the fold over both machines.
 
-`advance` is the only way in which an execution changes. It is a pure function in three steps: ask
-the table whether the fact is possible and where it leads, let the fold of that fact say what else
-changes, and add what follows from the new status for every fact alike. So a fold never sets a
-status, and what an end means (the worker lets go, approvals are withdrawn, children are cancelled,
-parent and caller are told) is written once, whichever fact brought it about.
+`advance` is the only way in which an execution changes. It is a pure function in three steps: the
+table decides whether the fact is possible and which status follows; the fold of that fact makes the
+other changes; and the consequences of the new status are added, for every fact alike. So a fold
+never sets a status, and the consequences of an end (the worker lets go, approvals are withdrawn,
+children are cancelled, parent and caller get a message) are written once, for every fact that can
+cause it.
 
-Nothing happens here. What must be done outside of the record is returned as effects; the use case
-that stores the record carries them out, those that must not be lost in the same unit of work.
+Nothing outside of the record happens here. The required acts are returned as effects. The use case
+that stores the record carries them out, and those that must not be lost in the same unit of work.
 
 Events are numbered here and nowhere else, without gaps. A change of status is an event of its own,
-after the events of the fact that caused it; the terminal event is the last one, so a reader who has
-seen it has seen everything. EX-20.
+after the events of the fact that caused it. The terminal event is the last one, so a reader who has
+it has all. EX-20.
 
-The folds of facts about single steps are in `fold_steps`. They, too, ask their table first: what
-was reported twice, or too late, is refused before anything changes.
+The folds of facts about single steps are in `fold_steps`. They, too, check their table first: a
+repeated or late report is refused before anything changes.
 
-Decisions of people are folded here, because an approval may concern several steps. It belongs to
-the step that opened it, except one for more budget: that one is the execution's, and every step
-that reaches the spent budget waits for the same approval. So a decision is folded into all steps
-that wait for that approval, whichever of them opened it. BU-4.
+Decisions of people are folded here, because an approval may concern several steps. An approval
+belongs to the step that opened it, except one for more budget: that one is the execution's, and
+every step that reaches the spent budget waits for the same approval. So a decision is folded into
+all steps that wait for that approval, whichever of them opened it. BU-4.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -79,10 +80,10 @@ INTERRUPTED_ERROR = "Execution interrupted"
 
 def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
     """
-    Fold one fact into an execution. Pure: same run, fact and time, same outcome.
+    Fold one fact into an execution. Pure: the same run, fact and time give the same outcome.
 
-    Raises `IllegalMove` where the table of the execution or that of the step has no row; for
-    ended executions and steps always (EX-9, EX-3).
+    Raises `IllegalMove` if the table of the execution or that of the step has no row; for ended
+    executions and steps always (EX-9, EX-3).
     """
     status = EXECUTION.target(run.status, type(fact))
     change = FOLDS[type(fact)](run, fact, now)
@@ -113,16 +114,13 @@ def announce(run: Execution, events: Sequence[NewEvent], now: EpochMs) -> Outcom
 
 
 def _withdrawn(run: Execution, fact: Fact) -> Mapping[str, str]:
-    """
-    The approvals that such a fact withdraws, each with the first step that waits for
-    it. AP-5.
-    """
+    """The approvals that the fact withdraws, each with the first step that waits for it. AP-5."""
     decided = fact.approval_id if isinstance(fact, facts.Rejected) else None
     return {id: name for id, name in open_questions(run.step_results).items() if id != decided}
 
 
 def _let_go(run: Execution, fact: Fact) -> Iterator[Effect]:
-    """What it means for approvals and children that the steps which wait for them are aborted."""
+    """The effects on approvals and children when the steps that wait for them are aborted."""
     if withdrawn := _withdrawn(run, fact):
         yield WithdrawApprovals(tuple(withdrawn))
     children = tuple(one.open_child for one in run.step_results.values() if one.open_child)
@@ -131,7 +129,10 @@ def _let_go(run: Execution, fact: Fact) -> Iterator[Effect]:
 
 
 def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:
-    """What its end means for its processes, for its concurrency group, and for what started it."""
+    """
+    The effects of the end on its processes, on its concurrency group, and on its parent, trigger
+    and caller.
+    """
     if set(run.in_flight) - {getattr(fact, "step_name", None)}:
         yield StopSteps(run.id)
     if run.concurrency_group is not None:
@@ -185,7 +186,8 @@ def _finished(run: Execution, fact: facts.Finished, now: EpochMs) -> Change:
 
 def _worker_lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Change:
     """
-    What was in flight is interrupted, since nobody knows how far it came; the rest keeps waiting.
+    The steps in flight are interrupted, since nobody knows how far they came; the others keep
+    waiting.
     """
     results = close_all(run.step_results, type(fact), now, "The worker stopped")
     reason = StatusReason(ReasonCode.INTERRUPTED, next(iter(run.in_flight), None))
@@ -202,7 +204,8 @@ def _resumed(run: Execution, fact: facts.Resumed, now: EpochMs) -> Change:
 
 def _rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
     """
-    The steps that asked are REJECTED; other open steps are aborted, even if they await an approval.
+    The steps that wait for the approval are REJECTED. Other open steps are aborted, also those that
+    wait for another approval.
     """
     code = ReasonCode.APPROVAL_TIMEOUT if fact.timed_out else ReasonCode.APPROVAL_REJECTED
     reason = StatusReason(code, fact.step_name, fact.approval_id)
@@ -243,8 +246,8 @@ def _failed(run: Execution, fact: facts.Failed | facts.Failing, now: EpochMs) ->
 
 def _failing(run: Execution, fact: facts.Failing, now: EpochMs) -> Change:
     """
-    As `_failed`, except that the verdict is kept for later. Its worker stops what still runs, as it
-    does for a container that failed. EX-31, EX-32.
+    As `_failed`, except that the failure is kept for later. The worker stops the steps that still
+    run, as it does for a container that failed. EX-31, EX-32.
     """
     if run.failing is not None:
         raise EXECUTION.refusal(run.status, type(fact))
@@ -257,7 +260,7 @@ def _failing(run: Execution, fact: facts.Failing, now: EpochMs) -> Change:
 
 
 def _failing_after_grace(run: Execution, fact: facts.FailingAfterGrace, now: EpochMs) -> Change:
-    """What was interrupted stays so; a worker takes the execution up for its `onFailure` steps."""
+    """The interrupted steps stay so; a worker takes the execution up for its `onFailure` steps."""
     results = close_all(run.step_results, type(fact), now, INTERRUPTED_ERROR)
     reason = run.status_reason or StatusReason(ReasonCode.INTERRUPTED)
     failing = PendingFailure(INTERRUPTED_ERROR, reason)
@@ -273,7 +276,7 @@ def _failure_handled(run: Execution, fact: facts.FailureHandled, now: EpochMs) -
 def _as_it_was_going_to(
     run: Execution, fact: Fact, failure: PendingFailure, now: EpochMs
 ) -> Change:
-    """It fails, whatever became of its `onFailure` steps. EX-31."""
+    """The execution fails, whatever the results of its `onFailure` steps are. EX-31."""
     results = close_all(run.step_results, type(fact), now, "The execution failed")
     ended, error = _because(failure.reason, results), failure.error
     changes = {**ended.changes, "error": error}
@@ -300,7 +303,7 @@ def _about_failure(reason: StatusReason, error: str) -> JsonObject:
 
 
 def _about_end(reason: StatusReason) -> JsonObject:
-    """What the event of an end says about its reason."""
+    """The reason of an end, as data of its event."""
     return {
         "reason": reason.code.value,
         **({"step": reason.step_name} if reason.step_name else {}),
@@ -351,7 +354,8 @@ def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Change:
 
 def _revised(run: Execution, fact: facts.Revised, now: EpochMs) -> Change:
     """
-    The step ends, and what ran since the step that is gone back to is put aside with it. AP-31.
+    The step ends. Its result and those of the steps since the one to go back to are put aside.
+    AP-31.
     """
     waiting = _waiting(run, fact)
     if fact.step_name not in waiting:
@@ -436,4 +440,4 @@ FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Change]] = {
     facts.FailingAfterGrace: _failing_after_grace,
     facts.Rejected: _rejected,
 }
-"""For each type of fact, what it changes."""
+"""The fold for each type of fact."""

@@ -1,9 +1,9 @@
 """
-How facts about steps change their results: a part of `rules.execution.fold`.
+The effect of facts on the results of steps: a part of `rules.execution.fold`.
 
-Whether a fact is possible is answered by the table `STEP`, which is asked in one place, `known`.
-The folds below rely on what the table guarantees: a step that ends has begun, and a step that
-begins has not. They check identity only. EX-3.
+The table `STEP` decides whether a fact is possible, in one place, `known`. The folds below rely on
+the table's guarantees: a step that ends has begun, and a step that begins has not. They check
+identity only. EX-3.
 """
 
 import json
@@ -36,15 +36,15 @@ from wfcore.time import EpochMs
 
 NewEvent: TypeAlias = tuple[EventKind, JsonObject]
 NewEvents: TypeAlias = tuple[NewEvent, ...]
-"""Events before they are numbered, in their order."""
+"""Events in their order, before they are numbered."""
 
 
 def state_of(result: StepResult | None) -> StepState:
     """
-    The state of the step of which *result* is known; None: nothing.
+    The state of the step with that *result*; None: not begun.
 
-    WAITING_FOR_RETRY: the next attempt is due at `retry_at`, after a failed one, one that was
-    postponed, or because the budget was extended. CHILD_FAILED: what follows is still undecided.
+    WAITING_FOR_RETRY: the next attempt is due at `retry_at`, after a failed or postponed one, or
+    because the budget was extended. CHILD_FAILED: the next state is undecided.
     """
     if result is None:
         return StepState.NOT_STARTED
@@ -68,7 +68,7 @@ _AWAITS: Mapping[Awaits | None, StepState] = {
 @frozen
 class Change:
     """
-    What a fact changes in an execution, by field, with its events and effects.
+    The changes of a fact in an execution, by field, with its events and effects.
 
     `status_data`: data for the event about the new status, if the status changes.
     """
@@ -97,8 +97,8 @@ def fold_step(run: Execution, fact: facts.StepFact, now: EpochMs) -> Change:
     """
     Fold a fact about one step into its result.
 
-    Raises `IllegalMove` if the table has no row, or if the fact is about another child. The steps
-    of `onFailure` are not among those that `Execution.total_steps` counts. FL-8.
+    Raises `IllegalMove` if the table has no row, or if the fact is about another child.
+    `Execution.total_steps` does not count the steps of `onFailure`. FL-8.
     """
     before = known(run, fact.step_name, fact)
     change = STEP_FOLDS[type(fact)](before, fact, now)
@@ -117,15 +117,15 @@ _as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def size_of(*values: Json) -> int:
-    """Characters of JSON without spaces; nothing for null. FL-14."""
+    """The characters of *values* as JSON without spaces; 0 for null. FL-14."""
     given = (one for one in values if one is not None)
     return sum(len(_as_json(one)) for one in given)
 
 
 def held_by(result: StepResult | None, output: int | None = None) -> int:
     """
-    What a step result holds: its output, and a loop's items until it has ended. *output*: what the
-    output counts, if that is known. FL-14.
+    The size of a step result: its output, and a loop's items until it has ended. *output*: the size
+    of the output, if it is known. FL-14.
     """
     if result is None:
         return 0
@@ -138,8 +138,8 @@ def held_by(result: StepResult | None, output: int | None = None) -> int:
 
 def held(definition: Definition, results: Mapping[str, StepResult]) -> int:
     """
-    What *results* hold in sum. The output of a container repeats what its steps gave, and does not
-    count again. FL-14.
+    The size of *results* in sum. The output of a container repeats the outputs of its steps, and
+    does not count again. FL-14.
     """
     containers = {step.name for step in definition.walk() if any(True for _ in lists_of(step))}
     return sum(
@@ -150,8 +150,8 @@ def held(definition: Definition, results: Mapping[str, StepResult]) -> int:
 
 def _counts(fact: facts.StepFact, before: StepResult | None) -> int | None:
     """
-    What the output that *fact* brings counts, as far as that is known. That of a container repeats
-    what its steps gave. FL-14.
+    The size of the output in *fact*; None if unknown. The output of a container repeats those of
+    its steps, and counts 0. FL-14.
     """
     if before is not None and before.awaits is Awaits.STEPS:
         return 0
@@ -162,13 +162,16 @@ def size_after(
     run: Execution, before: StepResult | None, after: StepResult, output: int | None = None
 ) -> int:
     """
-    What all results of *run* hold once *before* has become *after*. *output* as in `held_by`.
+    The size of all results of *run* once *before* has become *after*. *output* as in `held_by`.
     """
     return run.outputs_size + held_by(after, output) - held_by(before)
 
 
 def _counted_on(change: StepChange, earlier: int) -> StepChange:
-    """The first fact of a step in a later round: its attempts are counted on. AP-31."""
+    """
+    The change of a step's first fact in a later round: its attempts continue the earlier count.
+    AP-31.
+    """
     attempts = change.result.attempts + earlier
     events = tuple(
         (kind, {**data, "attempt": attempts} if "attempt" in data else data)
@@ -187,8 +190,8 @@ def known(run: Execution, name: str, fact: object) -> StepResult | None:
 
 def due(run: Execution, now: EpochMs) -> tuple[Mapping[str, object], tuple[Effect, ...]]:
     """
-    The execution can continue, with the worker that holds it or with any other. An interrupted
-    execution continues only when it is resumed. FL-10.
+    The changes and effects with which the execution can continue, with its worker or another. An
+    interrupted execution continues only when it is resumed. FL-10.
     """
     if run.status is ExecutionStatus.INTERRUPTED:
         return {}, ()
@@ -197,10 +200,10 @@ def due(run: Execution, now: EpochMs) -> tuple[Mapping[str, object], tuple[Effec
 
 def closed(result: StepResult, status: StepStatus, now: EpochMs, error: str | None) -> StepResult:
     """
-    *result* with the final *status*: nothing of the step waits or runs any more. A loop keeps its
-    items, because a redrive continues with them.
+    *result* with the final *status*, without anything that waits or runs. A loop keeps its items,
+    because a redrive continues with them.
 
-    Whoever looked at the clock before the step began, and was held up, still ends it. EX-30.
+    The end is never before the start, even if *now* was read before the step began. EX-30.
     """
     return evolve(
         result,
@@ -217,7 +220,10 @@ def closed(result: StepResult, status: StepStatus, now: EpochMs, error: str | No
 def close_all(
     results: Mapping[str, StepResult], fact: type, now: EpochMs, why: str
 ) -> Mapping[str, StepResult]:
-    """The results after a fact that reaches every step: those with a row for it are closed."""
+    """
+    The results after a fact that reaches every step: the steps whose state has a row for it are
+    closed.
+    """
     after = dict(results)
     for name, result in results.items():
         row = STEP.row(state_of(result), fact)
@@ -227,7 +233,7 @@ def close_all(
 
 
 def cancel_steps(run: Execution, fact: facts.StepsCancelled, now: EpochMs) -> Change:
-    """End these steps, their children, and the approvals that only they wait for."""
+    """End these steps, their children, and the approvals for which no other step waits."""
     for name in fact.step_names:
         known(run, name, fact)
     before = {name: run.step_results[name] for name in fact.step_names}
@@ -246,7 +252,7 @@ def cancel_steps(run: Execution, fact: facts.StepsCancelled, now: EpochMs) -> Ch
 
 def open_questions(results: Mapping[str, StepResult]) -> Mapping[str, str]:
     """
-    For each open approval, the first step that waits for it. Several may wait for one about the
+    The first step that waits for each open approval. Several steps may wait for one about the
     budget.
     """
     found: dict[str, str] = {}
@@ -257,7 +263,7 @@ def open_questions(results: Mapping[str, StepResult]) -> Mapping[str, str]:
 
 
 def completed(name: str, before: StepResult, now: EpochMs) -> StepChange:
-    """The step completed."""
+    """The completion of the step."""
     result = closed(before, StepStatus.COMPLETED, now, None)
     data: JsonObject = {"step": name, "duration": result.duration_ms}
     return StepChange(result, ((EventKind.STEP_COMPLETED, data),))
@@ -337,7 +343,7 @@ def _retrying(before: StepResult, fact: facts.StepRetrying, now: EpochMs) -> Ste
 
 def _postponed(before: StepResult, fact: facts.StepPostponed, now: EpochMs) -> StepChange:
     """
-    The attempt is taken back, since it never began. The same attempt begins again later. EX-27.
+    The attempt does not count, since it never began. The same attempt begins again later. EX-27.
     """
     result = evolve(
         before,
@@ -409,7 +415,7 @@ def _with_usage(before: StepResult, usage: Usage | None) -> StepResult:
 
 
 def _cancel_child(before: StepResult) -> tuple[Effect, ...]:
-    """A step that no longer waits for its child ends the child."""
+    """The effect that ends the child of a step that no longer waits for it."""
     return (CancelChildren((before.open_child,)),) if before.open_child else ()
 
 
@@ -430,4 +436,4 @@ STEP_FOLDS: Mapping[type, Callable[[Any, Any, EpochMs], StepChange]] = {
     facts.StepFailed: _failed,
     facts.ApprovalOpened: _approval_opened,
 }
-"""Facts that concern one step alone, by what is known of it before."""
+"""The folds of facts that concern one step alone. They take the step's result before the fact."""

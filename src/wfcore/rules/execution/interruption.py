@@ -1,12 +1,12 @@
 """
-What follows when a worker dies: which executions the service resumes. EX-11 to EX-15.
+The death of a worker, and the executions that the service resumes after it. EX-11 to EX-15.
 
 A step that was in flight may have done half of its work, and nobody knows which half. The service
-may begin it again only if nobody outside can decide to: for executions started by hand, by a
-schedule or by a chain. The promise covers all the work, so a child follows the trigger of the
-*root* of its family rather than that of its parent. Whatever the root allows, an author may forbid
-it for a step with `onInterrupt: fail`. The trigger of the root is passed down instead of looked up:
-retention may have removed a parent, and the rule reads one record only.
+may begin it again only if no outsider can decide to: for executions started by hand, by a schedule
+or by a chain. The promise covers all the work, so a child follows the trigger of the *root* of its
+family rather than that of its parent. Whatever the root allows, an author may forbid it for a step
+with `onInterrupt: fail`. The trigger of the root is passed down to children and not read from the
+parent: retention may have removed the parent, and the rule reads one record only.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ from wfcore.time import EpochMs, later
 RESUMABLE = frozenset(
     {TriggerSource.MANUAL, TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION}
 )
-"""What starts the roots of families that the service resumes."""
+"""The triggers of roots whose families the service resumes."""
 MAX_RESUMES = 3
 
 
 def loss(run: Execution, definition: Definition, now: EpochMs, grace_ms: int) -> facts.Fact:
     """
-    What the loss of its worker means for *run*. With no step in flight it simply continues (EX-15);
-    otherwise it is interrupted, and looked at again at once or after the grace period. EX-11.
+    The fact for *run* after the loss of its worker. With no step in flight it simply continues
+    (EX-15); otherwise it is interrupted, and due at once or after the grace period. EX-11.
     """
     if not run.in_flight:
         return facts.LeaseReturned()
@@ -40,7 +40,7 @@ def loss(run: Execution, definition: Definition, now: EpochMs, grace_ms: int) ->
 
 
 def handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> Outcome[Execution]:
-    """What the facts that *ended* a step mean; another worker does what follows. EX-11."""
+    """The outcome of the facts that *ended* a step; another worker continues. EX-11."""
     outcome = Outcome(run)
     for fact in (*ended, facts.LeaseReturned()):
         back = isinstance(fact, facts.LeaseReturned)
@@ -60,8 +60,8 @@ def may_resume(run: Execution, definition: Definition) -> bool:
 
 def after_grace(run: Execution, definition: Definition) -> facts.Fact:
     """
-    What becomes of an interrupted execution whose grace is over. EX-12, EX-13; unless that was done
-    before, its `onFailure` steps come before the end: EX-31.
+    The fact for an interrupted execution whose grace is over. EX-12, EX-13. Its `onFailure` steps
+    come before the end, unless they have run before: EX-31.
     """
     if may_resume(run, definition):
         return facts.Resumed()
@@ -71,8 +71,8 @@ def after_grace(run: Execution, definition: Definition) -> facts.Fact:
 
 def obstacle(run: Execution, definition: Definition | None) -> str | None:
     """
-    Why the service does not resume *run* after the death of its worker, in words; None if it does.
-    *definition* is None if the caller does not know it.
+    The reason why the service does not resume *run* after the death of its worker, in words; None
+    if it does. *definition* is None if the caller does not know it.
     """
     if (root := run.root_trigger) is TriggerSource.WORKFLOW:
         return phrase("what started the first of the executions above it is not on record")

@@ -1,4 +1,4 @@
-"""Opening an approval: what a `manual_approval` step asks, with its rows. AP-1."""
+"""Opening an approval: the question of a `manual_approval` step, with its rows. AP-1."""
 
 from collections.abc import Callable, Sequence
 
@@ -29,7 +29,7 @@ from wfcore.rules.variables import compact
 from wfcore.time import DAY, EpochMs, later
 
 FillText = Callable[[str, Callable[[str], str]], str]
-"""Renders a text; the second argument says what becomes of each text that is inserted."""
+"""Renders a text; the second argument transforms each text that is inserted."""
 NO_GROUPS: Groups = {}
 
 
@@ -48,13 +48,12 @@ def open_approval(
     """
     A PENDING approval for *step*. *fill* renders its message now, and *fill_rows* its rows (None:
     *fill* renders these too). Both are masked: the execution continues with the rows that the
-    reviewer saw, so these hold no secret either. SC-1. *people*: by whom the names that data gives
-    are judged; None: all of them count. AP-41. *fill_text* renders the message with what becomes
-    of each text that is inserted; None: no mark in the message means anything. MD-3.
+    reviewer saw, so these hold no secret either. SC-1. *people*: decides which names from data
+    count; None: all of them. AP-41. *fill_text* renders the message with a transformation of each
+    inserted text; None: the message is plain text. MD-3.
 
-    Raises `Unmet`; `TemplateFailed`, also if nobody is left who counts, if the rows are not a
-    list of objects, or a row key is missing or repeated, since a reviewer could not refer to such
-    rows.
+    Raises `Unmet`. Raises `TemplateFailed`, also if no approver is left, if the rows are not a list
+    of objects, or a row key is missing or repeated, since a reviewer could not refer to such rows.
     """
     secrets, fill_rows = secret_values(run), fill_rows or fill
     named = _Named(lambda text: mask(fill(text), secrets), groups, people)
@@ -99,7 +98,7 @@ def open_approval(
 
 @frozen
 class _Named:
-    """How entries of `approvers` become names as the approval opens. AP-34, AP-41."""
+    """The rule by which entries of `approvers` become names as the approval opens. AP-34, AP-41."""
 
     fill: Callable[[Json], Json]
     groups: Groups
@@ -107,8 +106,8 @@ class _Named:
 
     def names(self, where: str, entries: Sequence[str]) -> tuple[str, ...]:
         """
-        The names, each once; of those that data gave, those that count. Raises `Unmet`;
-        `TemplateFailed` if nobody is left.
+        The names, each once; of the names from data, those that count. Raises `Unmet`;
+        `TemplateFailed` if no name is left.
         """
         found = [one for entry in entries for one in self._of(where, entry)]
         if entries and not found:
@@ -133,8 +132,8 @@ def _question(
     written: str, message: str, secrets: Secrets, fill_text: FillText | None
 ) -> str | None:
     """
-    The Markdown of a *message*, each inserted text masked and escaped by itself. None where a
-    secret would show that way, because it is put together of several texts. MD-3, SC-1.
+    The Markdown of a *message*, each inserted text masked and escaped by itself. None if that would
+    show a secret that several texts form together. MD-3, SC-1.
     """
     if fill_text is None:
         return None
@@ -145,13 +144,13 @@ def _question(
 
 
 def _required(step: ApprovalStep, stages: tuple[Stage, ...]) -> int:
-    """How many approvals there will be in the end, as far as it is known."""
+    """The number of approvals that will be required in the end, as far as it is known."""
     of_stages = sum(stage.required_approvals for stage in stages)
     return max(of_stages or step.required_approvals, step.humans)
 
 
 def _reminders(step: ApprovalStep, now: EpochMs) -> tuple[EpochMs, ...]:
-    """When to send reminders, in order; none before the approval is open. AP-20."""
+    """The instants of reminders, in order; none before the approval is open. AP-20."""
     before = sorted(set(step.reminders), reverse=True)
     return tuple(later(now, step.timeout_ms - one) for one in before if one < step.timeout_ms)
 
@@ -193,12 +192,14 @@ def open_budget_question(run: Execution, definition: Definition) -> str | None:
 
 
 def as_text(value: Json) -> str:
-    """A rendered text. If a template that is the whole string gave another type, its JSON."""
+    """A rendered text; for a template that is the whole string and gave another type, its JSON."""
     return value if isinstance(value, str) else compact(value)
 
 
 def group_of(spec: GroupSpec, rows: Json) -> Group:
-    """The group with these rows. Raises `TemplateFailed` for what a reviewer could not refer to."""
+    """
+    The group with these rows. Raises `TemplateFailed` for rows to which a reviewer could not refer.
+    """
     where = f"groups.{spec.name}.rows"
     if not isinstance(rows, list | tuple):
         raise TemplateFailed(where, "must give a list of rows")
@@ -221,8 +222,8 @@ def group_of(spec: GroupSpec, rows: Json) -> Group:
 def by_the_calendar(outcome: Outcome[Execution], by_ms: int) -> Outcome[Execution]:
     """
     The outcome with the times of the approvals that it opens moved by *by_ms*: from the work clock,
-    which may be ahead after the wall clock was set back, to the clock that deadlines are compared
-    with. AP-1, EX-30.
+    which may be ahead after the wall clock was set back, to the clock with which deadlines are
+    compared. AP-1, EX-30.
     """
     if not by_ms:
         return outcome

@@ -59,7 +59,7 @@ from wfcore.time import EpochMs
 
 @frozen
 class StepAt:
-    """A step of the definition and its place in a run: `prefix` is that of the keys around it."""
+    """A step of the definition at its place in a run. `prefix`: the beginning of the keys there."""
 
     step: Step
     prefix: str = ""
@@ -70,8 +70,8 @@ class StepAt:
 
     def accounts_for(self, results: Mapping[str, StepResult]) -> int:
         """
-        How many steps its end accounts for: the step, and those inside that were not counted yet.
-        FL-8.
+        The number of steps that count as finished with this one: the step itself, and the inner
+        steps that were not counted yet. FL-8.
         """
         if self.prefix:
             return 1
@@ -81,9 +81,7 @@ class StepAt:
 
 
 def _held(step: Step) -> tuple[str, ...]:
-    """
-    Names of the steps inside it that have a result of their own, which steps in loops have not.
-    """
+    """The names of the inner steps that have a result of their own; steps in loops do not."""
     if isinstance(step, LoopStep):
         return ()
     inside = (one for _, steps in lists_of(step) for one in steps)
@@ -165,7 +163,7 @@ Action: TypeAlias = Begin | Skip | Refuse | Complete | Judge | Fail | Break
 @frozen
 class Plan:
     """
-    The actions to take now, and what the execution waits for once they are taken.
+    The actions to take now, and the events that the execution waits for once they are taken.
 
     `until`: when something continues by itself. `deadline`: when something that waits times out.
     `question`: the first step that waits for a decision, and its approval. `done`: every step has
@@ -198,7 +196,7 @@ _Branch: TypeAlias = tuple[tuple[Step, ...], str]
 
 @define
 class PlanMemory:
-    """What the plans of one turn remember: by container, the branches that have not ended."""
+    """The memory of the plans of one turn: by container, the branches that have not ended."""
 
     open: dict[str, "_OpenBranches"] = field(factory=dict)
 
@@ -206,8 +204,8 @@ class PlanMemory:
 @define
 class _OpenBranches:
     """
-    The branches or rounds of one container that have not ended: those that have begun, and the
-    next ones. `rest`: those that nobody has looked at.
+    The branches or rounds of one container that have not ended: those that have begun, and the next
+    ones. `rest`: those that no walk has reached.
     """
 
     rest: Iterator[tuple[int, _Branch]]
@@ -216,7 +214,7 @@ class _OpenBranches:
     def look(
         self, most: int, begun: Callable[[_Branch], bool], ended: Callable[[_Branch], bool]
     ) -> list[_Branch]:
-        """Without those that have ended since, and with up to *most* that have not begun. FL-3."""
+        """The branches that have not ended, at most *most* of them not begun. FL-3."""
         found = [one for one in self.numbered if not ended(one[1])]
         waiting = sum(not begun(branch) for _, branch in found)
         while waiting < most and (one := next(self.rest, None)) is not None:
@@ -235,9 +233,10 @@ def plan(
     memory: PlanMemory | None = None,
 ) -> Plan:
     """
-    The next actions of *run*, or what it waits for. The same arguments give the same answer, which
-    depends on the steps that have ended but not on their order. EX-3, DF-8, FL-1 to FL-8, FL-11,
-    FL-13. Of an execution that is going to fail, these are those of its `onFailure` steps. EX-31.
+    The next actions of *run*, or the events that it waits for. The same arguments give the same
+    plan, which depends on the steps that have ended but not on their order. EX-3, DF-8, FL-1 to
+    FL-8, FL-11, FL-13. For an execution that is going to fail, the plan is that of its `onFailure`
+    steps. EX-31.
 
     *memory*: of earlier plans of the same turn.
     """
@@ -256,7 +255,10 @@ def plan(
 
 
 def _as_many_as_may_run(actions: Sequence[Action], free: int) -> tuple[Action, ...]:
-    """Without the processes for which no slot is free; they are planned again later. FL-3."""
+    """
+    The *actions* without the processes for which no slot is free; these are planned again later.
+    FL-3.
+    """
     kept: list[Action] = []
     for action in actions:
         starts = isinstance(action, Begin) and needs_worker(action.at.step)
@@ -267,7 +269,7 @@ def _as_many_as_may_run(actions: Sequence[Action], free: int) -> tuple[Action, .
 
 
 class _Way(Enum):
-    """Where a walk through a sequence stopped."""
+    """The end of a walk through a sequence."""
 
     ENDED = 1
     OPEN = 2
@@ -279,7 +281,7 @@ _UNFINISHED = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL, StepS
 
 
 class _Walk:
-    """One walk, and what it has found. Nothing outlives `plan`."""
+    """One walk, and its findings. Nothing outlives `plan`."""
 
     def __init__(
         self, definition: Definition, run: Execution, now: EpochMs, render: Render, past: PlanMemory
@@ -368,7 +370,7 @@ class _Walk:
 
     def _container(self, at: StepAt, result: StepResult) -> _To:
         """
-        Walk through what it contains. If a step in it fails for good, the rest stands still. FL-4.
+        Walk through the steps inside. If one of them fails for good, the others stand still. FL-4.
         """
         before = len(self.actions)
         if self._is_over(result):
@@ -400,8 +402,8 @@ class _Walk:
 
     def _open_branches(self, at: StepAt, result: StepResult) -> list[_Branch]:
         """
-        The branches or rounds that have not ended, without those behind the last one that may begin
-        now: they begin in order. After a redrive any of them may have begun, so these come first.
+        The branches or rounds that have not ended, up to the last one that may begin now: they
+        begin in order. After a redrive any of them may have begun, so these come first.
         """
         found = self._memory.open.get(at.key)
         if found is None:
@@ -416,9 +418,7 @@ class _Walk:
         return prefix + steps[0].name in self._results
 
     def _has_ended(self, branch: _Branch) -> bool:
-        """
-        Whether its last step has ended; then all steps before it have, without looking at them.
-        """
+        """Whether the last step of the branch has ended; then all steps before it have."""
         steps, prefix = branch
         last = self._results.get(prefix + steps[-1].name)
         if last is None:
@@ -465,7 +465,7 @@ def most_at_once(step: Step) -> int:
 
 
 def unfinished(at: StepAt, results: Mapping[str, StepResult]) -> Iterator[str]:
-    """Keys of all steps in a container that have begun and not ended."""
+    """The keys of all steps in a container that have begun and not ended."""
     for steps, prefix in branches_of(at, results[at.key]):
         for step in steps:
             inner = StepAt(step, prefix)
@@ -486,7 +486,7 @@ def last_output(steps: tuple[Step, ...], prefix: str, results: Mapping[str, Step
 
 def output_of(definition: Definition, run: Execution, render: Render) -> Json:
     """
-    The execution's output: what the definition says, otherwise that of the last completed step.
+    The execution's output: that of the definition, otherwise that of the last completed step.
 
     Raises `TemplateFailed`.
     """
@@ -496,7 +496,9 @@ def output_of(definition: Definition, run: Execution, render: Render) -> Json:
 
 
 def truthy(value: Json) -> bool:
-    """Whether a value counts as true in `when`: everything but false, null, 0 and what is empty."""
+    """
+    Whether a value counts as true in `when`: all values do except false, null, 0 and empty ones.
+    """
     return bool(value)
 
 

@@ -116,7 +116,7 @@ from wfcore.rules.masking import mask, secret_values
 from wfcore.time import DurationMs, EpochMs, later
 
 NewId = Callable[[str], str]
-"""A new id with that prefix."""
+"""Makes a new id with that prefix."""
 
 
 def proceed(
@@ -130,9 +130,10 @@ def proceed(
     people: People | None = None,
 ) -> Outcome[Execution]:
     """
-    Fold *first*, then what follows from it at once, for one turn of about *most* facts. EX-33.
+    Fold *first*, then its immediate consequences, for one turn of about *most* facts. EX-33.
 
-    *people*: who is who, for approvals that open; None: every name counts. AP-41, AP-42.
+    *people*: the accounts behind names, for approvals that open; None: every name counts. AP-41,
+    AP-42.
 
     Raises `IllegalMove` if *first* is not possible, `Unmet` for names that *people* lacks.
     """
@@ -157,7 +158,7 @@ def proceed(
 @define
 class _Turn:
     """
-    What has been decided since a worker took the execution up, beyond the facts that it brought.
+    The decisions since a worker took the execution up, beyond the facts that it brought.
 
     Over after `most` facts, or once the outputs have grown by `OUTPUTS_AT_ONCE`. EX-33.
     """
@@ -167,7 +168,7 @@ class _Turn:
     facts: int = 0
 
     def is_over(self, run: Execution) -> bool:
-        """Whether *run*, as far as it has come, is given back now."""
+        """Whether the worker gives *run* back now."""
         return self.facts >= self.most or run.outputs_size - self.began_with > OUTPUTS_AT_ONCE
 
 
@@ -195,8 +196,8 @@ class _Progress:
 
     def take(self, fact: Fact) -> bool:
         """
-        Apply a fact that may bring an output. False: the execution may not hold that, and fails
-        with all its steps, so that whatever else has happened to one of them is late. FL-14.
+        Apply a fact that may bring an output. Returns False if the output is too large. The
+        execution has then failed, and remaining facts must not be applied. FL-14.
         """
         if isinstance(fact, facts.StepDone | facts.DataGiven):
             if fact.size is None:
@@ -209,14 +210,16 @@ class _Progress:
         return True
 
     def has_too_much(self) -> bool:
-        """End the execution if what others brought, a person or a child, is too large. FL-14."""
+        """End the execution if the output of a person or a child is too large. FL-14."""
         if (error := _too_large(self.run)) is None:
             return False
         self._end_as_failed(f"after step '{_last_to_end(self.run)}': {error}")
         return True
 
     def pause(self) -> None:
-        """The turn is over: go on at once, here or wherever it is claimed next. EX-33."""
+        """
+        End the turn: the execution is due at once, here or wherever it is claimed next. EX-33.
+        """
         self.apply(facts.WakeAt(self.now) if self.run.in_flight else facts.LeaseReturned())
 
     def apply(self, *found: Fact) -> None:
@@ -229,7 +232,7 @@ class _Progress:
 
     def execute(self, actions: tuple[Action, ...]) -> bool:
         """
-        Execute the most urgent actions; True if a new plan is needed.
+        Execute the most urgent actions. Returns True if a new plan is needed.
 
         Steps end before others begin, and processes begin last, so that no process begins beside a
         step that fails in the same moment.
@@ -246,7 +249,7 @@ class _Progress:
         return first != _PROCESS or self.run.failing is not failing
 
     def _rank(self, action: Action) -> int:
-        """How urgent an action is: ends first, then containers, then waits, then processes."""
+        """The urgency of an action: ends first, then containers, then waits, then processes."""
         if not isinstance(action, Begin):
             return 0
         step = action.at.step
@@ -256,7 +259,7 @@ class _Progress:
         return 2 if waits else _PROCESS
 
     def _overrun(self) -> Overrun | None:
-        """Why the next AI call would exceed the budget. BU-1."""
+        """The reason why the next AI call would exceed the budget; None if it would not. BU-1."""
         return overrun(allowance(self.definition.budget, self.run))
 
     def _execute(self, action: Action) -> None:
@@ -342,7 +345,7 @@ class _Progress:
             self.apply(facts.Approved(at.key, id, step_output(approval)))
 
     def _enter_loop(self, at: StepAt, step: LoopStep) -> None:
-        """The loop keeps its items as they are now, for all rounds. FL-2."""
+        """Begin the loop, which keeps its present items for all rounds. FL-2."""
         try:
             items = self._fill(at)(step.items)
         except TemplateFailed as failed:
@@ -356,7 +359,7 @@ class _Progress:
             self.apply(facts.ContainerStarted(at.key, self._after(step.timeout_ms), items))
 
     def _enter_switch(self, at: StepAt, step: SwitchStep) -> None:
-        """The switch keeps which case holds now, whatever changes later. FL-13."""
+        """Begin the switch, which keeps its present case, whatever changes later. FL-13."""
         fill = self._fill(at)
         for number, case in enumerate(step.cases):
             try:
@@ -371,7 +374,7 @@ class _Progress:
         self.apply(facts.ContainerStarted(at.key, self._after(step.timeout_ms), case=number))
 
     def _give(self, at: StepAt, step: DataStep) -> None:
-        """The value is masked like what a program prints. FL-12, SC-1."""
+        """Complete a data step. Its value is masked as the output of a program is. FL-12, SC-1."""
         try:
             value = self._fill(at)(step.value)
         except TemplateFailed as failed:
@@ -390,7 +393,7 @@ class _Progress:
         self.effects.append(StartChild(at.key, id, step.workflow, inputs))
 
     def _fill(self, at: StepAt, limit: int = TEXT_RESULT) -> Callable[[Json], Json]:
-        """Render with the names that are visible to that step."""
+        """A function that renders with the names visible to that step."""
         names = scope(self.definition, self.run, at.prefix)
         return lambda value: self.render(value, names, limit)
 
@@ -404,8 +407,8 @@ class _Progress:
 
     def _is_too_much(self, action: Begin | Skip | Refuse) -> bool:
         """
-        Too many step results end the execution, and no room for what a step would give, whatever
-        the definition tolerates. FL-9, FL-14.
+        End the execution if it has too many step results, or no room for the step's output,
+        whatever the definition tolerates. FL-9, FL-14.
         """
         at = action.at
         error = _too_many(self.run, at.key)
@@ -420,8 +423,8 @@ class _Progress:
         self, error: str, step_name: str | None = None, timed_out: bool = False
     ) -> None:
         """
-        It fails: at once, or once its `onFailure` steps have run; what fails in these is told by
-        their results. EX-10, EX-31.
+        Fail the execution: at once, or once its `onFailure` steps have run. Their results report
+        failures among them. EX-10, EX-31.
         """
         if self.run.failing is not None:
             self.apply(facts.FailureHandled(self.run.failing))
@@ -434,7 +437,10 @@ class _Progress:
         return None if timeout is None else later(self.now, timeout)
 
     def finish(self) -> None:
-        """Every step has ended: compute the output now, unless it is going to fail. EX-8, EX-31."""
+        """
+        Compute the output after the end of every step, unless the execution is going to fail. EX-8,
+        EX-31.
+        """
         if self.run.failing is not None:
             self.apply(facts.FailureHandled(self.run.failing))
             return
@@ -446,7 +452,10 @@ class _Progress:
         self.apply(facts.Finished(output))
 
     def suspend(self, found: Plan) -> None:
-        """Nothing more can be done now: record what the execution waits for. EX-4, EX-19."""
+        """
+        Record the events that the execution waits for, when nothing more can be done now. EX-4,
+        EX-19.
+        """
         if self.run.status is not ExecutionStatus.RUNNING:
             return
         look_at = earliest(found.until, found.deadline)
@@ -466,7 +475,7 @@ _PROCESS = 3
 
 
 def _too_many(run: Execution, key: str) -> str | None:
-    """Why *key* may have no result, if it has none yet. FL-9."""
+    """The reason why *key* may have no result, if it has none yet. FL-9."""
     count = len(run.step_results) + len(run.put_aside)
     most = MAX_STEP_RESULTS + (MAX_STEPS if run.failing else 0)
     if count < most or key in run.step_results:
@@ -476,8 +485,8 @@ def _too_many(run: Execution, key: str) -> str | None:
 
 def _too_large(run: Execution, more: int = 0) -> str | None:
     """
-    Why the execution may not hold outputs of *more* characters; None: it may. For its `onFailure`
-    steps there is as much room again, so that they can still tell of it. FL-14.
+    The reason why the execution may not hold outputs of *more* characters; None if it may. Its
+    `onFailure` steps have as much room again, so that they can still report the failure. FL-14.
     """
     size = run.outputs_size + more
     if size <= _most(run):
@@ -489,7 +498,9 @@ def _too_large(run: Execution, more: int = 0) -> str | None:
 
 
 def _no_room(run: Execution, step: Step) -> str | None:
-    """Why *step* does not begin: it has effects, and whatever it gave could not be kept. FL-14."""
+    """
+    The reason why *step* does not begin: it has effects, and its output could not be kept. FL-14.
+    """
     acts = needs_worker(step) or isinstance(step, ApprovalStep | ChildStep)
     if not acts or run.outputs_size < _most(run):
         return None

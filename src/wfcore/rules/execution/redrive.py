@@ -1,13 +1,12 @@
 """
-Doing steps again: which results stay and which are set aside.
+Repeated work: the results that stay, and those that are put aside.
 
 A redrive is a new execution that begins where an earlier one stopped and keeps the results of the
 steps before. EX-17.
 
-An approval that is sent back (`goto`) returns to a step before it in its own list of steps.
-Everything from that step up to the approval has ended, since a list goes on step by step. So
-nothing that runs is touched, and steps beside it, in other branches or rounds of a loop, stay as
-they are. AP-31.
+An approval that goes back (`goto`) returns to an earlier step in its own list of steps. All steps
+from that one up to the approval have ended, since a list goes on step by step. So no running step
+is touched, and steps in other branches or rounds of a loop are not affected. AP-31.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,8 +25,8 @@ Results = Mapping[str, StepResult]
 
 def kept_results(run: Execution, definition: Definition, now: EpochMs) -> Results:
     """
-    The results of the finished steps before the first unfinished one. If that one is a container,
-    also the finished steps in each of its branches and rounds; the container itself begins *now*
+    The results of the finished steps before the first unfinished one. If that one is a container:
+    also the finished steps in each of its branches and rounds. The container itself begins *now*
     and continues with them; a loop keeps its items, and a switch its case.
 
     Raises `NotFound` if *run* is in a state that cannot be redriven.
@@ -62,7 +61,7 @@ def _finished(result: StepResult, tolerated: bool) -> bool:
 def _entered(
     at: StepAt, result: StepResult, results: Results, now: EpochMs
 ) -> Iterator[tuple[str, StepResult]]:
-    """Of an unfinished container, what is kept: its finished steps."""
+    """The kept results of an unfinished container: its own, and those of its finished steps."""
     step = at.step
     if not isinstance(step, ParallelStep | LoopStep | SwitchStep) or not result.tries:
         return
@@ -96,8 +95,8 @@ def keys_inside(at: StepAt, results: Results) -> Iterator[str]:
 
 def put_aside(definition: Definition, run: Execution, key: str, goto: str) -> tuple[str, ...]:
     """
-    The keys of the steps that have a result from *goto* up to the approval *key*, with everything
-    inside of them.
+    The keys of the steps that have a result from *goto* up to the approval *key*, their inner steps
+    included.
     """
     steps = _list_with(definition.steps, name_of(key))
     names = [step.name for step in steps]
@@ -110,7 +109,7 @@ def put_aside(definition: Definition, run: Execution, key: str, goto: str) -> tu
 
 
 def revisions_of(run: Execution, key: str) -> int:
-    """How often changes were asked for at that approval."""
+    """The number of times that people asked for changes at that approval."""
     outputs = (one.output for one in run.rounds_of(key))
     return sum(isinstance(one, Mapping) and one.get("decision") == "revise" for one in outputs)
 

@@ -1,4 +1,4 @@
-"""What follows an attempt that failed or could not begin. DF-9, EX-10, EX-27."""
+"""The facts after an attempt that failed or could not begin. DF-9, EX-10, EX-27."""
 
 from collections.abc import Iterable, Iterator
 
@@ -43,8 +43,8 @@ def after_failure(
 
 def postponement(run: Execution, key: str, why: str, now: EpochMs) -> Fact:
     """
-    The attempt in flight, of which nothing has run, begins again after a quarter of a second. The
-    delay doubles each time up to 30 s, without a limit on the number of times. EX-27.
+    The fact that postpones the attempt in flight, of which nothing has run, by a quarter of a
+    second. The delay doubles each time up to 30 s, without a limit on the number of times. EX-27.
     """
     result = run.step_results[key]
     drawn = draw(f"{run.id}/{key}+{result.postponed}/{result.attempts}")
@@ -53,13 +53,13 @@ def postponement(run: Execution, key: str, why: str, now: EpochMs) -> Fact:
 
 
 MOST_TRIES = 16
-"""For shortages that do not go away by themselves: about five minutes in all."""
+"""The tries for a shortage that does not end by itself: about five minutes in all."""
 
 
 def lasting_postponement(run: Execution, step: Step, key: str, why: str, now: EpochMs) -> Fact:
     """
-    As `postponement`, for a shortage that does not go away by itself: after `MOST_TRIES` the step
-    fails for good, because another attempt would meet the same shortage. EX-27.
+    As `postponement`, for a shortage that does not end by itself: after `MOST_TRIES` the step fails
+    for good, because another attempt would find the same shortage. EX-27.
     """
     tries = run.step_results[key].postponed + 1
     if tries >= MOST_TRIES:
@@ -70,7 +70,8 @@ def lasting_postponement(run: Execution, step: Step, key: str, why: str, now: Ep
 
 def failing_container(run: Execution, at: StepAt, cause: Failure) -> Iterator[Fact]:
     """
-    The container fails with a step inside it; what still runs in it is stopped. FL-4, FL-7.
+    The facts with which a container fails because of a step inside; steps that still run in it are
+    stopped. FL-4, FL-7.
     """
     error, steps = cause.error, at.accounts_for(run.step_results)
     failed = {cause.key, *(node.key for node in cause.through)}
@@ -84,7 +85,10 @@ def failing_container(run: Execution, at: StepAt, cause: Failure) -> Iterator[Fa
 
 
 def failing_through(run: Execution, cause: Failure, through: Iterable[StepAt]) -> Iterator[Fact]:
-    """A step fails for good, and the containers *through* from the inside outwards."""
+    """
+    The facts with which a step fails for good, and the containers *through* around it, from the
+    inside outwards.
+    """
     if run.step_results[cause.key].status is StepStatus.RUNNING:
         yield facts.StepFailed(cause.key, cause.error, cause.timed_out, steps=0)
     error = f"Step '{cause.key}' failed: {cause.error}"

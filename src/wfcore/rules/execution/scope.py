@@ -1,8 +1,8 @@
 """
-Which names are visible to templates and code at a point in a definition.
+The names that templates and code can use at a point in a definition.
 
 A step sees the results of its own frame and of the frames around it: a round of a loop is a frame
-inside the frame of the loop. The key of a step tells which frame it is in.
+inside the frame of the loop. The key of a step shows its frame.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -33,8 +33,8 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
     """
     The names visible to templates where keys begin with *prefix*. FL-2.
 
-    A step that has not begun is not visible, unless the container that holds it has ended without
-    it, or the execution is going to fail: then its `onFailure` steps see the `error`, too. EX-31.
+    A step that has not begun is not visible, unless the container around it has ended without it,
+    or the execution is going to fail: then its `onFailure` steps see the `error`, too. EX-31.
     """
     steps: dict[str, Json] = {}
     _see(steps, definition.frames[""], run, "")
@@ -65,8 +65,8 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
 
 def keys_seen(run: Execution, prefix: str, names: Collection[str]) -> tuple[str, ...]:
     """
-    The keys of the steps *names* that have begun, as seen where keys begin with *prefix*: of the
-    innermost frame that holds the name. FL-2, AP-29.
+    The keys of those steps *names* that have begun and are visible where keys begin with *prefix*;
+    each is the one in the innermost frame with that name. FL-2, AP-29.
     """
     found: list[str] = []
     for name in names:
@@ -80,8 +80,8 @@ def keys_seen(run: Execution, prefix: str, names: Collection[str]) -> tuple[str,
 
 def seen(result: StepResult) -> JsonObject:
     """
-    A step's result as templates and the context file show it. An output that was not read is missed
-    only by who asks for it. ST-7.
+    A step's result as templates and the context file show it. An unread output raises an error only
+    when it is used. ST-7.
     """
     if "output" in left_out(result):
         return _SeenUnread(result)
@@ -89,7 +89,7 @@ def seen(result: StepResult) -> JsonObject:
 
 
 class _SeenUnread(Mapping[str, Json]):
-    """The same of a result whose output raises `NotRead`."""
+    """The view of a result whose output raises `NotRead`."""
 
     def __init__(self, result: StepResult) -> None:
         self._result = result
@@ -113,7 +113,9 @@ _NOT_ASKED: JsonObject = {
     "status": None,
     "output": {"decision": None, "comment": None, "decidedBy": None, "groups": {}, "answers": {}},
 }
-"""An approval that has not opened yet, for the steps that it may go back to. AP-32."""
+"""
+The result of an approval that has not opened yet, for the steps to which it may go back. AP-32.
+"""
 _NEVER_BEGUN: JsonObject = {"status": "SKIPPED", "output": None}
 
 
@@ -132,7 +134,7 @@ def _see(steps: dict[str, Json], frame: tuple[Named, ...], run: Execution, prefi
 
 
 def _over(steps: dict[str, Json], results: Mapping[str, StepResult], container: str) -> bool:
-    """Whether a container has ended, or never began because one around it has ended."""
+    """Whether a container has ended, or never began because a container around it has ended."""
     result = results.get(container)
     if result is not None:
         return result.status in ENDED

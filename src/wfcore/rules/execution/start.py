@@ -1,7 +1,7 @@
 """
-A new execution, as it is stored before anybody is told of it. EX-1, EX-34.
+A new execution, as it is stored before anybody knows of it. EX-1, EX-34.
 
-Where no worker is needed at first, what it does by itself is decided before it is stored: one
+If no worker is needed at first, the first turn is decided before the execution is stored: one
 record, written once, instead of one that a worker takes, decodes and writes again. Decision 200.
 """
 
@@ -42,19 +42,19 @@ from wfcore.time import EpochMs
 
 def id_for(cause: str) -> str:
     """
-    The id of the one execution that *cause* starts. Whoever starts it again makes a record with
-    the same id, which a store refuses. EX-17, SH-11.
+    The id of the one execution that *cause* starts. A second start makes a record with the same id,
+    which a store refuses. EX-17, SH-11.
     """
     return caused_id("exec", sha256(cause.encode()).hexdigest()[:26], cause)
 
 
 class Start(TypedDict, total=False):
     """
-    How an execution comes about: fields of it that neither its workflow nor a rule decides.
+    The origin of an execution: the fields that neither its workflow nor a rule decides.
 
     `variables`: the inputs. `secrets`: names of inputs that are secret in addition to those
-    declared so. `step_results`, `put_aside`: what a redrive keeps. `root_source`: for a child, the
-    trigger of the root of its family. EX-24.
+    declared so. `step_results`, `put_aside`: the results that a redrive keeps. `root_source`: for a
+    child, the trigger of the root of its family. EX-24.
     """
 
     owner_id: Required[str]
@@ -81,11 +81,13 @@ NOTHING: JsonObject = {}
 
 
 NETWORK = "network"
-"""The capability of a worker that lets code use the network where its step says so."""
+"""The capability of a worker that lets code use the network if the step allows it."""
 
 
 def language_word(language: Language, runtime: Runtime | None = None) -> str:
-    """The capability of a worker that has an interpreter of *language*, or this one of several."""
+    """
+    The capability of a worker that has an interpreter of *language*, or this *runtime* of several.
+    """
     return f"language:{language}:{runtime}" if runtime else f"language:{language}"
 
 
@@ -96,7 +98,7 @@ def label_word(label: str) -> str:
 
 def capabilities_of(definition: Definition) -> tuple[str, ...]:
     """
-    What a worker must be able to do to run every step, as words in alphabetical order: languages,
+    The capabilities that a worker needs to run every step, in alphabetical order: languages,
     labels, and `NETWORK`. See `Store.claim`; decision 100.
     """
     steps = [step for step in definition.walk() if isinstance(step, CodeStep | AiStep)]
@@ -112,7 +114,7 @@ def capabilities_with(
     runtimes: Mapping[Language, Collection[Runtime]] | None = None,
 ) -> frozenset[str]:
     """
-    What a worker with these labels is able to do, without the languages that it lacks. *runtimes*:
+    The capabilities of a worker with these labels, without the languages that it lacks. *runtimes*:
     those that steps may name there, by language; None: any.
     """
     words = {language_word(one) for one in Language if one not in lacking}
@@ -177,11 +179,11 @@ def begun_alone(
 ) -> Outcome[Execution]:
     """
     An accepted execution after its first turn, if that turn starts nothing: with the events and
-    effects that it would have if a worker had taken it at once. Otherwise *accepted* as it is,
+    effects that it would have if a worker had taken it at once. Otherwise *accepted* unchanged,
     which a worker takes. EX-34.
 
-    One with a concurrency group waits for its place: whether it gets one is for the claim to say.
-    Raises `Unmet`, as `proceed` does.
+    An execution with a concurrency group waits for its place, which a claim decides. Raises
+    `Unmet`, as `proceed` does.
     """
     run = accepted.record
     if run.concurrency_group is not None or not _rest_alone(definition.steps):
@@ -193,7 +195,9 @@ def begun_alone(
 
 
 def _rest_alone(steps: Iterable[Step]) -> bool:
-    """Whether these end, or wait for somebody or an instant, before one of them starts anything."""
+    """
+    Whether the steps end, or wait for somebody or an instant, before one of them starts anything.
+    """
     for step in steps:
         if any(needs_worker(inner) or isinstance(inner, ChildStep) for _, inner in walk((step,))):
             return False

@@ -1,1 +1,1 @@
-"""Why an execution is where it is, in words."""
+"""Explanations of an execution's state, in words."""

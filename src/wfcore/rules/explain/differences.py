@@ -1,4 +1,4 @@
-"""What is different between two executions: inputs, steps, results. XP-4."""
+"""The differences between two executions: inputs, steps, results. XP-4."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,8 +13,8 @@ _ABSENT: Json = object()  # type: ignore[assignment]
 @frozen
 class Difference:
     """
-    What both say under one name; None: nothing. `fields`: what is not the same, of `status`,
-    `output`, `error`, `attempts`; of an input `value`.
+    The two values under one name; None: absent. `fields`: the fields that differ, of `status`,
+    `output`, `error`, `attempts`; for an input `value`.
     """
 
     name: str
@@ -27,7 +27,9 @@ _COMPARED = ("status", "output", "error", "attempts")
 
 
 def step_differences(one: Execution, other: Execution) -> Iterator[Difference]:
-    """Each step of either, in the order of the one, then what only the other has. XP-4."""
+    """
+    The steps of both executions: those of *one* in order, then those that only *other* has. XP-4.
+    """
     mine, theirs = one.step_results, other.step_results
     for key in dict.fromkeys((*mine, *theirs)):
         first, second = mine.get(key), theirs.get(key)
@@ -41,6 +43,6 @@ def _fields(one: StepResult | None, other: StepResult | None) -> frozenset[str]:
 
 
 def changed(one: Mapping[str, Json], other: Mapping[str, Json]) -> tuple[str, ...]:
-    """The names under which the two do not say the same."""
+    """The names whose values differ."""
     names = dict.fromkeys((*one, *other))
     return tuple(n for n in names if one.get(n, _ABSENT) != other.get(n, _ABSENT))

@@ -1,4 +1,6 @@
-"""Why nothing is happening, what happens next, or why an execution ended. XP-1, XP-2."""
+"""
+Explanations: why nothing is happening, what happens next, or why an execution ended. XP-1, XP-2.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,14 +19,14 @@ from wfcore.time import EpochMs
 
 
 def explain(run: Execution, context: ExplanationContext, now: EpochMs) -> tuple[Line, ...]:
-    """What there is to say about *run*; at least one line. XP-1."""
+    """The explanation of *run*; at least one line. XP-1."""
     if run.status in EXECUTION.final:
         return tuple(ended(run, context.approvals))
     return (*_server(context), *_open(run, context, now))
 
 
 def is_due(run: Execution, now: EpochMs) -> bool:
-    """Whether a worker could claim it now. Only then does the queue matter."""
+    """Whether a worker could claim the execution now. Only then does the queue matter."""
     takes = run.status not in EXECUTION.final and run.status is not ExecutionStatus.INTERRUPTED
     return takes and run.worker is None and run.due_at is not None and run.due_at <= now
 
@@ -53,7 +55,7 @@ def _open(run: Execution, context: ExplanationContext, now: EpochMs) -> Iterator
 
 
 def _interrupted(run: Execution, definition: Definition | None) -> Iterator[Line]:
-    """EX-11 to EX-14, EX-24 and EX-25, in the words of an answer."""
+    """The rules EX-11 to EX-14, EX-24 and EX-25 as an answer."""
     step = run.status_reason.step_name if run.status_reason else None
     yield Line(Why.INTERRUPTED, _stopped(step), step_name=step)
     why = obstacle(run, definition)
@@ -103,7 +105,7 @@ def _next(run: Execution, definition: Definition | None) -> Iterator[Line]:
 
 
 def ended(run: Execution, approvals: Sequence[Approval]) -> Iterator[Line]:
-    """The reason, and for an execution that did not complete, that it can be redriven."""
+    """The reason of the end; for an execution that did not complete, also the redrive."""
     if run.status is ExecutionStatus.COMPLETED:
         yield Line(Why.COMPLETED, phrase("Every step has ended; the result is there."))
         return
@@ -118,7 +120,7 @@ def ended(run: Execution, approvals: Sequence[Approval]) -> Iterator[Line]:
 
 
 def redrive() -> Line:
-    """What helps after any end other than completion. EX-17."""
+    """The line about a redrive, which helps after every end except completion. EX-17."""
     text = phrase("A redrive makes a new execution that begins at the first unfinished step.")
     return Line(Why.CAN_REDRIVE, text)
 

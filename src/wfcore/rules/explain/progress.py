@@ -1,4 +1,4 @@
-"""How far each step of a definition is: a row for each, over all rounds of loops. XP-3."""
+"""The progress of each step of a definition: a row for each, over all rounds of loops. XP-3."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +22,14 @@ _TELLING = (
     StepStatus.COMPLETED,
     StepStatus.SKIPPED,
 )
-"""Of several rounds, the first of these that occurs is the state of the step."""
+"""
+The states that count most: the first of these that occurs in any round is the state of the step.
+"""
 
 
 @frozen
 class Bar:
-    """Where an attempt stands on the axis: from `x`, `width` wide."""
+    """The place of an attempt on the axis: from `x`, `width` wide."""
 
     x: float
     width: float
@@ -37,10 +39,10 @@ class Bar:
 @frozen
 class ProgressRow:
     """
-    One step of the definition. `depth`: how many steps are around it. `loops`: those of them that
-    are loops, the outermost first. `status` None: not begun. `results`: by key, one for each round,
-    in order of the rounds. `took`: of a single result that has ended. `begun`: of a loop that runs,
-    and is in no other, how many rounds have begun; `rounds`: how many it has.
+    One step of the definition. `depth`: how many steps are around it; `loops`: the loops among
+    these, the outermost first. `status` None: not begun. `results`: by key, one for each round, in
+    order of the rounds. `took`: the duration of a single result that has ended. `begun` and
+    `rounds`: for a running loop outside of other loops, how many rounds have begun, of how many.
     """
 
     step: Step
@@ -66,8 +68,8 @@ def rows(
     run: Execution, definition: Definition, axis: Axis, now: EpochMs, earlier: Attempts
 ) -> tuple[ProgressRow, ...]:
     """
-    The steps in the order of the text. *earlier*: the attempts before the last one, by the key of
-    the step, where they are known. XP-3, XP-5.
+    The rows of the steps, in the order of the text. *earlier*: the known attempts before the last
+    one, by the key of the step. XP-3, XP-5.
     """
     by_name: dict[str, list[tuple[str, StepResult]]] = defaultdict(list)
     for key, result in run.step_results.items():
@@ -111,19 +113,19 @@ def _row(
 
 
 def _rounds_now(result: StepResult) -> int | None:
-    """How many rounds a loop has that runs."""
+    """The number of rounds of a running loop."""
     return result.rounds if result.status is StepStatus.RUNNING else None
 
 
 def begun_rounds(run: Execution, loop: str) -> int:
-    """How many rounds of the loop with this key have begun."""
+    """The number of rounds of the loop with this key that have begun."""
     inside = f"{loop}."
     keys = (key.removeprefix(inside) for key in run.step_results if key.startswith(inside))
     return len({key.partition(".")[0] for key in keys})
 
 
 def running_loop(run: Execution) -> tuple[int, int] | None:
-    """Of the first loop that runs: how many rounds have begun, and how many it has."""
+    """The first running loop: how many rounds have begun, and how many it has."""
     for key, result in run.step_results.items():
         if (rounds := _rounds_now(result)) is not None:
             return begun_rounds(run, key), rounds
@@ -132,7 +134,7 @@ def running_loop(run: Execution) -> tuple[int, int] | None:
 
 @frozen
 class _Bars:
-    """What is drawn of each result: a bar for each attempt, or one where not all are known."""
+    """The bars of each result: one for each attempt, or a single one if not all are known."""
 
     axis: Axis
     now: EpochMs

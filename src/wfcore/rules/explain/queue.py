@@ -1,4 +1,4 @@
-"""Why an execution that is due has not been claimed: what holds the slots. XP-1, XP-2."""
+"""The queue of an execution that is due and not claimed: who holds the slots. XP-1, XP-2."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,10 +18,10 @@ _NAMED = 5
 @frozen
 class Queue:
     """
-    The executions that workers hold now; each worker has so many slots (`places`). `nodes`: the
-    workers that are alive, as far as they have announced themselves.
+    The executions that workers hold now. `places`: the slots of each worker. `nodes`: the workers
+    that are alive and have announced themselves.
 
-    `asker`: the account that asks (None: the operator, who sees everything).
+    `asker`: the account that the explanation is for (None: the operator, who sees everything).
     """
 
     held: Sequence[Execution]
@@ -33,7 +33,8 @@ class Queue:
 @frozen
 class GroupAhead:
     """
-    What fills the concurrency group of an execution that is not claimed yet: so many, of so many.
+    The full concurrency group of an execution that is not claimed yet: `held` executions, of at
+    most `limit`.
 
     `holders`: some of them. `asker`: as in `Queue`.
     """
@@ -45,7 +46,10 @@ class GroupAhead:
 
 
 def in_the_group(run: Execution, ahead: GroupAhead | None) -> Iterator[Line]:
-    """Says that *run* waits for others of its concurrency group to end, if it does. CC-2."""
+    """
+    Lines that say that *run* waits for others of its concurrency group to end; none if it does not.
+    CC-2.
+    """
     if run.fence > 0 or ahead is None or ahead.held < ahead.limit:
         return
     yield Line(Why.LIMIT_REACHED, _full(run.workflow_name, ahead))
@@ -80,18 +84,20 @@ def _full(workflow: str, ahead: GroupAhead) -> str:
 
 
 NOBODY_FOR = DurationMs(5 * MINUTE)
-"""How long an execution waits for a node that is able to run it before people are told. NT-9."""
+"""
+How long an execution waits for a node that is able to run it before people get a notice. NT-9.
+"""
 
 
 def working(nodes: Iterable[Node], now: EpochMs) -> list[Node]:
-    """Of *nodes* those that are alive and take executions. *now*: the store's time."""
+    """The *nodes* that are alive and take executions. *now*: the store's time."""
     return [node for node in nodes if node.places and node.seen_until >= now]
 
 
 def waits_for_a_node(run: Execution, nodes: Sequence[Node], now: EpochMs) -> bool:
     """
-    Whether *run* is due, has been for `NOBODY_FOR`, and none of *nodes*, those that are alive,
-    would take it. Not where there are none: that is told of the service, not of each execution.
+    Whether *run* has been due for `NOBODY_FOR` and none of the live *nodes* would take it. False if
+    there are no nodes: that concerns the service, and not each execution.
     """
     late = run.due_at is not None and run.due_at <= now - NOBODY_FOR
     waits = run.status is ExecutionStatus.PENDING and run.worker is None
@@ -99,7 +105,10 @@ def waits_for_a_node(run: Execution, nodes: Sequence[Node], now: EpochMs) -> boo
 
 
 def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
-    """What keeps *run*, which is due, from being claimed. Names only what the caller sees. XP-2."""
+    """
+    The lines about the cause that keeps the due *run* from being claimed. They name only executions
+    that the caller sees. XP-2.
+    """
     if queue is not None and queue.nodes and not any(node.takes(run) for node in queue.nodes):
         yield Line(Why.NOBODY_ABLE, _lacking(run, queue.nodes))
         return
@@ -130,7 +139,7 @@ def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
 
 
 def _lacking(run: Execution, nodes: Sequence[Node]) -> str:
-    """What it needs, and which of that no running worker offers."""
+    """The abilities that the execution needs, and those that no running worker offers."""
     taking = [node for node in nodes if not node.draining]
     if not taking:
         return phrase(
@@ -154,7 +163,7 @@ def _lacking(run: Execution, nodes: Sequence[Node]) -> str:
 
 
 def words_of(capabilities: Sequence[str]) -> str:
-    """What an execution needs of the node that runs it, for people: `language ruby, label gpu`."""
+    """The abilities that an execution needs of a node, for people: `language ruby, label gpu`."""
     return ", ".join(word.replace(":", " ") for word in capabilities)
 
 
@@ -175,7 +184,7 @@ def _visible(runs: Sequence[Execution], asker: str | None) -> list[Execution]:
 
 
 def _takers(queue: Queue) -> str:
-    """How many slots each account holds; of other accounts only the number is told."""
+    """The slots that each account holds; other accounts appear only as a number."""
     own = len(_visible(queue.held, queue.asker))
     others = len(queue.held) - own
     if not others:
@@ -190,7 +199,7 @@ def _takers(queue: Queue) -> str:
 
 
 def _each(queue: Queue, owner_id: str | None = None) -> Iterator[Line]:
-    """Some of the holders, so that the caller can look at one or cancel it."""
+    """Some of the holders, so that the caller can open or cancel one."""
     shown = [one for one in _visible(queue.held, queue.asker) if owner_id in (None, one.owner_id)]
     for one in shown[:_NAMED]:
         text = phrase(

@@ -1,5 +1,6 @@
 """
-What the steps of an open execution are doing or waiting for, one line for each that is open. XP-1.
+The activity of an open execution's steps, or the event for which they wait: one line for each open
+step. XP-1.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +33,7 @@ def steps(run: Execution, context: ExplanationContext) -> Iterator[Line]:
 def _running(
     run: Execution, name: str, result: StepResult, context: ExplanationContext
 ) -> Iterator[Line]:
-    """What is running, or what the step waits for."""
+    """The lines of a running step: its activity, or the event for which it waits."""
     match result.awaits:
         case None:
             yield _working(name, result, context)
@@ -73,7 +74,7 @@ def _waiting_for_child(name: str, result: StepResult, context: ExplanationContex
 
 def _holding(run: Execution, name: str, result: StepResult) -> Iterator[Line]:
     """
-    What the steps inside a container do not say themselves: its rounds, and its timeout. FL-7.
+    The facts about a container that its inner steps do not show: its rounds, and its timeout. FL-7.
     """
     if result.rounds is not None:
         text = phrase(
@@ -114,7 +115,7 @@ def _working(name: str, result: StepResult, context: ExplanationContext) -> Line
 
 
 def _listening(name: str, definition: Definition | None) -> Iterator[Line]:
-    """Who may connect to a step that is running. CS-20."""
+    """The lines about connections that a running step accepts. CS-20."""
     match _step(definition, name):
         case CodeStep(listen=Listen.LOOPBACK):
             text = phrase("Others on its machine may connect to step '{step}'.", step=name)
@@ -182,14 +183,14 @@ def _approval(name: str, result: StepResult, approvals: Sequence[Approval]) -> L
 
 
 def _approvers(approval: Approval) -> str:
-    """Who may decide now, in words. AP-10, AP-33."""
+    """The people who may decide now, in words. AP-10, AP-33."""
     if asked := approvers_now(approval):
         return " or ".join(asked)
     return "the workflow's owner, the execution's owner or somebody with EDIT on the workflow"
 
 
 def _so_far(approval: Approval) -> str:
-    """How many have approved, if several are required. AP-15, AP-18."""
+    """The number of approvals so far, if several are required. AP-15, AP-18."""
     words = "" if approval.allow_self_approval else ", but not by who started it"
     if approval.required_approvals == 1:
         return words
@@ -199,7 +200,9 @@ def _so_far(approval: Approval) -> str:
 
 
 def _timed(definition: Definition | None, name: str) -> CodeStep | AiStep | None:
-    """The step, if its timeout counts from its record: its packages may be installed first."""
+    """
+    The step if its timeout counts from its record; packages of other steps may be installed first.
+    """
     step = _step(definition, name)
     if isinstance(step, CodeStep) and step.needs is not None:
         return None

@@ -27,7 +27,7 @@ from wfcore.time import SECOND, DurationMs, EpochMs
 LONG, LEAST = 0.2, 10 * SECOND
 """A wait longer than this part of all the work, and than so many ms, is cut."""
 CUT_WIDTH = 0.06
-"""What a cut keeps, in parts of the axis; of many cuts less."""
+"""The width of a cut, in parts of the axis; less if there are many."""
 MOST_CUTS = 8
 
 Interval = tuple[EpochMs, EpochMs]
@@ -50,7 +50,7 @@ class Axis:
     cuts: tuple[Cut, ...] = ()
 
     def place(self, at: EpochMs) -> float:
-        """Where an instant stands; what lies outside stands at the edge."""
+        """The place of an instant; an instant outside of the axis is at its edge."""
         before = self.points[0]
         for point in self.points[1:]:
             if at <= point[0]:
@@ -63,7 +63,7 @@ class Axis:
 
 @frozen
 class EarlierAttempt:
-    """An attempt of a step that was not its last one: it failed, or its worker died."""
+    """An attempt of a step before its last one: it failed, or its worker died."""
 
     since: EpochMs
     until: EpochMs
@@ -71,7 +71,9 @@ class EarlierAttempt:
 
 
 def earlier_attempts(events: Iterable[Event]) -> Mapping[str, Sequence[EarlierAttempt]]:
-    """The attempts before the last one of each step, by its key, as far as *events* tell. XP-5."""
+    """
+    The attempts before the last one of each step, by its key, as far as *events* show them. XP-5.
+    """
     begun, found = dict[str, EpochMs](), defaultdict[str, list[EarlierAttempt]](list)
     for event in events:
         key = str(event.data.get("step"))
@@ -92,7 +94,7 @@ def earlier_attempts(events: Iterable[Event]) -> Mapping[str, Sequence[EarlierAt
 
 
 def axis(run: Execution, definition: Definition | None, now: EpochMs) -> Axis:
-    """The axis of everything that *run* has done until *now*. XP-3."""
+    """The axis of the whole *run* until *now*. XP-3."""
     begin = run.accepted_at
     end = max(run.completed_at or now, begin + 1)
     worked = _merged(_work(run, definition, EpochMs(end)))
@@ -119,14 +121,14 @@ def _cut(begin: EpochMs, end: EpochMs, long: Sequence[Interval]) -> Axis:
 
 
 def _work(run: Execution, definition: Definition | None, end: EpochMs) -> Iterable[Interval]:
-    """When something worked; a failed attempt's wait for the next counts as work of its step."""
+    """The intervals of work; a failed attempt's wait for the next counts as work of its step."""
     for key, result in run.step_results.items():
         if not _waits(key, result, definition):
             yield max(result.started_at, run.accepted_at), min(result.completed_at or end, end)
 
 
 def _waits(key: str, result: StepResult, definition: Definition | None) -> bool:
-    """Whether the step only holds others, or lets time pass."""
+    """Whether the step only contains others, or lets time pass."""
     passive = result.awaits in (Awaits.STEPS, Awaits.TIME) or result.approval_id is not None
     try:
         step = definition.step(name_of(key)) if definition else None

@@ -1,1 +1,1 @@
-"""What starts a workflow by itself: schedules, chains, and when they may."""
+"""Triggers, which start workflows by themselves: schedules, chains, and their conditions."""

@@ -12,7 +12,7 @@ from wfcore.model.trigger import Chain, Timer, Trigger
 from wfcore.time import SECOND, later
 
 MAX_DEPTH = 20
-"""Links of a chain behind the execution that somebody started. CH-4."""
+"""The most links of a chain behind the execution that a person or program started. CH-4."""
 
 
 def key_of_id(workflow_id: str) -> str:

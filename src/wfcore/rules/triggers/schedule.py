@@ -15,10 +15,10 @@ from wfcore.rules.execution.start import id_for
 from wfcore.time import HOUR, EpochMs, later
 
 LocalTimes = Callable[[datetime], datetime | None]
-"""The next local time after a given one that an expression names; None: there is none."""
+"""A function from a local time to the next one of an expression; None: there is none."""
 
 Following = Callable[[EpochMs], EpochMs | None]
-"""The next instant after a given one at which a schedule fires; None: never again."""
+"""A function from an instant to the next one of a schedule; None: there is none."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -69,8 +69,8 @@ def _instant(moment: datetime) -> EpochMs:
 @frozen
 class Due:
     """
-    What a due schedule does: the instant to start for (None: all due instants were missed), and the
-    next instant (None: there is none).
+    The effect of a due schedule: the instant to start for (None: all due instants were missed), and
+    the next instant (None: there is none).
     """
 
     start_for: EpochMs | None
@@ -79,7 +79,7 @@ class Due:
 
 def due(at: EpochMs, now: EpochMs, grace_ms: int, missed: Missed, following: Following) -> Due:
     """
-    What a schedule does that was due at *at*. It starts at most once, however many instants are
+    The effect of a schedule that was due at *at*. It starts at most once, however many instants are
     due. SH-3, SH-4.
 
     An instant at most *grace_ms* in the past is on time; the latest of them stands for all. Earlier
@@ -95,13 +95,13 @@ def due(at: EpochMs, now: EpochMs, grace_ms: int, missed: Missed, following: Fol
 
 
 MOST_BACKFILLED = 200
-"""Instants of one backfill. SH-11."""
+"""The most instants of one backfill. SH-11."""
 
 
 def instants(following: Following, since: EpochMs, until: EpochMs) -> tuple[EpochMs, ...]:
     """
-    The instants from *since* on and before *until*, in order; not more than one above
-    `MOST_BACKFILLED`, which says that there are too many. SH-11.
+    The instants from *since* (included) to *until* (excluded), in order; at most one more than
+    `MOST_BACKFILLED`, which shows that there are too many. SH-11.
     """
     found: list[EpochMs] = []
     at = following(later(since, -1))

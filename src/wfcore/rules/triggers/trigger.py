@@ -1,8 +1,8 @@
 """
-Triggers: what applying a definition does to them, and whether one may start its workflow now.
+Triggers: the effect of a new definition on them, and whether one may start its workflow now.
 
-A trigger keeps its identity as long as it waits for the same thing: the same workflow, or the same
-local times. Then it keeps its number of runs and its pending timers.
+A trigger keeps its identity while it waits for the same workflow, or the same local times. Then it
+keeps its number of runs and its pending timers.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from wfcore.time import EpochMs
 
 @frozen
 class Wanted:
-    """A trigger as a definition asks for it, and the key of the workflow that it waits for."""
+    """A trigger in a definition, and the key of the workflow that it waits for."""
 
     spec: TriggerSpec
     watches: str | None = None
@@ -41,9 +41,7 @@ class Wanted:
 
 @frozen
 class TriggerChange:
-    """
-    What applying a definition does to triggers: `begun` and `kept` are stored, `gone` deleted.
-    """
+    """The effect of a definition on triggers: `begun` and `kept` are stored, `gone` deleted."""
 
     begun: tuple[Trigger, ...] = ()
     kept: tuple[Trigger, ...] = ()
@@ -60,7 +58,7 @@ def applied(
     """
     The change from the *stored* triggers of *workflow* to the *wanted* ones. CH-3, SH-5.
 
-    A trigger that waits for the same thing as before keeps its number of runs. One that is no
+    A trigger that waits for the same as before keeps its number of runs. A trigger that is no
     longer wanted is deleted with its pending timers.
     """
     known = {_identity(one.spec, one.watches): one for one in stored}
@@ -81,12 +79,14 @@ def _identity(spec: TriggerSpec, watches: str | None) -> tuple[str, ...]:
 
 
 def needs_plan(spec: TriggerSpec, plan: Tier) -> bool:
-    """Schedules need the plan PRO or above; chains do not. SH-7."""
+    """
+    Whether the trigger is beyond *plan*. Schedules need the plan PRO or above; chains do not. SH-7.
+    """
     return isinstance(spec, Schedule) and plan is Tier.FREE
 
 
 def beyond_plan(definition: Definition, plan: Tier) -> Iterator[Problem]:
-    """Each trigger of *definition* that an account of *plan* cannot have. SH-7."""
+    """The triggers of *definition* that an account of *plan* cannot have. SH-7."""
     for at, spec in enumerate(definition.triggers):
         if needs_plan(spec, plan):
             yield Problem(below("triggers", at), "schedules need the plan PRO or above")
@@ -94,7 +94,7 @@ def beyond_plan(definition: Definition, plan: Tier) -> Iterator[Problem]:
 
 def refusal(trigger: Trigger, timer: Timer, owner: Account | None, sees: bool) -> Refusal | None:
     """
-    Why *trigger* starts nothing although *timer* is due; None if it may start.
+    The reason why *trigger* starts nothing although *timer* is due; None if it may start.
 
     *sees*: whether its owner can still see the workflow that it waits for. SH-7, CH-3 to CH-5.
     """
@@ -149,7 +149,7 @@ SAYS: Mapping[Refusal, str] = {
     Refusal.UNREADABLE: "The server does not know the expression or the time zone",
     Refusal.MISSED: "It was due while no server ran, and missed starts are skipped",
 }
-"""What people are told of each refusal."""
+"""The text for people of each refusal."""
 
 
 def ran(trigger: Trigger, now: EpochMs) -> Trigger:
@@ -159,15 +159,15 @@ def ran(trigger: Trigger, now: EpochMs) -> Trigger:
 
 def ended(trigger: Trigger, run: Execution) -> Trigger:
     """
-    The trigger after the end of an execution that it started. Only FAILED counts as a failure: what
-    was cancelled leaves their number as it is. SH-10.
+    The trigger after the end of an execution that it started. Only FAILED counts as a failure; a
+    cancelled execution leaves the number unchanged. SH-10.
     """
     failures = {S.COMPLETED: 0, S.FAILED: trigger.failures + 1}.get(run.status, trigger.failures)
     return evolve(trigger, last_result=run.status, last_execution_id=run.id, failures=failures)
 
 
 def paused_by_failures(trigger: Trigger, now: EpochMs) -> Trigger | None:
-    """The trigger, paused because of its failures; None: it need not be. SH-10."""
+    """The trigger, paused because of its failures; None if they are too few. SH-10."""
     most = trigger.spec.pause_after if isinstance(trigger.spec, Schedule) else None
     if most is None or trigger.failures < most or trigger.pause is not None:
         return None
@@ -176,7 +176,7 @@ def paused_by_failures(trigger: Trigger, now: EpochMs) -> Trigger | None:
 
 
 def resumed(trigger: Trigger) -> Trigger:
-    """The trigger as it starts again: its failures are counted from now on. SH-10."""
+    """The trigger after a resumption: its failures count from now on. SH-10."""
     return evolve(trigger, pause=None, failures=0)
 
 
@@ -190,8 +190,8 @@ _STANDING = frozenset({Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED, Refusal.UNRE
 
 def is_news(trigger: Trigger, why: Refusal) -> bool:
     """
-    Whether to write this refusal to the audit log: a lasting reason is recorded once, and again
-    only after the trigger has started something. That it is paused was told when it was.
+    Whether this refusal belongs into the audit log. A lasting reason is recorded once, and again
+    only after the trigger has started something. A pause is recorded when it begins, and not here.
     """
     since = trigger.last_run_at or 0
     if why is Refusal.PAUSED:

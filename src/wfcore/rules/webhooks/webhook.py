@@ -1,6 +1,6 @@
 """
-Webhooks: their state machine, who may trigger one, how one changes, how many an account may have,
-and how answers are counted.
+Webhooks: their state machine, the rights to trigger one, their changes, their number for each
+account, and the statistics of their answers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ REASON: Mapping[type, DisabledReason] = {type(fact): reason for reason, fact in 
 
 
 MAX_REASON = 500
-"""Characters of the reason that is kept of a refused delivery."""
+"""Characters of the stored reason of a refused delivery."""
 
 _KEY_WORDS: Mapping[AuthReason, str] = {
     AuthReason.MISSING: "the request carries no API key",
@@ -115,10 +115,8 @@ _KEY_WORDS: Mapping[AuthReason, str] = {
 
 def require_bound_key(webhook: Webhook, who: Principal) -> None:
     """
-    In key mode only the bound key, of the webhook's own account, is accepted; the webhook's secret
-    is not. WH-1, WH-11.
-
-    Raises `Unauthenticated`.
+    Raises `Unauthenticated` unless *who* has the bound key, of the webhook's own account. In key
+    mode the webhook's secret does not count. WH-1, WH-11.
     """
     key_id = who.key.id if who.key else None
     if key_id != webhook.api_key_id:
@@ -134,17 +132,15 @@ def require_triggerable(webhook: Webhook) -> None:
 
 
 def require_plan(plan: Tier) -> None:
-    """Webhooks need the Pro plan or above. Raises `Forbidden`. WH-3."""
+    """Raises `Forbidden` below the Pro plan, which webhooks need. WH-3."""
     if plan is Tier.FREE:
         raise Forbidden("Webhooks need the plan PRO or above")
 
 
 def require_room(plan: Tier, older: Sequence[Webhook]) -> None:
     """
-    The plan limits how many webhooks an account may have, active or not. *older*: the account's
-    webhooks created before this one. WH-4.
-
-    Raises `Conflict`.
+    Raises `Conflict` if the account has as many webhooks, active or not, as its plan allows.
+    *older*: the account's webhooks created before this one. WH-4.
     """
     limit = WEBHOOKS_PER_ACCOUNT[plan]
     if limit is not None and len(older) >= limit:
@@ -168,7 +164,8 @@ def over_limit(plan: Tier, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
 
 def back_within(plan: Tier, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
     """
-    The webhooks disabled by a downgrade that *plan* has room for: they are enabled again. WH-16.
+    The webhooks disabled by a downgrade for which *plan* has room again, and which are to be
+    enabled. WH-16.
     """
     within = _by_age(webhooks)[: WEBHOOKS_PER_ACCOUNT[plan]]
     return tuple(one for one in within if one.disabled_reason is DisabledReason.PLAN_LIMIT)
@@ -203,7 +200,7 @@ def enabled(webhook: Webhook, now: EpochMs) -> Webhook:
 
 
 def require_own_key(key: ApiKey | None, owner: Account, now: EpochMs) -> ApiKey:
-    """The bound key must be a live one of the webhook's owner. Raises `InvalidInput`. WH-6."""
+    """Raises `InvalidInput` unless the bound key is a valid one of the webhook's owner. WH-6."""
     if key is None or key.account_id != owner.id:
         raise InvalidInput("apiKeyId", "must be the id of one of your own API keys")
     if key.revoked_at is not None or (key.expires_at is not None and now >= key.expires_at):
@@ -244,7 +241,7 @@ def rekeyed(
     The webhook with another *scheme* or *secret* (None: the present one). With a new secret of the
     same scheme, the previous one stays valid for *overlap*. WH-17 to WH-19.
 
-    Raises `Conflict` in key mode, `InvalidInput`.
+    Raises `Conflict` in key mode, `InvalidInput` for a secret that does not fit.
     """
     require_signatures(webhook)
     if not 0 <= overlap <= MAX_SECRET_OVERLAP:
@@ -262,7 +259,9 @@ def rekeyed(
 
 
 def refusal_in_words(error: Unauthenticated) -> str:
-    """Why the credentials of a delivery were refused; only the webhook's owner is told. WH-20."""
+    """
+    The reason why the credentials of a delivery were refused, for the webhook's owner only. WH-20.
+    """
     return error.detail or _KEY_WORDS[error.reason]
 
 
@@ -277,7 +276,7 @@ def keeps_payload(definition: Definition, size: int) -> bool:
 
 def may_be_replayed(delivery: Delivery) -> bool:
     """
-    Whether anything of the delivery was stored: its payload, or the execution that it started.
+    Whether anything of the delivery is stored: its payload, or the execution that it started.
     WH-22.
     """
     return delivery.execution_id is not None or delivery.payload is not None
