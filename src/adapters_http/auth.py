@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import TypeAlias
 
+import orjson
 from starlette.types import Receive
 
 from adapters_http.browsers import refuse_cross_site, refuse_silent_browser, session_token
 from adapters_http.json_text import parse_object
 from adapters_http.request import Request
-from adapters_http.request_body import parse, payload_of, read, read_and_parse, read_and_recheck
+from adapters_http.request_body import parse, read, read_and_parse, read_and_recheck
 from adapters_http.route import Auth, Route
 from wfcore.errors import AccountBlocked, Unauthenticated
 from wfcore.model.access import Principal, Scope, Visitor
@@ -24,7 +25,8 @@ from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.accounts.sessions import require_session, session_of
 from wfcore.usecases.audit.auditing import note_denial
-from wfcore.usecases.webhooks import senders
+from wfcore.usecases.webhooks.admitting import admit_webhook
+from wfcore.usecases.webhooks.senders import find_webhook
 
 Authenticator: TypeAlias = Callable[[Request, Route, Receive], Awaitable[None]]
 
@@ -73,21 +75,21 @@ async def _by_key_after_body(request: Request, route: Route, receive: Receive) -
 
 
 async def _by_webhook(request: Request, route: Route, receive: Receive) -> None:
-    """Checks, in this order: existence, size, credentials, rate, active, JSON object. WH-13."""
-    webhook = await senders.find_webhook(request.services, request.params["id"])
+    """Existence and size here; the other checks are those of `admit_webhook`. WH-13."""
+    webhook = await find_webhook(request.services, request.params["id"])
     request.webhook = webhook
     await read(request, route, receive)
-    sender = await senders.identify_sender(
+    request.webhook = None  # `admit_webhook` notes its own refusals
+    request.delivery = await admit_webhook(
         request.services,
         webhook,
-        credentials_of(request),
         request.all_headers,
         request.raw,
-        request.origin,
+        keys=credentials_of(request),
+        origin=request.origin,
+        quick=orjson.loads,
     )
-    request.authenticated = True
-    request.quota = await senders.admit_sender(request.services, webhook, sender)
-    request.json = payload_of(request, webhook)
+    request.webhook, request.quota = webhook, request.delivery.quota
 
 
 async def _by_agent(request: Request, route: Route, receive: Receive) -> None:

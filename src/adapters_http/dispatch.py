@@ -54,7 +54,6 @@ from adapters_http.json_text import dump_json
 from adapters_http.metrics import METHODS
 from adapters_http.proxies import Proxies
 from adapters_http.request import Context, Request
-from adapters_http.request_body import payload_of
 from adapters_http.route import Auth, Route
 from adapters_http.tracing import RequestTrace
 from adapters_http.transport.connections import WHOLE, Headers, WholeAnswer, host_name
@@ -293,23 +292,13 @@ async def _refuse(request: Request, route: Route | None, error: Exception, send:
 
 async def _note_trigger(request: Request, status: int, reason: str) -> None:
     """Count a refused trigger in the statistics of its webhook, with the reason. WH-9."""
-    webhook = request.webhook
+    webhook, delivery = request.webhook, request.delivery
     if webhook is None or status == 404:
         return
-    payload = None
-    if request.authenticated:
-        with suppress(InvalidInput):
-            payload = payload_of(request, webhook)
+    payload = delivery.payload if delivery else None
+    size, known = len(request.raw), delivery is not None
     with suppress(StoreUnavailable):
-        await note_refused_delivery(
-            request.services,
-            webhook,
-            status,
-            reason,
-            request.authenticated,
-            payload,
-            len(request.raw),
-        )
+        await note_refused_delivery(request.services, webhook, status, reason, known, payload, size)
 
 
 async def _respond(request: Request, response: Response, receive: Receive, send: Send) -> int:

@@ -1,4 +1,4 @@
-"""URL-encoded text: the fields of a form, the parameters of a query string."""
+"""URL-encoded text: the parameters of a query string, and nested fields of a form."""
 
 from typing import Any
 from urllib.parse import parse_qsl
@@ -7,24 +7,7 @@ from wfcore.errors import InvalidInput
 from wfcore.model.json import JsonObject
 from wfcore.rules.variables import NO_NUL
 
-FORM = "application/x-www-form-urlencoded"
-_MOST_FIELDS, _MOST_PARAMETERS = 1_000, 100
-
-
-def is_form(content_type: str | None) -> bool:
-    """Whether *content_type* is that of a form."""
-    return (content_type or "").partition(";")[0].strip().lower() == FORM
-
-
-def read_form(body: bytes) -> JsonObject:
-    """The fields of a form; of equal names the last. Raises `InvalidInput`. SG-8."""
-    try:
-        text = body.decode("ascii")
-        return dict(parse_qsl(text, True, errors="strict", max_num_fields=_MOST_FIELDS))
-    except ValueError:
-        raise InvalidInput(
-            "body", f"must be a form of UTF-8, percent-encoded, of at most {_MOST_FIELDS} fields"
-        ) from None
+_MOST_PARAMETERS = 100
 
 
 def nested(form: JsonObject) -> JsonObject:

@@ -1,7 +1,6 @@
 """Query parameters, and headers of our own: read and checked."""
 
 from enum import StrEnum
-from hashlib import sha256
 from typing import TypeVar
 
 from adapters_http.request import Request
@@ -9,12 +8,11 @@ from wfcore.errors import InvalidInput
 from wfcore.model.page import PageRequest
 from wfcore.rules.paging import page_request
 from wfcore.time import EpochMs
-from wfcore.usecases.executions.idempotency import Idempotency
+from wfcore.usecases.executions.idempotency import Idempotency, idempotency_in
 
 E = TypeVar("E", bound=StrEnum)
 _INSTANT_DIGITS = 15
 LONGEST_WAIT_S = 60
-LONGEST_IDEMPOTENCY_KEY = 255
 
 
 def page(request: Request, sizes: tuple[int, int], list: str = "") -> PageRequest:
@@ -87,20 +85,7 @@ def with_outputs(request: Request) -> bool:
 
 def idempotency(request: Request) -> Idempotency | None:
     """The `Idempotency-Key` with a fingerprint of the body. Raises `InvalidInput`. IK-1."""
-    found = request.header_values(b"idempotency-key")
-    if not found:
-        return None
-    key = found[0] if len(found) == 1 else ""
-    check_idempotency_key("Idempotency-Key", key)
-    return Idempotency(key, sha256(request.raw).hexdigest())
-
-
-def check_idempotency_key(field: str, key: str) -> None:
-    """Raises `InvalidInput` if *key*, from a header or a form, is malformed. IK-1."""
-    printable = key.isascii() and key.isprintable()
-    if not printable or not 1 <= len(key) <= LONGEST_IDEMPOTENCY_KEY:
-        fix = f"must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable ASCII characters"
-        raise InvalidInput(field, fix)
+    return idempotency_in(request.all_headers, request.raw)
 
 
 def last_event_id(request: Request) -> int:

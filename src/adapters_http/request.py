@@ -21,6 +21,7 @@ from wfcore.model.webhook import Webhook
 from wfcore.rules.auth.rate_limit import Quota
 from wfcore.usecases.audit.auditing import Origin
 from wfcore.usecases.services import Services
+from wfcore.usecases.webhooks.admitting import AdmittedDelivery
 
 
 @frozen
@@ -46,7 +47,8 @@ READMIT_S = 2.0
 
 class Request:
     """
-    One request. Authentication sets `who`, `raw`, `json`, `body`, `quota` and `webhook`.
+    One request. Authentication sets `who`, `raw`, `json`, `body` and `quota`, and for triggers
+    `webhook` and `delivery`.
 
     A handler may add to `headers`; a success carries them.
     """
@@ -62,8 +64,9 @@ class Request:
     _readmitted: float = 0.0
     quota: Quota | None = None
     webhook: Webhook | None = None
-    authenticated: bool = False
-    """Whether the credentials of a trigger were valid; the request may still fail."""
+    """The webhook of a trigger. A refusal of the request is noted in its deliveries."""
+    delivery: AdmittedDelivery | None = None
+    """The delivery to `webhook`, after every check."""
     raw: bytes = b""
     json: JsonObject
     body: Any = None

@@ -8,14 +8,14 @@ from starlette.datastructures import Headers
 from starlette.types import Receive
 
 from adapters_http.body import read_body
-from adapters_http.forms import is_form, nested, read_form
-from adapters_http.json_text import exactly, parse_object, refuse_repeated_keys
+from adapters_http.forms import nested
+from adapters_http.json_text import parse_object
 from adapters_http.request import Request
 from adapters_http.route import Auth, Route
-from wfcore.model.json import JsonObject
-from wfcore.model.webhook import AuthMode, Scheme, Webhook
 from wfcore.rules.auth.session import one_client
-from wfcore.rules.numbers import as_written, kept
+from wfcore.rules.json_text import exactly, refuse_repeated_keys
+from wfcore.rules.numbers import kept
+from wfcore.rules.webhooks.payload import is_form, read_form
 from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.wire.converter import structured
@@ -80,25 +80,3 @@ async def read_and_recheck(
     await read(request, route, receive)
     if route.scope and request.who.key and monotonic() - began > LATE_S:
         request.who = await authenticate.authenticate(request.services, keys, route.scope)
-
-
-_FORMS = frozenset({Scheme.GITHUB, Scheme.SLACK})
-
-
-def scheme_of(webhook: Webhook) -> Scheme:
-    """The scheme that signs the requests of *webhook*; `WFCORE` if a key or nothing does."""
-    return webhook.scheme if webhook.auth_mode is AuthMode.SIGNATURE else Scheme.WFCORE
-
-
-def payload_of(request: Request, webhook: Webhook) -> JsonObject:
-    """
-    The object in the body: JSON, or a form from GitHub or Slack, whose field `payload` may hold the
-    JSON. SG-8. Numbers stay as written: those that become variables are checked there. NU-1.
-
-    Raises `InvalidInput`.
-    """
-    if not (scheme_of(webhook) in _FORMS and is_form(request.header(b"content-type"))):
-        return parse_object(request.raw, as_written)
-    form = read_form(request.raw)
-    payload = form.get("payload")
-    return parse_object(payload.encode(), as_written) if isinstance(payload, str) else form

@@ -215,6 +215,7 @@ from wfcore.rules.approval.machine import Decider as Decider
 from wfcore.rules.approval.machine import Reject as Reject
 from wfcore.rules.approval.machine import decide as decide
 from wfcore.rules.approval.machine import next_reminder as next_reminder
+from wfcore.rules.auth.rate_limit import Quota as Quota
 from wfcore.rules.auth.rate_limit import verdict as verdict
 from wfcore.rules.auth.rate_limit import windows as windows
 from wfcore.rules.auth.signed_links import Keyring as Keyring
@@ -236,6 +237,7 @@ from wfcore.rules.variables import bind as bind
 from wfcore.rules.variables import map_payload as map_payload
 from wfcore.rules.webhooks.scheme import sign as sign
 from wfcore.rules.webhooks.scheme import signature_fits as signature_fits
+from wfcore.rules.webhooks.scheme import verify as verify
 from wfcore.time import DAY as DAY
 from wfcore.time import HOUR as HOUR
 from wfcore.time import MINUTE as MINUTE
@@ -354,6 +356,8 @@ from wfcore.usecases.upkeep.retention import delete_expired as delete_expired
 from wfcore.usecases.upkeep.retention import run_upkeep as run_upkeep
 from wfcore.usecases.upkeep.sweeping import next_deadline as next_deadline
 from wfcore.usecases.upkeep.sweeping import sweep as sweep
+from wfcore.usecases.webhooks.admitting import AdmittedDelivery as AdmittedDelivery
+from wfcore.usecases.webhooks.admitting import admit_webhook as admit_webhook
 from wfcore.usecases.webhooks.deliveries import deliver_test as deliver_test
 from wfcore.usecases.webhooks.deliveries import list_deliveries as list_deliveries
 from wfcore.usecases.webhooks.deliveries import replay_delivery as replay_delivery

@@ -15,9 +15,9 @@ from adapters_http.config import HttpConfig
 from adapters_http.metrics import Metrics
 from adapters_http.params import span
 from adapters_http.request import Context, Request
-from adapters_http.request_body import scheme_of
 from wfcore.errors import Forbidden, InvalidInput
 from wfcore.model.webhook import Scheme
+from wfcore.rules.webhooks.payload import scheme_of
 from wfcore.testing import builders as make
 
 URL = "https://flows.example.org"

@@ -13,11 +13,12 @@ from starlette.routing import Mount
 
 from adapters_http.app import HttpConfig, create_app
 from adapters_http.config import ServingStage
-from adapters_http.errors import STATUS, refusal
+from adapters_http.errors import STATUS, response_to
 from tests.support.http_world import World, a_world, services_over, serving
 from wfcore import errors
 from wfcore.rules.auth.api_key import compose
 from wfcore.testing.fakes import ManualClock
+from wfcore.usecases.webhooks.admitting import REFUSED
 
 GOOD_FORM = compose("0" * 16, "a" * 36)
 
@@ -104,11 +105,11 @@ async def test_a_flood_of_parameters_is_refused(world: World):
 def test_an_error_has_the_status_of_its_kind():
     """A subtype has its parent's status, unless the row says otherwise. ER-2."""
     decided = errors.AlreadyDecided("decided", "appr_1")
-    assert refusal(decided, {}).status == 409
-    assert refusal(decided, {errors.AlreadyDecided: 404}).status == 404
-    assert refusal(errors.Conflict("other"), {errors.AlreadyDecided: 404}).status == 409
-    assert refusal(errors.LeaseLost("exec_1"), {}) is None
-    assert refusal(RuntimeError("boom"), {}) is None
+    assert response_to(decided, {}).status == 409
+    assert response_to(decided, {errors.AlreadyDecided: 404}).status == 404
+    assert response_to(errors.Conflict("other"), {errors.AlreadyDecided: 404}).status == 409
+    assert response_to(errors.LeaseLost("exec_1"), {}) is None
+    assert response_to(RuntimeError("boom"), {}) is None
     assert all(400 <= status < 600 for status in STATUS.values())
 
 
@@ -267,3 +268,8 @@ async def test_metrics_count_by_route_and_not_by_path(tmp_path: Path):
     assert 'route="unknown",status="404"' in text
     assert "wfcore_places 8.0" in text
     assert "exec_secret" not in text
+
+
+def test_refused_deliveries_have_the_status_of_their_answer() -> None:
+    """The owner of a webhook reads the status that the sender got. WH-20."""
+    assert {error: STATUS[error] for error in REFUSED} == REFUSED

@@ -9,15 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters_http.json_text import (
-    MAX_DEPTH,
-    dump_json,
-    exactly,
-    parse_json,
-    parse_object,
-    refuse_repeated_keys,
-)
+from adapters_http.json_text import dump_json, parse_json, parse_object
 from wfcore.errors import InvalidInput
+from wfcore.rules.json_text import MAX_DEPTH, exactly, refuse_repeated_keys
 from wfcore.rules.numbers import kept
 from wfcore.testing.strategies.values import json_values
 

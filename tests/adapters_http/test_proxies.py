@@ -100,7 +100,7 @@ def test_the_nearest_address_that_is_not_trusted_is_the_client(peer, said, clien
     """What stands left of it, anybody may have written."""
     headers = [(b"x-forwarded-for", value) for value in said]
     scope = {"type": "http", "client": (peer, 1), "scheme": "http", "headers": headers}
-    assert Proxies(EDGE).seen_through(scope)["client"][0] == client
+    assert Proxies(EDGE).resolve(scope)["client"][0] == client
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_is_no_scheme_or_host_is_not_taken(name: bytes, value: bytes):
     """Then the request's own scheme and Host stay."""
     headers = [(b"host", b"x"), (name, value)]
     scope = {"type": "http", "client": ("10.0.0.1", 1), "scheme": "http", "headers": headers}
-    seen = Proxies(EDGE).seen_through(scope)
+    seen = Proxies(EDGE).resolve(scope)
     assert (seen["scheme"], seen["headers"]) == ("http", headers)
 
 

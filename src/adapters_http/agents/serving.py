@@ -19,7 +19,6 @@ from adapters_http.agents import tools
 from adapters_http.agents.tools import LONGEST_WAIT_S, TOOLS, WAIT_S
 from adapters_http.dispatch import report
 from adapters_http.errors import ErrorResponse, defect, response_to
-from adapters_http.params import check_idempotency_key
 from adapters_http.request import Request
 from adapters_http.route import Auth, Route
 from wfcore import __version__
@@ -30,6 +29,7 @@ from wfcore.model.json import JsonObject
 from wfcore.rules.auth.access import require_scope
 from wfcore.rules.definition.values import known_or
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.idempotency import check_idempotency_key
 from wfcore.rules.limits import TRIGGER_BODY, WORKFLOW_PAGE
 from wfcore.rules.numbers import check_numbers
 from wfcore.rules.paging import page_request

@@ -17,7 +17,6 @@ from adapters_http.console.language import _
 from adapters_http.console.paths import see_other
 from adapters_http.console.rendering import page
 from adapters_http.json_text import dump_json
-from adapters_http.params import check_idempotency_key
 from adapters_http.request import Request
 from wfcore.errors import Forbidden, InvalidInput, KeyReused, LimitReached
 from wfcore.model.access import Permission
@@ -25,6 +24,7 @@ from wfcore.model.execution import TriggerSource
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.rules.auth.access import includes
+from wfcore.rules.idempotency import check_idempotency_key
 from wfcore.rules.variables import parse_text
 from wfcore.rules.visible import visible
 from wfcore.usecases.executions.idempotency import Idempotency

@@ -2,21 +2,13 @@
 
 from starlette.responses import JSONResponse, Response
 
-from adapters_http.forms import is_form
 from adapters_http.handlers.workflows import REPLAYED
-from adapters_http.params import idempotency, page
+from adapters_http.params import page
 from adapters_http.request import Request
-from adapters_http.request_body import scheme_of
 from wfcore.errors import InvalidInput
 from wfcore.model.webhook import Scheme, Webhook
 from wfcore.rules.limits import WORKFLOW_PAGE
-from wfcore.rules.webhooks.scheme import (
-    delivery_header_id,
-    is_ping,
-    sender_id,
-    slack_challenge,
-)
-from wfcore.usecases.executions.idempotency import Idempotency
+from wfcore.rules.webhooks.payload import is_form, scheme_of
 from wfcore.usecases.webhooks import deliveries, webhooks
 from wfcore.usecases.webhooks.triggering import trigger_webhook
 from wfcore.usecases.webhooks.webhooks import NewWebhook, Unchanged, WebhookChange
@@ -130,18 +122,16 @@ async def trigger(request: Request) -> TriggerView | Response:
     Slack's commands and interactions get an empty 200, because anything else would be shown to
     whoever typed them. SG-8, SG-9.
     """
-    webhook = request.webhook
-    assert webhook is not None
-    challenge = slack_challenge(scheme_of(webhook), request.json)
-    if challenge is not None:
-        return JSONResponse({"challenge": challenge})
-    if is_ping(scheme_of(webhook), request.all_headers):
-        return JSONResponse({"ok": True, "ping": True})
+    delivery = request.delivery
+    assert delivery is not None
+    if delivery.reply is not None:
+        return JSONResponse(delivery.reply)
+    webhook = delivery.webhook
     started = await trigger_webhook(
         request.services,
         webhook.id,
-        request.json,
-        idempotency=_idempotency(request, webhook),
+        delivery.payload,
+        idempotency=delivery.idempotency,
         origin=request.origin,
     )
     if started.replayed:
@@ -149,19 +139,3 @@ async def trigger(request: Request) -> TriggerView | Response:
     if scheme_of(webhook) is Scheme.SLACK and is_form(request.header(b"content-type")):
         return Response(status_code=200)
     return trigger_view(webhook.id, started.execution_id, started.workflow_id, started.started_at)
-
-
-def _idempotency(request: Request, webhook: Webhook) -> Idempotency | None:
-    """
-    The id of a delivery: the sender's own where its scheme has one, which an `Idempotency-Key`
-    beside it cannot change; else that key; else the id in a header of another scheme. SG-6.
-
-    Raises `InvalidInput`.
-    """
-    headers = request.all_headers
-    found = sender_id(scheme_of(webhook), headers, request.raw, request.json)
-    if found is None:
-        if (key := idempotency(request)) is not None:
-            return key
-        found = delivery_header_id(headers, request.raw)
-    return None if found is None else Idempotency(found.id, found.fingerprint)

@@ -49,7 +49,7 @@ from wfcore.rules.execution.concurrency import require_room as require_room_in_g
 from wfcore.rules.execution.open_approval import open_approval
 from wfcore.rules.execution.redrive import kept_results
 from wfcore.rules.paging import page_request
-from wfcore.rules.webhooks.scheme import require_signed
+from wfcore.rules.webhooks.scheme import verify
 from wfcore.rules.webhooks.webhook import (
     bound,
     check_mapping,
@@ -300,7 +300,7 @@ AUTHENTICATORS: list[Case] = [
     (lambda: presented_key(["a", "b"], [], []), Unauthenticated(AuthReason.MALFORMED)),
     (lambda: presented_key([], ["a", "b"], []), Unauthenticated(AuthReason.MALFORMED)),
     (
-        lambda: require_signed(Scheme.WFCORE, ["s"], {}, b"", NOW),
+        lambda: verify(Scheme.WFCORE, ["s"], {}, b"", NOW),
         Unauthenticated(
             AuthReason.SIGNATURE_MISMATCH, detail="the header x-webhook-signature is missing"
         ),

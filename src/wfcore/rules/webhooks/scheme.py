@@ -61,6 +61,14 @@ def signature_fits(secret: str, body: bytes, header: str | None) -> bool:
     return compare_digest(sign(secret, body).encode(), digest.lower().encode())
 
 
+def by_lower_name(headers: Mapping[str, str | Sequence[str]]) -> Headers:
+    """*headers* by name in lower case, each with all its values."""
+    found: dict[str, list[str]] = {}
+    for name, values in headers.items():
+        found.setdefault(name.lower(), []).extend([values] if isinstance(values, str) else values)
+    return found
+
+
 class _Refused(Exception):
     """The request lacks what the scheme requires; the text is for the owner."""
 
@@ -87,13 +95,22 @@ class _Scheme:
     encode: Callable[[str, bytes], str]
 
 
-def require_signed(
-    scheme: Scheme, secrets: Sequence[str], headers: Headers, body: bytes, now: EpochMs
+def verify(
+    scheme: Scheme,
+    secret: str | Sequence[str],
+    headers: Mapping[str, str | Sequence[str]],
+    body: bytes,
+    now: EpochMs,
 ) -> None:
     """
-    Raises `Unauthenticated` unless *body* was signed with one of *secrets*, recently; the error's
-    `detail` names the mismatch. The one check for every scheme. SG-4, SG-5.
+    Raises `Unauthenticated` unless *body* was signed with *secret*, recently; the error's `detail`
+    names the mismatch. The one check for every scheme. SG-4, SG-5.
+
+    *secret*: one secret, or all that are valid during a rotation. *headers*: those of the request,
+    by name in any case. *now*: in milliseconds since 1970.
     """
+    secrets = (secret,) if isinstance(secret, str) else secret
+    headers = by_lower_name(headers)
     try:
         if scheme is Scheme.WFCORE:
             _require_wfcore(secrets, headers, body)

@@ -1,10 +1,14 @@
 """The answer to a request is kept under its idempotency key, for 24 h. IK-1, IK-2."""
 
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
 from attrs import frozen
 
 from wfcore.errors import KeyReused
 from wfcore.model.execution import Replay
 from wfcore.ports.store import Unit
+from wfcore.rules.idempotency import check_idempotency_key
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.time import EpochMs
 
@@ -47,3 +51,17 @@ class IdempotencyRecord:
         key, print_ = self.idempotency.key, self.idempotency.fingerprint
         version = self.found.version if self.found else 0
         return Replay(self.scope, key, print_, execution_id, now, version=version)
+
+
+def idempotency_in(headers: Mapping[str, Sequence[str]], raw: bytes) -> Idempotency | None:
+    """
+    The `Idempotency-Key` in *headers*, by name in lower case, with a fingerprint of the body.
+
+    Raises `InvalidInput`. IK-1.
+    """
+    keys = headers.get("idempotency-key", ())
+    if not keys:
+        return None
+    key = keys[0] if len(keys) == 1 else ""
+    check_idempotency_key("Idempotency-Key", key)
+    return Idempotency(key, sha256(raw).hexdigest())

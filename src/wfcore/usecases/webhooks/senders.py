@@ -7,7 +7,7 @@ from wfcore.model.access import Account, Scope
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth.access import require_active
 from wfcore.rules.auth.rate_limit import Quota
-from wfcore.rules.webhooks.scheme import Headers, require_signed
+from wfcore.rules.webhooks.scheme import Headers, verify
 from wfcore.rules.webhooks.webhook import current_secrets, require_bound_key, require_triggerable
 from wfcore.usecases.accounts.authenticate import Credentials, authenticate, take
 from wfcore.usecases.audit.auditing import Origin, note_denial
@@ -52,7 +52,7 @@ async def identify_sender(
         if webhook.auth_mode is AuthMode.SIGNATURE:
             now = services.clock.now()
             secrets = current_secrets(webhook, now)
-            require_signed(webhook.scheme, secrets, headers, body, now)
+            verify(webhook.scheme, secrets, headers, body, now)
         return await owner_as_sender(services, webhook)
     except (Unauthenticated, AccountBlocked) as refusal:
         await note_denial(services, "webhook.trigger", refusal, origin, webhook.id)

@@ -18,7 +18,7 @@ from wfcore.rules.auth.signed_links import (
     sign_download,
     signed,
 )
-from wfcore.rules.webhooks.scheme import require_signed, sign, signature_fits
+from wfcore.rules.webhooks.scheme import sign, signature_fits, verify
 from wfcore.testing import builders as make
 from wfcore.testing.strategies.values import instants, texts
 from wfcore.time import EpochMs
@@ -79,7 +79,7 @@ def test_odd_headers_are_mismatches_and_nothing_else(secret, body, header):
     assert not signature_fits(secret, body, header)
     headers = {} if header is None else {"x-webhook-signature": [header]}
     with pytest.raises(Unauthenticated) as refused:
-        require_signed(Scheme.WFCORE, [secret], headers, body, EpochMs(0))
+        verify(Scheme.WFCORE, [secret], headers, body, EpochMs(0))
     assert refused.value.reason is AuthReason.SIGNATURE_MISMATCH
 
 

@@ -11,9 +11,9 @@ from wfcore.rules.webhooks.scheme import (
     SenderId,
     check_secret,
     made_secret,
-    require_signed,
     sender_headers,
     sender_id,
+    verify,
 )
 from wfcore.rules.webhooks.webhook import check_name, rekeyed
 from wfcore.testing import builders as make
@@ -34,7 +34,7 @@ def headers(scheme: Scheme, *, id: str = "msg_1", now: int = NOW, secret: str = 
 def refusal(scheme: Scheme, carried, *secrets: str, body: bytes = BODY) -> str | None:
     """Why it is refused, as its owner is told; None: it is not."""
     try:
-        require_signed(scheme, secrets or (SECRET,), carried, body, NOW)
+        verify(scheme, secrets or (SECRET,), carried, body, NOW)
     except Unauthenticated as refused:
         return refused.detail
     return None

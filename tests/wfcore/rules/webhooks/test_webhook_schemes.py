@@ -16,10 +16,10 @@ from wfcore.rules.webhooks.scheme import (
     SenderId,
     check_secret,
     made_secret,
-    require_signed,
     sender_headers,
     sender_id,
     slack_challenge,
+    verify,
 )
 from wfcore.rules.webhooks.webhook import (
     bound,
@@ -56,7 +56,7 @@ def carried(headers: Mapping[str, str]) -> dict[str, list[str]]:
 def fits(scheme: Scheme, secrets, headers, body: bytes, now: int = NOW) -> bool:
     refused = None
     try:
-        require_signed(scheme, secrets, headers, body, EpochMs(now))
+        verify(scheme, secrets, headers, body, EpochMs(now))
     except Unauthenticated as error:
         refused = error
     assert refused is None or refused.detail
@@ -113,7 +113,7 @@ def test_published_examples_fit(scheme, secret, headers, body, at):
 
 @given(schemes, bodies, st.sampled_from(["msg_1", "a.b", "é"]))
 def test_what_a_sender_signs_passes(scheme, body, id):
-    """SG-4: what `sender_headers` makes is what `require_signed` takes."""
+    """SG-4: what `sender_headers` makes is what `verify` takes."""
     id = id.encode().decode("latin-1") if scheme is Scheme.GITHUB else id.replace("é", "e")
     headers = sender_headers(scheme, SECRET, id, NOW, body)
     assert fits(scheme, [SECRET], carried(headers), body)
@@ -189,7 +189,7 @@ def test_the_owner_is_told_how_far_a_clock_is_off(late, said):
     """SG-5: the detail has the seconds and the direction."""
     headers = carried(sender_headers(Scheme.SLACK, SECRET, "", NOW, b"{}"))
     with pytest.raises(Unauthenticated, match="Unauthorized") as refused:
-        require_signed(Scheme.SLACK, [SECRET], headers, b"{}", EpochMs(NOW + late * 1_000))
+        verify(Scheme.SLACK, [SECRET], headers, b"{}", EpochMs(NOW + late * 1_000))
     assert said in str(refused.value.detail)
 
 
@@ -231,7 +231,7 @@ def test_several_signatures_and_several_secrets():
 def test_the_owner_reads_what_is_wrong_with_a_signature(scheme, headers, said):
     """WH-20: which header it is, and what it should hold."""
     with pytest.raises(Unauthenticated) as refused:
-        require_signed(scheme, [SECRET], carried(headers), b"{}", NOW)
+        verify(scheme, [SECRET], carried(headers), b"{}", NOW)
     assert refused.value.detail == said
 
 
