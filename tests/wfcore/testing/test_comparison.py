@@ -15,7 +15,7 @@ from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import RECORDS as KINDS
 from wfcore.ports.store import Store, View
-from wfcore.testing.comparison import reporting
+from wfcore.testing import first_failure
 from wfcore.testing.comparison.comparing import StoreComparison
 from wfcore.testing.comparison.queries import ARGUMENTS
 from wfcore.testing.comparison.records import RECORDS
@@ -118,15 +118,17 @@ def test_the_first_failure_is_said_before_it_is_made_short(monkeypatch: pytest.M
             opened.append(engine.MAX_SHRINKING_SECONDS)
             return await super().open(folder)
 
-    monkeypatch.setattr(reporting, "print", lambda text: said.append((len(opened), text)), False)
+    monkeypatch.setattr(
+        first_failure, "print", lambda text: said.append((len(opened), text)), False
+    )
     Counted.TestCase.settings = settings(FINDING, print_blob=False)
     with pytest.raises(AssertionError):
         Counted.TestCase("runTest").runTest()
     ((runs, text),) = said
     assert text.startswith("Counted fails: AssertionError: stored")
     assert len(opened) > runs
-    assert set(opened) == {reporting.SHORTENING_S}
-    assert reporting.SHORTENING_S == 30
+    assert set(opened) == {first_failure.SHORTENING_S}
+    assert first_failure.SHORTENING_S == 30
     assert engine.MAX_SHRINKING_SECONDS > 30
 
 

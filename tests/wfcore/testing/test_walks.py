@@ -101,6 +101,25 @@ def test_a_failure_is_told_by_the_names_of_the_facts():
     assert re.findall(r"fact=(\w+)", told) == ["Paid", "Shipped"], told
 
 
+def test_the_first_failure_of_a_walk_is_printed_before_it_is_shrunk(
+    capsys: pytest.CaptureFixture[str],
+):
+    """Whoever waits reads at once which promise broke, also if shrinking takes long."""
+    folds: list[str] = []
+
+    class NeverShipped(OrderWalk):
+        def check(self, before, fact, after) -> None:
+            folds.append(capsys.readouterr().out)
+            assert not isinstance(fact, Shipped), "shipped"
+
+    NeverShipped.TestCase.settings = settings(QUICKLY, print_blob=False)
+    with pytest.raises(AssertionError):
+        NeverShipped.TestCase("runTest").runTest()
+    printed = [at for at, text in enumerate(folds) if "NeverShipped fails: AssertionError" in text]
+    assert len(printed) == 1
+    assert printed[0] < len(folds) - 1
+
+
 def test_a_walk_without_a_strategy_for_a_fact_is_refused():
     """A fact that a table names and a walk forgot is said by name when the class is made."""
     with pytest.raises(TypeError, match="lacks: Paid, Cancelled, Shipped"):

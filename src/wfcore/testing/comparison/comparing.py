@@ -46,9 +46,9 @@ from wfcore.testing.comparison.records import (
     workers,
 )
 from wfcore.testing.comparison.reference import Change, Claim, Reference, key_of
-from wfcore.testing.comparison.reporting import BoundedTestCase, tell_first
 from wfcore.testing.contracts.keeping import collect
 from wfcore.testing.fakes import ManualClock
+from wfcore.testing.first_failure import BoundedTestCase, tell_first
 from wfcore.time import HOUR, DurationMs, EpochMs
 
 LEASES = st.integers(0, 3)

@@ -29,6 +29,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from wfcore.errors import IllegalMove
 from wfcore.machine import Machine
 from wfcore.testing.builders import NOW
+from wfcore.testing.first_failure import BoundedTestCase, tell_first
 from wfcore.time import EpochMs, later
 
 Facts = st.SearchStrategy[Any]
@@ -42,9 +43,11 @@ class MachineWalk(RuleBasedStateMachine):
     type of fact a strategy; of a base class that a row names, for its subclasses) and `fold`.
 
     Checked at every step: the fold reaches the state that the table names, is deterministic, and
-    does not modify its arguments; a fact without a row is refused.
+    does not modify its arguments; a fact without a row is refused. The first failure is reported at
+    once; then Hypothesis shrinks it for at most half a minute.
     """
 
+    TestCase = BoundedTestCase()
     machine: ClassVar[Machine[Any]]
     first: ClassVar[Facts]
     facts: ClassVar[Mapping[type, Facts]]
@@ -67,6 +70,9 @@ class MachineWalk(RuleBasedStateMachine):
         if lacking:
             raise TypeError(f"{type(self).__name__} does not name {', '.join(lacking)}")
         super().__init__()
+
+    def teardown(self) -> None:
+        tell_first(type(self))
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

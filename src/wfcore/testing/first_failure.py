@@ -1,8 +1,9 @@
 """
-How a comparison reports a failure: the first one at once, then a shrunk one within a time limit.
+How comparisons and walks report a failure: the first one at once, then a shrunk one within a time
+limit.
 
-Shrinking runs the store hundreds of times. Hypothesis allows five minutes for it, which is long to
-wait for; half a minute finds nearly the same script.
+Shrinking runs the code under test hundreds of times. Hypothesis allows five minutes for it, which
+is long to wait for; half a minute finds nearly the same script.
 """
 
 import sys
@@ -29,7 +30,7 @@ def tell_first(machine: type) -> None:
     if machine not in _TOLD:
         _TOLD.add(machine)
         said = f"{machine.__name__} fails: {type(error).__name__}: {error}"
-        print(f"{said}\nlooking for the shortest script that does, {SHORTENING_S} s at most")
+        print(f"{said}\nshrinking it for {SHORTENING_S} s at most")
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def _case(owner: type[RuleBasedStateMachine]) -> type[TestCase]:
     given: Any = vars(RuleBasedStateMachine)["TestCase"].__get__(None, owner)
 
     class Case(given):  # type: ignore[misc]
-        """The test of one comparison."""
+        """The test of one machine."""
 
         def runTest(self) -> None:
             _TOLD.discard(owner)
