@@ -139,8 +139,7 @@ def test_what_concerns_others_is_counted() -> None:
     ]
     assert summarize_trace(trace, "fence: exec_001 stays 1") == [
         "        1  start1: accepted exec_001 for t1",
-        "        4  n1.1/claims: claim n1.1 (4 times)",
-        "           (2 lines about others)",
+        "        4  n1.1/claims: claim n1.1 (4 times), (2 lines about others)",
         "        8  n1.1/t1:1: commit execution exec_001 v2 RUNNING",
         "        9  n1.1/heart#3: extend meets: crash 50 ms",
         "       10  broken: fence: exec_001 stays 1",

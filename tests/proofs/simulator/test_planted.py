@@ -4,9 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from wfcore.testing.simulator import simulate, violation_kind
+from wfcore.testing.simulator import (
+    play,
+    shrink_scenario,
+    simulate,
+    summarize_trace,
+    violation_kind,
+)
 
-from . import planted, planted_requests, planted_reviews, planted_starts
+from . import planted, planted_bounds, planted_requests, planted_reviews, planted_starts
 
 WORLDS = 500
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -65,6 +71,10 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted_requests.quota_in_two_steps, {"quota overrun"}),
     (planted_requests.each_branch_asks_for_budget, {"asked twice"}),
     (planted_requests.room_unclaimed, {"too many webhooks"}),
+    (planted_bounds.one_branch_too_many, {"too many branches"}),
+    (planted_bounds.jitter_shortens, {"retried early"}),
+    (planted_bounds.delegations_outlive, {"delegated too long"}),
+    (planted_bounds.told_by_account_alone, {"told wrongly"}),
     (planted_reviews.rules_are_people, {"too few"}),
     (planted_reviews.the_last_stage_is_enough, {"too few"}),
     (planted_reviews.a_delegate_is_another_voice, {"two voices"}),
@@ -102,3 +112,19 @@ def test_a_planted_bug_is_found(
     found = simulate(range(first, first + WORLDS)).failures
     assert found, "no world broke a promise"
     assert violation_kind(found[0].broken) in found_as, found[0].broken
+
+
+BOUNDS = [plant for plant, _ in PLANTS if plant.__module__ == planted_bounds.__name__]
+LINES = 10
+
+
+@pytest.mark.parametrize("plant", BOUNDS, ids=[one.__name__ for one in BOUNDS])
+def test_a_broken_bound_is_shown_in_ten_lines(
+    monkeypatch: pytest.MonkeyPatch, plant: Plant
+) -> None:
+    """The shrunk world tells how the bound was broken in at most ten lines."""
+    plant(monkeypatch)
+    (failure,) = simulate(range(1, 1 + WORLDS)).failures
+    played = play(shrink_scenario(failure.scenario, failure.broken), traced=True)
+    lines = summarize_trace(played.trace, played.broken)
+    assert len(lines) <= LINES, "\n".join(lines)

@@ -73,6 +73,12 @@ _PL_3 = Law("PL-3", "An account and its email are one approver, whichever way ea
 _ST_4 = Law(
     "ST-4", "An execution stays with the worker that holds it until its lease is over or it dies."
 )
+_AP_36 = Law(
+    "AP-36",
+    "If `delegable`, an approver may let somebody else decide until an instant; the two are "
+    "one voice, what the approver may not do the other may not either, and history and audit "
+    "say so.",
+)
 LAWS: Mapping[str, Law] = {
     "after the end": _EX_9,
     "another answer": Law(
@@ -168,6 +174,23 @@ LAWS: Mapping[str, Law] = {
         "A webhook can be created or enabled only if it is among the account's oldest, active or "
         "not, as many as the plan allows; otherwise 409.",
     ),
+    "delegated too long": _AP_36,
+    "retried early": Law(
+        "DF-9",
+        "`retry` counts all attempts; the wait after the n-th failure is `delay * backoff^(n-1)` "
+        "plus up to a quarter, at most a day. The extra part is drawn anew for each attempt, and "
+        "is the same no matter who computes it.",
+    ),
+    "told wrongly": Law(
+        "AP-16",
+        "An approver counts once: approving again is refused like any further decision and changes "
+        "nothing; the same person may still reject.",
+    ),
+    "too many branches": Law(
+        "FL-3",
+        "At most `maxParallel` branches or rounds are in progress, and at most 10 steps of one "
+        "execution run at once.",
+    ),
     "escalated twice": Law(
         "AP-37",
         "If `escalate` says so and nobody has decided `after` that time, the accounts `to` are "
@@ -178,12 +201,7 @@ LAWS: Mapping[str, Law] = {
         "A notice is written in the unit of the fact that it tells; its id is made of fact, "
         "channel and address, so a fact is told once at each address.",
     ),
-    "stood in too long": Law(
-        "AP-36",
-        "If `delegable`, an approver may let somebody else decide until an instant; the two are "
-        "one voice, what the approver may not do the other may not either, and history and audit "
-        "say so.",
-    ),
+    "stood in too long": _AP_36,
     "told in vain": Law(
         "NT-5",
         "What asks for a decision is dropped if it was decided, or its reader has agreed or is not "

@@ -10,6 +10,7 @@ from wfcore.model.json import JsonObject
 from wfcore.testing.simulator.faults import FaultKind, RandomFaults, Temper
 from wfcore.testing.simulator.generate_flows import DOINGS, flows_from
 from wfcore.testing.simulator.scenario import Act, WorldScenario
+from wfcore.time import DAY
 
 STORM_MS = 12_000
 """Acts begin within this time."""
@@ -56,6 +57,7 @@ def scenario_from(seed: int) -> tuple[WorldScenario, RandomFaults]:
     weather = random.choice(STORMS) if random.random() < 0.3 else Weather(_temper(random))
     flows = flows_from(random, weather.doings)
     reviews = _reviews(Random(f"{seed} reviews"), flows)  # noqa: S311 - as above
+    excesses = _excesses(Random(f"{seed} excesses"), flows)  # noqa: S311 - as above
     nodes = random.choice(weather.nodes)
     scenario = WorldScenario(
         seed=seed,
@@ -67,7 +69,7 @@ def scenario_from(seed: int) -> tuple[WorldScenario, RandomFaults]:
         order=random.choice((0, seed, seed, seed)),
         levels=random.choice((2, 2, 2, 3, 1_000)),
         flows=flows,
-        acts=_acts(random, weather, len(flows), reviews),
+        acts=_acts(random, weather, len(flows), reviews, excesses),
     )
     return scenario, RandomFaults(random, weather.temper)
 
@@ -117,14 +119,28 @@ def _reviews(random: Random, flows: Sequence[JsonObject]) -> list[Act]:
     return acts
 
 
-def _acts(random: Random, weather: Weather, flows: int, reviews: Sequence[Act]) -> tuple[Act, ...]:
+def _excesses(random: Random, flows: Sequence[JsonObject]) -> list[Act]:
+    """Delegations beyond the end of an approval: clients that ask for what must be refused."""
+    if "'notify'" not in repr(flows) or random.random() < 0.5:
+        return []
+    what: JsonObject = {"by": 0, "to": 3, "lasts": int(DAY), "beyond": random.choice((1, 60_000))}
+    return [Act(_instant(random), "delegate", random.randrange(3), what)]
+
+
+def _acts(
+    random: Random,
+    weather: Weather,
+    flows: int,
+    reviews: Sequence[Act],
+    excesses: Sequence[Act],
+) -> tuple[Act, ...]:
     acts: list[Act] = [*reviews]
     for number in range(random.choice((2, 3, 5, 7))):
         acts += _starts(random, weather, f"t{number}", random.randrange(flows))
     for _ in range(random.choice((1, 3, 6, 9))):
         acts += _more(random, flows)
     acts.sort(key=lambda act: act.at)
-    return tuple(evolve(act, number=number) for number, act in enumerate(acts))
+    return tuple(evolve(act, number=number) for number, act in enumerate([*acts, *excesses]))
 
 
 def _instant(random: Random) -> int:

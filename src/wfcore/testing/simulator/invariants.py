@@ -29,6 +29,7 @@ from wfcore.model.workflow import ApprovalStep, DefinitionSnapshot, OnLimit
 from wfcore.ports.runtime import Job
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
+from wfcore.testing.simulator.bounds import few_branches, late_retries
 from wfcore.testing.simulator.identities import enough_agreed, one_voice_each, require
 from wfcore.time import EpochMs
 
@@ -160,6 +161,16 @@ def _execution(world: _After, before: Execution | None, after: Execution | None)
     )
     _moves_by_rows(before, after, log)
     _says_what_comes_next(world, after)
+    _keeps_its_bounds(world, before, after, log)
+
+
+def _keeps_its_bounds(
+    world: _After, before: Execution | None, after: Execution, log: tuple[Event, ...]
+) -> None:
+    snapshot: DefinitionSnapshot = world.get(DEFINITIONS.name, (after.workflow_id, after.revision))
+    few_branches(after, snapshot.definition)
+    if before is not None:
+        late_retries(before, log[before.events :], snapshot.definition)
 
 
 def _goes_on(before: Execution, after: Execution) -> None:
@@ -270,6 +281,8 @@ def _approval(world: _After, before: Approval | None, after: Approval | None) ->
         _goes_back_seldom(world, after)
     if after.status is ApprovalStatus.APPROVED:
         enough_agreed(after, _step_of(world, after), world.accounts)
+    for one in after.delegations:
+        require(one.until <= after.expires_at, "delegated too long", f"{after.id} to {one.to}")
     if before is None or before == after:
         return
     require(before.status is ApprovalStatus.PENDING, "decided twice", after.id)

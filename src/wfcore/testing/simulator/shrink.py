@@ -13,6 +13,8 @@ from wfcore.testing.simulator.world import WorldResult, play
 
 T = TypeVar("T")
 MOST_PLAYS = 400
+Option = tuple[int, str, str]
+"""A field of a step: the number of the flow, the step and the field."""
 
 
 class _Shrinker:
@@ -72,8 +74,8 @@ def shrink_scenario(
     store: NewStore = in_memory,
 ) -> WorldScenario:
     """
-    Return a smaller scenario that breaks the same kind of promise: with fewer faults, acts, steps
-    and nodes, and a plainer order. At most *plays* worlds are played for it.
+    Return a smaller scenario that breaks the same kind of promise: with fewer faults, acts, steps,
+    fields of steps and nodes, and a plainer order. At most *plays* worlds are played for it.
     """
     again = partial(play, watch=watch, store=store)
     shrinker = _Shrinker(scenario, violation_kind(broken), plays, again)
@@ -89,6 +91,7 @@ def shrink_scenario(
                 lambda scenario, flow=flow: _steps(scenario, flow),  # type: ignore[misc]
                 lambda steps, flow=flow: _with_steps(shrinker.best, flow, steps),  # type: ignore[misc]
             )
+        shrinker.leave_out(_options, partial(_with_options, shrinker))
         shrinker.settle()
     return shrinker.best
 
@@ -112,3 +115,29 @@ def _with_steps(scenario: WorldScenario, flow: int, steps: Sequence[Any]) -> Wor
     flows: list[Mapping[str, Any]] = list(scenario.flows)
     flows[flow] = {**flows[flow], "steps": list(steps)}
     return evolve(scenario, flows=tuple(flows))
+
+
+def _options(scenario: WorldScenario) -> Sequence[Option]:
+    """The fields of the outermost steps, but for `name` and `kind`."""
+    steps = ((flow, step) for flow in range(len(scenario.flows)) for step in _steps(scenario, flow))
+    return [
+        (flow, step["name"], field)
+        for flow, step in steps
+        for field in step
+        if field not in ("name", "kind")
+    ]
+
+
+def _with_options(shrinker: _Shrinker, options: Sequence[Option]) -> WorldScenario:
+    scenario = shrinker.best
+    for flow in range(len(scenario.flows)):
+        steps = [
+            {
+                field: value
+                for field, value in step.items()
+                if field in ("name", "kind") or (flow, step["name"], field) in options
+            }
+            for step in _steps(scenario, flow)
+        ]
+        scenario = _with_steps(scenario, flow, steps)
+    return scenario

@@ -14,7 +14,7 @@ _LINE = re.compile(r"(?P<at> *[0-9,]+)  (?P<text>.*)", re.DOTALL)
 _ROUTINE = re.compile(r"[^ ]+: (?:claim|extend) \S+")
 """What a process does all the time, whether or not anything comes of it."""
 _ALWAYS = re.compile(r" meets: |: down$|: starts$|SIGTERM|^calm$|^broken: |^every promise")
-_ID = re.compile(r"\b[a-z]+_[0-9]+\b")
+_ID = re.compile(r"\b[a-z]+_[0-9a-f]+\b")
 _ACCEPTED = re.compile(r"accepted (?P<id>\S+) for (?P<tag>\S+)")
 LONGEST = 160
 MOST = 40
@@ -63,13 +63,12 @@ def _folded(trace: Sequence[str], about: re.Pattern[str] | None) -> Iterator[str
 
 
 def _counted(since: str, routine: Counter[str], others: int) -> Iterator[str]:
-    if routine:
-        each = (
-            text + (f" ({count} times)" if count > 1 else "") for text, count in routine.items()
-        )
-        yield f"{since}  {_cut(', '.join(each))}"
+    """One line for what was left out between two lines."""
+    counts = [text + (f" ({count} times)" if count > 1 else "") for text, count in routine.items()]
     if others:
-        yield f"{'':>9}  ({others} line{'s' * (others > 1)} about others)"
+        counts.append(f"({others} line{'s' * (others > 1)} about others)")
+    if counts:
+        yield f"{since:>9}  {_cut(', '.join(counts))}"
 
 
 def _cut(text: str) -> str:

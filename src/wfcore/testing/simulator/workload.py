@@ -6,9 +6,11 @@ becomes a promise.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from wfcore.errors import AlreadyDecided, RateLimited, StoreUnavailable, WfError
+from wfcore.memory.disk import Rows
 from wfcore.model.access import Caller, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import TriggerSource
@@ -19,6 +21,7 @@ from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, appro
 from wfcore.rules.auth.signed_links import personal_token
 from wfcore.testing.simulator.calls import sleep
 from wfcore.testing.simulator.expectations import Expectations
+from wfcore.testing.simulator.identities import emails_of, require
 from wfcore.testing.simulator.node import Gone, SimNode
 from wfcore.testing.simulator.scenario import Act
 from wfcore.testing.simulator.scheduler import Mailbox, WorldScheduler
@@ -39,6 +42,7 @@ TRIES = 4
 BACK_OFF_MS = 700
 OPEN = ApprovalFilter(statuses=(ApprovalStatus.PENDING,))
 RECENT = PageRequest(size=20)
+ALREADY = "You have approved this already"
 
 
 class ClientWorld(Protocol):
@@ -50,6 +54,8 @@ class ClientWorld(Protocol):
     def nodes(self) -> list[SimNode]: ...
     @property
     def expectations(self) -> Expectations: ...
+    @property
+    def accounts(self) -> Rows: ...
     @property
     def workflow_ids(self) -> Sequence[str]: ...
     @property
@@ -215,6 +221,7 @@ class SimClient:
         if approval is None:
             return
         email = self._reviewer(approval)
+        await self._read_standing(approval, email)
         decision = await self._decision(approval)
         asked = deciding.Decide(approval.id, decision, DecisionSource.LINK, self._label)
 
@@ -235,6 +242,27 @@ class SimClient:
             self._scene.expectations.decision(decided, email)
             self._scene.scheduler.say(f"{self._label}: {decided.id} is {decided.status}")
 
+    async def _read_standing(self, approval: Approval, email: str) -> None:
+        """
+        Read, as a page does, whether the person has approved this already. Raises `Violation` if
+        the answer is not that of the people behind its assents. AP-16, PL-3.
+        """
+        who = next((one for one in PEOPLE if one.account.email == email), None)
+        if who is None:
+            return  # guests see the page of their link alone
+
+        async def door(services: Services) -> str | None:
+            (found,) = (await approvals.standings(services, who, [approval])).values()
+            return found.why_not
+
+        with suppress(StoreUnavailable):
+            refusal = await self._ask(door, 1)
+            heard = [emails_of(one, self._scene.accounts) for one in approval.assents]
+            spoke, told = email in set().union(*heard), refusal == ALREADY
+            may = spoke and refusal is None
+            require(not may, "told wrongly", f"{email} may approve {approval.id} again")
+            require(spoke or not told, "told wrongly", f"{email} has not approved {approval.id}")
+
     async def _delegate(self) -> None:
         approval = await self._question()
         to = (*(who.account.email for who in PEOPLE), DAN)[self._number("to")]
@@ -244,7 +272,7 @@ class SimClient:
         async def door(services: Services) -> Approval:
             caller = await self._caller(services, approval)
             until = later(services.clock.deadline_now(), self._number("lasts"))
-            ends = min(until, approval.expires_at)
+            ends = later(min(until, approval.expires_at), self._number("beyond"))
             return await delegate_approval(
                 services, caller, approval.id, to, ends, DecisionSource.LINK
             )

@@ -7,7 +7,8 @@ from attrs import evolve, field, frozen
 
 from wfcore.errors import WfError
 from wfcore.memory import Disk, MemoryCounters
-from wfcore.memory.tables import EXECUTIONS, NOTICES
+from wfcore.memory.disk import Rows
+from wfcore.memory.tables import ACCOUNTS, EXECUTIONS, NOTICES
 from wfcore.model.execution import Execution
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.workflow import Definition
@@ -126,6 +127,11 @@ class World:
         self._down_until = 0
         self._read_only_until = 0
         self._disturbed_until = 0
+
+    @property
+    def accounts(self) -> Rows:
+        """The stored accounts by id."""
+        return self.disk.tables[ACCOUNTS.name]
 
     def machine_of(self, node: str) -> WallClock:
         """The clocks of the machine that the node of that name runs on."""
