@@ -1,31 +1,31 @@
 """
-From a request to its response, in one place: look-up, authentication, handler, response, errors.
+The way from a request to its response: route, authentication, handler, response, errors.
 
-`_dispatch` is the whole story; the rest of the file serves it. The order matters:
+`_dispatch` takes these steps in order:
 
-1. `_match` finds the row of the route table. The path decides first, then the method, so an
-   unknown path is 404 and a wrong method 405, before anybody is asked for a key.
-2. The host is checked, and a server that drains refuses what would start an execution. Neither
-   needs credentials, and a start that were accepted now would wait for the next server.
+1. `_match` finds the route. The path decides before the method, so an unknown path is 404 and a
+   wrong method 405, both before a key is required.
+2. The host is checked, and a draining server refuses requests that start an execution. Neither
+   needs credentials, and an execution that started now would wait for the next server.
 3. `AUTHENTICATORS[route.auth]` admits the caller and reads the body, in the order that the
-   specification implies for that kind of credential (see `auth`). Only after that are query
-   parameters checked: somebody without a key learns nothing about them.
+   specification implies for that kind of credential (see `auth`). Query parameters are checked
+   later: a client without a key learns nothing about them.
 4. The handler calls a use case and returns a view.
-5. `pace.turn` waits if many large responses are being encoded, so that one client's big results
-   do not stop the event loop for everyone.
+5. `pace.turn` waits while another large response is encoded, so that large results of one client
+   do not stop the event loop for all.
 
 Errors are exceptions of the core. `errors.STATUS` maps them to a status once; a route's `also`
 overrides the mapping for that route. An exception without a status is a defect: the client gets
 500 without details, and the log gets its type and place but never its message, which might quote
-what a client sent.
+the client.
 
-Three ways out are easy to miss. A client that has left is counted as 499 and answered with
-nothing. A cancellation while the server ends is answered with 503, because the client is still
-there. And a streamed response that has begun cannot change its status any more: what fails then
-closes the connection, so that the client sees that something is missing.
+Three exits are easy to miss. A client that has left is counted as 499 and gets no answer. A
+cancellation while the server stops is answered with 503, because the client is still connected. A
+streamed response that has begun cannot change its status: a failure then closes the connection,
+which tells the client that the body is incomplete.
 
-Pure ASGI without middleware, JSON without a `Response` object, answers that our own transport takes
-whole: the usual forms would cost every request more than most take here (`python -m bench`).
+There is no middleware, no `Response` object for JSON, and our own transport sends a response whole:
+the usual forms would cost each request more than most requests take here (`python -m bench`).
 Decisions 10, 14 and 71.
 """
 

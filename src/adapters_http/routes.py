@@ -1,7 +1,7 @@
 """
-THE table: one row per path and method. From it come the look-up, the description, and the
-tests that walk every row. Where v1 says 404 to what has ended or is decided, its row does so:
-EX-21, AP-14.
+THE table: one route per path and method. From it come the tree of routes, the OpenAPI document, and
+tests of all routes. A route of v1 that answers 404 for an ended execution or a decided approval
+says so in `also`: EX-21, AP-14.
 """
 
 from adapters_http.downloads import OUTPUT_MEDIA

@@ -1,5 +1,5 @@
 """
-What the pages of operating show and do, for programs with a session; and the operations of the
+The functions of the pages of operating, for programs with a session; and the operations of the
 command line from elsewhere (decision 187).
 """
 
@@ -296,7 +296,7 @@ async def perform(request: Request) -> Answer:
     config = request.context.config
     if operation is None or config.read_definition is None:
         raise NotFound("Operation")
-    asked = structured(parameters_of(operation), request.json)
+    parameters = structured(parameters_of(operation), request.json)
     at = Operator(
         request.services,
         config.read_definition,
@@ -305,5 +305,4 @@ async def perform(request: Request) -> Answer:
         serving=True,
         warnings=config.definition_warnings,
     )
-    given = attrs.asdict(asked, recurse=False)
-    return await operation(at, **given)
+    return await operation(at, **attrs.asdict(parameters, recurse=False))

@@ -1,9 +1,8 @@
 """
 The OpenAPI 3.1 document, made from the table of routes and the shapes of the wire.
 
-It is written for people who generate a client from it: operations are grouped by subject, errors
-are shared components, every body has an example (`examples.json`), and what is not JSON says
-what it is instead.
+Its readers generate clients: operations are grouped by subject, errors are shared components, every
+body has an example (`examples.json`), and contents other than JSON name their format.
 
 Generators name their package by the title, so that is not `wfcore`. Inline enums become `Status1`
 and `Status2`: each is a component. A nullable primitive is a list of types, and a free object says

@@ -62,12 +62,12 @@ def operation_of(route: Route, schemas: Schemas) -> Schema:
 
 def _description(route: Route) -> str:
     """The docstring of the handler without rule ids, and the scope that it needs."""
-    said = inspect.cleandoc(route.handler.__doc__ or "").replace("\n", " ")
+    text = inspect.cleandoc(route.handler.__doc__ or "").replace("\n", " ")
     by_key = route.scope is not None and route.auth is not Auth.SESSION
     admin = route.auth is Auth.ADMIN
     scope = f" Needs the scope {route.scope}." if by_key else ""
     listed = f" Needs the scope {Scope.ADMIN}.\n\n{_operations()}" if admin else ""
-    return _RULE.sub("", said) + scope + listed
+    return _RULE.sub("", text) + scope + listed
 
 
 def _operations() -> str:
