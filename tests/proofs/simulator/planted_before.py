@@ -60,7 +60,7 @@ def late_claims_begin(patch: pytest.MonkeyPatch) -> None:
 
 def looks_forget(patch: pytest.MonkeyPatch) -> None:
     """What a look began, whose answer got lost, is not found by the next one."""
-    patch.setattr(running, "_unmet", lambda outcome, met: outcome)
+    patch.setattr(running, "_not_started", lambda outcome, started: outcome)
 
 
 def work_by_the_calendar(patch: pytest.MonkeyPatch) -> None:
