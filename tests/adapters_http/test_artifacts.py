@@ -215,7 +215,7 @@ async def test_what_a_browser_shows_goes_through_us(
     world: World, monkeypatch: pytest.MonkeyPatch, shown: int, status: int
 ):
     """With the sandbox that a bucket does not give; what is too large to look at is saved."""
-    monkeypatch.setattr(downloads, "SHOWN", shown)
+    monkeypatch.setattr(downloads, "LARGEST_DISPLAYED", shown)
     execution, id = await world.with_artifact("a.txt", previewable=True)
     url = (await world.get(f"/api/v1/executions/{execution}/artifacts/{id}")).json()["downloadUrl"]
     answer = await world.http.get(url)

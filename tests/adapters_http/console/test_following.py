@@ -63,7 +63,7 @@ async def test_any_change_of_a_shown_row_is_told(
     The end of an older row, while the newest stays as it is, is told as a new one is; so is what
     waits for the reader, whatever list is open. PG-7.
     """
-    monkeypatch.setattr(hints, "LOOK_MS", 1)
+    monkeypatch.setattr(hints, "POLL_MS", 1)
     headers = await world.sign_in()
     older, _ = await world.paused()
     await world.paused()
