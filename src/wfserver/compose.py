@@ -86,7 +86,7 @@ async def open_system(
         defaults: dict[str, Any] = {
             "store": opened.store,
             "counters": opened.counters,
-            "files": _files(settings, opened),
+            "files": opened.files if settings.artifacts is None else files_at(settings),
             "ids": SystemIds(settings.cell),
             "tokens": SystemTokens(),
             "passwords": Argon2Passwords(),
@@ -124,10 +124,6 @@ async def _storage(
         await opened.counters.close()
         if given is None:
             await opened.store.close()
-
-
-def _files(settings: Settings, opened: Opened) -> ArtifactFiles:
-    return opened.files if settings.artifacts is None else files_at(settings)
 
 
 def files_at(settings: Settings) -> ArtifactFiles:

@@ -12,7 +12,7 @@ from wfcore.rules.definition.check import definition_schema
 from wfcore.usecases.administration import workflows
 from wfcore.wire import drawing
 from wfserver.commands.trigger import fires
-from wfserver.definitions.read import read_text
+from wfserver.definitions.read import announce_packages, read_text
 from wfserver.definitions.validate import report, sarif, validated
 from wfserver.failures import FAILED
 from wfserver.terminal import applying
@@ -75,10 +75,11 @@ def apply(
         if Path(file).is_dir():
             applying.preview_all(perform, owner, texts)
             done = applying.apply_all(perform, owner, texts)
-            applying.delete_all(perform, gone)
+            for one in gone:
+                perform(workflows.delete_workflow, workflow=one["id"])
             applying.put_applied(invocation, done, gone)
         else:
-            applying.announce(texts, quiet=invocation.json)
+            announce_packages(texts[0].definition, quiet=invocation.json)
             (done,) = applying.apply_all(perform, owner, texts)
             put_answer(invocation.json, done, applying.put_one)
     return None

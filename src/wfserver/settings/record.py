@@ -230,7 +230,7 @@ def settings_from(
         stalled_ms=_duration(env, "WFCORE_STALLED_AFTER", DurationMs(MINUTE)),
         policy=policy,
         providers=providers_from(env),
-        prices=Path(prices).absolute() if (prices := env.get(PRICES)) else None,
+        prices=_path(env, PRICES),
         ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),
         connections=_count_or_none(env, "WFCORE_CONNECTIONS"),
         connections_each=_count_or_none(env, "WFCORE_CONNECTIONS_PER_ADDRESS"),
@@ -254,11 +254,11 @@ def settings_from(
         file=Path(file) if (file := env.get(FILE)) else None,
         labels=labels(env),
         notices=notices,
-        seal_key_file=Path(keys).absolute() if (keys := env.get("WFCORE_SEAL_KEY_FILE")) else None,
+        seal_key_file=_path(env, "WFCORE_SEAL_KEY_FILE"),
         console=switch(env, "WFCORE_CONSOLE", True),
         agents=switch(env, "WFCORE_MCP", False),
         sign_on=sign_on_settings(env),
-        packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
+        packages=_path(env, "WFCORE_PACKAGES"),
     )
 
 
@@ -273,6 +273,10 @@ def _environment(environment: Mapping[str, str] | None) -> Mapping[str, str]:
 
 def _folder(env: Mapping[str, str], given: str | None) -> Path:
     return Path(given or env.get("WFCORE_DATA") or "wfcore-data").absolute()
+
+
+def _path(env: Mapping[str, str], name: str) -> Path | None:
+    return Path(text).absolute() if (text := env.get(name)) else None
 
 
 def _port(env: Mapping[str, str], given: int | None) -> int:

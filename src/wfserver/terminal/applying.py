@@ -15,7 +15,6 @@ from wfcore.usecases.administration.operator import MOST_LISTED
 from wfserver.definitions.read import (
     SUFFIXES,
     DefinitionText,
-    announce_packages,
     files_beside,
     is_definition,
     read_text,
@@ -104,12 +103,6 @@ def require_tests(file: str) -> None:
         )
 
 
-def announce(texts: Sequence[Written], *, quiet: bool) -> None:
-    """Say which installations of packages may take a while."""
-    for one in texts:
-        announce_packages(one.definition, quiet=quiet)
-
-
 def missing(perform: Perform, owner: str, texts: Sequence[Written]) -> Sequence[Any]:
     """The workflows of *owner* that none of *texts* defines."""
     listed = perform(workflows.list_workflows, owner=owner, limit=MOST_LISTED)["items"]
@@ -187,12 +180,6 @@ def _located(perform: Perform, operation: Any, owner: str, one: Written) -> Any:
         return perform(operation, owner=owner, text=one.sent)
     except InvalidDefinition as error:
         raise one.text.located(error) from None
-
-
-def delete_all(perform: Perform, gone: Sequence[Any]) -> None:
-    """Delete the workflows *gone*."""
-    for one in gone:
-        perform(workflows.delete_workflow, workflow=one["id"])
 
 
 def put_applied(invocation: Invocation, done: Sequence[Any], gone: Sequence[Any]) -> None:
