@@ -1,4 +1,4 @@
-"""The client that sends callbacks, and notices to chats: one checked address, once. CB-4."""
+"""The client that sends callbacks, and notices to chats, once to one checked address. CB-4."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +16,12 @@ from wfcore.rules.address import is_public
 
 TIMEOUT_S = 15.0
 NO_ADDRESS = "its address is private or a loopback one, or its name is unknown"
-"""Which of the two would tell names of the network that this server is in."""
+"""One text for both: the difference would reveal names of the network that this server is in."""
 _HEADERS = {"content-type": "application/json", "user-agent": "wfcore-callback"}
 
 
 class HttpCallbackClient:
-    """The `CallbackClient` of a server. *allow_private*: also private and loopback addresses."""
+    """The `CallbackClient` of a server. *allow_private*: also send to private and loopback ones."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class HttpCallbackClient:
 
 
 def _seconds(text: str | None) -> int | None:
-    """What a `Retry-After` says, if it says seconds."""
+    """The seconds of a `Retry-After`, or None if it holds no number of seconds."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 else None
 
 
@@ -60,5 +60,5 @@ def _anywhere(addresses: Sequence[str]) -> Sequence[str]:
 
 
 def _public_alone(addresses: Sequence[str]) -> Sequence[str]:
-    """A single private address is enough to distrust the name."""
+    """*addresses* if all are public, else none: one private address discredits the name."""
     return addresses if all(map(is_public, addresses)) else ()

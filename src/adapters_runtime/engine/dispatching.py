@@ -1,11 +1,12 @@
 """
-A dispatch beside the store: what units of work made due is told to it, after they committed.
+A dispatch beside the store, to which executions are published when they become due.
 
-Whatever becomes due does so in a unit of work, so the commit is the one place where it is told:
-executions that were accepted, let go of between two steps, decided, resumed, recovered. Nobody
-waits for the telling. While the dispatch is up it takes the place of the hint that something is due
-(`Wakeup.runner`); that hint is sent for what no delivery says, and when telling fails: then workers
-look, as they do without a dispatch. Decision 222.
+Executions become due in a unit of work only: accepted, released between two steps, decided,
+resumed, recovered. So they are published in one place, after the commit. No caller waits for that.
+
+While the dispatch is up, its deliveries replace the hint that something is due (`Wakeup.runner`).
+The hint is still sent for what no delivery carries, and when publishing fails; workers then poll,
+as they do without a dispatch. Decision 222.
 """
 
 import asyncio
@@ -30,62 +31,64 @@ GROUP = "wfcore.engines"
 NATS = ("nats://", "tls://")
 NATS_PORT = 4222
 LATE_MS = 1_000
-"""How late a delivery may be before a worker looks for itself."""
+"""How late a delivery may be before a worker polls the store."""
 CLOSING_S = 2.0
 
 
-class Looking:
-    """How seldom a worker looks into the store, with and without a dispatch."""
+class PollSchedule:
+    """The pauses between a worker's polls of the store, with and without a dispatch."""
 
     def __init__(self, policy: Policy, dispatch: DispatchQueue | None) -> None:
         self._policy = policy
         self._dispatch = dispatch
 
     @property
-    def is_told(self) -> bool:
-        """Whether what is due is delivered, so that hints of it need not be followed."""
+    def has_deliveries(self) -> bool:
+        """Whether due executions are delivered, so that the worker need not follow hints."""
         return self._dispatch is not None and self._dispatch.up
 
-    def pause_ms(self, due: EpochMs | None, asked: EpochMs, now: EpochMs) -> int:
+    def pause_ms(self, due: EpochMs | None, claimed_at: EpochMs, now: EpochMs) -> int:
         """
-        Until the next look. *due*: the earliest thing that is left; at or before *asked*, when
-        was claimed last, it was not to be had.
+        The time until the next poll.
+
+        *due*: when the earliest execution that is left is due. If that is not after *claimed_at*,
+        the last claim has refused the execution.
         """
         longest, late = self._policy.poll_ms, 0
-        if self.is_told:
+        if self.has_deliveries:
             longest, late = self._policy.reconcile_ms, LATE_MS
         if due is None:
             return longest
-        return self._policy.poll_ms if due <= asked else min(max(due - now, 0) + late, longest)
+        return self._policy.poll_ms if due <= claimed_at else min(max(due - now, 0) + late, longest)
 
     def has_more(self, was_full: bool, due: EpochMs | None, now: EpochMs) -> bool:
         """
-        Whether a place that got free is for what a look finds: the last one left something (*due*),
-        or there was no room to look. What comes later is hinted at, or delivered.
+        Whether a worker with a newly free place polls at once: the last poll left something behind
+        (*due*), or had no free place. Hints or deliveries announce what becomes due later.
         """
-        return (was_full and not self.is_told) or (due is not None and due <= now)
+        return (was_full and not self.has_deliveries) or (due is not None and due <= now)
 
 
 @asynccontextmanager
 async def dispatching(services: Services, dispatch: DispatchQueue) -> AsyncIterator[Services]:
     """
-    *services* that tell *dispatch* what they make due, while it is connected here. An `Engine` over
-    them that is to take what is delivered is given the same *dispatch*.
+    *services* that publish executions to *dispatch* when they become due, while this context holds
+    its connection. An `Engine` that takes the deliveries is given the same *dispatch*.
     """
-    telling = _Telling(services, dispatch)
-    running = asyncio.create_task(dispatch.run(services.wakeup.runner), name="dispatch")
-    store = cast("Store", _TellingStore(services.store, telling))
+    publisher = _Publisher(services, dispatch)
+    connection = asyncio.create_task(dispatch.run(services.wakeup.runner), name="dispatch")
+    store = cast("Store", _PublishingStore(services.store, publisher))
     wakeup = cast("Wakeup", _ReplacedHint(services.wakeup, dispatch))
     try:
         yield evolve(services, store=store, wakeup=wakeup)
     finally:
-        await telling.close()
-        running.cancel()
-        await asyncio.wait((running,))
+        await publisher.close()
+        connection.cancel()
+        await asyncio.wait((connection,))
 
 
 def due_of(run: Execution, now: EpochMs) -> DueExecution | None:
-    """What to tell of an execution as it was stored; None: no worker may claim it, now or later."""
+    """The message on a stored execution, or None if no worker may claim it now or later."""
     is_over = run.status in EXECUTION.final or run.status is ExecutionStatus.INTERRUPTED
     if is_over or run.due_at is None or run.worker is not None:
         return None
@@ -93,44 +96,46 @@ def due_of(run: Execution, now: EpochMs) -> DueExecution | None:
     return DueExecution(run.id, f"{run.id}:{run.version}", in_ms, run.capabilities)
 
 
-class _Telling:
-    """Tells what became due: at once, and what comes meanwhile together."""
+class _Publisher:
+    """Publishes executions that became due: the first at once, those that follow together."""
 
     def __init__(self, services: Services, dispatch: DispatchQueue) -> None:
         self._services = services
         self._dispatch = dispatch
-        self._untold: dict[str, DueExecution] = {}
+        self._unpublished: dict[str, DueExecution] = {}
         self._task: asyncio.Task[None] | None = None
 
     def committed(self, record: Execution | Workflow) -> None:
         """
-        This is durable. A place in a concurrency group that got free, or a limit that was moved,
-        lets others be claimed of which nothing was stored: who looks finds them.
+        Publish the execution of a durable *record*.
+
+        A free place in a concurrency group, or a changed limit, lets other executions be claimed
+        that this unit did not store. Workers find those by polling.
         """
         if isinstance(record, Workflow) or (
             record.concurrency_group is not None and record.status in EXECUTION.final
         ):
             self._services.wakeup.runner()
         elif self._dispatch.up and (due := due_of(record, self._services.store.now())) is not None:
-            self._untold[due.execution_id] = due
+            self._unpublished[due.execution_id] = due
             if self._task is None or self._task.done():
-                self._task = asyncio.create_task(self._tell())
+                self._task = asyncio.create_task(self._publish())
 
-    async def _tell(self) -> None:
-        while self._untold:
-            told, self._untold = self._untold, {}
-            if not await self._dispatch.tell(told.values()):
+    async def _publish(self) -> None:
+        while self._unpublished:
+            batch, self._unpublished = self._unpublished, {}
+            if not await self._dispatch.tell(batch.values()):
                 self._services.wakeup.runner()
 
     async def close(self) -> None:
-        """Tell what is untold, for a moment."""
+        """Wait a moment until the rest is published."""
         if self._task is not None:
             await asyncio.wait((self._task,), timeout=CLOSING_S)
             self._task.cancel()
 
 
 class _ReplacedHint:
-    """That something is due is told by the dispatch, while it is up."""
+    """A `Wakeup` without the hint that something is due while the dispatch is up."""
 
     def __init__(self, wakeup: Wakeup, dispatch: DispatchQueue) -> None:
         self._wakeup = wakeup
@@ -144,12 +149,12 @@ class _ReplacedHint:
             self._wakeup.runner()
 
 
-class _TellingStore:
-    """A store whose units tell what they stored."""
+class _PublishingStore:
+    """A store whose units publish the executions that they stored."""
 
-    def __init__(self, store: Store, telling: _Telling) -> None:
+    def __init__(self, store: Store, publisher: _Publisher) -> None:
         self._store = store
-        self._telling = telling
+        self._publisher = publisher
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -157,11 +162,11 @@ class _TellingStore:
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Any]:
         async with self._store.unit() as unit:
-            yield _TellingUnit(unit, self._telling.committed)
+            yield _PublishingUnit(unit, self._publisher.committed)
 
 
-class _TellingUnit:
-    """A unit that remembers what it puts, each as it was put last."""
+class _PublishingUnit:
+    """A unit that publishes the last version of each record that it stored."""
 
     def __init__(self, unit: Any, committed: Callable[[Execution | Workflow], None]) -> None:
         self._unit = unit
@@ -184,12 +189,14 @@ class _TellingUnit:
 
 def open_dispatch(name: str, url: str, keep_s: float) -> DispatchQueue:
     """
-    The dispatch at *url*, not yet connected: of NATS, or of the installed package that offers an
-    entry point of the group `wfcore.engines` by the scheme of *url*, which is called as
-    `open(url, keep_s)`; *keep_s* as in `DispatchQueue`.
+    The dispatch at *url*, not yet connected.
 
-    Raises `InvalidInput`, by the *name* of a setting, for what cannot be opened; the URL, which may
-    hold a password, is not repeated.
+    It is of NATS, or of the installed package with an entry point of the group `wfcore.engines`
+    that is named as the scheme of *url*. The entry point is called as `open(url, keep_s)`; *keep_s*
+    as in `DispatchQueue`.
+
+    Raises `InvalidInput` for the setting *name* if the dispatch cannot be opened. The error does
+    not repeat the URL, which may hold a password.
     """
     scheme = url.partition("://")[0]
     if url.startswith(NATS):
@@ -198,8 +205,8 @@ def open_dispatch(name: str, url: str, keep_s: float) -> DispatchQueue:
 
     offered = {one.name: one for one in entry_points(group=GROUP)}
     if "://" not in url or scheme not in offered:
-        there = "".join(f", {one}://…" for one in sorted(offered))
-        raise InvalidInput(name, f"must be nats://HOST:4222, tls://HOST:4222{there}")
+        others = "".join(f", {one}://…" for one in sorted(offered))
+        raise InvalidInput(name, f"must be nats://HOST:4222, tls://HOST:4222{others}")
     try:
         made: DispatchQueue = offered[scheme].load()(url, keep_s)
     except ValueError as error:
@@ -207,10 +214,11 @@ def open_dispatch(name: str, url: str, keep_s: float) -> DispatchQueue:
     return made
 
 
-async def seen(name: str, url: str) -> str:
+async def describe_dispatch(name: str, url: str) -> str:
     """
-    What is found at *url*, for people. Raises `InvalidInput`, and `ConnectionError`, which says why
-    it does not answer.
+    A text for people on the dispatch at *url*.
+
+    Raises `InvalidInput`, and `ConnectionError` with the reason if the dispatch does not answer.
     """
     dispatch = open_dispatch(name, url, CLOSING_S)
     if not url.startswith(NATS):
@@ -218,7 +226,7 @@ async def seen(name: str, url: str) -> str:
     from adapters_runtime.engine import jetstream
 
     try:
-        return await jetstream.seen(url)
+        return await jetstream.describe(url)
     except jetstream.TROUBLE as error:
         raise ConnectionError(str(error) or type(error).__name__) from None
 

@@ -1,12 +1,11 @@
 """
-The loops of a process that does what was accepted: worker, scheduler, outboxes, retention.
+The engine: the loops of a process that runs executions (worker, scheduler, outboxes, retention).
 
     async with Engine(services, runner):
         ...
 
-A process without one accepts, decides and reads all the same, and takes the first turn of what
-starts nothing (EX-34); what else it accepted lies in the store until an engine on that store takes
-it up.
+A process without an engine still accepts, decides and reads, and takes the first turn of executions
+that start nothing (EX-34). All other executions that it accepted wait in the store for an engine.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from typing import Protocol, Self
 
 from adapters_runtime.engine.loops import Loop
 from adapters_runtime.engine.outbox import CallbackLoop, NoticeLoop
-from adapters_runtime.engine.presence import Presence
+from adapters_runtime.engine.presence import NodePresence
 from adapters_runtime.engine.receiver import Receiver
 from adapters_runtime.engine.retention import Retention
 from adapters_runtime.engine.scheduler import Scheduler
@@ -39,7 +38,7 @@ from wfcore.usecases.services import Services
 log = logging.getLogger("wfcore.engine")
 
 _ENDING_S = 2.0
-"""How long it may take to end steps and loops that were told to, each."""
+"""How long steps may take to end after the drain, and loops after `stop`."""
 
 
 class _Duty(Protocol):
@@ -57,7 +56,7 @@ def new_node(
     present: Collection[str] | None = None,
     address: str = "",
 ) -> Node:
-    """This process as a node that begins now; for the arguments see `Node`."""
+    """A node for this process, which begins now. For the arguments see `Node`."""
     return Node(
         id,
         socket.gethostname(),
@@ -73,15 +72,17 @@ def new_node(
 
 class Engine:
     """
-    The loops over *services*, at work from `async with` on. On leaving, running steps may end for
-    up to *drain_ms*; then they are ended, and are INTERRUPTED.
+    The loops over *services*, which run while the context is entered.
 
-    The caller keeps ownership of *runner* and closes it afterwards. Without a *callback_client*
-    callbacks are not made here: they stay due, for an engine that has one; likewise notices
-    without a *notifier*. *stalled_ms*: how long due work may be left, or one round of a loop take,
-    before `check` complains. *able*: the capabilities of what it takes, see `Store.claim` and
-    `capabilities_with`; None: everything. *dispatch*: what delivers what is due; *services* are
-    those that tell it, see `dispatching`. *present* and *address*: see `Node`, for operators.
+    On exit, running steps have *drain_ms* to end; steps still running then are killed, and are
+    INTERRUPTED. The caller keeps ownership of *runner* and closes it afterwards. Without a
+    *callback_client* this engine makes no callbacks; they stay due for an engine that has one. The
+    same holds for notices without a *notifier*.
+
+    *stalled_ms*: how long due work may be left, or one round of a loop may take, before `check`
+    complains. *able*: the capabilities of the executions to take, see `Store.claim` and
+    `capabilities_with`; None: all executions. *dispatch*: the source of deliveries; *services* must
+    then come from `dispatching`. *present* and *address*: see `Node`, for operators.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Engine:
         node = new_node(
             services, name, services.policy.places, able=able, present=present, address=address
         )
-        self._presence = Presence(services, node, self._worker.set_draining)
+        self._presence = NodePresence(services, node, self._worker.set_draining)
         self._duties: list[_Duty] = [Scheduler(services, self._worker.keep_leases)]
         if callback_client is not None:
             self._duties.append(CallbackLoop(services, callback_client))
@@ -138,11 +139,11 @@ class Engine:
 
     def check(self) -> None:
         """
-        Raises `NotReady` while a loop is down, or leaves what is due, or the machine lacks what it
-        takes to start a step.
+        Raises `NotReady` while a loop is down or leaves due work, or the machine lacks something to
+        start a step.
         """
         found = [self._worker.trouble(self._stalled_s)]
-        # All but retention: without it the disk fills up some day, but callers are served.
+        # Not retention: without it the disk fills up some day, but callers are served.
         found += [part.loop.trouble(self._stalled_s) for part in self._duties]
         if lacking := self._worker.shortages.now:
             found.append(f"steps cannot be started: {lacking}")
@@ -150,7 +151,7 @@ class Engine:
             raise NotReady("; ".join(filter(None, found)))
 
     def gauges(self) -> Mapping[str, float]:
-        """For the metrics: places, and each loop with the age of the oldest work due for it."""
+        """The metrics of places, and of each loop with the age of its oldest due work."""
         now, loops = self._services.clock.deadline_now(), [part.loop for part in self._parts]
         up = {f'wfcore_loop_up{{loop="{one.name}"}}': float(one.up) for one in loops}
         ages = {
@@ -167,7 +168,7 @@ class Engine:
         }
 
     async def drain(self) -> None:
-        """Let running steps end in the time there is for it, then end them. Once."""
+        """Let running steps end within the drain, then kill them. Later calls do nothing."""
         if self._drained:
             return
         self._drained = True
@@ -178,7 +179,7 @@ class Engine:
             log.error("executions could not be given back in time")
 
     async def _end(self) -> None:
-        """Drain, and end the loops; one that does not end is left behind, and named."""
+        """Drain, and end the loops. A loop that does not end is abandoned and logged."""
         await self.drain()
         for part in self._parts:
             part.loop.stop()
@@ -192,7 +193,7 @@ class Engine:
             log.error("a loop does not end", extra={"loop": task.get_name()})
 
     async def _withdraw(self) -> None:
-        """Others learn that nothing is taken here any more; from the lease, if not now. AL-8."""
+        """Tell other processes that this one is gone. If that fails, its lease expires. AL-8."""
         with suppress(StoreUnavailable, TimeoutError):
             async with asyncio.timeout(_ENDING_S / 4):
                 await self._presence.withdraw()

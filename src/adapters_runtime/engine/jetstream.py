@@ -1,13 +1,14 @@
 """
 Dispatch by NATS JetStream: one stream of work, one queue for each pool of workers.
 
-A message is the id of an execution, and nothing else. Its subject names the pool: the first label
-that the execution needs, or `any`. What is due later is a scheduled message, one for each
-execution: a newer one replaces it. A consumer for each pool hands out each message once, again if
-it was not acknowledged in time, and no more at once than its limit (`max_ack_pending`) allows.
+A message holds the id of an execution, and nothing else. Its subject names the pool: the first
+label that the execution needs, or `any`. An execution that is due later has one scheduled message,
+which a newer one replaces. The consumer of each pool delivers each message once, and again if the
+message was not acknowledged in time; it delivers no more at once than its limit
+(`max_ack_pending`).
 
-The stream is made by whoever connects first. A server that was emptied, or lost, costs the messages
-that it held: those executions are found by workers who look. Decision 222.
+The first process to connect makes the stream. If a server is lost or emptied, its messages are
+lost: workers find those executions by polling. Decision 222.
 """
 
 import asyncio
@@ -38,30 +39,29 @@ log = logging.getLogger("wfcore.dispatch")
 ANY = "any"
 LABEL = "label:"
 OLDEST = (2, 12)
-"""Servers before it have no scheduled messages."""
+"""The oldest version of servers with scheduled messages."""
 CONNECT_S = 2
 ANSWER_S = 2.0
-"""How long an answer to a message or a question may take before the connection is given up."""
+"""How long the server may take to answer before the connection is given up."""
 PING_S = 10
 TAKE_S = 1.0
-ASKED_S = 30.0
+REQUEST_S = 30.0
 """How long an unanswered request for messages stays valid."""
-TOLD_AT_ONCE = 256
+PUBLISHED_AT_ONCE = 256
 TWICE_S = 120.0
-"""Within which a message with the same key is dropped."""
+"""The seconds within which a message with the same key is dropped."""
 SOON_MS = 20
-"""What is due so soon is told as due."""
+"""Work due within this time is published at once instead of scheduled."""
 IN_FLIGHT = 1_000
-DOWN = "no dispatch: what is due is found by looking"
+DOWN = "dispatch queue unreachable; polling the database"
 LOST = "the connection was lost"
 BACKOFF = Backoff(first=0.25, longest=5.0)
-"""In seconds, after a connection that was lost."""
+"""The seconds before the next connection, after one that was lost."""
 STEADY_S = 10.0
-"""How long a connection is of use, for the next loss to count as the first."""
+"""A connection that lasted this long resets the backoff."""
 _NAME_IN_USE = 10058
 TROUBLE = (nats.errors.Error, OSError, TimeoutError, UnicodeError)
-"""What a connection ends with, and a host name that is none."""
-
+"""The errors of a connection. UnicodeError: the name of a host cannot be encoded."""
 
 IN_CLEAR = (
     "must begin with tls://, because nats:// tells its login in clear text to anybody at the port, "
@@ -74,10 +74,12 @@ class Unsuitable(ConnectionError):
 
 
 @frozen
-class Place:
+class StreamSettings:
     """
-    Where and how: `name` of the stream, by which installations on one server differ; `in_flight`:
-    deliveries of a pool that are not settled, at most; `replicas` of the stream.
+    The servers of a dispatch and the settings of its stream.
+
+    `name`: the stream's name, by which installations on one server differ. `in_flight`: the most
+    unsettled deliveries of a pool. `replicas`: the number of the stream's replicas.
     """
 
     servers: tuple[str, ...] = field(repr=False)
@@ -88,8 +90,10 @@ class Place:
     @classmethod
     def of(cls, url: str) -> Self:
         """
-        From `tls://user:password@host:4222,host2:4222?name=…&in_flight=…&replicas=…`. Raises
-        `ValueError`, which does not repeat it, also for a login without TLS or `tls=none`. ST-9.
+        The settings in `tls://user:password@host:4222,host2:4222?name=…&in_flight=…&replicas=…`.
+
+        Raises `ValueError`, also for a login without TLS or `tls=none`. The error does not repeat
+        *url*. ST-9.
         """
         named = several_hosts(url)
         try:
@@ -117,7 +121,7 @@ class Place:
 
 @frozen
 class NatsDelivery:
-    """Implements `wfcore.ports.queue.DueDelivery`: answers by whatever connection there is."""
+    """The `wfcore.ports.queue.DueDelivery` of NATS, which answers by the present connection."""
 
     dispatch: "NatsDispatch"
     execution_id: str
@@ -125,48 +129,48 @@ class NatsDelivery:
     reply: str
 
     async def keep(self) -> None:
-        """Begin its time anew."""
+        """Restart the time within which the message must be settled."""
         await self.dispatch.answer(self.reply, b"+WPI")
 
     async def settle(self) -> None:
-        """Acknowledge it."""
+        """Acknowledge the message."""
         await self.dispatch.answer(self.reply, b"+ACK")
 
     async def put_back(self, in_ms: DurationMs) -> None:
-        """Refuse it for a while."""
+        """Refuse the message, so that it is delivered again after this time."""
         delay = {"delay": max(in_ms, 1) * 1_000_000}
         await self.dispatch.answer(self.reply, b"-NAK " + json.dumps(delay).encode())
 
 
 @define
-class _Requested:
-    """Messages of one pool that were asked for and have not come."""
+class _PoolRequest:
+    """The number of messages of one pool that were requested and have not arrived."""
 
     inbox: str
-    asked: int = 0
+    missing: int = 0
     until: float = 0.0
 
 
 @define(eq=False)
 class NatsDispatch:
-    """Implements `wfcore.ports.queue.DispatchQueue` over one connection after the other."""
+    """The `wfcore.ports.queue.DispatchQueue` of NATS, over one connection after the other."""
 
-    place: Place
+    settings: StreamSettings
     keep_s: float
     up: bool = False
     _client: Client | None = None
     _lost: asyncio.Event = field(factory=asyncio.Event)
-    _why: str = LOST
-    _pools: dict[str, _Requested] = field(factory=dict)
-    _come: asyncio.Queue[NatsDelivery] = field(factory=asyncio.Queue)
+    _loss: str = LOST
+    _pools: dict[str, _PoolRequest] = field(factory=dict)
+    _arrived: asyncio.Queue[NatsDelivery] = field(factory=asyncio.Queue)
 
     @classmethod
     def at(cls, url: str, keep_s: float) -> Self:
-        """Not yet connected. Raises `ValueError` for a URL that cannot be read."""
-        return cls(Place.of(url), keep_s)
+        """The dispatch at *url*, not yet connected. Raises `ValueError` for an invalid URL."""
+        return cls(StreamSettings.of(url), keep_s)
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Connect, and connect again."""
+        """Connect, and again after each loss, until cancelled."""
         lost = 0
         while True:
             began = math.inf
@@ -176,7 +180,7 @@ class NatsDispatch:
                 changed()
                 log.info("a dispatch delivers what is due")
                 await self._lost.wait()
-                raise ConnectionError(self._why)
+                raise ConnectionError(self._loss)
             except TROUBLE as error:
                 lost = 0 if time.monotonic() - began > STEADY_S else lost
                 if self.up or not lost:
@@ -190,16 +194,16 @@ class NatsDispatch:
             await asyncio.sleep(BACKOFF.wait(lost))
 
     def _give_up(self, why: object) -> None:
-        """This connection is of no use."""
-        self._why = f"{type(why).__name__}: {why}"
+        """End this connection, so that `run` makes another one."""
+        self._loss = f"{type(why).__name__}: {why}"
         self._lost.set()
 
     async def _connect(self) -> None:
-        self._lost, self._come = asyncio.Event(), asyncio.Queue()
-        self._why = LOST
+        self._lost, self._arrived = asyncio.Event(), asyncio.Queue()
+        self._loss = LOST
         self._pools.clear()
-        self._client = client = await connected(self.place, self._lost)
-        await _make_stream(client, self.place)
+        self._client = client = await connected(self.settings, self._lost)
+        await _make_stream(client, self.settings)
 
     async def _disconnect(self) -> None:
         client, self._client = self._client, None
@@ -209,13 +213,13 @@ class NatsDispatch:
                     await client.close()
 
     async def tell(self, due: Collection[DueExecution]) -> bool:
-        """Publish each, and wait until the stream has it."""
+        """Publish *due*, and return whether the stream has stored all."""
         waiting = list(due)
-        for first in range(0, len(waiting), TOLD_AT_ONCE):
+        for first in range(0, len(waiting), PUBLISHED_AT_ONCE):
             if self._client is None or not self.up:
                 return False
-            told = map(self._publish, waiting[first : first + TOLD_AT_ONCE])
-            failed = [one for one in await asyncio.gather(*told, return_exceptions=True) if one]
+            batch = map(self._publish, waiting[first : first + PUBLISHED_AT_ONCE])
+            failed = [one for one in await asyncio.gather(*batch, return_exceptions=True) if one]
             if failed:
                 self._give_up(failed[0])
                 return False
@@ -224,7 +228,7 @@ class NatsDispatch:
     async def _publish(self, one: DueExecution) -> None:
         if self._client is None:
             raise nats.errors.ConnectionClosedError
-        name, subject = self.place.name, f"{self.place.name}.due.{pool_of(one.needs)}"
+        name, subject = self.settings.name, f"{self.settings.name}.due.{pool_of(one.needs)}"
         headers = {api.Header.MSG_ID.value: one.key}
         if one.in_ms > SOON_MS:
             at = datetime.fromtimestamp(time.time() + one.in_ms / 1_000, UTC)
@@ -235,83 +239,83 @@ class NatsDispatch:
         await stream.publish(subject, one.execution_id.encode(), headers=headers)
 
     async def take(self, limit: int, able: Collection[str] | None = None) -> Sequence[NatsDelivery]:
-        """Ask each pool for as many as are wanted, and wait for the first to come."""
+        """Request *limit* messages of each pool, and wait for the first to arrive."""
         found: list[NatsDelivery] = []
         if limit:
             try:
                 for pool in pools_of(able):
-                    await self._ask(pool, limit)
+                    await self._request(pool, limit)
                 async with asyncio.timeout(TAKE_S):
-                    found.append(await self._come.get())
+                    found.append(await self._arrived.get())
             except TimeoutError:
                 return found
             except TROUBLE as error:
                 self._give_up(error)
-        while not self._come.empty():
-            found.append(self._come.get_nowait())
+        while not self._arrived.empty():
+            found.append(self._arrived.get_nowait())
         return found
 
-    async def _ask(self, name: str, limit: int) -> None:
+    async def _request(self, name: str, limit: int) -> None:
         client, now = self._client, time.monotonic()
         if client is None:
             return
         if (pool := self._pools.get(name)) is None:
-            pool = self._pools[name] = await self._joined(client, name)
+            pool = self._pools[name] = await self._join(client, name)
         if pool.until < now:
-            pool.asked = 0  # its answer was lost
-        if (wanted := limit - pool.asked) > 0:
-            pool.asked, pool.until = limit, now + 2 * ASKED_S
-            asked = {"batch": wanted, "expires": int(ASKED_S * 1_000_000_000)}
-            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.place.name}.{name}"
-            await client.publish(subject, json.dumps(asked).encode(), reply=pool.inbox)
+            pool.missing = 0  # the answer was lost
+        if (wanted := limit - pool.missing) > 0:
+            pool.missing, pool.until = limit, now + 2 * REQUEST_S
+            request = {"batch": wanted, "expires": int(REQUEST_S * 1_000_000_000)}
+            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.settings.name}.{name}"
+            await client.publish(subject, json.dumps(request).encode(), reply=pool.inbox)
 
-    async def _joined(self, client: Client, name: str) -> _Requested:
-        """The queue of that pool, which may exist, and an inbox for its messages."""
+    async def _join(self, client: Client, name: str) -> _PoolRequest:
+        """Make the queue of the pool *name* if it does not exist, and an inbox for its messages."""
         config = api.ConsumerConfig(
             durable_name=name,
-            filter_subject=f"{self.place.name}.due.{name}",
+            filter_subject=f"{self.settings.name}.due.{name}",
             ack_policy=api.AckPolicy.EXPLICIT,
             ack_wait=3 * self.keep_s,
-            max_ack_pending=self.place.in_flight,
+            max_ack_pending=self.settings.in_flight,
         )
-        await client.jetstream(timeout=ANSWER_S).add_consumer(self.place.name, config)
-        pool = _Requested(client.new_inbox())
+        await client.jetstream(timeout=ANSWER_S).add_consumer(self.settings.name, config)
+        pool = _PoolRequest(client.new_inbox())
 
-        async def came(message: Msg) -> None:
-            self._came(pool, message)
+        async def receive(message: Msg) -> None:
+            self._on_message(pool, message)
 
-        await client.subscribe(pool.inbox, cb=came)
+        await client.subscribe(pool.inbox, cb=receive)
         return pool
 
-    def _came(self, pool: _Requested, message: Msg) -> None:
+    def _on_message(self, pool: _PoolRequest, message: Msg) -> None:
         status = (message.headers or {}).get("Status")
         if status is None:
-            pool.asked = max(pool.asked - 1, 0)
+            pool.missing = max(pool.missing - 1, 0)
             tries = message.metadata.num_delivered
-            # what others published here may be any bytes: to the store it is an id that nobody has
+            # Others may publish any bytes here: to the store they are an unknown id.
             id = message.data.decode(errors="replace").replace("\0", "\ufffd")
             one = NatsDelivery(self, id, tries, message.reply)
-            self._come.put_nowait(one)
+            self._arrived.put_nowait(one)
         elif status in ("404", "408"):
             left = (message.headers or {}).get("Nats-Pending-Messages", "")
-            pool.asked = max(pool.asked - int(left), 0) if left.isdigit() else 0
-        elif status != "100":  # the queue is gone, or does not work as it should: begin anew
+            pool.missing = max(pool.missing - int(left), 0) if left.isdigit() else 0
+        elif status != "100":  # the queue is gone, or does not work as it should: connect again
             self._give_up(Unsuitable(f"the queue answers {status[:40]}"))
 
     async def answer(self, reply: str, text: bytes) -> None:
-        """Say something about a delivery; without a connection it is delivered again."""
+        """Answer a delivery with *text*. Without a connection, the message is delivered again."""
         if self._client is not None:
             with suppress(*TROUBLE):
                 await self._client.publish(reply, text)
 
     async def gauges(self) -> Mapping[str, float]:
-        """What each pool waits for; only that it is down if the server does not answer."""
+        """The metrics of each pool, or only whether the dispatch is up if no server answers."""
         client = self._client
         found: Iterable[api.ConsumerInfo] = ()
         if client is not None and self.up:
             with suppress(*TROUBLE):
                 stream = client.jetstream(timeout=ANSWER_S)
-                found = await stream.consumers_info(self.place.name)
+                found = await stream.consumers_info(self.settings.name)
         shown: dict[str, float] = {"wfcore_dispatch_up": float(self.up)}
         for one in found:
             pool = f'{{pool="{one.name}"}}'
@@ -321,11 +325,11 @@ class NatsDispatch:
         return shown
 
 
-class _Careful(Client):
-    """The driver's client, which by itself takes `tls://` for a wish of ours only. ST-9."""
+class _StrictTlsClient(Client):
+    """The driver's client, which here demands TLS for `tls://`, and does not just try it. ST-9."""
 
     def _connect_command(self) -> bytes:
-        """The first words, with our login; over TLS if the server has agreed to it by now."""
+        """The first command, with the login. For `tls://` only if the server has agreed to TLS."""
         server, line = self._current_server, self._transport
         wanted = server is not None and server.uri.scheme == "tls"
         if wanted and line and not self._server_info.get("tls_required"):
@@ -334,8 +338,8 @@ class _Careful(Client):
         return super()._connect_command()
 
 
-async def connected(place: Place, lost: asyncio.Event) -> Client:
-    """A connection to a server that suits; *lost* is set when it ends. Raises what hinders it."""
+async def connected(settings: StreamSettings, lost: asyncio.Event) -> Client:
+    """A connection to a suitable server; *lost* is set at its end. Raises errors of `TROUBLE`."""
 
     async def ended() -> None:
         lost.set()
@@ -343,9 +347,9 @@ async def connected(place: Place, lost: asyncio.Event) -> Client:
     async def failed(error: Exception) -> None:
         log.debug("connection", extra={"error": type(error).__name__})
 
-    client = _Careful()
+    client = _StrictTlsClient()
     await client.connect(
-        list(place.servers),
+        list(settings.servers),
         name="wfcore",
         allow_reconnect=False,
         connect_timeout=CONNECT_S,
@@ -362,14 +366,14 @@ async def connected(place: Place, lost: asyncio.Event) -> Client:
     return client
 
 
-async def _make_stream(client: Client, place: Place) -> None:
-    """The stream as it should be, whoever made it."""
+async def _make_stream(client: Client, settings: StreamSettings) -> None:
+    """Make the stream, or correct its settings if it exists."""
     stream = client.jetstream(timeout=ANSWER_S)
     config = api.StreamConfig(
-        name=place.name,
-        subjects=[f"{place.name}.due.*", f"{place.name}.at.*"],
+        name=settings.name,
+        subjects=[f"{settings.name}.due.*", f"{settings.name}.at.*"],
         retention=api.RetentionPolicy.WORK_QUEUE,
-        num_replicas=place.replicas,
+        num_replicas=settings.replicas,
         duplicate_window=TWICE_S,
         allow_msg_schedules=True,
     )
@@ -382,33 +386,34 @@ async def _make_stream(client: Client, place: Place) -> None:
 
 
 def pool_of(needs: Iterable[str]) -> str:
-    """Where an execution with these needs is queued: by the first label, in alphabetical order."""
+    """The pool of executions with these needs: of the alphabetically first label, or `any`."""
     labels = sorted(one.removeprefix(LABEL) for one in needs if one.startswith(LABEL))
     return _token(labels[0]) if labels else ANY
 
 
 def pools_of(able: Collection[str] | None) -> Sequence[str]:
     """
-    The pools of a worker: `any`, and one for each label that it carries. What it gets there and
-    cannot do, because it also needs something else, it puts back.
+    The pools of a worker: `any`, and one for each label that the worker has.
+
+    The worker puts an execution back if it needs something else, too.
     """
     labels = {one.removeprefix(LABEL) for one in able or () if one.startswith(LABEL)}
     return [ANY, *sorted({_token(one) for one in labels})]
 
 
 def _token(label: str) -> str:
-    """A label as a part of a subject and of a queue's name, where dots have a meaning."""
+    """*label* as a part of a subject and of a queue's name, where dots have a meaning."""
     return f"label-{label.replace('.', '_')}"
 
 
-async def seen(url: str) -> str:
-    """What a connection finds, for people. Raises `ValueError`, or what the client raises."""
-    place = Place.of(url)
-    client = await connected(place, asyncio.Event())
+async def describe(url: str) -> str:
+    """A text for people on the server at *url*. Raises `ValueError`, or errors of `TROUBLE`."""
+    settings = StreamSettings.of(url)
+    client = await connected(settings, asyncio.Event())
     try:
         account: Any = await client.jetstream(timeout=ANSWER_S).account_info()
         version = client.connected_server_version
-        said = f"NATS {version.major}.{version.minor}.{version.patch}"
-        return f"{said}; stream {place.name}, {account.streams} in all"
+        number = f"{version.major}.{version.minor}.{version.patch}"
+        return f"NATS {number}; stream {settings.name}, {account.streams} in all"
     finally:
         await client.close()

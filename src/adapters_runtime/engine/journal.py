@@ -1,20 +1,20 @@
 """
-What this process commits: lines of its log (ends of executions, failed and retried steps), what
-an observer counts, and what spans are made of.
+The journal: lines of the log for what this process commits, and the facts for metrics and spans.
 
-An execution ends in many places: a worker finishes it, somebody cancels or rejects, a sweep gives
-it up, a parent takes it along. All of them are units of work, so the line is written where a unit
-commits: once, by the process that did it, and never for a unit that lost its race. If the answer to
-a commit is lost, so is the line; the record says the same.
+Lines report ends of executions, and failed and retried steps. An execution ends in many ways: a
+worker finishes it, a person cancels or rejects it, a sweep gives it up, a parent ends it. Each is a
+unit of work, so the line is written after the commit of the unit: once, by the process that
+committed, and never for a unit that lost its race. If the answer to a commit is lost, the line is
+missing; the record says the same.
 
-Lines hold ids, names, reasons, durations and counts. An error is the recorded one, in which secrets
-are masked, and is cut. Levels: a warning is for whoever answers for the workflow (a failure), info
-is the course of things.
+Lines hold ids, names, reasons, durations and counts. An error is the recorded one, with secrets
+masked, and is cut. A warning is for the people responsible for the workflow (a failure); info is
+normal progress.
 
-The first write that the store refuses (a full disk, say) is a line, too, and so is its recovery.
+The first write that the store refuses (a full disk, say) has a line, and so has its recovery.
 
-An observer gets the same facts, and the time that each commit took. Whoever makes spans gets the
-executions that are traced, as they were and as they are. Decision 208.
+An observer gets the same facts, and the time that each commit took. The maker of spans gets each
+traced execution before and after the unit. Decision 208.
 """
 
 import logging
@@ -40,24 +40,26 @@ from wfcore.time import EpochMs
 log = logging.getLogger("wfcore.executions")
 
 MOST_OF_AN_ERROR = 500
-"""Characters of an error in a line."""
+"""The most characters of an error in a line."""
 
 Line = Mapping[str, object]
 R = TypeVar("R")
 
 MOST_DEFINITIONS = 256
-"""Definitions that are remembered for the kinds of their steps."""
+"""The most definitions whose kinds of steps are cached."""
 UNKNOWN_KIND = "unknown"
-SAID_S = 60.0
-"""A store that cannot be written is one line a minute."""
+REPEAT_S = 60.0
+"""The time between two lines on a store that cannot be written."""
 CALM_S = 10.0
-"""Without a failed write, after the disk was full: some still fit and do not show that it is over.
-After any other failure the first write that succeeds shows it."""
+"""
+The time without a failed write that shows the end of a full disk, on which small writes still fit.
+After any other failure the first write that succeeds shows its end.
+"""
 
 
 @frozen
-class Happened:
-    """An event with its execution as it was stored with it; `kind`: of its step, if it has one."""
+class RecordedEvent:
+    """An event with its execution in the same unit. `kind`: the kind of the event's step, or ""."""
 
     event: Event
     run: Execution
@@ -65,23 +67,24 @@ class Happened:
 
 
 @frozen
-class Committed:
+class CommittedUnit:
     """
-    What one unit stored: its records, each as it was put last; the events of its executions; the
-    statuses that webhooks answered. `seconds`: how long the commit took.
+    The content of one unit. `seconds`: how long the commit took. `records`: the last version of
+    each. `events`: those of executions in the unit. `answers`: the statuses that webhooks answered.
     """
 
     seconds: float
     records: Sequence[Any]
-    happened: Sequence[Happened]
+    events: Sequence[RecordedEvent]
     answers: Sequence[int]
 
 
 @frozen
-class Changed:
+class ExecutionChange:
     """
-    What a unit changed in an execution: how it stood before (None: it is new), and stands now.
-    `seconds`: how long the commit took. `definition`: its own, if the unit read it.
+    The change of an execution by a unit. `before`: the execution before, or None if it is new.
+    `run`: the execution now. `seconds`: how long the commit took. `definition`: the execution's, if
+    the unit read it.
     """
 
     before: Execution | None
@@ -91,57 +94,62 @@ class Changed:
     definition: Definition | None
 
 
-ChangeObserver = Callable[[Changed], None]
-"""Told of committed changes of traced executions. Called in the event loop; never raises."""
+ChangeObserver = Callable[[ExecutionChange], None]
+"""
+Called in the event loop with each committed change of a traced execution; must neither wait nor
+raise.
+"""
 
 
 class Observer(Protocol):
-    """What is told of commits. Called in the event loop; must neither wait nor raise."""
+    """An observer of commits. Called in the event loop; must neither wait nor raise."""
 
-    def committed(self, unit: Committed) -> None:
-        """A unit is durable."""
+    def committed(self, unit: CommittedUnit) -> None:
+        """Called when *unit* is durable."""
 
     def collided(self) -> None:
-        """A unit lost its race, and will be repeated."""
+        """Called when a unit has lost its race; it will be repeated."""
 
 
 def journalled(
     store: Store, observer: Observer | None = None, changes: ChangeObserver | None = None
 ) -> Store:
     """
-    *store*, of which every unit writes its lines, and tells *observer* and *changes* once it has
-    committed.
+    *store* with units that write their lines and call *observer* and *changes* after the commit.
     """
-    return cast("Store", _Store(store, observer, changes))
+    return cast("Store", _JournalStore(store, observer, changes))
 
 
 class _Writes:
-    """Whether the store takes writes: said when it ceases to, and when it does again."""
+    """Logs when the store ceases to take writes, and when it takes writes again."""
 
     def __init__(self) -> None:
         self._calm_at: float | None = None
-        self._said_at: float | None = None
+        self._logged_at: float | None = None
 
     @contextmanager
     def watched(self, writes: bool = True) -> Iterator[None]:
-        """*writes*: whether something is written, which alone shows that the store takes it."""
+        """
+        Watch one access to the store. *writes*: whether the access writes; only a write can show
+        that the store takes writes again.
+        """
         try:
             yield
         except StoreClosed:
             raise
         except StoreUnavailable as error:
             now = monotonic()
-            if self._said_at is None or now >= self._said_at + SAID_S:
+            if self._logged_at is None or now >= self._logged_at + REPEAT_S:
                 log.warning("the store cannot write", extra={"detail": error.detail})
-                self._said_at = now
+                self._logged_at = now
             self._calm_at = now + (CALM_S if error.is_full else 0)
             raise
         if writes and self._calm_at is not None and monotonic() >= self._calm_at:
-            self._calm_at = self._said_at = None
+            self._calm_at = self._logged_at = None
             log.warning("the store writes again")
 
 
-class _Store:
+class _JournalStore:
     def __init__(
         self, store: Store, observer: Observer | None, changes: ChangeObserver | None
     ) -> None:
@@ -165,13 +173,13 @@ class _Store:
             if self._changes is not None:
                 made = _ComparedUnit(made, self._changes)
             if self._observer is None:
-                yield _Unit(made, self._writes)
+                yield _JournalUnit(made, self._writes)
             else:
                 yield _ObservedUnit(made, self._writes, self._observer, self._kinds)
 
 
-class _Unit:
-    """A unit that remembers what of it is told."""
+class _JournalUnit:
+    """A unit that writes lines for its events after the commit."""
 
     def __init__(self, unit: Any, writes: _Writes) -> None:
         self._unit = unit
@@ -199,13 +207,13 @@ class _Unit:
         with self._writes.watched(self._stores):
             await self._unit.commit()
         for event in self._events:
-            if event.kind in _TOLD and (run := self._runs.get(event.execution_id)) is not None:
-                level, says, about = _TOLD[event.kind]
-                log.log(level, says, extra={**_who(run), **about(run, event)})
+            if event.kind in _LINES and (run := self._runs.get(event.execution_id)) is not None:
+                level, text, about = _LINES[event.kind]
+                log.log(level, text, extra={**_ids_of(run), **about(run, event)})
 
 
-class _ObservedUnit(_Unit):
-    """It also remembers what is counted."""
+class _ObservedUnit(_JournalUnit):
+    """A journal unit that also gives an observer its records, events and answers."""
 
     def __init__(self, unit: Any, writes: _Writes, observer: Observer, kinds: "_Kinds") -> None:
         super().__init__(unit, writes)
@@ -224,8 +232,8 @@ class _ObservedUnit(_Unit):
         self._unit.tally(webhook_id, date, status, at)
 
     async def commit(self) -> None:
-        happened = [
-            Happened(event, run, await self._kind_of(run, event))
+        events = [
+            RecordedEvent(event, run, await self._kind_of(run, event))
             for event in self._events
             if (run := self._runs.get(event.execution_id)) is not None
         ]
@@ -237,10 +245,10 @@ class _ObservedUnit(_Unit):
             raise
         took = perf_counter() - began
         records = tuple(self._records.values())
-        self._observer.committed(Committed(took, records, happened, tuple(self._answers)))
+        self._observer.committed(CommittedUnit(took, records, events, tuple(self._answers)))
 
     async def _kind_of(self, run: Execution, event: Event) -> str:
-        """The kind of the event's step, by the definition, which whoever moved it has just read."""
+        """The kind of the event's step. The unit has read the definition already, in general."""
         key = event.data.get("step")
         if not isinstance(key, str):
             return ""
@@ -250,12 +258,12 @@ class _ObservedUnit(_Unit):
             if len(known) >= MOST_DEFINITIONS:
                 known.pop(next(iter(known)))
             steps = snapshot.definition.walk() if snapshot is not None else ()
-            known[place] = {step.name: _KINDS.get(type(step), UNKNOWN_KIND) for step in steps}
+            known[place] = {step.name: STEP_KINDS.get(type(step), UNKNOWN_KIND) for step in steps}
         return known[place].get(name_of(key), UNKNOWN_KIND)
 
 
 class _ComparedUnit:
-    """It remembers how executions stood before."""
+    """A unit that compares its executions with those that it read before."""
 
     def __init__(self, unit: Any, changes: ChangeObserver) -> None:
         self._unit = unit
@@ -300,10 +308,11 @@ class _ComparedUnit:
             if run.trace is not None and run.trace.recorded:
                 events = [event for event in self._events if event.execution_id == run.id]
                 definition = self._definitions.get((run.workflow_id, run.revision))
-                self._changes(Changed(self._before.get(run.id), run, events, took, definition))
+                before = self._before.get(run.id)
+                self._changes(ExecutionChange(before, run, events, took, definition))
 
 
-def _who(run: Execution) -> Line:
+def _ids_of(run: Execution) -> Line:
     about = {
         "execution_id": run.id,
         "workflow_id": run.workflow_id,
@@ -328,7 +337,7 @@ def _end(run: Execution, event: Event) -> Line:
         "input_tokens": spent.input_tokens,
         "output_tokens": spent.output_tokens,
         "cost_usd": spent.cost_usd,
-        **({"error": _short(run, run.error)} if run.error else {}),
+        **({"error": short_error(run, run.error)} if run.error else {}),
     }
 
 
@@ -344,19 +353,21 @@ def _step(run: Execution, event: Event) -> Line:
         "attempt": result.attempts if result else None,
         "duration_ms": result.duration_ms if result else None,
         "retry_at": event.data.get("retryAt"),
-        "error": _short(run, str(event.data.get("error") or event.data.get("reason") or "")),
+        "error": short_error(run, str(event.data.get("error") or event.data.get("reason") or "")),
     }
 
 
-def _short(run: Execution, error: str) -> str:
+def short_error(run: Execution, error: str) -> str:
+    """*error* with the secrets of *run* masked, cut to `MOST_OF_AN_ERROR` characters."""
     return mask_text(error, secret_values(run))[:MOST_OF_AN_ERROR]
 
 
 _Kinds = dict[tuple[str, int], Mapping[str, str]]
-"""By workflow and revision: the kind of each step."""
-_KINDS: Mapping[Any, str] = {row.build: kind for kind, row in KINDS.items()}
-_Told = tuple[int, str, Callable[[Execution, Event], Line]]
-_TOLD: Mapping[EventKind, _Told] = {
+"""The kind of each step, by workflow and revision."""
+STEP_KINDS: Mapping[Any, str] = {row.build: kind for kind, row in KINDS.items()}
+"""The name of the kind of each class of steps."""
+_LineFormat = tuple[int, str, Callable[[Execution, Event], Line]]
+_LINES: Mapping[EventKind, _LineFormat] = {
     EventKind.EXECUTION_COMPLETED: (logging.INFO, "an execution ended", _end),
     EventKind.EXECUTION_CANCELLED: (logging.INFO, "an execution ended", _end),
     EventKind.EXECUTION_FAILED: (logging.WARNING, "an execution ended", _end),
@@ -365,4 +376,4 @@ _TOLD: Mapping[EventKind, _Told] = {
     EventKind.STEP_RETRYING: (logging.INFO, "a step is tried again", _step),
     EventKind.STEP_POSTPONED: (logging.WARNING, "a step could not start", _step),
 }
-assert all(EventKind(f"execution.{one.lower()}") in _TOLD for one in EXECUTION.final)
+assert all(EventKind(f"execution.{one.lower()}") in _LINES for one in EXECUTION.final)

@@ -1,8 +1,8 @@
 """
-The loops of a server: each goes on whatever happens, and it is known which one does not.
+The loops of a server, which continue after any failure, and report when they do not.
 
-A loop is rounds. A round that raises is logged and tried again after a while; nothing but `stop`,
-or a cancellation that is meant for the loop itself, ends it.
+A loop consists of rounds. A round that raises is logged and tried again after a pause. Only `stop`,
+or a cancellation of the loop's own task, ends a loop.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from wfcore.usecases.unit_of_work import DutyFailure
 log = logging.getLogger("wfcore.loops")
 
 BACKOFF = Backoff(first=0.25, longest=5.0)
-"""In seconds, after a round that failed."""
-SAID_S = 60.0
-"""A store that stays away is one line a minute of each loop."""
+"""The seconds before the next round, after one that failed."""
+REPEAT_S = 60.0
+"""The time between two lines of a loop on a store that stays unavailable."""
 
 
 async def wait_for(event: asyncio.Event, seconds: float) -> bool:
     """
-    Return when *event* is set, or after *seconds*; the event is clear afterwards.
+    Wait until *event* is set, for *seconds* at most, and clear it.
 
-    Returns whether somebody else set it.
+    Returns whether the event was set.
     """
     was_set = True
 
@@ -50,11 +50,11 @@ async def wait_for(event: asyncio.Event, seconds: float) -> bool:
 @define(eq=False)
 class Loop:
     """
-    `round` does what is due and says how many seconds to sleep; `due` ends that sleep early.
+    A loop that calls `round`, which does what is due and returns how many seconds to sleep.
 
-    `failure`: the type of what the last round raised. `oldest_due`: when the oldest thing fell, or
-    falls, due that this loop has to do, as its last round saw it; None: there is nothing.
-    `hinted`: whether something ended the sleep before this round.
+    `due` ends that sleep early. `oldest_due`: when the loop's oldest work is or was due, as of its
+    last round, or None if it has no work. `failure`: the type of the error of the last round.
+    `hinted`: whether `due` ended the sleep before this round.
     """
 
     name: str
@@ -66,17 +66,17 @@ class Loop:
     stopping: bool = False
     hinted: bool = True
     at_rest: asyncio.Event = field(factory=asyncio.Event)
-    """Set before it runs and when it has ended."""
+    """Set while the loop does not run."""
     _stop: asyncio.Event = field(factory=asyncio.Event)
     _busy_since: float | None = None
     _failures: int = 0
-    _said_at: float = -inf
+    _logged_at: float = -inf
 
     def __attrs_post_init__(self) -> None:
         self.at_rest.set()
 
     async def run(self) -> None:
-        """Round after round, until `stop`."""
+        """Run round after round, until `stop`."""
         self.running = True
         self.at_rest.clear()
         try:
@@ -88,23 +88,23 @@ class Loop:
             self.at_rest.set()
 
     def stop(self) -> None:
-        """No further round; the present one may end."""
+        """Begin no further round. The present one may end."""
         self.stopping = True
         self._stop.set()
         self.due.set()
 
     @property
     def up(self) -> bool:
-        """Whether it runs, and its last round went well."""
+        """Whether the loop runs, and its last round did not fail."""
         return self.running and self.failure is None
 
     def overdue_s(self, now: EpochMs) -> float:
-        """For how many seconds the oldest thing has been due."""
+        """The seconds for which the oldest work has been due."""
         return 0.0 if self.oldest_due is None else max(now - self.oldest_due, 0) / 1_000
 
     def trouble(self, bound_s: float) -> str | None:
         """
-        Why it does not do its work, in words; None: it does. A round may take up to *bound_s*.
+        Why the loop does not do its work, or None if it does. A round may take up to *bound_s*.
         """
         if not self.running:
             return f"the {self.name} does not run"
@@ -120,7 +120,7 @@ class Loop:
         try:
             pause = await self.round()
         except asyncio.CancelledError as cancelled:
-            if _is_asked_to_end():
+            if _is_cancelled():
                 raise
             return self._failed(cancelled)
         except Exception as error:
@@ -133,14 +133,14 @@ class Loop:
         return pause
 
     def _failed(self, error: BaseException) -> float:
-        """Say so, with all that is known where it is news; how long to wait."""
+        """Log *error*, with a trace if its type is new; returns how many seconds to wait."""
         self._failures += 1
         pause, now = BACKOFF.wait(self._failures), asyncio.get_running_loop().time()
         kind = type(error).__name__
         about = {"loop": self.name, "error": kind, "again_in_s": pause}
         if isinstance(error, StoreUnavailable):
-            if kind != self.failure or now >= self._said_at + SAID_S:
-                self._said_at = now
+            if kind != self.failure or now >= self._logged_at + REPEAT_S:
+                self._logged_at = now
                 log.warning("store unavailable", extra={**about, "detail": error.detail})
         elif kind != self.failure:
             log.error("a loop failed", extra=about, exc_info=error)
@@ -151,7 +151,7 @@ class Loop:
 
 
 class FailureLog:
-    """A `Report` of a loop: each failure is logged once, until a round goes by without it."""
+    """The `Report` of a loop. Logs each failure once, until a round passes without that failure."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -159,7 +159,7 @@ class FailureLog:
         self.failed: list[DutyFailure] = []
 
     def begin(self) -> None:
-        """A round begins."""
+        """Begin a round."""
         self._known = {_as_known(one) for one in self.failed}
         self.failed = []
 
@@ -170,11 +170,11 @@ class FailureLog:
         error = failed.error
         about = {"loop": self._name, "kind": failed.kind, "id": failed.id}
         about["error"] = type(error).__name__
-        is_named = isinstance(error, Unreadable | StoreUnavailable)  # no defect, and known by name
+        is_known = isinstance(error, Unreadable | StoreUnavailable)  # no defect: needs no trace
         if isinstance(error, StoreUnavailable):
             about["detail"] = error.detail
         log.error(
-            "skipped in this maintenance pass", extra=about, exc_info=None if is_named else error
+            "skipped in this maintenance pass", extra=about, exc_info=None if is_known else error
         )
 
 
@@ -182,7 +182,7 @@ def _as_known(failed: DutyFailure) -> tuple[str, str, str]:
     return failed.kind, failed.id, type(failed.error).__name__
 
 
-def _is_asked_to_end() -> bool:
-    """Whether a cancellation is this task's own, not that of something it awaited."""
+def _is_cancelled() -> bool:
+    """Whether a cancellation is of this task itself, and not of one that this task awaited."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

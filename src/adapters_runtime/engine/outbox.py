@@ -1,7 +1,7 @@
 """
-What goes out by itself, callbacks and notices: a loop that makes the attempts that are due.
+The outboxes: loops that send the callbacks and notices that are due.
 
-An attempt is on record before it is made (CB-3, NT-4), so that ending in the middle loses nothing.
+An attempt is recorded before it is made (CB-3, NT-4), so that a process that dies loses none.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from wfcore.usecases.unit_of_work import Report
 
 AT_ONCE = 8
 LEFT_OVER_S = 1.0
-"""How soon to look again at what is due and was not taken."""
+"""The pause before attempts that are due and were not taken are tried again."""
 
 A = TypeVar("A")
 
 
 class Outbox(ABC, Generic[A]):
     """
-    Makes the attempts that fall due, a few at once, until cancelled. Subclasses say what is due
-    (`take`, `next_due`), and make one attempt (`make`).
+    A loop that makes due attempts, a few at once. Subclasses find due attempts (`take`, `next_due`)
+    and make one (`make`).
     """
 
     name: str
@@ -49,24 +49,23 @@ class Outbox(ABC, Generic[A]):
 
     @abstractmethod
     async def take(self, limit: int, report: Report) -> Sequence[A]:
-        """Up to *limit* attempts that are due now, each on record."""
+        """Records and returns up to *limit* attempts that are due now."""
 
     @abstractmethod
     async def next_due(self) -> EpochMs | None:
-        """When the next attempt is due."""
+        """The time at which the next attempt is due, or None."""
 
     @abstractmethod
     def about(self, attempt: A) -> Mapping[str, object]:
-        """What the log says of an attempt."""
+        """The fields of a line of the log on *attempt*."""
 
     @abstractmethod
     async def make(self, attempt: A) -> None:
-        """Make an attempt, and record what came of it."""
+        """Make *attempt*, and record its result."""
 
     async def run(self) -> None:
         """
-        Go on until `stop` of its loop; attempts that are on their way are broken off then, and due
-        again.
+        Run until `stop` of `loop`. Unfinished attempts are then cancelled, and are due again later.
         """
         try:
             await self.loop.run()
@@ -77,8 +76,9 @@ class Outbox(ABC, Generic[A]):
 
     async def _round(self) -> float:
         """
-        Begin what is due and has a place; how long to sleep afterwards, in seconds: as long as two
-        sweeps at most, since what other processes wrote may not be hinted at.
+        Begin as many due attempts as there are free places; returns how many seconds to sleep.
+
+        The sleep is never longer than two sweeps, since the hints of other processes may be lost.
         """
         longest_s = 2 * self.services.policy.sweep_ms / 1_000
         free = AT_ONCE - len(self._attempts)
@@ -90,7 +90,7 @@ class Outbox(ABC, Generic[A]):
         for attempt in begun:
             task = asyncio.create_task(self._made(attempt))
             self._attempts.add(task)
-            task.add_done_callback(self._over)
+            task.add_done_callback(self._ended)
         self.loop.oldest_due = due
         if due is None or len(self._attempts) == AT_ONCE:
             return longest_s
@@ -99,21 +99,21 @@ class Outbox(ABC, Generic[A]):
             return LEFT_OVER_S
         return min(max(left, 0.005), longest_s)
 
-    def _over(self, attempt: asyncio.Task[None]) -> None:
+    def _ended(self, attempt: asyncio.Task[None]) -> None:
         self._attempts.discard(attempt)
         self.loop.due.set()
 
     async def _made(self, attempt: A) -> None:
         try:
             await self.make(attempt)
-        except StoreUnavailable:  # then it counts as failed, and is due again later
+        except StoreUnavailable:  # the attempt counts as failed, and the next is due later
             return
         except Exception:
             self.log.exception(f"a {self.noun} broke down", extra=dict(self.about(attempt)))
 
 
 class CallbackLoop(Outbox[CallbackAttempt]):
-    """Tells callers of the end of their executions. CB-1."""
+    """The outbox of callbacks, which report the ends of executions to their callers. CB-1."""
 
     name, noun = "callbacks", "callback"
 
@@ -141,7 +141,7 @@ class CallbackLoop(Outbox[CallbackAttempt]):
 
 
 class NoticeLoop(Outbox[Sending]):
-    """Tells people. NT-4."""
+    """The outbox of notices to people. NT-4."""
 
     name, noun = "notices", "notice"
 
@@ -165,7 +165,7 @@ class NoticeLoop(Outbox[Sending]):
             await self._notifier.send(attempt.message)
         except NotDelivered as failed:
             failure = failed
-        except Exception as defect:  # of an installed notifier: it must not keep the others
+        except Exception as defect:  # of an installed notifier: other notices must still go out
             self.log.exception("a notifier broke down", extra=dict(self.about(attempt)))
             failure = NotDelivered(f"the notifier broke down: {type(defect).__name__}")
         settled = await settle_notice(self.services, attempt, failure)

@@ -1,4 +1,4 @@
-"""The loop that announces this process to the others on the store, and hears of its draining."""
+"""The loop that announces this process to others on the store, and reads whether it drains."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from wfcore.model.node import Node
 from wfcore.usecases.nodes import NODE_LEASE_MS, announce_node, withdraw_node
 from wfcore.usecases.services import Services
 
-LOOK_S = 2.0
-"""How long it may go unheard that an operator drains this process, whose hint may not arrive."""
+POLL_S = 2.0
+"""The longest time until this process learns that an operator drains it, if the hint is lost."""
 _RENEWED_MS = NODE_LEASE_MS // 3
-"""How old an announcement gets: a round only reads until then, which costs next to nothing."""
+"""The age at which an announcement is renewed. Rounds before then only read, which is cheap."""
 
 
-class Presence:
+class NodePresence:
     """
-    Announces *node* until it is stopped, then takes it back. *draining* is called with whether the
-    node drains: after each read of its record, and as soon as a hint says that somebody changed it.
+    Announces *node* until `stop`. Calls *draining* with whether the node drains, after each read of
+    its record; a hint that the record changed makes it read at once.
     """
 
     def __init__(
@@ -30,18 +30,18 @@ class Presence:
         self._node = node
         self._draining = draining
         self.loop = Loop("presence", self._round, asyncio.Event())
-        services.wakeup.listen(reload=self._look)
+        services.wakeup.listen(reload=self._on_hint)
 
-    def _look(self, id: str) -> None:
+    def _on_hint(self, id: str) -> None:
         if id == self._node.id:
             self.loop.due.set()
 
     async def run(self) -> None:
-        """Announce until `stop` of its loop."""
+        """Announce until `stop` of `loop`."""
         await self.loop.run()
 
     async def withdraw(self) -> None:
-        """This process takes no more executions: take the announcement back."""
+        """Delete the announcement, because this process takes no more executions."""
         await withdraw_node(self._services, self._node.id)
 
     async def _round(self) -> float:
@@ -51,4 +51,4 @@ class Presence:
         if known is None or known.seen_until - store.now() <= NODE_LEASE_MS - _RENEWED_MS:
             known = await announce_node(self._services, self._node)
         self._draining(known.draining)
-        return LOOK_S if self._node.places else _RENEWED_MS / 1_000
+        return POLL_S if self._node.places else _RENEWED_MS / 1_000

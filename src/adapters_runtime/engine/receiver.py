@@ -1,9 +1,9 @@
 """
-The receiver: takes what a dispatch delivers, has the worker claim exactly that, and settles each
-delivery once the worker has let go of the execution.
+The receiver: takes the deliveries of a dispatch, has the worker claim exactly those executions, and
+settles each delivery once the worker has released the execution.
 
-A claim that is refused is looked into. Whatever is found out is only a matter of when somebody
-looks again; who may run what is decided by the store. Decision 222.
+After a refused claim, the receiver reads the execution to decide when it is delivered again. Only
+the store decides which worker may run an execution. Decision 222.
 """
 
 import asyncio
@@ -22,18 +22,21 @@ from wfcore.time import DurationMs
 from wfcore.usecases.services import Services
 
 DOWN_S = 1.0
-"""How long to wait before it is asked again whether the dispatch is up."""
+"""The pause before the next check whether the dispatch is up."""
 FULL_S = 1.0
-"""How often, without a free place, what still comes is put back."""
+"""The pause between two rounds that put deliveries back because no place is free."""
 AGAIN = Backoff(first=0.1, longest=10.0)
-"""In seconds, before somebody else is to have what could not be claimed here."""
+"""The seconds before an execution that could not be claimed here is delivered again."""
 MOST_TRIES = 12
-"""Afterwards it is left to those who look: about a minute, so that no message stays for ever."""
+"""
+The number of deliveries, about a minute, after which a message is settled so that none stays for
+ever. Workers then find the execution by polling.
+"""
 CLOSING_S = 0.5
 
 
 class Receiver:
-    """Hands what *dispatch* delivers to *worker*, of the same process."""
+    """Hands deliveries of *dispatch* to *worker*, in the same process."""
 
     def __init__(self, services: Services, worker: Worker, dispatch: DispatchQueue) -> None:
         self._services = services
@@ -43,13 +46,13 @@ class Receiver:
         self._settling: set[asyncio.Task[None]] = set()
         self.again = 0
         """How many deliveries were not the first of their message."""
-        room = asyncio.Event()
-        self.loop = Loop("receiver", self._round, room)
-        services.wakeup.listen(runner=room.set)
-        worker.let_go = self._let_go
+        due = asyncio.Event()
+        self.loop = Loop("receiver", self._round, due)
+        services.wakeup.listen(runner=due.set)
+        worker.on_release = self._on_release
 
     async def run(self) -> None:
-        """Receive until `stop` of its loop; then wait until the last delivery is settled."""
+        """Receive until `stop` of `loop`; then wait until the last delivery is settled."""
         keeping = asyncio.create_task(self._keep())
         try:
             await self.loop.run()
@@ -59,7 +62,7 @@ class Receiver:
                 await asyncio.wait(self._settling, timeout=CLOSING_S)
 
     async def _round(self) -> float:
-        """Take as many as there are places for; how long to sleep afterwards, in seconds."""
+        """Take as many deliveries as there are free places; returns how many seconds to sleep."""
         if not self._dispatch.up:
             return DOWN_S
         free = self._worker.free
@@ -82,7 +85,10 @@ class Receiver:
                 await self._refused(one)
 
     async def _refused(self, one: DueDelivery) -> None:
-        """It could not be claimed: it is over, or somebody has it, or its time is not come."""
+        """
+        Settle or put back *one*, whose execution could not be claimed: it has ended, another worker
+        holds it, or it is not due yet.
+        """
         run = await self._stored(one.execution_id)
         if run is None:
             await one.settle()
@@ -94,19 +100,19 @@ class Receiver:
             await one.put_back(DurationMs(left))
         elif not (self._worker.free and self._can(run)) and one.tries < MOST_TRIES:
             await one.put_back(_again_ms(one))
-        else:  # no place for its account, or in its group: whose turn it is, the store knows
+        else:  # no place for its account, or in its group: the store decides which is next
             await one.settle()
             self._worker.loop.due.set()
 
     async def _stored(self, execution_id: str) -> Execution | None:
-        """None also for one that cannot be read: its claim has put it aside."""
+        """The execution, or None if there is none, or if it cannot be read: its claim held it."""
         with suppress(Unreadable):
             async with self._services.store.view() as view:
                 return await head_of(view, execution_id)
         return None
 
     def _left_ms(self, run: Execution) -> int | None:
-        """Until it may be claimed; None: never, as it stands."""
+        """The time until *run* may be claimed, or None if it may not until it changes."""
         if run.status in EXECUTION.final or run.status is ExecutionStatus.INTERRUPTED:
             return None
         return None if run.due_at is None else run.due_at - self._services.store.now()
@@ -117,8 +123,10 @@ class Receiver:
 
     async def _held_elsewhere(self, one: DueDelivery) -> None:
         """
-        A message of what somebody holds may be one that nobody kept: its worker is gone. If it is,
-        the sweep finds out, before any look does. It comes again for as long as that may take.
+        Put *one* back, whose execution another worker holds.
+
+        That worker may be gone, which the sweep finds out before any poll does. So the message is
+        delivered again for as long as that may take.
         """
         if one.tries >= MOST_TRIES:
             await one.settle()
@@ -127,8 +135,8 @@ class Receiver:
             self._services.wakeup.timer()
         await one.put_back(_again_ms(one))
 
-    def _let_go(self, execution_id: str) -> None:
-        """What the execution needs next is committed, and told."""
+    def _on_release(self, execution_id: str) -> None:
+        """Settle the delivery of an execution whose next state is committed and published."""
         if (one := self._taken.pop(execution_id, None)) is not None:
             task = asyncio.create_task(one.settle())
             self._settling.add(task)

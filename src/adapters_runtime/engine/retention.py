@@ -1,7 +1,7 @@
 """
-The loop that deletes what is over its time, beside the load.
+The loop that deletes records whose retention is over, at a low rate.
 
-A loop of its own: however much there is to delete, what falls due is swept in time.
+It is separate from the scheduler, so that even a long deletion never delays deadlines.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ INTERVAL_S = 300.0
 TIDY_S = 3_600.0
 LEAST_REST_S = 0.005
 REST = 1.0
-"""A piece is followed by a rest as long as it took: half of the time belongs to others."""
+"""The rest after a piece, as a multiple of its duration: half of the time is left to others."""
 
 
 class Retention:
-    """Piece by piece until nothing old is left, then every five minutes; tidies up once an hour."""
+    """Deletes in pieces until nothing old is left, then every five minutes; tidies once an hour."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -34,11 +34,11 @@ class Retention:
         self._failures, self._tidy_failures = FailureLog("retention"), FailureLog("retention")
 
     async def run(self) -> None:
-        """Delete until `stop` of its loop, which is heeded after each piece."""
+        """Delete until `stop` of `loop`, which takes effect after each piece."""
         await self.loop.run()
 
     async def _round(self) -> float:
-        """One piece; how long to rest afterwards, in seconds."""
+        """Delete one piece; returns how many seconds to rest."""
         clock = asyncio.get_running_loop()
         began = clock.time()
         await note_repeated(self._services, self._services.clock.now())
@@ -55,7 +55,7 @@ class Retention:
         return INTERVAL_S
 
     def _end_pieces(self) -> None:
-        """Nothing is left that can go. Raises what a duty has failed with."""
+        """Log that nothing is left to delete. Raises the error of the first duty that failed."""
         if self._gone:
             log.info("executions over their time are gone", extra={"executions": self._gone})
         failed = [one.error for one in self._failures.failed if one.kind == DUTY]

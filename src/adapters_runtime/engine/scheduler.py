@@ -1,4 +1,4 @@
-"""The scheduler: a loop over what falls due, precise to the instant for known deadlines."""
+"""The scheduler: the loop that sweeps, periodically and at the instant of each known deadline."""
 
 import asyncio
 import logging
@@ -18,8 +18,8 @@ class Scheduler:
     """
     Sweeps as often as policy says (`sweep_ms`), and at every known deadline.
 
-    *before* runs first each time: a worker of the same process keeps its leases there, so
-    that a process that was held up (a suspended machine, say) does not take them for lost.
+    *before* is called before each sweep. A worker of the same process renews its leases there, so
+    that a process that was suspended does not sweep its own leases as lost.
     """
 
     def __init__(
@@ -33,17 +33,17 @@ class Scheduler:
         self._before = before
 
     async def run(self) -> None:
-        """Sweep until `stop` of its loop. A sweep that fails is logged and tried again."""
+        """Sweep until `stop` of `loop`. A sweep that fails is logged and tried again."""
         await self.loop.run()
 
     async def _round(self) -> float:
-        """Sweep once; how long to sleep afterwards, in seconds."""
+        """Sweep once; returns how many seconds to sleep."""
         if self._before is not None:
             await self._before()
         self._failures.begin()
         over = self._is_over(await next_deadline(self._services))
         fired = await sweep(self._services, self._failures, deadlines=over)
-        _tell(fired)
+        _log_refusals(fired)
         for failed in self._failures.failed:
             if failed.kind == DUTY:
                 raise failed.error
@@ -51,13 +51,16 @@ class Scheduler:
         return self._pause(due, progress=bool(fired))
 
     def _is_over(self, due: EpochMs | None) -> bool:
-        """Whether *due*, the next deadline, is over by either clock that deadlines are held to."""
+        """Whether *due*, the next deadline, has passed by either clock of deadlines."""
         self.loop.oldest_due = due
         now = max(self._services.clock.deadline_now(), self._services.store.now())
         return due is not None and due <= now
 
     def _pause(self, due: EpochMs | None, progress: bool) -> float:
-        """Until the next deadline; one that is over was left out, or there were too many."""
+        """
+        The seconds until the next deadline. A deadline that has passed without *progress* was left
+        out, and waits for the next periodic sweep.
+        """
         self.loop.oldest_due = due
         longest_s = self._services.policy.sweep_ms / 1_000
         if due is None:
@@ -68,8 +71,8 @@ class Scheduler:
         return min(max(left, 0.005), longest_s)
 
 
-def _tell(fired: Iterable[FiringResult]) -> None:
-    """Triggers that were due and started nothing are worth a line of the log."""
+def _log_refusals(fired: Iterable[FiringResult]) -> None:
+    """Log each trigger that was due and started nothing."""
     for one in fired:
         if one.refusal is not None:
             about = {

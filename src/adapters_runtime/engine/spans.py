@@ -1,19 +1,19 @@
 """
-What was committed, as spans of a distributed trace. TR-3, TR-4, decision 208.
+The spans of a distributed trace for committed changes of executions. TR-3, TR-4, decision 208.
 
-A change of an execution tells which attempts ended with it: those that were open before and are not
-any more, and those that began and ended within it. Their instants are those of the records, and
-their ids follow from what they are about, so there is nothing to remember from one unit to the
-next: a span is made by whichever process commits its end.
+A change shows which attempts have ended: those that were open before the change, and those that
+began and ended within it. The instants of a span are those of the records, and its id is derived
+from its subject. So nothing is kept from one unit to the next, and the process that commits the end
+of a span makes it.
 
     HTTP request                      by the server, see `wfserver.serving.traces`
       workflow refunds                from acceptance to the end
         accept                        the commit that made it durable
         claim                         until a worker took it
-        resume                        it goes on after a decision or an interruption
+        resume                        the claim after a decision or an interruption
         step load                     each attempt, with a link to the one before
         step each                     a container holds the steps inside of it
-          step pay                    the same for approvals and delays: the wait is the span
+          step pay                    an attempt; for approvals and delays, the wait
         step settle
           workflow settlement         the execution that a step started
         POST                          an attempt at the callback
@@ -26,33 +26,37 @@ from typing import Any
 
 from attrs import field, frozen
 
-from adapters_runtime.engine.journal import MOST_OF_AN_ERROR, Changed
+from adapters_runtime.engine.journal import (
+    STEP_KINDS,
+    UNKNOWN_KIND,
+    ExecutionChange,
+    short_error,
+)
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, StepResult, StepStatus
 from wfcore.model.trace import Trace, span_about, span_of, span_of_attempt
 from wfcore.model.workflow import ApprovalStep, Definition
-from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.execution.budget import total
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of, prefix_of
-from wfcore.rules.masking import mask_text, secret_values
 from wfcore.time import EpochMs
 
 MOST_OF_A_NAME = 200
-"""Characters of a name in a span."""
+"""The most characters of a name in a span."""
 
 Value = str | int | float | bool | tuple[str, ...]
 
 INTERNAL, SERVER, CLIENT = "INTERNAL", "SERVER", "CLIENT"
-"""Kinds of spans, as OpenTelemetry names them."""
+"""The kinds of spans, by OpenTelemetry's names."""
 
 
 @frozen
 class Span:
     """
-    One span, ended. Instants are nanoseconds since 1970. `parent`: the id of a span of the same
-    trace; None: the trace begins here. `error`: why it failed; None: it did not. `links`: each as a
-    `traceparent`.
+    A span that has ended. Instants are nanoseconds since 1970.
+
+    `parent`: the id of a span of the same trace, or None for the first span. `error`: why the
+    operation failed, or None. `links`: further spans, each as a `traceparent`.
     """
 
     trace: Trace
@@ -67,7 +71,7 @@ class Span:
     links: tuple[str, ...] = ()
 
 
-def spans_of(change: Changed) -> Iterator[Span]:
+def spans_of(change: ExecutionChange) -> Iterator[Span]:
     """The spans that a committed change ended."""
     run = change.run
     if run.trace is None or not change.events:
@@ -86,10 +90,10 @@ def spans_of(change: Changed) -> Iterator[Span]:
 _ENDS = frozenset(EventKind(f"execution.{one.lower()}") for one in EXECUTION.final)
 
 
-def _ended(change: Changed) -> Iterator[tuple[str, StepResult]]:
+def _ended(change: ExecutionChange) -> Iterator[tuple[str, StepResult]]:
     """
-    The attempts that ended, each as it stood last. No attempt follows on another within one commit,
-    since a retry waits.
+    The attempts that the change ended, each as (key, last result). One commit holds no second
+    attempt of a step, since a retry waits.
     """
     before = change.before.step_results if change.before is not None else {}
     begun = {str(one.data["step"]) for one in change.events if one.kind in _BEGINNINGS}
@@ -98,7 +102,7 @@ def _ended(change: Changed) -> Iterator[tuple[str, StepResult]]:
         goes_on = now is None or now is was or _is_open(change.definition, key, now)
         if now is None or goes_on or not _is_open(change.definition, key, was):
             continue
-        if now.attempts == was.attempts:  # else it was postponed: it never began
+        if now.attempts == was.attempts:  # otherwise the attempt was postponed, and never began
             yield key, now
     for key in sorted(begun):
         now, earlier = _now(change.run, key), before.get(key)
@@ -112,7 +116,7 @@ _BEGINNINGS = (EventKind.STEP_STARTED, EventKind.STEP_FAILED)
 
 
 def _now(run: Execution, key: str) -> StepResult | None:
-    """The step's result, also if it was put aside."""
+    """The result of the step, or of its last round that was put aside."""
     found = run.step_results.get(key)
     if found is None and (aside := run.rounds_of(key)):
         return aside[-1]
@@ -121,8 +125,8 @@ def _now(run: Execution, key: str) -> StepResult | None:
 
 def _is_open(definition: Definition | None, key: str, result: StepResult) -> bool:
     """
-    Whether an attempt goes on. One that waits for a decision about the budget does not: its next
-    attempt has not begun.
+    Whether the attempt of *result* has not ended. An attempt that waits for a decision about the
+    budget has ended; its next attempt has not begun.
     """
     if result.status is StepStatus.AWAITING_APPROVAL:
         return definition is None or isinstance(_step(definition, key), ApprovalStep)
@@ -142,8 +146,8 @@ def _accepted(run: Execution, trace: Trace, event: Event, seconds: float) -> Spa
     return Span(trace, id, span_of(run.id), "accept", began, ended, _about(run))
 
 
-def _claimed(change: Changed, trace: Trace, event: Event) -> Span:
-    """Event 1 accepts an execution; the first thing that happens to it then is that it is taken."""
+def _claimed(change: ExecutionChange, trace: Trace, event: Event) -> Span:
+    """The span of a claim. The first claim, event 2 of an execution, begins at its acceptance."""
     run, before = change.run, change.before
     began = run.accepted_at if event.number == _FIRST_CLAIM else event.at
     claimed = before is None or before.worker is not None
@@ -153,7 +157,7 @@ def _claimed(change: Changed, trace: Trace, event: Event) -> Span:
 
 
 def _worker(before: Execution | None) -> Mapping[str, Value]:
-    """Who held the execution as the unit began."""
+    """The attribute for the worker that held the execution before the unit."""
     if before is None or before.worker is None:
         return {}
     return {"wfcore.worker": before.worker}
@@ -162,7 +166,7 @@ def _worker(before: Execution | None) -> Mapping[str, Value]:
 _FIRST_CLAIM = 2
 
 
-def _attempt(change: Changed, trace: Trace, key: str, result: StepResult) -> Span:
+def _attempt(change: ExecutionChange, trace: Trace, key: str, result: StepResult) -> Span:
     run, step, attempt = change.run, _step(change.definition, key), result.attempts
     again, now = result.retry_at is not None, change.events[-1].at
     error = result.error or "" if again or result.status in _BAD else None
@@ -172,7 +176,7 @@ def _attempt(change: Changed, trace: Trace, key: str, result: StepResult) -> Spa
         **_about(run),
         **_worker(change.before),
         "wfcore.step.name": key[:MOST_OF_A_NAME],
-        "wfcore.step.kind": _KINDS.get(type(step), "unknown"),
+        "wfcore.step.kind": STEP_KINDS.get(type(step), UNKNOWN_KIND),
         "wfcore.step.attempt": attempt,
         "wfcore.step.status": "RETRYING" if again else result.status.value,
     }
@@ -189,7 +193,7 @@ def _attempt(change: Changed, trace: Trace, key: str, result: StepResult) -> Spa
         _ns(began),
         _ns(ended),
         about,
-        error=None if error is None else _short(run, error),
+        error=None if error is None else short_error(run, error),
         links=(before,) if result.tries > 1 else (),
     )
 
@@ -198,7 +202,7 @@ _BAD = (StepStatus.FAILED, StepStatus.REJECTED, StepStatus.INTERRUPTED)
 
 
 def _parent(run: Execution, definition: Definition | None, key: str) -> str:
-    """The span of the container around a step, or of the execution."""
+    """The id of the span of the container around a step, or of the execution."""
     prefix = prefix_of(key)
     inside = _container(definition, name_of(key))
     around = prefix + inside if inside is not None else prefix.rpartition(".")[0].rpartition(".")[0]
@@ -207,7 +211,7 @@ def _parent(run: Execution, definition: Definition | None, key: str) -> str:
 
 
 def _container(definition: Definition | None, name: str) -> str | None:
-    """The container around a step in the same frame: a loop is around frames."""
+    """The container around a step within the same frame. A loop contains frames, not steps."""
     frames = definition.frames.values() if definition is not None else ()
     return next((one.inside for frame in frames for one in frame if one.name == name), None)
 
@@ -234,7 +238,7 @@ def _whole(run: Execution, trace: Trace, ended: EpochMs) -> Span:
         _ns(run.accepted_at),
         _ns(ended),
         about,
-        error=None if run.error is None else _short(run, run.error),
+        error=None if run.error is None else short_error(run, run.error),
         links=(trace.cause,) if trace.cause else (),
     )
 
@@ -247,12 +251,5 @@ def _about(run: Execution) -> Mapping[str, Value]:
     }
 
 
-def _short(run: Execution, error: str) -> str:
-    return mask_text(error, secret_values(run))[:MOST_OF_AN_ERROR]
-
-
 def _ns(at: EpochMs) -> int:
     return at * 1_000_000
-
-
-_KINDS: Mapping[Any, str] = {row.build: kind for kind, row in KINDS.items()}

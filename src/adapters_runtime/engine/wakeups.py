@@ -1,10 +1,9 @@
 """
-Hints between the parts of one process, and between processes: who sleeps on what, and who wakes
-them.
+Hints that wake sleeping loops and followers, within one process and between processes.
 
-Between processes a hint takes a moment and may arrive late or twice. By then another worker, or
-another lease, may run the execution, so `stop` is passed on as `reload`: whoever runs steps for the
-execution loads it, and finds its lease lost or a step no longer in flight. Decision 172.
+Between processes a hint takes a moment, and may arrive late or twice. By then another worker, or
+another lease, may run the execution, so `stop` is sent to others as `reload`: the worker that runs
+the execution loads it, and finds its lease lost or a step no longer in flight. Decision 172.
 """
 
 import asyncio
@@ -15,14 +14,14 @@ from adapters_runtime.engine.loops import wait_for
 from wfcore.ports.hints import Hint, HintKind, Hints, Rest
 
 POLL_MS = 500
-"""Followers look again at least this often: a hint may be lost, or there is nobody to send it."""
+"""The longest pause between two polls of a follower: a hint may be lost, or have no sender."""
 COALESCE_S = 0.01
-"""Hints that come within so long after others were told are told together."""
+"""The time after sending hints in which further hints are gathered."""
 CLOSING_S = 2.0
 
 
 class Wakeups:
-    """The `Wakeup` port for one event loop: worker, scheduler and callback loop listen."""
+    """The `Wakeup` port of a single process."""
 
     def __init__(self) -> None:
         self._runner: list[Callable[[], None]] = []
@@ -45,27 +44,27 @@ class Wakeups:
         self._reload += [reload] if reload else []
 
     def runner(self) -> None:
-        for hear in self._runner:
-            hear()
+        for listener in self._runner:
+            listener()
 
     def timer(self) -> None:
-        for hear in self._timer:
-            hear()
+        for listener in self._timer:
+            listener()
 
     def stop(self, execution_id: str) -> None:
-        for hear in self._stop:
-            hear(execution_id)
+        for listener in self._stop:
+            listener(execution_id)
 
     def reload(self, execution_id: str) -> None:
-        for hear in self._reload:
-            hear(execution_id)
+        for listener in self._reload:
+            listener(execution_id)
 
     def events(self, execution_id: str) -> None:
         for grown in self._followers.get(execution_id, ()):
             grown.set()
 
     def release(self) -> None:
-        """Wake the followers of this process: each looks again, and sees that it ends."""
+        """Wake all followers of this process, so that each notices the process's end."""
         for followers in self._followers.values():
             for grown in followers:
                 grown.set()
@@ -87,22 +86,24 @@ class Wakeups:
                 del self._followers[execution_id]
 
     async def close(self) -> None:
-        """Nothing is left to be told."""
+        """Do nothing: hints within a process are never late."""
 
 
 class SharedWakeups(Wakeups):
     """
-    The `Wakeup` port of one of several processes: what is told here is heard here at once and
-    passed on by *hints*; what others pass on is heard from the first `listen` or `follow` on, so
-    that a process which only tells opens no connection to listen.
+    The `Wakeup` port of one of several processes.
+
+    Hints of this process wake its own listeners at once, and are sent to others by *hints*. Hints
+    of others are received from the first `listen` or `follow` on, so a process that only sends
+    opens no connection for receiving.
     """
 
     def __init__(self, hints: Hints) -> None:
         super().__init__()
         self.hints = hints
-        self._untold: set[Hint] = set()
-        self._telling: asyncio.Task[None] | None = None
-        self._hearing: asyncio.Task[None] | None = None
+        self._unsent: set[Hint] = set()
+        self._sending: asyncio.Task[None] | None = None
+        self._receiving: asyncio.Task[None] | None = None
 
     def listen(
         self,
@@ -113,11 +114,11 @@ class SharedWakeups(Wakeups):
         reload: Callable[[str], None] | None = None,
     ) -> None:
         super().listen(runner=runner, timer=timer, stop=stop, reload=reload)
-        self._hear()
+        self._receive()
 
     @contextmanager
     def follow(self, execution_id: str) -> Iterator[Rest]:
-        self._hear()
+        self._receive()
         with super().follow(execution_id) as rest:
             yield rest
 
@@ -141,11 +142,11 @@ class SharedWakeups(Wakeups):
         super().events(execution_id)
         self._pass_on(Hint(HintKind.EVENTS, execution_id))
 
-    def _hear(self) -> None:
-        if self._hearing is None:
-            self._hearing = asyncio.create_task(self.hints.hear(self._heard), name="hints")
+    def _receive(self) -> None:
+        if self._receiving is None:
+            self._receiving = asyncio.create_task(self.hints.hear(self._on_hint), name="hints")
 
-    def _heard(self, hint: Hint) -> None:
+    def _on_hint(self, hint: Hint) -> None:
         match hint.kind:
             case HintKind.DUE:
                 super().runner()
@@ -157,23 +158,23 @@ class SharedWakeups(Wakeups):
                 super().events(hint.execution_id)
 
     def _pass_on(self, hint: Hint) -> None:
-        self._untold.add(hint)
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.create_task(self._tell())
+        self._unsent.add(hint)
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send())
 
-    async def _tell(self) -> None:
-        """The first hints after a silence at once, what follows gathered."""
-        while self._untold:
-            told, self._untold = self._untold, set()
-            await self.hints.tell(told)
+    async def _send(self) -> None:
+        """Send the first hint at once, and gather those that follow."""
+        while self._unsent:
+            batch, self._unsent = self._unsent, set()
+            await self.hints.tell(batch)
             await asyncio.sleep(COALESCE_S)
 
     async def close(self) -> None:
-        """Tell what is untold, for a moment; then hear nothing more."""
-        if self._hearing is not None:
-            self._hearing.cancel()
-            await asyncio.wait((self._hearing,))
+        """Receive nothing more, and wait a moment until all hints are sent."""
+        if self._receiving is not None:
+            self._receiving.cancel()
+            await asyncio.wait((self._receiving,))
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSING_S):
-                if self._telling is not None:
-                    await self._telling
+                if self._sending is not None:
+                    await self._sending

@@ -60,11 +60,11 @@ def drain(invocation: Invocation, id: str, undo: bool) -> None:
 
 
 def _from_when(node: Any) -> str:
-    """What the server takes soon: it reads its record only every `LOOK_S` seconds."""
-    from adapters_runtime.engine.presence import LOOK_S
+    """What the server takes soon: it reads its record only every `POLL_S` seconds."""
+    from adapters_runtime.engine.presence import POLL_S
 
     what = "nothing new" if node["draining"] else "executions again"
-    return f"{what}, {LOOK_S:.0f} s from now at the latest"
+    return f"{what}, {POLL_S:.0f} s from now at the latest"
 
 
 def _able(node: Any) -> str:

@@ -11,7 +11,7 @@ from attrs import define, field
 
 from adapters_runtime.ai import CURE, is_available
 from adapters_runtime.ai.providers import Provider, setting_of
-from adapters_runtime.engine.dispatching import seen
+from adapters_runtime.engine.dispatching import describe_dispatch
 from adapters_runtime.system import StoreTime
 from adapters_store import POSTGRES
 from adapters_store.sql.moving import Elsewhere
@@ -97,7 +97,7 @@ def _serving(
 def _dispatch(url: str) -> CheckResult:
     """Whether the dispatching queue answers. Without it executions end later."""
     try:
-        return CheckResult("engine", True, asyncio.run(seen(ENGINE, url)))
+        return CheckResult("engine", True, asyncio.run(describe_dispatch(ENGINE, url)))
     except (InvalidInput, ConnectionError) as error:
         cure = f"start it, or correct {ENGINE}; meanwhile servers poll the database"
         return CheckResult("engine", False, str(error), cure)

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from adapters_runtime.engine.journal import UNKNOWN_KIND, Committed, Happened
+from adapters_runtime.engine.journal import UNKNOWN_KIND, CommittedUnit, RecordedEvent
 from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Admission, Window
 from wfcore.model.approval import Approval, ApprovalStatus
@@ -180,17 +180,17 @@ class ServerMetrics:
         """Count a unit of work that lost a race."""
         self.conflicts.inc()
 
-    def committed(self, unit: Committed) -> None:
+    def committed(self, unit: CommittedUnit) -> None:
         """Count a unit of work that is durable."""
         self.commits.observe(unit.seconds)
-        for one in unit.happened:
+        for one in unit.events:
             self._count_event(one)
         for record in unit.records:
             self._count_record(record)
         for status in unit.answers:
             self.webhooks.labels(str(status)).inc()
 
-    def _count_event(self, one: Happened) -> None:
+    def _count_event(self, one: RecordedEvent) -> None:
         event, run = one.event, one.run
         if event.number == _TAKEN and event.kind is not EventKind.EXECUTION_CANCELLED:
             self.queued.observe(max(event.at - run.accepted_at, 0) / 1_000)

@@ -38,7 +38,7 @@ from adapters_http.transport.uvicorn_protocol import protocol_with, server_confi
 from adapters_runtime.engine.dispatching import dispatching, open_dispatch
 from adapters_runtime.engine.engine import Engine, new_node
 from adapters_runtime.engine.journal import journalled
-from adapters_runtime.engine.presence import Presence
+from adapters_runtime.engine.presence import NodePresence
 from adapters_runtime.system import SystemClock
 from wfcore.errors import InvalidInput, StoreUnavailable
 from wfcore.installed import install
@@ -290,7 +290,7 @@ async def _engine(
 async def _announced(services: Services, address: str) -> AsyncIterator[None]:
     """Show this server, which takes no executions, to other servers and operators."""
     id = services.ids.new("api", services.clock.now())
-    presence = Presence(services, new_node(services, id, 0, able=(), address=address))
+    presence = NodePresence(services, new_node(services, id, 0, able=(), address=address))
     task = asyncio.create_task(presence.run(), name=presence.loop.name)
     try:
         yield

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from attrs import evolve, frozen
 
-from adapters_runtime.engine.journal import Changed
+from adapters_runtime.engine.journal import ExecutionChange
 from adapters_runtime.engine.spans import CLIENT, MOST_OF_A_NAME, SERVER, Span, Value, spans_of
 from wfcore.model.trace import Trace, span_of, trace_from, trace_id_for
 from wfcore.ports.callbacks import CallbackAnswer, CallbackClient
@@ -46,7 +46,7 @@ class Traces:
         id = trace_id_for(execution_id)
         return Trace(id, sampled=True, recorded=True) if self._spans.sampled(id, None) else None
 
-    def changed(self, change: Changed) -> None:
+    def changed(self, change: ExecutionChange) -> None:
         """A `ChangeObserver`."""
         for span in spans_of(change):
             self._spans.put(span)

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from adapters_runtime.engine import journal
-from adapters_runtime.engine.journal import Committed, journalled
+from adapters_runtime.engine.journal import CommittedUnit, journalled
 from tests.wfcore.usecases.conftest import World, a_world, code
 from wfcore.errors import Stale, StoreUnavailable
 from wfcore.model.access import Account
@@ -240,10 +240,10 @@ class Noted:
     """An observer that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.units: list[Committed] = []
+        self.units: list[CommittedUnit] = []
         self.lost = 0
 
-    def committed(self, unit: Committed) -> None:
+    def committed(self, unit: CommittedUnit) -> None:
         self.units.append(unit)
 
     def collided(self) -> None:
@@ -261,7 +261,7 @@ async def test_an_observer_is_told_of_each_commit_and_each_lost_race(tmp_path: P
         await starting.start_execution(world.services, ann, flow, {})
         lease, _ = await world.take()
         await worker.complete_step(world.services, lease, "one", StepEnd())
-        told = [(one.event.kind, one.kind) for unit in noted.units for one in unit.happened]
+        told = [(one.event.kind, one.kind) for unit in noted.units for one in unit.events]
         assert told == [
             (EventKind.EXECUTION_PENDING, ""),
             (EventKind.EXECUTION_RUNNING, ""),

@@ -15,7 +15,7 @@ from adapters_runtime.engine import presence as presence_loop
 from adapters_runtime.engine import worker as engine
 from adapters_runtime.engine.engine import Engine
 from adapters_runtime.engine.loops import FailureLog, Loop, wait_for
-from adapters_runtime.engine.presence import Presence
+from adapters_runtime.engine.presence import NodePresence
 from adapters_runtime.engine.wakeups import SharedWakeups, Wakeups
 from adapters_runtime.engine.worker import Worker
 from adapters_store.memory import MemoryStore
@@ -197,8 +197,8 @@ async def test_a_store_that_stays_away_is_one_line_a_minute(
 
     caplog.set_level("INFO", "wfcore.loops")
     loop = Loop(NAME, one, asyncio.Event())
-    for since in (loops.SAID_S, loops.SAID_S, loops.SAID_S, 0, loops.SAID_S):
-        monkeypatch.setattr(loops, "SAID_S", since)
+    for since in (loops.REPEAT_S, loops.REPEAT_S, loops.REPEAT_S, 0, loops.REPEAT_S):
+        monkeypatch.setattr(loops, "REPEAT_S", since)
         await loop._once()
     assert [one.message for one in caplog.records] == ["store unavailable"] * 2
     is_away = False
@@ -256,7 +256,7 @@ async def test_what_falls_due_between_two_looks_waits_for_no_poll(
             clock.advance(2)
             return due
 
-        monkeypatch.setattr(engine.running, "next_due", next_due)
+        monkeypatch.setattr(engine.worker_usecases, "next_due", next_due)
         assert await worker._round() == 0
         assert await worker._round() == services.policy.poll_ms / 1_000
 
@@ -283,8 +283,8 @@ async def test_of_kept_leases_what_is_due_is_looked_at(
     async with a_scene(tmp_path) as scene:
         worker, now = Worker(scene.services, scene.runner, "w2"), scene.services.store.now()
         looked, stopped = list[str](), list[str]()
-        monkeypatch.setattr(engine.running, "heartbeat", kept)
-        monkeypatch.setattr(worker, "_look", looked.append)
+        monkeypatch.setattr(engine.worker_usecases, "heartbeat", kept)
+        monkeypatch.setattr(worker, "_reload", looked.append)
         monkeypatch.setattr(worker, "_stop_steps", stopped.append)
         leases = [SimpleNamespace(execution_id=id) for id in ("idle", "due", "later", "lost")]
         monkeypatch.setattr(worker, "_held", leases)
@@ -296,7 +296,7 @@ async def test_a_node_announces_itself_and_hears_of_its_draining(tmp_path: Path)
     """In each round, and a round begins as soon as somebody says something to this node."""
     async with a_scene(tmp_path) as scene:
         services, heard = scene.services, list[bool]()
-        presence = Presence(services, Node("w9", "here", 1, EpochMs(0)), heard.append)
+        presence = NodePresence(services, Node("w9", "here", 1, EpochMs(0)), heard.append)
         await presence._round()
         services.wakeup.reload("exec_1")
         assert not presence.loop.due.is_set()
@@ -313,10 +313,10 @@ async def test_a_node_hears_of_its_draining_without_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its next look finds what another process wrote, long before it announces itself again."""
-    monkeypatch.setattr(presence_loop, "LOOK_S", 0.01)
+    monkeypatch.setattr(presence_loop, "POLL_S", 0.01)
     async with a_scene(tmp_path) as scene:
         services, heard = scene.services, list[bool]()
-        presence = Presence(services, Node("w9", "here", 1, EpochMs(0)), heard.append)
+        presence = NodePresence(services, Node("w9", "here", 1, EpochMs(0)), heard.append)
         running = asyncio.create_task(presence.run())
         async with asyncio.timeout(LONG_S):
             await until(lambda: False in heard)
@@ -335,7 +335,7 @@ async def test_a_node_announces_itself_again_long_before_it_counts_as_gone(tmp_p
     """A look only reads until a third of its time has passed; then it has the whole time again."""
     async with a_scene(tmp_path) as scene:
         services = scene.services
-        presence = Presence(services, Node("w9", "here", 1, EpochMs(0)), lambda _: None)
+        presence = NodePresence(services, Node("w9", "here", 1, EpochMs(0)), lambda _: None)
         await presence._round()
         await presence._round()
         (node,) = await list_nodes(services)

@@ -7,7 +7,7 @@ import pytest
 from attrs import evolve, frozen
 from hypothesis import given
 
-from adapters_runtime.engine.journal import Changed, journalled
+from adapters_runtime.engine.journal import ExecutionChange, journalled
 from adapters_runtime.engine.spans import Span, spans_of
 from tests.wfcore.rules.execution.walker import Walk, walks
 from tests.wfcore.usecases.conftest import World, a_world, code, review
@@ -41,12 +41,12 @@ ABOVE = "00f067aa0ba902b7"
 TRACE = Trace("4bf92f3577b34da6a3ce929d0e0e4736", ABOVE, sampled=True, recorded=True)
 
 
-def changes(walk: Walk) -> Iterator[Changed]:
+def changes(walk: Walk) -> Iterator[ExecutionChange]:
     """The commits of a walk, in their order."""
     for stage in walk.stages:
         before, after = evolve(stage.before, trace=TRACE), evolve(stage.after, trace=TRACE)
         if after is not before:
-            yield Changed(before, after, stage.outcome.events, 0.0, walk.definition)
+            yield ExecutionChange(before, after, stage.outcome.events, 0.0, walk.definition)
 
 
 @given(walks(definitions=trees()))

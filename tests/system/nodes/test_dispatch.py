@@ -14,7 +14,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_runtime.engine.dispatching import Looking, dispatching
+from adapters_runtime.engine.dispatching import PollSchedule, dispatching
 from adapters_store.postgres.hints import PostgresHints
 from wfcore import Engine, FunctionRunner, Services, apply_workflow, start_execution
 from wfcore.ports.queue import DispatchQueue, DueDelivery, DueExecution
@@ -259,7 +259,7 @@ def test_the_next_look_is_never_further_away_than_the_policy_says(
     dispatch = MemoryDispatch()
     dispatch.connect(up)
     found = None if due is None else EpochMs(due)
-    looking = Looking(policy, dispatch)
+    looking = PollSchedule(policy, dispatch)
     pause = looking.pause_ms(found, EpochMs(asked), EpochMs(asked + later))
     assert 0 <= pause <= max(poll_ms, reconcile_ms if up else 0)
 

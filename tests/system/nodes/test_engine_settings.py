@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from adapters_runtime.engine import dispatching
-from adapters_runtime.engine.dispatching import open_dispatch, seen
-from adapters_runtime.engine.jetstream import ANY, NatsDispatch, Place, pool_of, pools_of
+from adapters_runtime.engine.dispatching import describe_dispatch, open_dispatch
+from adapters_runtime.engine.jetstream import ANY, NatsDispatch, StreamSettings, pool_of, pools_of
 from tests.support.nats_server import Broker
 from wfcore.errors import InvalidInput
 from wfcore.rules.execution.start import label_word, language_word
@@ -59,8 +59,8 @@ def test_a_url_that_cannot_be_used_is_refused_without_being_repeated(url: str, s
 
 def test_a_cluster_is_several_servers_with_one_login() -> None:
     """Hosts are separated by commas; the login is for all of them."""
-    place = Place.of("tls://me:pw@a:1,b?name=flows&in_flight=20&replicas=3")
-    assert place == Place(("tls://me:pw@a:1", "tls://me:pw@b"), "flows", 20, 3)
+    place = StreamSettings.of("tls://me:pw@a:1,b?name=flows&in_flight=20&replicas=3")
+    assert place == StreamSettings(("tls://me:pw@a:1", "tls://me:pw@b"), "flows", 20, 3)
     assert "pw" not in repr(place)
 
 
@@ -83,7 +83,7 @@ async def test_a_server_that_offers_no_tls_is_told_no_login() -> None:
     port = server.sockets[0].getsockname()[1]
     try:
         with pytest.raises(ConnectionError, match="offers no TLS, which tls:// demands"):
-            await seen(ENGINE, f"tls://me:{SECRET}@127.0.0.1:{port}")
+            await describe_dispatch(ENGINE, f"tls://me:{SECRET}@127.0.0.1:{port}")
         await gone.wait()
     finally:
         server.close()
@@ -141,8 +141,8 @@ def test_doctor_asks_the_server(nats: Broker) -> None:
 async def test_what_is_found_names_the_stream(nats: Broker) -> None:
     """Several databases share a server by streams of their own, so it is said which one it is."""
     with pytest.raises(InvalidInput):
-        await seen(ENGINE, "nats://")
-    assert "stream other" in await seen(ENGINE, f"{nats.url}?name=other")
+        await describe_dispatch(ENGINE, "nats://")
+    assert "stream other" in await describe_dispatch(ENGINE, f"{nats.url}?name=other")
 
 
 async def test_a_server_that_is_away_is_asked_again(nats: Broker) -> None:

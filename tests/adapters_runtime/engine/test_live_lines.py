@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime.engine import telling
-from adapters_runtime.engine.telling import Lines, Told
+from adapters_runtime.engine import live_lines
+from adapters_runtime.engine.live_lines import Lines, LiveLines
 from wfcore.usecases.executions.step_jobs import MOST_LOGGED, NO_MORE
 
 
@@ -17,7 +17,7 @@ class Kept:
     def __init__(self) -> None:
         self.stored: list[Lines] = []
         self.came = asyncio.Event()
-        self.told = Told(self.keep, self.spawn, asyncio.Lock())
+        self.told = LiveLines(self.keep, self.spawn, asyncio.Lock())
 
     async def keep(self, lines: Lines) -> None:
         self.stored.append(lines)
@@ -30,7 +30,7 @@ class Kept:
 
 async def test_lines_of_a_step_that_goes_on_are_stored(monkeypatch: pytest.MonkeyPatch):
     """Though it writes nothing more; what is of one stream is one text."""
-    monkeypatch.setattr(telling, "LIVE_S", 0)
+    monkeypatch.setattr(live_lines, "LIVE_S", 0)
     kept = Kept()
     for stream, text in (("stdout", "a\n"), ("stdout", "b\n"), ("stderr", "c\n")):
         await kept.told.say(stream, text)

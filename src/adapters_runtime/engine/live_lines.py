@@ -1,7 +1,7 @@
 """
-What a step writes while it runs, kept a second later, so that pages can follow it. EX-28.
+The output lines of a running step, stored within a second, so that pages can follow them. EX-28.
 
-A step that ends within that second has its lines stored with its end: it costs no further unit.
+The lines of a step that ends within that second are stored with its end, in the same unit.
 """
 
 import asyncio
@@ -14,15 +14,16 @@ from wfcore.usecases.executions.step_jobs import MOST_LOGGED, NO_MORE
 
 LIVE_S = 1.0
 Lines = tuple[tuple[str, str], ...]
-"""Texts of whole lines, each with its stream, in order."""
+"""Pairs of (stream, text of whole lines), in order."""
 
 
 @define(eq=False)
-class Told:
+class LiveLines:
     """
-    What one attempt has written and nobody has stored yet, at most `MOST_LOGGED` characters of an
-    attempt. *keep* stores lines; *spawn* runs something as a task of the execution; *turn* lets one
-    unit of work at a time pass.
+    The lines that one attempt has written and that are not stored yet.
+
+    At most `MOST_LOGGED` characters of an attempt are kept. *keep* stores lines; *spawn* runs a
+    coroutine as a task of the execution; *turn* admits one unit of work at a time.
     """
 
     keep: Callable[[Lines], Awaitable[None]]
@@ -34,7 +35,7 @@ class Told:
     _later: "asyncio.Task[None] | None" = None
 
     async def say(self, stream: str, text: str) -> None:
-        """Lines as they come. Never waits."""
+        """Add lines. Never waits."""
         if self._room < 0:
             return
         if len(text) > self._room:
@@ -55,18 +56,18 @@ class Told:
                 await self.store()
 
     async def store(self) -> None:
-        """Store what is there, in the turn of the caller."""
+        """Store the present lines. The caller holds `turn`."""
         lines, self._lines = tuple(self._lines), []
         if lines:
             self.stored = True
             await self.keep(lines)
 
     def rest(self) -> Lines:
-        """What came with the end, where nothing was stored before it."""
+        """Removes and returns the lines that are not stored, to be stored with the step's end."""
         lines, self._lines = tuple(self._lines), []
         return lines
 
     def stop(self) -> None:
-        """Store nothing more by itself."""
+        """End the delayed storing."""
         if self._later is not None:
             self._later.cancel()
