@@ -1,4 +1,4 @@
-"""The text of a definition: YAML 1.2, and so JSON, read into a document with line numbers."""
+"""The reader of a definition's text (YAML 1.2, and so JSON) into a document with line numbers."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ def load_definition_text(text: bytes | str, source: str) -> tuple[Json, Lines]:
     """
     The document in *text*, and the line of each of its fields.
 
-    Raises `InvalidDefinition` with line numbers; *source* is the file name for its message.
+    Raises `InvalidDefinition` with line numbers. *source* is the name of the file, for messages.
     """
     reader = _Reader()
     try:
@@ -44,7 +44,10 @@ def load_definition_text(text: bytes | str, source: str) -> tuple[Json, Lines]:
 
 
 def with_lines(error: InvalidDefinition, lines: Lines, source: str) -> InvalidDefinition:
-    """The same mistakes with the lines of their fields, or of the objects that lack the fields."""
+    """
+    *error* with line numbers: each mistake has the line of its field, or of the object that lacks
+    the field.
+    """
     return InvalidDefinition(
         tuple(evolve(problem, line=_line(problem.path, lines)) for problem in error.problems),
         source,
@@ -58,7 +61,7 @@ def _line(path: str, lines: Lines) -> int | None:
 
 
 class _Unreadable(Exception):
-    """Reading cannot continue after this."""
+    """The text has a mistake after which the reader cannot continue."""
 
     def __init__(self, message: str, line: int = 1, path: str = "") -> None:
         super().__init__(message)
@@ -97,35 +100,35 @@ def _events(text: str) -> Iterator[Any]:
         loader = _Loader(text)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        said = f"character U+{int(error.character):04X} is not allowed"
-        raise _Unreadable(said, line) from None
+        message = f"character U+{int(error.character):04X} is not allowed"
+        raise _Unreadable(message, line) from None
     try:
         while loader.check_event():
             yield loader.get_event()  # type: ignore[no-untyped-call]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = ", ".join(part for part in (error.context, error.problem) if part)
+        message = ", ".join(part for part in (error.context, error.problem) if part)
         at = mark.line if mark else 0
         bare = _BARE.match(text.split("\n")[at])
-        raise _Unreadable(_QUOTE if bare else said, at + 1) from None
+        raise _Unreadable(_QUOTE if bare else message, at + 1) from None
     except (ValueError, OverflowError):
-        # PyYAML leaves "\UFFFFFFFF" to chr(), and a long %YAML version to int().
+        # PyYAML passes "\UFFFFFFFF" to chr(), and a long %YAML version to int().
         raise _Unreadable("a number here is too large", loader.line + 1) from None
 
 
 @define
 class _Reader:
-    """Builds the document from events, and continues after a mistake if it can."""
+    """The reader of events into a document, which continues after most mistakes."""
 
     lines: dict[str, int] = field(factory=dict)
     problems: list[Problem] = field(factory=list)
     events: Iterator[Any] = field(factory=lambda: iter(()))
     anchored: dict[str, Json] = field(factory=dict)
     left: int = SOURCE_BYTES
-    """Characters that aliases may still stand for."""
+    """How many characters further aliases may add."""
 
     def document(self, text: str) -> Json:
-        """The one document of *text*; an object."""
+        """The single document of *text*, an object."""
         self.events = _events(text)
         next(self.events)  # the stream's start
         if not isinstance(next(self.events), DocumentStartEvent):
@@ -162,7 +165,7 @@ class _Reader:
         return self.mapping(path, depth)
 
     def alias(self, event: AliasEvent, path: str, depth: int) -> Json:
-        """What stands at the anchor, as if it were written out here."""
+        """The value at the alias's anchor, checked as if it were written out here."""
         if event.anchor not in self.anchored:
             self.wrong(event, path, f"*{event.anchor}: no &{event.anchor} has ended before it")
             return None
@@ -170,8 +173,8 @@ class _Reader:
         size, height = _extent(value)
         self.left -= size
         if self.left < 0:
-            said = f"written out, the aliases make more than {SOURCE_BYTES // 1_024} KiB"
-            raise _Unreadable(said, _at(event), path)
+            message = f"written out, the aliases make more than {SOURCE_BYTES // 1_024} KiB"
+            raise _Unreadable(message, _at(event), path)
         if depth + height > JSON_DEPTH + 1:
             raise _Unreadable(f"is nested deeper than {JSON_DEPTH}", _at(event), path)
         return value
@@ -189,7 +192,7 @@ class _Reader:
             return None
 
     def text(self, event: ScalarEvent, path: str) -> str:
-        """Quoted text; two escapes of half a character each make one, as in JSON."""
+        """The value of quoted text. Two escapes may make one character, as in JSON."""
         try:
             return event.value.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
@@ -227,7 +230,7 @@ class _Reader:
 
 
 def _extent(value: Json) -> tuple[int, int]:
-    """The characters of *value*, one for each value in it at least, and how deep it nests."""
+    """The size of *value*, in characters plus one for each value in it, and its depth."""
     size, height, level = 0, 0, [value]
     while level:
         height += 1
@@ -263,8 +266,7 @@ def plain_scalar(text: str) -> Json:
     """
     The value of an unquoted *text*.
 
-    Raises `ValueError` with a message for the author, for a number that JSON or 64 bits cannot
-    represent.
+    Raises `ValueError`, with a message for the author, for a number that cannot be stored exactly.
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text]

@@ -1,5 +1,5 @@
 """
-Steps that are functions of this program: nothing is spawned, nothing is installed.
+The runner of steps that are functions of this program, without processes or packages.
 
     def pay(order: str) -> dict[str, object]:
         current_call().say(f"paying {order}")
@@ -7,22 +7,22 @@ Steps that are functions of this program: nothing is spawned, nothing is install
 
     runner = FunctionRunner(pay)
 
-A step says `language: command` and `command: [pay, "{{ variables.order }}"]`: the first word names
-the function, the others are its arguments, as text. What it returns, which must be JSON, is the
-output of the step; what it raises is the step's failure.
+A step has `language: command` and `command: [pay, "{{ variables.order }}"]`: the first word names
+the function, the other words are its arguments, as text. The result of the function, which must be
+JSON, is the output of the step; an exception is the step's failure.
 
 **Coroutine functions** run in the event loop, and are cancelled at their timeout or when their
 execution is cancelled.
 
 **Plain functions** run in threads, *threads* at a time, and a thread cannot be ended from outside.
-At its timeout, or when its execution is cancelled, such a function is only told so: `over` of its
-`current_call()` is set, which one that takes long should look at. Until it returns, the step keeps
-its place and its lease, so that nothing else of it begins meanwhile; what it gives back counts no
-more. One that never returns keeps its thread, and its process, until that is killed; its step is
-INTERRUPTED then.
+At the timeout, or when the execution is cancelled, `over` of the function's `current_call()` is
+set; a function that takes long should check it. Until the function returns, the step keeps its
+place and its lease, so that no further step of the execution begins; the late result is ignored. A
+function that never returns keeps its thread, and its process, until the process is killed; the step
+is INTERRUPTED then.
 
-A function has this process's memory, files and rights: nothing here contains it. Run what strangers
-write with `CodeStepRunner` instead.
+A function has this process's memory, files and rights, without any confinement. Run the code of
+strangers with `CodeStepRunner` instead.
 """
 
 import asyncio
@@ -47,14 +47,16 @@ from wfcore.rules.limits import MIB
 from wfcore.time import SECOND
 
 Function: TypeAlias = Callable[..., Any]
-"""Takes texts, and gives JSON or something that is awaited for it."""
+"""A function of texts that returns JSON, or an awaitable with JSON."""
 
 
 @frozen(eq=False)
 class FunctionCall:
     """
-    The attempt that a function runs for. `say` tells a line of the step's output, from any
-    thread; `over` is set when nobody waits for the outcome any more.
+    The attempt that a function runs for.
+
+    `say` adds a line to the step's output, from any thread. `over` is set when the result no longer
+    counts.
     """
 
     job: StepJob = field(repr=False)
@@ -63,7 +65,7 @@ class FunctionCall:
 
     @property
     def context(self) -> JsonObject:
-        """`variables`, `steps` and `execution`, as templates see them."""
+        """The `variables`, `steps` and `execution` of templates."""
         return self.job.context
 
 
@@ -71,15 +73,15 @@ _current: ContextVar[FunctionCall] = ContextVar("wfcore_call")
 
 
 def current_call() -> FunctionCall:
-    """The call of the function that asks. Raises `LookupError` outside of a step."""
+    """The call of the calling function. Raises `LookupError` outside of a step."""
     try:
         return _current.get()
     except LookupError:
         raise LookupError("there is no call here: only a function that is a step has one") from None
 
 
-class _Outcome(NamedTuple):
-    """How a function ended, as a value: some exceptions do not pass through futures."""
+class _Result(NamedTuple):
+    """The result or the exception of a function. Some exceptions cannot pass through futures."""
 
     value: Any
     error: BaseException | None
@@ -87,10 +89,10 @@ class _Outcome(NamedTuple):
 
 class FunctionRunner:
     """
-    Satisfies `JobRunner` and `StepRunner` over functions by their names; `named` are those that
-    have another one, or none.
+    The `JobRunner` and `StepRunner` over functions by their names. `named` are functions under
+    other names than their own.
 
-    Raises `InvalidInput` for a function without a name, and for two of one name.
+    Raises `InvalidInput` for a function without a name, and for two functions with one name.
     """
 
     def __init__(
@@ -108,27 +110,27 @@ class FunctionRunner:
         self._free = asyncio.Semaphore(threads)
 
     async def run(self, job: Job, say: Say) -> StepEnd:
-        """One attempt. Whatever the function does wrong is the step's failure, never ours."""
+        """Run one attempt. Any exception of the function is the step's failure, never ours."""
         if (why_not := self._why_not(job)) is not None or not isinstance(job, StepJob):
             return StepEnd(error=why_not, permanent=True)
         function = self._functions[job.argv[0]]
-        heard = _Heard(say, job.log)
-        calling = asyncio.create_task(self._called(function, FunctionCall(job, heard.put)))
-        telling = asyncio.create_task(heard.tell())
+        output = _LineQueue(say, job.log)
+        calling = asyncio.create_task(self._call(function, FunctionCall(job, output.put)))
+        logging = asyncio.create_task(output.forward())
         try:
-            await asyncio.wait((calling, telling), return_when=asyncio.FIRST_COMPLETED)
-            if not telling.done():  # else its failure is the caller's
-                heard.put(None)
-            await telling
-            return evolve(calling.result(), lines=tuple(heard.kept))
+            await asyncio.wait((calling, logging), return_when=asyncio.FIRST_COMPLETED)
+            if not logging.done():  # otherwise its error is raised below
+                output.put(None)
+            await logging
+            return evolve(calling.result(), lines=tuple(output.kept))
         finally:
-            telling.cancel()
+            logging.cancel()
             calling.cancel()
-            await _until(calling)
-            await _until(telling)
+            await _until_done(calling)
+            await _until_done(logging)
 
     def languages(self) -> Mapping[Language, LanguageState]:
-        """Functions only."""
+        """The state of each language: only `command`, for functions, is available."""
         cure = "use language: command with the name of a function"
         return {
             language: LanguageState(language, language is Language.COMMAND, cure=cure)
@@ -136,7 +138,7 @@ class FunctionRunner:
         }
 
     async def close(self) -> None:
-        """No further step begins. Threads that still run end with their functions."""
+        """Start no further step. Threads that still run end with their functions."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _why_not(self, job: Job) -> str | None:
@@ -149,8 +151,8 @@ class FunctionRunner:
             return None
         return f"there is no function {job.argv[0]!r}; {known_or(job.argv[0], self._functions)}"
 
-    async def _called(self, function: Function, call: FunctionCall) -> StepEnd:
-        """FunctionCall it, in the time that the step has from when it begins."""
+    async def _call(self, function: Function, call: FunctionCall) -> StepEnd:
+        """Call *function*. The step's timeout counts from the start of the function."""
         _current.set(call)
         limit_s = call.job.step.timeout_ms / SECOND
         limit = asyncio.timeout(None)
@@ -165,7 +167,7 @@ class FunctionRunner:
         except (Exception, SystemExit) as error:
             if limit.expired():
                 return StepEnd(error=f"timed out after {limit_s:g} s", timed_out=True)
-            return StepEnd(error=_in_words(error))
+            return StepEnd(error=_message(error))
         finally:
             call.over.set()
 
@@ -174,17 +176,17 @@ class FunctionRunner:
             return await function()
         value, error = await self._in_thread(function, call)
         if error is not None:
-            raise RuntimeError(_in_words(error)) if _is_odd(error) else error
+            raise RuntimeError(_message(error)) if _is_special(error) else error
         return await value if inspect.isawaitable(value) else value
 
-    async def _in_thread(self, function: "partial[Any]", call: FunctionCall) -> _Outcome:
-        """Run *function* to its end in a thread; cancelled, it is told, and waited for."""
+    async def _in_thread(self, function: "partial[Any]", call: FunctionCall) -> _Result:
+        """Run *function* in a thread. If cancelled, set `over`, and still wait for its end."""
 
-        def run() -> _Outcome:
+        def run() -> _Result:
             try:
-                return _Outcome(function(), None)
+                return _Result(function(), None)
             except BaseException as error:
-                return _Outcome(None, error)
+                return _Result(None, error)
 
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
@@ -194,17 +196,22 @@ class FunctionRunner:
             await asyncio.wait((ended,))
         except asyncio.CancelledError:
             call.over.set()
-            await _until(ended)
+            await _until_done(ended)
             raise
         return working.result()
 
 
-class _Heard:
-    """Lines of one step, told in order where somebody listens, else kept, up to 1 MiB. EX-28."""
+class _LineQueue:
+    """
+    The output lines of one step, in order.
 
-    def __init__(self, say: Say, listens: bool) -> None:
+    They are passed to *say* if *is_logged*. Otherwise they are kept for the step's end, up to
+    1 MiB. EX-28.
+    """
+
+    def __init__(self, say: Say, is_logged: bool) -> None:
         self._say = say
-        self._listens = listens
+        self._is_logged = is_logged
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
@@ -212,17 +219,17 @@ class _Heard:
         self._room = MIB
 
     def put(self, text: str | None) -> None:
-        """A line, or (None) the end of them. From any thread."""
+        """Add a line, or with None the end of all lines. Callable from any thread."""
         if threading.get_ident() == self._thread:
             self._lines.put_nowait(text)
         else:
             self._loop.call_soon_threadsafe(self._lines.put_nowait, text)
 
-    async def tell(self) -> None:
-        """Pass on what comes, until its end. Raises what the listener raises."""
+    async def forward(self) -> None:
+        """Pass on or keep lines until their end. Raises the errors of *say*."""
         while (text := await self._lines.get()) is not None:
             line = f"{text}\n"
-            if self._listens:
+            if self._is_logged:
                 await self._say("stdout", line)
             elif (room := self._room - len(line)) >= 0:
                 self._room = room
@@ -237,12 +244,12 @@ def _as_end(value: Any) -> StepEnd:
     return StepEnd(output)
 
 
-def _in_words(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _is_odd(error: BaseException) -> bool:
-    """Whether *error*, raised in a coroutine, would mean something else there."""
+def _is_special(error: BaseException) -> bool:
+    """Whether *error* has a special meaning when raised in a coroutine."""
     return not isinstance(error, Exception) or isinstance(error, StopIteration | StopAsyncIteration)
 
 
@@ -251,8 +258,8 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _until(ended: "asyncio.Future[Any]") -> None:
-    """Wait until it has, however often whoever waits is cancelled meanwhile."""
-    while not ended.done():
+async def _until_done(future: "asyncio.Future[Any]") -> None:
+    """Wait until *future* is done, even if the caller is cancelled meanwhile."""
+    while not future.done():
         with suppress(asyncio.CancelledError):
-            await asyncio.wait((ended,))
+            await asyncio.wait((future,))

@@ -1,12 +1,12 @@
 """
 An OpenID Connect provider: discovery, authorization code with PKCE, and the checks of its token.
 
-Authlib makes the requests and joserfc checks signatures; both are loaded by the first sign-in, so
-that a server pays nothing for a way in that nobody uses. What the provider says of itself, and
-its keys, are asked for once an hour, and once more when a token names a key that is not known.
+Authlib makes the requests and joserfc checks signatures. Both are loaded at the first sign-in, so
+that unused single sign-on costs nothing. The provider's metadata and keys are loaded once an hour,
+and again when a token names an unknown key.
 
-A token counts only if it is signed by one of the provider's own keys (never by a shared secret),
-comes from this issuer, is meant for this client, answers this attempt's nonce and is not over.
+A token counts only if one of the provider's own keys has signed it (never a shared secret), and if
+it comes from this issuer, is meant for this client, holds this attempt's nonce and has not expired.
 Decision 143.
 """
 
@@ -29,15 +29,15 @@ SCOPE = "openid email"
 _ANSWERS_S = 10.0
 _LEEWAY_S = 30
 _BROKEN = 500
-"""From this status on the endpoint could not answer, which decides nothing."""
-_NONSENSE = (ValueError, KeyError, TypeError)
-"""What it raises to look for something in JSON that is not what it should be, or none."""
+"""From this status on the endpoint has failed, which proves nothing about the person."""
+_MALFORMED = (ValueError, KeyError, TypeError)
+"""The errors of reading JSON that is invalid or has another form than expected."""
 _NOT_OURS = "The provider's answer does not belong to this sign-in; begin again"
 
 
 @frozen
-class _Facts:
-    """What the provider says of itself, and since when that is known here."""
+class _Metadata:
+    """The provider's metadata and keys, and the time `at` which they were loaded."""
 
     authorization: str
     token: str
@@ -48,9 +48,10 @@ class _Facts:
 
 class OidcProvider:
     """
-    The provider at *issuer*, where this server is registered as *client_id*; *secret* None: as a
-    public client. *now*: the wall clock. *trusts_email*: an email counts of which the provider does
-    not say whether it is verified.
+    The provider at *issuer*, where this server is registered as *client_id*.
+
+    *secret*: None for a public client. *now*: the wall clock. *trusts_email*: whether an email
+    counts if the provider does not say that it is verified.
     """
 
     def __init__(
@@ -67,15 +68,15 @@ class OidcProvider:
         self._secret = secret
         self._now = now
         self._trusts_email = trusts_email
-        self._facts: _Facts | None = None
-        self._asking: asyncio.Task[_Facts] | None = None
+        self._metadata: _Metadata | None = None
+        self._loading: asyncio.Task[_Metadata] | None = None
         self._context: ssl.SSLContext | None = None
 
     async def address(self, attempt: SignOnAttempt, redirect_uri: str) -> str:
-        facts = await self._known()
+        metadata = await self._known()
         async with self._client(redirect_uri) as client:
             url, _ = client.create_authorization_url(
-                facts.authorization,
+                metadata.authorization,
                 state=attempt.state,
                 nonce=attempt.nonce,
                 code_verifier=attempt.verifier,
@@ -83,108 +84,112 @@ class OidcProvider:
         return str(url)
 
     async def identity(self, attempt: SignOnAttempt, redirect_uri: str, code: str) -> Identity:
-        facts = await self._known()
+        metadata = await self._known()
         async with self._client(redirect_uri) as client:
-            token = await self._redeemed(client, facts, attempt, code)
-            claims = await self._claims(facts, token, attempt.nonce)
-            told = None
-            if facts.userinfo is not None and not is_enough(claims):
-                told = await self._told(client, facts.userinfo, token, claims)
-        return identity_in(claims, told, self._trusts_email)
+            token = await self._redeemed(client, metadata, attempt, code)
+            claims = await self._claims(metadata, token, attempt.nonce)
+            userinfo = None
+            if metadata.userinfo is not None and not is_enough(claims):
+                userinfo = await self._userinfo(client, metadata.userinfo, token, claims)
+        return identity_in(claims, userinfo, self._trusts_email)
 
-    async def _told(
+    async def _userinfo(
         self, client: Any, url: str, token: dict[str, Any], claims: dict[str, Any]
     ) -> dict[str, Any] | None:
         """
-        What the userinfo endpoint says; None: it has nothing to say. Raises `Unvouched` if that is
-        of another person than the token is. OpenID Connect Core 5.3.
+        The claims of the userinfo endpoint, or None if it returns none. OpenID Connect Core 5.3.
+
+        Raises `Unvouched` if they are of another person than the token.
         """
         headers = {"Authorization": f"Bearer {token.get('access_token')}"}
         answer = await client.request("GET", url, withhold_token=True, headers=headers)
         if answer.status_code >= _BROKEN:
             answer.raise_for_status()
         try:
-            said = answer.json() if answer.is_success else None
-        except ValueError:  # signed, or a page
+            found = answer.json() if answer.is_success else None
+        except ValueError:  # a signed document, or a page
             return None
-        if not isinstance(said, dict):
+        if not isinstance(found, dict):
             return None
-        if said.get("sub") != claims.get("sub"):
+        if found.get("sub") != claims.get("sub"):
             raise Unvouched(_NOT_OURS)
-        return said
+        return found
 
     async def _redeemed(
-        self, client: Any, facts: _Facts, attempt: SignOnAttempt, code: str
+        self, client: Any, metadata: _Metadata, attempt: SignOnAttempt, code: str
     ) -> dict[str, Any]:
         from authlib.common.errors import AuthlibBaseError
 
         try:
-            said = await client.fetch_token(facts.token, code=code, code_verifier=attempt.verifier)
-            token: dict[str, Any] = dict(said)
-        except (AuthlibBaseError, *_NONSENSE):
+            url, verifier = metadata.token, attempt.verifier
+            token: dict[str, Any] = dict(
+                await client.fetch_token(url, code=code, code_verifier=verifier)
+            )
+        except (AuthlibBaseError, *_MALFORMED):
             raise Unvouched(_NOT_OURS) from None
         return token
 
-    async def _claims(self, facts: _Facts, token: dict[str, Any], nonce: str) -> dict[str, Any]:
+    async def _claims(
+        self, metadata: _Metadata, token: dict[str, Any], nonce: str
+    ) -> dict[str, Any]:
         from joserfc.errors import InvalidKeyIdError, JoseError
 
         try:
             try:
-                return self._checked(facts, token, nonce)
+                return self._checked(metadata, token, nonce)
             except InvalidKeyIdError:  # the provider has new keys
-                return self._checked(await self._asked(), token, nonce)
-        except (JoseError, *_NONSENSE):
+                return self._checked(await self._load(), token, nonce)
+        except (JoseError, *_MALFORMED):
             raise Unvouched(_NOT_OURS) from None
 
-    def _checked(self, facts: _Facts, token: dict[str, Any], nonce: str) -> dict[str, Any]:
+    def _checked(self, metadata: _Metadata, token: dict[str, Any], nonce: str) -> dict[str, Any]:
         from authlib.oidc.core import CodeIDToken
         from joserfc import jwt
 
-        decoded = jwt.decode(token["id_token"], facts.keys, algorithms=list(ALGORITHMS))
+        decoded = jwt.decode(token["id_token"], metadata.keys, algorithms=list(ALGORITHMS))
         wanted = {
             "iss": {"essential": True, "value": self._issuer},
             "aud": {"essential": True, "value": self._client_id},
         }
-        asked = {
+        sent = {
             "nonce": nonce,
             "client_id": self._client_id,
             "access_token": token.get("access_token"),
         }
-        claims = CodeIDToken(decoded.claims, decoded.header, wanted, asked)
+        claims = CodeIDToken(decoded.claims, decoded.header, wanted, sent)
         claims.validate(now=self._now() // SECOND, leeway=_LEEWAY_S)
         return dict(decoded.claims)
 
-    async def _known(self) -> _Facts:
-        if self._facts is None or self._now() - self._facts.at >= HOUR:
-            return await self._asked()
-        return self._facts
+    async def _known(self) -> _Metadata:
+        if self._metadata is None or self._now() - self._metadata.at >= HOUR:
+            return await self._load()
+        return self._metadata
 
-    async def _asked(self) -> _Facts:
-        """Those who ask at the same time ask together."""
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.ensure_future(self._ask())
-        return await asyncio.shield(self._asking)
+    async def _load(self) -> _Metadata:
+        """The provider's metadata, by one request for all callers at the same time."""
+        if self._loading is None or self._loading.done():
+            self._loading = asyncio.ensure_future(self._request_metadata())
+        return await asyncio.shield(self._loading)
 
-    async def _ask(self) -> _Facts:
+    async def _request_metadata(self) -> _Metadata:
         """
-        Raises `NotReady` if the provider does not answer, makes no sense, or is another than was
-        asked.
+        Raises `NotReady` if the provider does not answer, answers nonsense, or is another issuer.
         """
         from joserfc.errors import JoseError
         from joserfc.jwk import KeySet
 
         try:
             async with self._client(None) as client:
-                said = await self._json(client, f"{self._issuer.rstrip('/')}{_DISCOVERY}")
-                if said.get("issuer") != self._issuer:
+                found = await self._json(client, f"{self._issuer.rstrip('/')}{_DISCOVERY}")
+                if found.get("issuer") != self._issuer:
                     raise NotReady("The sign-in provider is not the issuer that the settings name")
-                keys: Any = await self._json(client, _url(said, "jwks_uri"))
-            ends = _url(said, "authorization_endpoint"), _url(said, "token_endpoint")
-            asks = _url(said, "userinfo_endpoint") if said.get("userinfo_endpoint") else None
-            self._facts = _Facts(*ends, KeySet.import_key_set(keys), asks, self._now())
-        except (JoseError, *_NONSENSE) as error:
+                keys: Any = await self._json(client, _url(found, "jwks_uri"))
+            urls = _url(found, "authorization_endpoint"), _url(found, "token_endpoint")
+            userinfo = _url(found, "userinfo_endpoint") if found.get("userinfo_endpoint") else None
+            self._metadata = _Metadata(*urls, KeySet.import_key_set(keys), userinfo, self._now())
+        except (JoseError, *_MALFORMED) as error:
             raise NotReady(_SILENT) from error
-        return self._facts
+        return self._metadata
 
     async def _json(self, client: Any, url: str) -> dict[str, Any]:
         answer = await client.request("GET", url, withhold_token=True)
@@ -193,8 +198,8 @@ class OidcProvider:
 
     @asynccontextmanager
     async def _client(self, redirect_uri: str | None) -> AsyncIterator[Any]:
-        """Authlib's client. What goes wrong on the way is `NotReady`: nothing was decided."""
-        self._context = self._context or await asyncio.to_thread(_load)
+        """Authlib's client. Raises `NotReady` for errors of the network, which decide nothing."""
+        self._context = self._context or await asyncio.to_thread(_load_libraries)
         import httpx2
         from authlib.integrations.httpx_client import AsyncOAuth2Client
 
@@ -220,15 +225,15 @@ _DISCOVERY = "/.well-known/openid-configuration"
 _SILENT = "The sign-in provider does not answer; try again, or sign in another way"
 
 
-def _url(said: dict[str, Any], name: str) -> str:
-    url = said[name]
+def _url(metadata: dict[str, Any], name: str) -> str:
+    url = metadata[name]
     if not isinstance(url, str) or not url.startswith(("https://", "http://")):
         raise ValueError(name)
     return url
 
 
-def _load() -> ssl.SSLContext:
-    """In a thread: the libraries and the certificates take a fraction of a second."""
+def _load_libraries() -> ssl.SSLContext:
+    """Load libraries and certificates, which takes a fraction of a second, so in a thread."""
     import authlib.integrations.httpx_client
     import authlib.oidc.core  # noqa: F401
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 AT_ONCE = 2
-"""Each takes 64 MiB, and a core, while it runs."""
+"""How many hashes are computed at once. Each takes 64 MiB, and a core."""
 MOST_WAITING = 64
-"""More than one address may ask for in a minute: none can fill the queue alone. SE-6."""
+"""The length of the queue: more than one address may request in a minute. SE-6."""
 
 
 class Argon2Passwords:
@@ -29,24 +29,24 @@ class Argon2Passwords:
 
     @cached_property
     def _hasher(self) -> "PasswordHasher":
-        """Loaded with the first password: most servers see keys alone."""
+        """The hasher, loaded with the first password: most servers only check keys."""
         from argon2 import PasswordHasher
 
         return PasswordHasher()
 
     @cached_property
-    def _never(self) -> str:
-        return _fits_nothing(self._hasher)
+    def _decoy(self) -> str:
+        return _decoy_hash(self._hasher)
 
     async def hash(self, password: str) -> str:
         return await self._queued(self._hasher.hash, password)
 
     async def verify(self, password: str, hashed: str | None) -> bool:
         known = hashed is not None
-        return await self._queued(self._fits, password, hashed if known else self._never) and known
+        return await self._queued(self._fits, password, hashed if known else self._decoy) and known
 
     async def _queued(self, work: Callable[..., T], *args: Any) -> T:
-        """Raises `NotReady` if the queue is full."""
+        """The result of *work* in a thread. Raises `NotReady` if the queue is full."""
         if len(self._pending) >= AT_ONCE + MOST_WAITING:
             raise NotReady("Too many logins at once; try again in a moment")
         future = self._threads.submit(work, *args)
@@ -63,8 +63,8 @@ class Argon2Passwords:
             return False
 
 
-def _fits_nothing(hasher: "PasswordHasher") -> str:
-    """A hash that no password has: checking it takes as long as checking any other."""
+def _decoy_hash(hasher: "PasswordHasher") -> str:
+    """A hash that no password has. A check against it takes as long as any other check."""
     salt, digest = (
         b64encode(secrets.token_bytes(size)).rstrip(b"=").decode()
         for size in (hasher.salt_len, hasher.hash_len)

@@ -1,13 +1,12 @@
 """
-One HTTP exchange with one checked address: what callbacks, AI calls and notices go out by.
+One HTTP exchange with one checked address, for callbacks, AI calls and notices.
 
-A name is resolved once, its addresses are judged, and the connection goes to one that was judged:
-a name that leads elsewhere a moment later changes nothing (DNS rebinding). The `Host` header and
-the name that the certificate must have stay those of the URL. No redirect is followed, no proxy,
-credential or cookie of the environment is used, what is read is bounded, and the connection is
-closed at the end.
+A name is resolved once, its addresses are checked, and the connection goes to a checked address, so
+that a later change of the name has no effect (DNS rebinding). The `Host` header and the name that
+the certificate must have are those of the URL. No redirect is followed; no proxy, credential or
+cookie of the environment is used; the response is bounded; the connection is closed at the end.
 
-Bounding the time is the caller's: `asyncio.timeout` around an exchange ends it.
+The caller limits the time, by `asyncio.timeout` around the exchange.
 """
 
 import asyncio
@@ -28,14 +27,14 @@ if TYPE_CHECKING:
 CONNECT_S = 10.0
 
 Choice = Callable[[Sequence[str]], Sequence[str]]
-"""Of the addresses of a name those that may be connected to, best first; empty: none."""
+"""A function from the addresses of a name to those that may be connected to, best first."""
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 Transport = Callable[[ssl.SSLContext], "httpx2.AsyncBaseTransport"]
 
 
 @frozen
-class Reply:
-    """The response. Header names are in lower case; `body` is empty if it was not read."""
+class HttpReply:
+    """A response. Header names are in lower case; `body` is empty if it was not read."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -43,11 +42,11 @@ class Reply:
 
 
 class ExchangeFailed(Exception):
-    """There is no response. The message names the host, never path, query, headers or body."""
+    """The exchange gave no response. The message never shows path, query, headers or body."""
 
 
 class HostShort(ExchangeFailed):
-    """This machine lacks what a connection needs; the message says what. Nothing was sent."""
+    """This machine lacks something for a connection, as the message says. Nothing was sent."""
 
 
 class NotResolved(ExchangeFailed):
@@ -55,7 +54,7 @@ class NotResolved(ExchangeFailed):
 
 
 class NotAllowed(ExchangeFailed):
-    """None of the addresses may be connected to; `addresses` has them all. Nothing was sent."""
+    """No address of the host, all in `addresses`, may be connected to. Nothing was sent."""
 
     def __init__(self, host: str, addresses: Sequence[str]) -> None:
         super().__init__(f"{host} leads to {', '.join(addresses)}")
@@ -106,13 +105,12 @@ class PinnedHttp:
 
     async def exchange(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, most_bytes: int
-    ) -> Reply:
+    ) -> HttpReply:
         """
-        Send one request; read at most *most_bytes* of its response, nothing beyond the head for 0.
+        Send one request, and return the response with a body of at most *most_bytes*.
 
-        The next address is tried only if nothing was sent to the previous one.
-
-        Raises `ExchangeFailed`.
+        With 0 the body is not read. The next address is tried only if nothing was sent to the
+        previous one. Raises `ExchangeFailed`.
         """
         await self._require_context()
         trouble: ExchangeFailed | None = None
@@ -149,7 +147,7 @@ class PinnedHttp:
             raise NotAllowed(host, found)
         return allowed
 
-    async def _send(self, request: "httpx2.Request", most_bytes: int) -> Reply:
+    async def _send(self, request: "httpx2.Request", most_bytes: int) -> HttpReply:
         import httpx2
 
         host = request.headers["host"]
@@ -177,7 +175,7 @@ def _load() -> ssl.SSLContext:
 def _request(
     method: str, url: str, address: str, headers: Mapping[str, str], body: bytes
 ) -> "httpx2.Request":
-    """A request for *url* that goes to *address* and nowhere else."""
+    """A request for *url* that goes to *address*."""
     import httpx2
 
     where = httpx2.URL(url)
@@ -198,10 +196,10 @@ def _request(
     )
 
 
-async def _read(response: "httpx2.Response", most_bytes: int) -> Reply:
+async def _read(response: "httpx2.Response", most_bytes: int) -> HttpReply:
     headers = {name.lower(): value for name, value in response.headers.items()}
     if most_bytes == 0:
-        return Reply(response.status_code, headers, b"")
+        return HttpReply(response.status_code, headers, b"")
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise ConnectionBroke("the answer is compressed, which was not asked for")
     chunks: list[bytes] = []
@@ -212,11 +210,11 @@ async def _read(response: "httpx2.Response", most_bytes: int) -> Reply:
         if size > most_bytes:
             raise ConnectionBroke(f"the answer is over {most_bytes // 1_048_576} MB")
         chunks.append(chunk)
-    return Reply(response.status_code, headers, b"".join(chunks))
+    return HttpReply(response.status_code, headers, b"".join(chunks))
 
 
 def _not_connected(host: str, failure: BaseException) -> ExchangeFailed:
-    """A certificate that is wrong now will be wrong again; other failures may pass."""
+    """The error for *failure*: `NotTrusted` will come again, `HostShort` and others may pass."""
     if lacking := _lacking(failure):
         return HostShort(lacking)
     cause: BaseException | None = failure
@@ -228,7 +226,7 @@ def _not_connected(host: str, failure: BaseException) -> ExchangeFailed:
 
 
 def _lacking(failure: BaseException | None) -> str | None:
-    """What this machine lacked, if that caused *failure*. Nothing was sent then."""
+    """The shortage of this machine that caused *failure*, or None. Nothing was sent then."""
     while failure is not None:
         if isinstance(failure, RuntimeError) and "new thread" in str(failure):
             return describe(errno.EAGAIN, str(failure))
@@ -240,8 +238,9 @@ def _lacking(failure: BaseException | None) -> str | None:
 
 def _lacking_a_socket() -> str | None:
     """
-    What keeps this machine from opening a socket. A name that cannot be resolved for lack of one is
-    reported in the words for a name server that does not answer.
+    The shortage that keeps this machine from opening a socket, or None.
+
+    The resolver reports such a shortage as a name server that does not answer.
     """
     try:
         socket.socket().close()

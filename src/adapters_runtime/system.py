@@ -1,4 +1,4 @@
-"""Time, ids, chance and calendar as the machine gives them: the ports of `wfcore.ports.system`."""
+"""The ports of `wfcore.ports.system` on a real machine: clocks, ids, random tokens, calendar."""
 
 import json
 import logging
@@ -28,11 +28,10 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 class SystemClock:
     """
-    The wall clock, watched against the boot clock (on Linux; it counts suspended time too).
+    The wall clock, checked against the boot clock, which on Linux counts suspended time, too.
 
-    What is known of both is kept in the file *kept*, where one is given, so that neither a hold
-    nor the time of work ends with the process. A file that cannot be read or written costs
-    just that.
+    The state of both clocks is kept in the file *kept*, if given, so that a hold of deadlines and
+    the service time outlive the process. If the file cannot be read or written, they do not.
     """
 
     def __init__(self, kept: Path | None = None) -> None:
@@ -52,12 +51,12 @@ class SystemClock:
         return EpochMs(self._wall())
 
     def deadline_now(self) -> EpochMs:
-        return self._told_by(held_time)
+        return self._by(held_time)
 
     def service_now(self) -> EpochMs:
-        return self._told_by(service_time)
+        return self._by(service_time)
 
-    def _told_by(self, rule: Callable[[HeldTime, int, int], tuple[HeldTime, EpochMs]]) -> EpochMs:
+    def _by(self, rule: Callable[[HeldTime, int, int], tuple[HeldTime, EpochMs]]) -> EpochMs:
         wall, steady = self._wall(), self._steady()
         known, now = rule(self._known, wall, steady)
         if known.hold_until != self._known.hold_until:
@@ -66,7 +65,7 @@ class SystemClock:
         return now
 
     def _learn(self, known: HeldTime, steady: int) -> None:
-        """Tell of a hold that begins or ends, and keep what is known where it is time to."""
+        """Log a hold that begins or ends, and write the file when that is due."""
         jumped = known.hold_until != self._known.hold_until
         self._known, held, self._holds = known, self._holds, steady < known.hold_until
         if jumped:
@@ -88,7 +87,7 @@ class SystemClock:
             fresh.replace(self._kept)
 
     def _remembered(self) -> HeldTime | None:
-        """What the last process on this data knew, as it stands to the clocks of this one."""
+        """The state of the last process on this data, adjusted to this process's clocks."""
         if self._kept is None:
             return None
         try:
@@ -103,8 +102,10 @@ class SystemClock:
 
 class StoreTime:
     """
-    The clock of one process on a store that tells a time of its own: deadlines of approvals and
-    schedules go by that, whatever the clock of the machine says. AP-47. *machine*: that one.
+    The clock of a process on a store with a clock of its own.
+
+    Deadlines of approvals and schedules follow the store's clock, whatever the clock of the
+    *machine* says. AP-47.
     """
 
     def __init__(self, machine: Clock, store_now: Now) -> None:
@@ -122,7 +123,7 @@ class StoreTime:
 
 
 def _boot() -> str:
-    """Which start of the machine this is: its boot clock began anew with it."""
+    """The id of the machine's present boot, with which its boot clock began."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
@@ -131,8 +132,9 @@ def _boot() -> str:
 
 class SystemIds:
     """
-    Ids made in *cell*: see `wfcore.rules.ids`. Those of one process ascend; those of several order
-    by time.
+    Ids made in *cell*, see `wfcore.rules.ids`.
+
+    The ids of one process ascend; the ids of several processes are ordered by time.
     """
 
     def __init__(self, cell: str = FIRST_CELL) -> None:
@@ -151,7 +153,7 @@ class SystemIds:
 
 
 class SystemTokens:
-    """Unguessable base62 text."""
+    """Random base62 texts that cannot be guessed."""
 
     def text(self, length: int) -> str:
         return "".join(secrets.choice(ALPHABET) for _ in range(length))
@@ -164,13 +166,13 @@ FIELDS: Mapping[str, tuple[int, int]] = {
     "month": (1, 12),
     "day of week": (0, 6),
 }
-"""The fields of a cron line with the least and the greatest value of each."""
+"""The fields of a cron line, each with its least and greatest value."""
 _STEPPED = re.compile(r"(?:\*|(?P<low>[0-9]+)(?:-(?P<high>[0-9]+))?)/(?P<step>[0-9]+)")
 _ANY_DAY = datetime(2000, 1, 1)
 
 
 class CronCalendar:
-    """The calendar that everybody knows: five fields of cron, names of the IANA database."""
+    """The calendar with cron lines of five fields and the zones of the IANA database."""
 
     def problems(self, cron: str, timezone: str) -> Mapping[str, str]:
         found: dict[str, str] = {}
@@ -181,9 +183,9 @@ class CronCalendar:
         return found
 
     def next_local(self, cron: str, after: datetime) -> datetime | None:
-        from cronsim import CronSim  # of the extra `server`: the rest here does without
+        from cronsim import CronSim  # of the extra `server`, which the rest of this file avoids
 
-        # Without a zone cronsim leaves daylight saving alone: that rule is the core's.
+        # Without a zone: the core has the rule for daylight saving, not cronsim.
         return next(CronSim(cron, after), None)
 
     def zone(self, name: str) -> tzinfo:
@@ -204,7 +206,10 @@ def _cron_problem(cron: str) -> str | None:
 
 
 def _step_problem(field: str, text: str) -> str | None:
-    """A step so long that only the first value remains: `*/90` of minutes would be every hour."""
+    """
+    The message on a step that leaves only the first value, or None: `*/90` of minutes would mean
+    every hour.
+    """
     for part in text.split(","):
         found = _STEPPED.fullmatch(part)
         if found is None:

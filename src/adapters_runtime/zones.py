@@ -5,12 +5,12 @@ from datetime import tzinfo
 from functools import lru_cache
 
 _NO_ZONES = re.compile(r"localtime|posixrules|Factory|(?:right|posix)/.*")
-"""Names in the database that mean no zone, the zone of this machine, or count leap seconds."""
+"""Names in the database of no zone, of the machine's own, or of zones with leap seconds."""
 
 
 @lru_cache(maxsize=100)
 def zone(name: str) -> tzinfo:
-    """The zone of that name. Raises `ValueError`."""
+    """The zone *name*. Raises `ValueError`."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:
@@ -20,7 +20,7 @@ def zone(name: str) -> tzinfo:
 
 
 def zone_problem(name: str) -> str | None:
-    """What is wrong with the name of a zone that somebody writes; None: nothing is."""
+    """Why *name* cannot be written as the name of a zone, or None if it can."""
     try:
         if not _NO_ZONES.fullmatch(name):
             zone(name)

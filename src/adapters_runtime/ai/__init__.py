@@ -1,4 +1,4 @@
-"""AI steps: two wire protocols, prices, JSON Schema. They need the libraries of the extra `ai`."""
+"""AI steps: two wire protocols, prices, JSON Schema. Needs the libraries of the extra `ai`."""
 
 from importlib.util import find_spec
 
@@ -11,5 +11,5 @@ _NEEDED = ("genai_prices", "jsonschema_rs")
 
 
 def is_available() -> bool:
-    """Whether what AI steps need is installed."""
+    """Whether the libraries of AI steps are installed."""
     return all(find_spec(name) is not None for name in _NEEDED)

@@ -1,8 +1,8 @@
 """
-Messages: Anthropic's protocol.
+Anthropic's protocol, Messages.
 
 Structured output uses `output_config.format`, which the provider enforces. The older way, a tool
-that the model is forced to call, is refused by models that always think.
+that the model must call, fails with models that always think.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from wfcore.ports.models import AnswerLost, Finish, ModelReply, ModelRequest
 
 VERSION = "2023-06-01"
 MAX_TOKENS = 4_096
-"""Where the step does not say: the protocol wants a limit, and every model allows this one."""
+"""The limit if the step has none. The protocol demands one, and every model allows this."""
 
 _FINISHES = {
     "max_tokens": Finish.LENGTH,
@@ -26,7 +26,7 @@ _FINISHES = {
 
 
 class Anthropic:
-    """POST …/v1/messages; the base URL may end with /v1 or not."""
+    """The dialect of POST …/v1/messages. The base URL may end with /v1 or not."""
 
     models_path: ClassVar[str] = "/v1/models"
 
@@ -38,7 +38,7 @@ class Anthropic:
         return {"anthropic-version": VERSION, **key}
 
     def body(self, question: ModelRequest, name: str, manner: Manner) -> JsonObject:
-        """System, one message, the limits, and the form of the answer."""
+        """The request: system, one message, the limits, and the form of the answer."""
         form, words = _form(question, manner)
         settings: JsonObject = {
             "system": question.system or None,
@@ -54,7 +54,7 @@ class Anthropic:
         }
 
     def answer(self, document: Json) -> ModelReply:
-        """The text of all blocks. Raises `AnswerLost`."""
+        """The answer with the text of all blocks. Raises `AnswerLost`."""
         holder = document if isinstance(document, dict) else {}
         content = holder.get("content")
         if not isinstance(content, list):
@@ -63,14 +63,14 @@ class Anthropic:
         text = "".join(one for one in texts if isinstance(one, str))
         usage = holder.get("usage")
         cached = count_or_0(usage, "cache_read_input_tokens")
-        asked = count(usage, "input_tokens") + cached
-        asked += count_or_0(usage, "cache_creation_input_tokens")
+        input = count(usage, "input_tokens") + cached
+        input += count_or_0(usage, "cache_creation_input_tokens")
         finish = _FINISHES.get(str(holder.get("stop_reason")), Finish.DONE)
-        return ModelReply(text, asked, count(usage, "output_tokens"), finish, cached)
+        return ModelReply(text, input, count(usage, "output_tokens"), finish, cached)
 
 
 def _form(question: ModelRequest, manner: Manner) -> tuple[JsonObject, str]:
-    """The request for the schema, both in the protocol's own form and in words."""
+    """The schema in the protocol's own form, and what must be added to the prompt for it."""
     schema = question.schema
     if schema is None:
         return {}, ""

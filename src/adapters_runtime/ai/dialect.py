@@ -1,4 +1,4 @@
-"""A wire protocol: how a question is written and an answer is read."""
+"""The port of wire protocols, which write questions and read answers, and their common parts."""
 
 import json
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from wfcore.rules.limits import MAX_PROMPT_TOKENS
 @frozen
 class Manner:
     """
-    How this model expects its requests. What it does not accept is learnt from its refusals.
+    The form of requests that a model accepts, which is learnt from its refusals.
 
-    `completion_tokens`: the newer name of the limit. `own_schema`: the provider's own structured
-    output; otherwise the schema is given in words.
+    `completion_tokens`: use the newer name of the limit. `own_schema`: use the provider's own
+    structured output; otherwise the schema is part of the prompt.
     """
 
     completion_tokens: bool = False
@@ -31,33 +31,33 @@ class Dialect(Protocol):
     models_path: ClassVar[str]
 
     def path(self, provider: Provider) -> str:
-        """Below the base URL."""
+        """The path below the base URL."""
 
     def headers(self, provider: Provider) -> Mapping[str, str]:
-        """With the key if there is one."""
+        """The headers, with the key if there is one."""
 
     def body(self, question: ModelRequest, name: str, manner: Manner) -> JsonObject:
-        """The request; *name* is the model's name at its provider."""
+        """The request. *name* is the model's name at its provider."""
 
     def answer(self, document: Json) -> ModelReply:
-        """The answer in a response. Raises `AnswerLost` if it does not have the expected form."""
+        """The answer in a response. Raises `AnswerLost` if the response has another form."""
 
 
 _ABOUT_SCHEMAS = ("response_format", "json_schema", "output_config", "schema", "structured")
 
 
 def adapted(manner: Manner, refusal: str) -> Manner | None:
-    """The manner that a refusal (400, 422) calls for; None if it is about something else."""
-    said = refusal.lower()
-    if not manner.completion_tokens and "max_completion_tokens" in said:
+    """The manner that a refusal (400, 422) demands, or None if it is about something else."""
+    text = refusal.lower()
+    if not manner.completion_tokens and "max_completion_tokens" in text:
         return evolve(manner, completion_tokens=True)
-    if manner.own_schema and any(word in said for word in _ABOUT_SCHEMAS):
+    if manner.own_schema and any(word in text for word in _ABOUT_SCHEMAS):
         return evolve(manner, own_schema=False)
     return None
 
 
 def in_words(schema: JsonObject) -> str:
-    """How a model is asked for JSON if its provider has no structured output, or a partial one."""
+    """The part of a prompt that demands JSON, for providers without full structured output."""
     return (
         "\n\nAnswer with JSON only, without any other text around it. "
         f"It must fit this JSON Schema:\n{json_text(schema)}"
@@ -77,13 +77,13 @@ def count(holder: Json, name: str) -> int:
 
 
 def count_or_0(holder: Json, name: str) -> int:
-    """A count that may be missing."""
+    """A count of tokens that may be missing. Raises `AnswerLost` if it is impossible."""
     value = holder.get(name) if isinstance(holder, dict) else None
     return 0 if value is None else count(holder, name)
 
 
 def json_text(value: Json) -> str:
-    """Compact JSON; an invalid character (a lone surrogate) becomes U+FFFD."""
+    """*value* as compact JSON. An invalid character (a lone surrogate) becomes U+FFFD."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

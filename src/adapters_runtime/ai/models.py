@@ -1,4 +1,4 @@
-"""The providers of this server behind the port `Models`. AI-3 to AI-6, AI-8."""
+"""The port `Models` over this server's providers. AI-3 to AI-6, AI-8."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -6,7 +6,7 @@ from attrs import evolve
 
 from adapters_runtime.ai.anthropic import Anthropic
 from adapters_runtime.ai.dialect import Dialect, Manner, adapted, json_bytes
-from adapters_runtime.ai.failures import SECRET_LENGTH, failure_of, message_in, told_by
+from adapters_runtime.ai.failures import SECRET_LENGTH, failure_of, message_in, quote_of
 from adapters_runtime.ai.openai import OpenAi, first_manner
 from adapters_runtime.ai.providers import Provider, ProviderKind, setting_of
 from adapters_runtime.code.outputs import parse
@@ -14,12 +14,12 @@ from adapters_runtime.pinned_http import (
     Choice,
     ExchangeFailed,
     HostShort,
+    HttpReply,
     NotAllowed,
     NotConnected,
     NotResolved,
     NotTrusted,
     PinnedHttp,
-    Reply,
 )
 from wfcore.ports.models import (
     AnswerLost,
@@ -34,9 +34,9 @@ from wfcore.rules.address import is_host
 from wfcore.rules.masking import mask_text, secrets_of
 
 MOST_BYTES = 10 * 1_048_576
-"""Of an answer."""
+"""The most bytes of an answer."""
 MOST_TEXT = 1_048_576
-"""Characters of an answer."""
+"""The most characters of an answer's text."""
 _REMEMBERED = 1_000
 _BAD_REQUEST = (400, 422)
 
@@ -48,10 +48,10 @@ DIALECTS: Mapping[ProviderKind, Dialect] = {
 
 class WireModels:
     """
-    `Models` over the wire protocols of *providers*.
+    The `Models` over the wire protocols of *providers*.
 
-    The operator decides which addresses are used, including loopback and private ones, where local
-    models are. Addresses that cannot be a host are refused: `is_host`.
+    The operator chooses the addresses, which may be loopback and private ones, for local models.
+    Addresses that cannot be a host (`is_host`) are refused.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class WireModels:
         self._manners: dict[str, Manner] = {}
 
     async def ask(self, question: ModelRequest) -> ModelReply:
-        """Ask once; if the form of the request is refused, ask in another form."""
+        """Ask *question*, again in another form if the provider refuses the form."""
         provider, name = self._found(question.model)
         manner = self._manners.get(question.model, first_manner(provider))
         while True:
@@ -81,9 +81,9 @@ class WireModels:
                 self._manners.clear()
             self._manners[question.model] = manner
 
-    async def look(self, provider: Provider) -> str:
+    async def probe(self, provider: Provider) -> str:
         """
-        A provider's answer to a free question: which models it has.
+        A text for people on a provider's answer to a free request, its list of models.
 
         Raises `ModelFailed`.
         """
@@ -99,7 +99,7 @@ class WireModels:
 
     async def _sent(
         self, provider: Provider, name: str, question: ModelRequest, manner: Manner
-    ) -> Reply:
+    ) -> HttpReply:
         dialect = DIALECTS[provider.kind]
         body = json_bytes(dialect.body(question, name, manner))
         headers = {"content-type": "application/json", **dialect.headers(provider)}
@@ -110,7 +110,7 @@ class WireModels:
 
     async def _exchange(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
-    ) -> Reply:
+    ) -> HttpReply:
         headers = {"accept": "application/json", **headers}
         try:
             return await self._http.exchange(method, url, headers, body, MOST_BYTES)
@@ -131,7 +131,7 @@ def _hosts(addresses: Sequence[str]) -> Sequence[str]:
 
 
 def _meaning(failure: ExchangeFailed) -> ModelFailed:
-    """What was certainly not sent is retried; what may have arrived is lost."""
+    """The failure for the model: busy if nothing was sent, lost if the request may have arrived."""
     match failure:
         case HostShort():
             return NotAsked(str(failure))
@@ -145,7 +145,7 @@ def _meaning(failure: ExchangeFailed) -> ModelFailed:
             return AnswerLost(str(failure))
 
 
-def _read(provider: Provider, reply: Reply) -> ModelReply:
+def _read(provider: Provider, reply: HttpReply) -> ModelReply:
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise AnswerLost(f"provider {provider.name} answered {kind or 'nothing'} instead of JSON")
@@ -154,8 +154,8 @@ def _read(provider: Provider, reply: Reply) -> ModelReply:
     except ValueError as problem:
         raise AnswerLost(f"provider {provider.name} answered invalid JSON: {problem}") from None
     if isinstance(document, dict) and document.get("error"):
-        told = told_by(provider, reply)
-        raise AnswerLost(f"provider {provider.name} answered 200 with an error{told}")
+        quote = quote_of(provider, reply)
+        raise AnswerLost(f"provider {provider.name} answered 200 with an error{quote}")
     answer = DIALECTS[provider.kind].answer(document)
     if len(answer.text) > MOST_TEXT:
         raise AnswerLost(f"the answer's text is over {MOST_TEXT:,} characters")
@@ -163,7 +163,7 @@ def _read(provider: Provider, reply: Reply) -> ModelReply:
 
 
 def _without(key: str, answer: ModelReply) -> ModelReply:
-    """A provider that returns the key does not get it into an output. AI-6."""
+    """*answer* with the provider's *key* masked in its text. AI-6."""
     if len(key) < SECRET_LENGTH:
         return answer
     return evolve(answer, text=mask_text(answer.text, secrets_of([key])))

@@ -1,9 +1,9 @@
 """
-Chat completions: the protocol of OpenAI, and of Ollama, vLLM, llama.cpp and many more.
+Chat completions, the protocol of OpenAI, and of Ollama, vLLM, llama.cpp and many more.
 
-The token limit has two names. Newer models of OpenAI accept only `max_completion_tokens`, many
-other servers only `max_tokens` and ignore what they do not know. So the host decides, and a refusal
-that names the other one is followed.
+The token limit has two names. Newer models of OpenAI accept only `max_completion_tokens`; many
+other servers accept only `max_tokens` and ignore other names. So the host decides on the first
+name, and a refusal that mentions the other name makes the next request use that.
 """
 
 from collections.abc import Mapping
@@ -21,14 +21,14 @@ _FINISHES = {"length": Finish.LENGTH, "content_filter": Finish.DECLINED}
 
 
 def first_manner(provider: Provider) -> Manner:
-    """How a model of *provider* is asked at first."""
+    """The manner of the first request to a model of *provider*."""
     host = urlsplit(provider.base_url).hostname or ""
     newer = any(host == one or host.endswith(f".{one}") for one in _NEWER)
     return Manner(completion_tokens=newer)
 
 
 class OpenAi:
-    """POST …/chat/completions."""
+    """The dialect of POST …/chat/completions."""
 
     models_path: ClassVar[str] = "/models"
 
@@ -39,7 +39,7 @@ class OpenAi:
         return {"authorization": f"Bearer {provider.api_key}"} if provider.api_key else {}
 
     def body(self, question: ModelRequest, name: str, manner: Manner) -> JsonObject:
-        """System and user message, the limits, and the form of the answer."""
+        """The request: system and user message, the limits, and the form of the answer."""
         form, words = _form(question, manner)
         messages: list[JsonObject] = []
         if question.system:
@@ -51,7 +51,7 @@ class OpenAi:
         return {"model": name, "messages": messages, **given}
 
     def answer(self, document: Json) -> ModelReply:
-        """The first choice. Raises `AnswerLost`."""
+        """The answer of the first choice. Raises `AnswerLost`."""
         holder = document if isinstance(document, dict) else {}
         choices = holder.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
@@ -66,13 +66,13 @@ class OpenAi:
             finish = Finish.DECLINED
         usage = holder.get("usage")
         details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
-        asked = count(usage, "prompt_tokens")
-        cached = min(asked, count_or_0(details, "cached_tokens"))
-        return ModelReply(text, asked, count(usage, "completion_tokens"), finish, cached)
+        input = count(usage, "prompt_tokens")
+        cached = min(input, count_or_0(details, "cached_tokens"))
+        return ModelReply(text, input, count(usage, "completion_tokens"), finish, cached)
 
 
 def _text_in(content: Json) -> str | None:
-    """The text of an answer, which may be a list of parts; null is empty, None: it is no text."""
+    """The text in *content*, which may be a list of parts or null, or None if it is no text."""
     if isinstance(content, list):
         parts = [one.get("text") for one in content if isinstance(one, dict)]
         return "".join(one for one in parts if isinstance(one, str))
@@ -80,7 +80,7 @@ def _text_in(content: Json) -> str | None:
 
 
 def _form(question: ModelRequest, manner: Manner) -> tuple[JsonObject, str]:
-    """The request for the schema, both in the protocol's own form and in words."""
+    """The schema in the protocol's own form, and what must be added to the prompt for it."""
     schema = question.schema
     if schema is None:
         return {}, ""

@@ -1,8 +1,8 @@
 """
-What models cost: the operator's own prices first, then the table of genai-prices. AI-7.
+The prices of models: the operator's own prices first, then the table of genai-prices. AI-7.
 
-No network is used: the table is the one installed with the library. It is imported in a thread when
-a price is first looked up that the operator has not given.
+The table is installed with the library, so no network is used. A thread imports the library at the
+first lookup of a price that the operator has not set.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Calculate = Callable[[ModelReply, str, str], Decimal | None]
 
 @frozen
 class Price:
-    """USD per million tokens. `cached` None: cached input costs as much as input."""
+    """A price in USD per million tokens. `cached` None: cached input costs as much as input."""
 
     input: Decimal
     output: Decimal
@@ -45,7 +45,7 @@ class Price:
 
 
 class PriceList:
-    """`Prices`. *own*: the operator's, by `provider:model` or `provider:*`."""
+    """The `Prices` of models. *own*: the operator's, by `provider:model` or `provider:*`."""
 
     def __init__(self, own: Mapping[str, Price], providers: Mapping[str, Provider]) -> None:
         self._own = own
@@ -54,10 +54,10 @@ class PriceList:
 
     async def cost(self, model: str, answer: ModelReply) -> Decimal | None:
         """
-        The exact price of an answer in USD; None if the model's price is unknown.
+        The exact price of *answer* in USD, or None if the model's price is unknown.
 
-        The library's table identifies a provider by its address rather than by its name here,
-        because a gateway or a local server has other prices.
+        The library's table is read by the provider's address rather than its name, because a
+        gateway or a local server has other prices.
         """
         name, _, at_provider = model.partition(":")
         own = self._own.get(model) or self._own.get(f"{name}:*")
@@ -92,7 +92,7 @@ def read_prices(path: Path, setting: str) -> Mapping[str, Price]:
     """
     The prices in a JSON file: `{"provider:model": {"input": "0.25", "output": "2"}}`.
 
-    Raises `InvalidInput` naming *setting* and what is wrong in the file.
+    Raises `InvalidInput` that names *setting* and the mistake in the file.
     """
     import json
 

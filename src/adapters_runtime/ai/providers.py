@@ -1,7 +1,7 @@
 """
-Providers of models, configured by the operator in the environment. AI-6, AI-8.
+The providers of models that the operator configures in the environment. AI-6, AI-8.
 
-`openai` and `anthropic` use the variables of their own tools, any other provider
+`openai` and `anthropic` use the variables of their own tools. Any other provider uses
 `WFCORE_AI_<NAME>_BASE_URL`, `_API_KEY` and `_KIND`; definitions write its name in lower case.
 """
 
@@ -16,17 +16,17 @@ from wfcore.errors import InvalidInput
 
 
 class ProviderKind(StrEnum):
-    """The wire protocol."""
+    """The wire protocols."""
 
     OPENAI = "openai"
-    """Chat completions, as OpenAI, Ollama, vLLM, llama.cpp and many others speak them."""
+    """Chat completions, the protocol of OpenAI, Ollama, vLLM, llama.cpp and many others."""
     ANTHROPIC = "anthropic"
-    """Messages."""
+    """Messages, the protocol of Anthropic."""
 
 
 @frozen
 class Provider:
-    """One provider. `setting`: the variable that its key comes from."""
+    """A provider of models. `setting`: the variable that holds the key."""
 
     name: str
     kind: ProviderKind
@@ -36,7 +36,7 @@ class Provider:
 
     @property
     def in_the_clear(self) -> bool:
-        """Whether its key would cross a network unencrypted."""
+        """Whether the key would cross a network unencrypted."""
         where = urlsplit(self.base_url)
         local = (where.hostname or "") in ("localhost", "127.0.0.1", "::1")
         return bool(self.api_key) and where.scheme == "http" and not local
@@ -51,7 +51,7 @@ _OURS = re.compile(rf"{_PREFIX}([A-Z][A-Z0-9_]*?)_(KIND|BASE_URL|API_KEY)")
 
 
 def providers_from(environment: Mapping[str, str]) -> Mapping[str, Provider]:
-    """The providers that the environment configures. Raises `InvalidInput` naming a variable."""
+    """The configured providers, by name. Raises `InvalidInput` that names a variable."""
     names = {
         name
         for name in DEFAULTS
@@ -64,18 +64,18 @@ def providers_from(environment: Mapping[str, str]) -> Mapping[str, Provider]:
 
 
 def is_of_a_provider(variable: str) -> bool:
-    """Whether a variable of that name configures a provider."""
+    """Whether *variable* configures a provider."""
     return _OURS.fullmatch(variable) is not None
 
 
 def settings_like(variable: str) -> list[str]:
-    """Suggestions for *variable*: the settings of the provider that it names."""
+    """The settings of the provider that *variable* names, as suggestions."""
     name = variable.removeprefix(_PREFIX).split("_")[0]
     return [f"{_PREFIX}{name}_{what}" for what in ("KIND", "BASE_URL", "API_KEY")]
 
 
 def setting_of(name: str) -> str:
-    """The variable to set for a provider of that name."""
+    """The variable that configures the provider *name*."""
     if name in DEFAULTS:
         return f"{name.upper()}_API_KEY"
     return f"{_PREFIX}{name.upper()}_BASE_URL"
@@ -109,7 +109,10 @@ def _provider(environment: Mapping[str, str], name: str) -> Provider:
 
 
 def _set(environment: Mapping[str, str], name: str, what: str) -> tuple[str, str]:
-    """The variable that applies, and its value; ours take precedence over the provider's own."""
+    """
+    The variable that applies, and its value. Variables of wfcore take precedence over those of the
+    provider's own tools.
+    """
     ours, own = f"{_PREFIX}{name.upper()}_{what}", f"{name.upper()}_{what}"
     value = environment.get(ours, "").strip()
     if value or name not in DEFAULTS or what == "KIND":
@@ -118,7 +121,10 @@ def _set(environment: Mapping[str, str], name: str, what: str) -> tuple[str, str
 
 
 def _checked_url(setting: str, text: str) -> str:
-    """Raises `InvalidInput`; the URL is not shown, because it may contain a password."""
+    """
+    The URL in *text*. Raises `InvalidInput`, which does not show *text*, because it may contain a
+    password.
+    """
     try:
         url = urlsplit(text)
         fine = url.scheme in ("http", "https") and bool(url.hostname) and text.isascii()

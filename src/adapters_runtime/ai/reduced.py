@@ -1,9 +1,9 @@
 """
-A schema as constrained decoding accepts it.
+The reduction of a schema to a form that constrained decoding accepts.
 
 Providers enforce the structure of an answer only for simple schemas whose objects are closed. So an
-object is closed if it does not say otherwise, which only narrows the possible answers, and limits
-on values are left out: they are in the prompt, and every answer is checked here anyway.
+open object is closed unless the schema says otherwise, which only narrows the possible answers, and
+limits on values are left out: the prompt has them, and every answer is checked here anyway.
 """
 
 from collections.abc import Mapping
@@ -31,8 +31,8 @@ _LEFT_OUT = frozenset(
 
 
 @frozen
-class Reduced:
-    """`strict`: every property is required. `whole`: nothing was left out."""
+class ReducedSchema:
+    """A reduced schema. `strict`: every property is required. `whole`: nothing was left out."""
 
     schema: JsonObject
     strict: bool
@@ -44,12 +44,12 @@ def is_object(schema: JsonObject) -> bool:
     return schema.get("type") == "object"
 
 
-def reduced(schema: JsonObject) -> Reduced | None:
-    """*schema* as providers enforce it; None if it is not simple enough."""
+def reduced(schema: JsonObject) -> ReducedSchema | None:
+    """*schema* in the form that providers enforce, or None if it is not simple enough."""
     if not is_object(schema) or not _simple(schema):
         return None
     closed = _closed(schema)
-    return Reduced(closed, _strict(closed), not _has(schema, _LEFT_OUT))
+    return ReducedSchema(closed, _strict(closed), not _has(schema, _LEFT_OUT))
 
 
 def _simple(part: Json) -> bool:

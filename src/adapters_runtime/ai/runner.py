@@ -1,9 +1,10 @@
 """
-Runs AI steps: asks, checks the answer, asks once more if it does not match, and counts usage. AI-1
-to AI-4, AI-7.
+The runner of AI steps. AI-1 to AI-4, AI-7.
 
-A step in flight when its worker died is INTERRUPTED like any other, and asked again only if the
-service resumes its execution: the provider may have answered. Within an attempt a call is retried
+It asks the model, checks the answer, asks once more if the answer does not fit, and counts usage.
+
+A step in flight when its worker died is INTERRUPTED like any other. It is asked again only if its
+execution is resumed, because the provider may have answered. Within an attempt a call is retried
 only if the provider did nothing.
 """
 
@@ -34,19 +35,19 @@ from wfcore.rules.numbers import cost_text
 
 MOST_AT_ONCE = 32
 BACKOFF = Backoff(first=0.5, longest=8.0, tries=4)
-"""In seconds; where the provider asks for a longer wait, it gets that. AI-3."""
+"""The waits in seconds. A provider may demand longer ones. AI-3."""
 _REPEATED = 20_000
-"""Characters of an unfit answer that the model is shown again."""
+"""The most characters of an unfit answer that are repeated to the model."""
 
 
-def pause_s(backoff: Backoff, asked: int, retry_after_s: float | None, seed: str) -> float:
-    """The wait after *asked* tries, at least as long as the provider demands. AI-3."""
-    drawn = draw(f"{seed}/{asked}")
-    return max(backoff.wait(asked, drawn), lengthened(retry_after_s or 0.0, drawn))
+def pause_s(backoff: Backoff, tries: int, retry_after_s: float | None, seed: str) -> float:
+    """The wait after *tries* calls, at least as long as the provider demands. AI-3."""
+    drawn = draw(f"{seed}/{tries}")
+    return max(backoff.wait(tries, drawn), lengthened(retry_after_s or 0.0, drawn))
 
 
 class AiStepRunner:
-    """Runs AI steps over *models*, at most *at_once* calls at a time."""
+    """The runner of AI steps over *models*, with at most *at_once* calls at a time."""
 
     def __init__(
         self,
@@ -61,8 +62,8 @@ class AiStepRunner:
         self.places = asyncio.Semaphore(at_once)
 
     async def run(self, job: AiJob, say: Say) -> StepEnd:
-        """Run one attempt to its end. Cancelled or not, no call continues afterwards."""
-        if not is_available():  # said before anything is paid for
+        """Run one attempt to its end. No call continues afterwards, even after a cancellation."""
+        if not is_available():  # checked before anything is paid for
             return StepEnd(error=UNAVAILABLE, permanent=True)
         timeout_s = job.step.timeout_ms / 1_000
         limit = asyncio.timeout(timeout_s)
@@ -83,7 +84,7 @@ class AiStepRunner:
 
 @define
 class _Talk:
-    """One attempt: up to two answers, and their usage together."""
+    """One attempt, with up to two answers and their total usage."""
 
     runner: AiStepRunner
     job: AiJob
@@ -115,7 +116,7 @@ class _Talk:
             return await self._repaired(question, text, str(misfit))
 
     async def _require_price(self) -> None:
-        """A limit on cost can be enforced only if the price is known. BU-3."""
+        """Raises `ModelRefused` if a limit on cost cannot be enforced for want of a price. BU-3."""
         held = self.job.allowance
         if held is None or held.budget.max_cost_usd is None:
             return
@@ -127,7 +128,7 @@ class _Talk:
             )
 
     async def _repaired(self, question: ModelRequest, text: str, why: str) -> Json:
-        """A second answer, to the question with what was wrong in the first. AI-2."""
+        """The output of a second answer, to the question with the first answer's faults. AI-2."""
         assert question.schema is not None
         unfit = f"the answer does not fit the schema: {why}"
         held = self.job.allowance
@@ -143,7 +144,7 @@ class _Talk:
             raise AnswerLost(f"the answer does not fit the schema, twice: {misfit}") from None
 
     async def _text(self, question: ModelRequest) -> str:
-        """The text of one answer, counted. Raises `ModelFailed`, also if it was cut off."""
+        """The text of one answer, whose usage is counted. Raises `ModelFailed`, also if cut off."""
         answer = await self._answer(question)
         await self._count(answer)
         if answer.finish is Finish.DECLINED:
@@ -156,26 +157,28 @@ class _Talk:
 
     async def _answer(self, question: ModelRequest) -> ModelReply:
         """
-        Ask until there is an answer, or tries or time are used up. AI-3. A shortage of this machine
-        is not waited out here while nothing was used: the whole attempt begins later. EX-27.
+        Ask until there is an answer, or tries or time are used up. AI-3.
+
+        A shortage of this machine ends the attempt if nothing was used so far, and the attempt
+        begins again later. EX-27.
         """
-        for asked in range(1, self.runner.backoff.tries):
+        for tries in range(1, self.runner.backoff.tries):
             try:
                 return await self._ask(question)
             except ModelBusy as busy:
                 if isinstance(busy, NotAsked) and self.usage is None:
                     raise
-                await self._wait(asked, busy)
+                await self._wait(tries, busy)
         return await self._ask(question)
 
     async def _ask(self, question: ModelRequest) -> ModelReply:
         async with self.runner.places:
             return await self.runner.models.ask(question)
 
-    async def _wait(self, asked: int, busy: ModelBusy) -> None:
+    async def _wait(self, tries: int, busy: ModelBusy) -> None:
         job = self.job
         seed = f"{job.execution_id}/{job.step_name}/{job.attempt}"
-        pause = pause_s(self.runner.backoff, asked, busy.retry_after_s, seed)
+        pause = pause_s(self.runner.backoff, tries, busy.retry_after_s, seed)
         ends = self.limit.when()
         if ends is not None and asyncio.get_running_loop().time() + pause >= ends:
             raise ModelBusy(f"{busy}; the step's timeout leaves no time to ask again")
@@ -185,8 +188,8 @@ class _Talk:
 
     async def _count(self, answer: ModelReply) -> None:
         """
-        Tokens first, at an unknown cost, so that a timeout during the price lookup does not lose
-        them.
+        Add the usage of *answer*: first its tokens at an unknown cost, so that a timeout during the
+        price lookup does not lose them.
         """
         model, before = self.job.step.model, self.usage or NOTHING
         used = Usage(answer.input_tokens, answer.output_tokens, None)
@@ -210,7 +213,7 @@ def _with_misfit(prompt: str, text: str, why: str) -> str:
 
 
 class StepRunners:
-    """`JobRunner` over one runner for each kind of step."""
+    """The `JobRunner` over one runner for each kind of step."""
 
     def __init__(self, code: StepRunner, ai: AiStepRunner) -> None:
         self._code = code

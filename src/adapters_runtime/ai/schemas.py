@@ -1,7 +1,7 @@
 """
-Answers checked against their JSON Schema, by a library that may load nothing. AI-2, AI-9.
+The check of answers against their JSON Schema, by a library that may load nothing. AI-2, AI-9.
 
-`wfcore.rules.definition.json_schema` has checked the schema: its references stay within it.
+`wfcore.rules.definition.json_schema` has checked that all references stay within the schema.
 Patterns are matched in linear time, hence without look-around and back-references.
 """
 
@@ -20,15 +20,15 @@ _FENCE = "```"
 
 
 class Misfit(Exception):
-    """The answer does not match the schema; the message tells the author why."""
+    """The answer does not fit the schema; the message tells the author why."""
 
 
 class Unfinished(Misfit):
-    """The answer ends within thoughts or a code block: to ask again would end there again."""
+    """The answer ends within thoughts or a code block, as another answer would, too."""
 
 
 def problems(schema: JsonObject) -> Sequence[str]:
-    """What is wrong with a schema itself. `wfcore.rules.definition.check.SchemaProblems`."""
+    """The mistakes of a schema itself. The `wfcore.rules.definition.check.SchemaProblems`."""
     if not is_available():
         return [UNAVAILABLE]
     import jsonschema_rs
@@ -37,7 +37,7 @@ def problems(schema: JsonObject) -> Sequence[str]:
         jsonschema_rs.meta.validate(dict(schema))
         _validator(schema)
     except jsonschema_rs.ValidationError as problem:
-        return [f"is no JSON Schema: {_told(problem)}"]
+        return [f"is no JSON Schema: {_message(problem)}"]
     except (jsonschema_rs.ReferencingError, ValueError) as problem:
         return [f"is no JSON Schema: {_short(str(problem))}"]
     return []
@@ -45,14 +45,16 @@ def problems(schema: JsonObject) -> Sequence[str]:
 
 def fitting(schema: JsonObject, text: str) -> Json:
     """
-    The JSON in an answer's *text*: all of it, or what stands after the model's thoughts, alone in
-    one code block. Raises `Misfit` if it is not JSON or does not match *schema*, `Unfinished` if
-    thoughts or the block do not end. AI-2.
+    The JSON in an answer's *text*: all of the text, the text after the model's thoughts, or the
+    content of its only code block. AI-2.
+
+    Raises `Misfit` if that is not JSON or does not fit *schema*, `Unfinished` if thoughts or the
+    block do not end.
     """
     value = _json_in(text)
-    told = [_told(error) for error in islice(_validator(schema).iter_errors(value), _MOST_ERRORS)]
-    if told:
-        raise Misfit("; ".join(told))
+    errors = islice(_validator(schema).iter_errors(value), _MOST_ERRORS)
+    if messages := [_message(error) for error in errors]:
+        raise Misfit("; ".join(messages))
     return value
 
 
@@ -69,14 +71,14 @@ def _validator(schema: JsonObject) -> Any:
 
 def _json_in(text: str) -> Json:
     problem: ValueError | None = None
-    said = _THOUGHTS.sub("", text, count=1)
-    blocks, is_open = _blocks(said)
-    for part in (text, said, *(blocks if len(blocks) == 1 else ())):
+    reply = _THOUGHTS.sub("", text, count=1)
+    blocks, is_open = _blocks(reply)
+    for part in (text, reply, *(blocks if len(blocks) == 1 else ())):
         try:
             return parse(part.encode("utf-8", "replace"))
         except ValueError as found:
             problem = found
-    if _OPENED.match(said):
+    if _OPENED.match(reply):
         raise Unfinished("it ends within the model's thoughts, before any JSON")
     if len(blocks) == 1 and is_open:
         raise Unfinished(f"its code block does not end, and holds no JSON: {problem}")
@@ -87,11 +89,11 @@ _OPENED = re.compile(r"\s*<think(?:ing)?>")
 _THOUGHTS = re.compile(
     r"\A(?:(?!<think)[^{\[`])*(?:<think(?:ing)?>.*?)?</think(?:ing)?>", re.DOTALL
 )
-"""Some servers leave out the tag that opens them."""
+"""The model's thoughts. Some servers leave out the opening tag."""
 
 
 def _blocks(text: str) -> tuple[list[str], bool]:
-    """What the code blocks of *text* hold, and whether the last one does not end."""
+    """The contents of the code blocks of *text*, and whether the last block has no end."""
     lines = text.strip().split("\n")
     fences = [at for at, line in enumerate(lines) if line.lstrip().startswith(_FENCE)]
     ends = [*fences[1::2], len(lines)]
@@ -100,8 +102,8 @@ def _blocks(text: str) -> tuple[list[str], bool]:
     return [one.removesuffix(_FENCE) for one in found], is_open
 
 
-def _told(error: Any) -> str:
-    """Where and what, shortened: messages quote the value that they are about."""
+def _message(error: Any) -> str:
+    """The place and message of *error*, shortened, since the library quotes whole values."""
     where = "".join(f"[{key!r}]" for key in error.instance_path)
     return f"{where or 'the answer'}: {_short(error.message)}"
 

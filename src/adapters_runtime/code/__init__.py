@@ -1,1 +1,1 @@
-"""Code steps: languages, environment, output, artifacts, packages."""
+"""Code steps: their languages, environment, output, artifacts and packages."""

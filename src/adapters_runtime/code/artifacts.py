@@ -1,9 +1,9 @@
 """
-Collecting the files that a step left in its artifacts folder.
+The collection of the files that a step left in its artifacts folder.
 
-Called when everything the step started is dead. The tree is still what hostile code made of it:
-every folder and file is opened relative to its parent without following links, and only regular
-files with one name count. Names are labels; where content goes, the store decides by id.
+All processes of the step are dead by then, but hostile code may have made the tree. So every folder
+and file is opened relative to its parent without following links, and only regular files with one
+name count. Names are only labels: the store places content by id.
 """
 
 import asyncio
@@ -64,11 +64,12 @@ class UnusableArtifact(Exception):
 
 
 @define
-class Found:
+class CollectedFiles:
     """
-    What a step left: the `files` that qualify, sorted, and what does not, by name.
+    The files that a step left: the sorted paths of `files` that qualify, and the `refused` ones.
 
-    `fault`: a limit was exceeded, which fails the step. What is `hidden` is in no name here.
+    `fault`: the limit that was exceeded, which fails the step. `hidden`: secrets, which are masked
+    in names.
     """
 
     files: list[Parts] = field(factory=list)
@@ -78,19 +79,19 @@ class Found:
     hidden: Secrets = NO_SECRETS
 
     def refuse(self, path: Parts, reason: str) -> None:
-        """Name what does not qualify; beyond a limit only count it."""
+        """Add a file that does not qualify: by name, or beyond `MOST_NAMED` only counted."""
         if len(self.refused) < MOST_NAMED:
             self.refused.append(RefusedFile(label(path, self.hidden), reason))
         else:
             self.unnamed += 1
 
     def all_refused(self) -> tuple[RefusedFile, ...]:
-        """What does not qualify, at most `MOST_NAMED` by name."""
+        """The files that do not qualify: `MOST_NAMED` by name, and the number of the others."""
         rest = [RefusedFile(f"{self.unnamed:,} more", "not named")] if self.unnamed else []
         return (*self.refused, *rest)
 
     def names(self) -> Mapping[Parts, str]:
-        """The files' names; those that are equal as they can be shown are numbered. CS-13."""
+        """The names of the files, as they can be shown. Equal names are numbered. CS-13."""
         found: dict[Parts, str] = {}
         taken: set[str] = set()
         for path in self.files:
@@ -115,14 +116,14 @@ def find(
     most_bytes: int,
     hidden: Secrets = NO_SECRETS,
     most_in_all: float = math.inf,
-) -> Found:
+) -> CollectedFiles:
     """
-    What is below *folder*: regular files with one name qualify, and nothing else. CS-10.
+    The files below *folder*. Only regular files with one name qualify. CS-10.
 
-    A file that is too large, one file too many, or one that makes all of them larger than
-    *most_in_all* bytes is a fault: the others are kept. Holes count, which a copy fills.
+    A file that is too large, one file too many, or one that makes the total exceed *most_in_all*
+    bytes is a fault; the other files are kept. Sizes include holes, since a copy fills them.
     """
-    walk = _Walk(folder, most_bytes, hidden)
+    walk = _FolderWalk(folder, most_bytes, hidden)
     walk.go()
     found = walk.found
     found.files.sort()
@@ -134,22 +135,22 @@ def find(
     return found
 
 
-def _fit(found: Found, sizes: Mapping[Parts, int], room: float) -> None:
-    said = f"{room:,.0f} bytes in all"
+def _fit(found: CollectedFiles, sizes: Mapping[Parts, int], room: float) -> None:
+    limit = f"{room:,.0f} bytes in all"
     for path in (*found.files,):
         if sizes[path] <= room:
             room -= sizes[path]
         else:
             found.files.remove(path)
-            found.fault = f"artifacts of more than {said}"
-            found.refuse(path, f"beyond {said}")
+            found.fault = f"artifacts of more than {limit}"
+            found.refuse(path, f"beyond {limit}")
 
 
-class _Walk:
+class _FolderWalk:
     """A walk through all folders, up to the limits."""
 
     def __init__(self, folder: int, most_bytes: int, hidden: Secrets) -> None:
-        self.found = Found(hidden=hidden)
+        self.found = CollectedFiles(hidden=hidden)
         self.sizes: dict[Parts, int] = {}
         self._folder = folder
         self._most_bytes = most_bytes
@@ -161,13 +162,13 @@ class _Walk:
         while self._waiting and self._entries < _MOST_ENTRIES:
             parts = self._waiting.pop()
             try:
-                self._look_into(parts)
+                self._read_folder(parts)
             except UnusableArtifact as problem:
                 self.found.refuse(parts, str(problem))
         for parts in self._waiting:
             self.found.refuse(parts, f"behind {_MOST_ENTRIES:,} others")
 
-    def _look_into(self, parts: Parts) -> None:
+    def _read_folder(self, parts: Parts) -> None:
         for name, facts in _list(self._folder, parts):
             self._entries += 1
             if self._entries > _MOST_ENTRIES:
@@ -199,7 +200,7 @@ class _Walk:
 
 
 def _reason_against(facts: os.stat_result) -> str | None:
-    """Why an entry is neither an artifact, whatever its size, nor a folder."""
+    """Why an entry can be no artifact, or None for a folder or a regular file with one name."""
     kind = stat.S_IFMT(facts.st_mode)
     if kind in (stat.S_IFREG, stat.S_IFDIR):
         several = kind == stat.S_IFREG and facts.st_nlink != 1
@@ -208,11 +209,11 @@ def _reason_against(facts: os.stat_result) -> str | None:
 
 
 PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0)
-"""Before each further attempt to store a file: the step is over, and its time does not count."""
+"""The pauses before further attempts to store a file. They do not count to the step's time."""
 
 
 async def store_patiently(files: ArtifactFiles, *about: Any) -> LeftFile:
-    """`store`, repeated while what keeps files is away for a moment. CS-15."""
+    """Call `store`, and again while the artifact store is unavailable for a moment. CS-15."""
     for pause_s in PAUSES_S:
         try:
             return await store(files, *about)
@@ -230,8 +231,9 @@ async def store(
     name: str,
 ) -> LeftFile:
     """
-    Store one file that `find` found, under a *name* that hides what is secret. Raises
-    `UnusableArtifact`, `StoreUnavailable`.
+    Store one file that `find` found, under a *name* with secrets masked.
+
+    Raises `UnusableArtifact`, `StoreUnavailable`.
     """
     with _opened(folder, path) as content:
         stored = await files.store(execution_id, artifact_id, content, name)
@@ -248,29 +250,31 @@ async def store(
 
 
 def content_type_of(name: str) -> str:
-    """The content type for a file name, from our own tables: the same on every machine."""
+    """The content type for a file name, from tables that are the same on every machine."""
     kind, encoding = _types().guess_type(name)
     return kind if kind and not encoding else _UNKNOWN
 
 
 def is_previewable(content_type: str) -> bool:
-    """Whether a browser may show it: images and plain documents."""
+    """Whether a browser may show content of this type: images and plain documents."""
     return content_type in _PREVIEWED
 
 
 def label(path: Parts, hidden: Secrets = NO_SECRETS) -> str:
     """
-    A relative path as text that can be shown: every blank and joiner stays; a control, a change of
-    direction and invalid UTF-8 are replaced; nothing *hidden*. CS-13.
+    A relative path as text that can be shown. CS-13.
+
+    Blanks and joiners stay; controls, changes of direction and invalid UTF-8 are replaced; secrets
+    in *hidden* are masked.
     """
     text = "/".join(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    text = mask_text(text, hidden)  # while a secret's control characters are still there
+    text = mask_text(text, hidden)  # before control characters, also of secrets, are replaced
     return visible_name(text)
 
 
 @cache
 def _types() -> mimetypes.MimeTypes:
-    """Made with the first artifact: it keeps a thousand types."""
+    """The table of a thousand types, made with the first artifact."""
     types = mimetypes.MimeTypes()
     for suffix, kind in _MORE_TYPES.items():
         types.add_type(kind, suffix)
@@ -296,7 +300,7 @@ def _opened(folder: int, path: Parts) -> Iterator[BinaryIO]:
 
 
 def _open_below(folder: int, parts: Parts, flags: int) -> int:
-    """Open *parts* below *folder*, each relative to the last and without following links."""
+    """Open *parts* below *folder*, each relative to the one before and without following links."""
     try:
         fd = os.dup(folder)
         for depth, name in enumerate(parts, 1):

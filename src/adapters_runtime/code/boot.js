@@ -1,4 +1,4 @@
-// Started before there is a job: reads one from descriptor 3, then becomes `node main.js`.
+// A Node that is started before its job. It reads the job from descriptor 3, then behaves as `node main.js`.
 const fs = require("fs");
 const { builtinModules, runMain } = require("module");
 const parts = [];

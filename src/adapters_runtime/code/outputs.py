@@ -1,8 +1,9 @@
 """
-What the end of a step means: its output, or the error in words.
+The output of a step that ended well, and the error of one that failed.
 
-The JSON that the step wrote to `WF_OUTPUT`; otherwise stdout, parsed if all of it is one JSON
-value; otherwise stdout as text without the last newline. JSON is strict: no NaN, at most 64 levels.
+The output is the JSON in `WF_OUTPUT`. Without such a file it is stdout, parsed if all of stdout is
+one JSON value, otherwise as text without the last newline. JSON is strict: no NaN, at most 64
+levels.
 """
 
 import codecs
@@ -29,7 +30,7 @@ class UnusableOutput(Exception):
 
 
 def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | None:
-    """The end of an attempt whose process failed; None if it ended well. CS-6."""
+    """The end of an attempt whose process failed, or None if it ended well. CS-6."""
     if ended.lost:
         return StepEnd(error="the process that watched over the step was killed")
     if ended.failure and ended.unready:
@@ -73,20 +74,22 @@ _PLAIN = "write JSON as UTF-8 without one"
 
 
 def counted(end: StepEnd) -> StepEnd:
-    """The same end with the size of its output."""
+    """*end* with the size of its output."""
     return end if end.output is None else evolve(end, size=len(orjson.dumps(end.output).decode()))
 
 
 def lines_of(ended: Ended) -> tuple[tuple[str, str], ...]:
-    """What the attempt wrote, as far as it was kept: all of stdout, the end of stderr. EX-28."""
+    """The kept output of the attempt, by stream: all of stdout, the end of stderr. EX-28."""
     streams = ("stdout", ended.stdout), ("stderr", ended.stderr)
     return tuple((name, text.decode("utf-8", "replace")) for name, text in streams if text)
 
 
 def parse(text: bytes) -> Json:
     """
-    Strict JSON of at most `MOST_LEVELS` levels, no number of which would be another once stored.
-    Raises `ValueError`. NU-1.
+    The value of strict JSON. NU-1.
+
+    Raises `ValueError`, also for more than `MOST_LEVELS` levels or a number that cannot be stored
+    exactly.
     """
     try:
         value = kept(text, orjson.loads)

@@ -1,5 +1,5 @@
 """
-Runs code steps: a private folder, a process tree, and the result.
+The runner of code steps.
 
 Each attempt has its own folder and its own process tree. When `run` returns or raises, the tree is
 dead and the folder is gone.
@@ -18,9 +18,9 @@ from typing import TypeVar
 from attrs import evolve, frozen
 
 from adapters_runtime.code import artifacts, outputs
-from adapters_runtime.code import environment as world
+from adapters_runtime.code import environment as step_environment
 from adapters_runtime.code.artifacts import UnusableArtifact
-from adapters_runtime.code.environment import CannotRun, Reach
+from adapters_runtime.code.environment import CannotRun, PackageFolders
 from adapters_runtime.code.languages import (
     Interpreters,
     finds_module_types,
@@ -67,7 +67,7 @@ _MAY_NOT_LISTEN = (
 )
 _ENCODING = ("LANG", "TZ")
 _LITTLE = 65_536
-"""Up to so many bytes are read and written where the event loop is."""
+"""Outputs of up to this many bytes are parsed in the event loop instead of a thread."""
 
 T = TypeVar("T")
 
@@ -75,13 +75,13 @@ T = TypeVar("T")
 @frozen
 class StepLimits:
     """
-    What one step may use, in bytes except for the counts.
+    The limits of one step, in bytes except for the counts.
 
-    `memory` limits each process and all of them together. `processes` includes threads; if steps
-    run as the server's own user, the operating system counts all of that user's processes, so the
-    limit is `processes_of_user` there, and root is not counted. `disk` and `inodes`: the size of
-    the step's folder if it is a file system of its own. `signals`: how many may be pending,
-    including timers that send them, if they are counted for the step alone.
+    `memory` limits each process, and all of them together. `processes` includes threads; if steps
+    run as the server's own user, the operating system counts all processes of that user, so
+    `processes_of_user` is the limit then, and root has none. `disk` and `inodes`: the size of the
+    step's folder if it is a file system of its own. `signals`: how many may be pending, including
+    timers that send them, if the kernel counts them for the step alone.
     """
 
     memory: int = 1 << 30
@@ -114,23 +114,23 @@ class StepLimits:
 
 @frozen
 class _Setup:
-    """What runs steps, once the level is known."""
+    """The parts that run steps, once the level is known."""
 
     level: Level
     folders: Folders
     spawner: Spawner
     interpreters: Interpreters
-    reach: Reach
+    packages: PackageFolders
 
 
 class CodeStepRunner:
     """
     The `StepRunner` for this machine.
 
-    *root* contains the folders of steps; PATH, LANG and TZ are taken from *environment*, by default
-    the process's own. The level of isolation is determined by the first step, or by `level`.
-    *environments*: the packages of steps. *warm*: start interpreters in advance. *javascript*: what
-    runs JavaScript and TypeScript where the step does not say it.
+    *root* contains the folders of steps. PATH, LANG and TZ are taken from *environment*, by default
+    the process's own. The first step or the first call of `level` determines the level of
+    isolation. *environments*: the packages of steps. *warm*: whether to start interpreters in
+    advance. *javascript*: the default runtime of JavaScript and TypeScript.
     """
 
     def __init__(
@@ -146,7 +146,8 @@ class CodeStepRunner:
         javascript: Runtime = Runtime.NODE,
     ) -> None:
         self._root = root.absolute()
-        self._passed_on = world.passed_on(os.environ if environment is None else environment)
+        environment = os.environ if environment is None else environment
+        self._passed_on = step_environment.passed_on(environment)
         self._files = files
         self._new_artifact_id = new_artifact_id
         self._limits = limits
@@ -159,15 +160,15 @@ class CodeStepRunner:
         self._running: set[asyncio.Future[None]] = set()
         self._starting: asyncio.Task[_Setup] | None = None
         self._closed = False
-        Folders(self._root).close()  # what servers that died have left there goes now
+        Folders(self._root).close()  # which removes the folders of dead servers
 
     async def level(self) -> Level:
-        """The level of isolation that steps have."""
+        """The level of isolation of steps."""
         return (await self._setup()).level
 
     @property
     def spawner_pid(self) -> int | None:
-        """The process that starts the steps, while one was started."""
+        """The process id of the spawner, or None before its start."""
         task = self._starting
         known = task is not None and task.done() and not _failed(task)
         return task.result().spawner.pid if known and task is not None else None
@@ -176,8 +177,8 @@ class CodeStepRunner:
         """Run one attempt to its end; see `StepRunner`."""
         if self._closed:
             raise RuntimeError("this runner is closed")
-        over = asyncio.get_running_loop().create_future()
-        self._running.add(over)
+        ended = asyncio.get_running_loop().create_future()
+        self._running.add(ended)
         try:
             setup = await self._setup()
             if setup.level.is_below(self._isolation.least):
@@ -190,21 +191,21 @@ class CodeStepRunner:
         except NotStarted as problem:
             return StepEnd(postponed=str(problem))
         except PackagesUnavailable as refusal:
-            told = f"its packages cannot be installed here: {refusal}"
-            return StepEnd(postponed=told, lasting=True, alone=True)
+            reason = f"its packages cannot be installed here: {refusal}"
+            return StepEnd(postponed=reason, lasting=True, alone=True)
         except OSError as problem:
             return StepEnd(error=f"what it left could not be read: {problem}")
         finally:
-            self._running.discard(over)
-            over.set_result(None)
+            self._running.discard(ended)
+            ended.set_result(None)
 
     def languages(self) -> Mapping[Language, LanguageState]:
-        """What can run here. The first call starts each interpreter once."""
+        """The state of each language. The first call starts each interpreter once."""
         return self._interpreters.states()
 
     async def close(self) -> None:
         """
-        End everything that is still running, then the spawner; remove this process's folders.
+        End all running steps, then the spawner, and remove this process's folders.
 
         Safe to call twice.
         """
@@ -212,7 +213,7 @@ class CodeStepRunner:
         started = self._starting and not _failed(self._starting)
         setup = await uninterrupted(self._starting) if started and self._starting else None
         if setup:
-            setup.reach.close()
+            setup.packages.close()
             await setup.spawner.close()
         if self._running:
             await asyncio.wait(self._running)
@@ -221,7 +222,7 @@ class CodeStepRunner:
             setup.folders.close()
 
     async def _setup(self) -> _Setup:
-        """What runs steps; after a failure to prepare it, the next step tries again."""
+        """The parts that run steps. If their preparation failed, the next step tries again."""
         if self._starting is None or _failed(self._starting):
             self._starting = asyncio.ensure_future(self._start())
         with _before_anything_runs():
@@ -233,7 +234,7 @@ class CodeStepRunner:
         folders = folders_for(level.name, self._root)
         if level.name == UID:
             self._interpreters = self._find_interpreters(public=True)
-        terms = SandboxConfig(
+        config = SandboxConfig(
             level.name,
             base=str(folders.own),
             disk=limits.disk,
@@ -247,17 +248,17 @@ class CodeStepRunner:
             processes=limits.processes,
         )
         copies = folders.own / "packages" if level.name == UID else None
-        reach = Reach(self._environments, copies)
+        packages = PackageFolders(self._environments, copies)
         encodings = {name: self._passed_on[name] for name in _ENCODING if name in self._passed_on}
-        spawner = Spawner(terms, encodings)
-        return _Setup(level, folders, spawner, self._interpreters, reach)
+        spawner = Spawner(config, encodings)
+        return _Setup(level, folders, spawner, self._interpreters, packages)
 
     def _find_interpreters(self, public: bool = False) -> Interpreters:
         return Interpreters(self._passed_on["PATH"], public, self._javascript)
 
     async def _run_on(self, setup: _Setup, job: StepJob, say: Say) -> StepEnd:
-        in_view = setup.level.name == NAMESPACE
-        folder = StepFolder.at(STEP_DIR) if in_view else setup.folders.next()
+        is_namespaced = setup.level.name == NAMESPACE
+        folder = StepFolder.at(STEP_DIR) if is_namespaced else setup.folders.next()
         try:
             with _before_anything_runs():
                 order = await self._order(setup, folder, job)
@@ -265,19 +266,19 @@ class CodeStepRunner:
             end = await self._outcome(ended, order.timeout_s, job)
             return end if job.log else evolve(end, lines=outputs.lines_of(ended))
         finally:
-            if not in_view and not folder.remove_if_plain():
+            if not is_namespaced and not folder.remove_if_plain():
                 await uninterrupted(self._in_thread(folder.remove))
 
     async def _order(self, setup: _Setup, folder: StepFolder, job: StepJob) -> LaunchOrder:
         limits = self._limits
         job = await self._without_types(self._with_runtime(job))
         argv = await self._argv(folder, job)
-        modules = await setup.reach.path(needs) if (needs := job.step.needs) else None
+        modules = await setup.packages.path(needs) if (needs := job.step.needs) else None
         of_process = limits.of_process(setup.level.name)
-        prestart = self._ahead(job.step, of_process) if self._warm else None
+        prestart = self._prestart(job.step, of_process) if self._warm else None
         return LaunchOrder(
             argv=argv,
-            env=world.variables(folder, job, self._passed_on, modules, argv),
+            env=step_environment.variables(folder, job, self._passed_on, modules, argv),
             folder=folder.path,
             cwd=folder.work,
             limits=of_process,
@@ -286,8 +287,8 @@ class CodeStepRunner:
             stderr_bytes=limits.stderr,
             output_bytes=limits.output,
             memory=limits.memory,
-            files=world.files(job),
-            links=world.links(job, modules),
+            files=step_environment.files(job),
+            links=step_environment.links(job, modules),
             profile=Profile(
                 job.step.network,
                 (*needed_by(argv[0]), *([modules] if modules else ())),
@@ -299,13 +300,13 @@ class CodeStepRunner:
         )
 
     def _with_runtime(self, job: StepJob) -> StepJob:
-        """The job as if its step named the runtime that it gets."""
+        """*job* with its step's runtime filled in."""
         step = job.step
         runtime = self._interpreters.runtime_of(step.language, step.runtime)
         return job if runtime is step.runtime else evolve(job, step=evolve(step, runtime=runtime))
 
     async def _without_types(self, job: StepJob) -> StepJob:
-        """TypeScript compiled in advance, on a Node that can run it."""
+        """*job* with the JavaScript that was compiled in advance, if this Node can run that."""
         step = job.step
         if step.javascript is None or step.runtime is not Runtime.NODE:
             return job
@@ -313,8 +314,8 @@ class CodeStepRunner:
         knows = finds_module_types(await self._interpreter(plain))
         return evolve(job, step=plain) if knows else job
 
-    def _ahead(self, step: CodeStep, limits: Mapping[str, int]) -> Prestart | None:
-        """How the step's interpreter is started in advance, if it can be."""
+    def _prestart(self, step: CodeStep, limits: Mapping[str, int]) -> Prestart | None:
+        """The start of the step's interpreter in advance, or None if that is impossible."""
         state = self._interpreters.known(step.language, step.runtime)
         recipe = recipes_on(step.runtime).get(step.language)
         if recipe is None or recipe.boot is None or state is None or state.path is None:
@@ -324,8 +325,8 @@ class CodeStepRunner:
 
     async def _argv(self, folder: StepFolder, job: StepJob) -> list[str]:
         if job.step.language is Language.COMMAND:
-            return world.command(job.argv, self._passed_on["PATH"])
-        return world.interpreted(folder, job, await self._interpreter(job.step))
+            return step_environment.command(job.argv, self._passed_on["PATH"])
+        return step_environment.interpreted(folder, job, await self._interpreter(job.step))
 
     async def _interpreter(self, step: CodeStep) -> LanguageState:
         wanted = step.language, step.runtime
@@ -334,7 +335,7 @@ class CodeStepRunner:
         return await self._in_thread(partial(self._interpreters.find, *wanted))
 
     async def _outcome(self, ended: Ended, timeout_s: float, job: StepJob) -> StepEnd:
-        """What the end of the tree means: artifacts are stored, or the error says why not."""
+        """The end of the attempt, with artifacts stored, or with the error that prevented that."""
         if len(ended.stdout) + len(ended.output or b"") <= _LITTLE:
             end = self._judge(ended, timeout_s)
         else:
@@ -349,7 +350,7 @@ class CodeStepRunner:
             await uninterrupted(self._in_thread(partial(os.close, ended.artifacts)))
 
     def _judge(self, ended: Ended, timeout_s: float) -> StepEnd:
-        """How the attempt ended, before looking at artifacts."""
+        """The end of the attempt without artifacts."""
         end = outputs.fault_of(ended, timeout_s, self._limits.stdout)
         if end:
             return end
@@ -361,12 +362,12 @@ class CodeStepRunner:
             return StepEnd(error=str(problem), permanent=True)
 
     async def _with_artifacts(self, end: StepEnd, folder: int, job: StepJob) -> StepEnd:
-        """The same end with its files stored, and the rest refused by name. CS-10."""
+        """*end* with its files stored, and the other files refused by name. CS-10."""
         most = self._limits.artifacts, self._limits.artifact
         is_limited = (await self._setup()).level.name == NAMESPACE
         in_all = self._limits.disk if is_limited else math.inf
-        look = partial(artifacts.find, folder, *most, job.hidden_in_names, in_all)
-        found = await self._in_thread(look)
+        find = partial(artifacts.find, folder, *most, job.hidden_in_names, in_all)
+        found = await self._in_thread(find)
         stored: list[LeftFile] = []
         for path, name in found.names().items():
             id = self._new_artifact_id()
@@ -387,7 +388,7 @@ class CodeStepRunner:
 
 @contextmanager
 def _before_anything_runs() -> Iterator[None]:
-    """Here a shortage of the machine does not fail the step. EX-27."""
+    """Raise `NotStarted` for errors of the system, since nothing of the step has run. EX-27."""
     try:
         yield
     except OSError as trouble:
@@ -399,7 +400,7 @@ def _failed(task: "asyncio.Task[_Setup]") -> bool:
 
 
 def _refusal(level: Level, least: str) -> str:
-    """Why no step runs here. CS-9."""
+    """The error of every step on a machine whose level is too low. CS-9."""
     return (
         f"code steps are refused: this machine gives them the isolation level {level.name!r}, "
         f"which is below WFCORE_MIN_ISOLATION={least}; wfcore doctor says how to get a better one"
@@ -407,5 +408,5 @@ def _refusal(level: Level, least: str) -> str:
 
 
 def _unless_failed(end: StepEnd, error: str, permanent: bool) -> StepEnd:
-    """The first error counts: *end* if it already has one, otherwise a new failure."""
+    """*end* if it has an error already, otherwise a failure with *error*."""
     return end if end.error else StepEnd(error=error, permanent=permanent)

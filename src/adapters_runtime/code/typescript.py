@@ -1,7 +1,7 @@
 """
-TypeScript is compiled to JavaScript once, when a workflow is applied, not at every step.
+The compilation of TypeScript to JavaScript, done once when a workflow is applied.
 
-Node itself removes the types and leaves blanks in their place, so lines and columns stay.
+Node itself replaces the types by blanks, so lines and columns stay.
 """
 
 import json
@@ -19,27 +19,27 @@ const stripped = (source) => {
     return { problem: (line ? `line ${line[1]}: ` : "") + error.message };
   }
 };
-let asked = "";
-process.stdin.on("data", (part) => (asked += part));
-process.stdin.on("end", () => console.log(JSON.stringify(JSON.parse(asked).map(stripped))));
+let sources = "";
+process.stdin.on("data", (part) => (sources += part));
+process.stdin.on("end", () => console.log(JSON.stringify(JSON.parse(sources).map(stripped))));
 """
 _FLAGS = ("--disable-warning=ExperimentalWarning",)
 _TIMEOUT_S = 20.0
 
 
 @frozen
-class Stripped:
+class StrippedSource:
     """A source as JavaScript, or Node's error message."""
 
     text: str | None = None
     problem: str | None = None
 
 
-def without_types(sources: Sequence[str], node: str) -> Sequence[Stripped]:
+def without_types(sources: Sequence[str], node: str) -> Sequence[StrippedSource]:
     """
-    Each of *sources* without its types, by one start of *node*.
+    Each of *sources* without types, by one start of *node*.
 
-    If that start fails, each is left as it is, and Node strips it when the step runs.
+    If that start fails, all are left unchanged, and Node strips them when the steps run.
     """
     try:
         answer = subprocess.run(  # noqa: S603 - an interpreter that was found
@@ -53,11 +53,11 @@ def without_types(sources: Sequence[str], node: str) -> Sequence[Stripped]:
         ).stdout
         return [_stripped(found) for found in json.loads(answer)]
     except (OSError, subprocess.SubprocessError, ValueError):
-        return [Stripped() for _ in sources]
+        return [StrippedSource() for _ in sources]
 
 
-def _stripped(found: dict[str, str]) -> Stripped:
+def _stripped(found: dict[str, str]) -> StrippedSource:
     problem = found.get("problem")
     if problem is not None:
         problem = " ".join(line.strip() for line in problem.splitlines() if line.strip())
-    return Stripped(found.get("text"), problem)
+    return StrippedSource(found.get("text"), problem)

@@ -1,12 +1,11 @@
 """
-The expression language inside `{{ }}`: what definitions need of minijinja's.
+The expression language inside `{{ }}`: the part of minijinja's that definitions need.
 
-Paths, subscripts, comparison, arithmetic, `and`, `or`, `not`, `… if … else …`, `is defined` and the
-filters that `docs/definitions.md` names; no calls, no statements. Whatever else a program needs, it
-writes as a code step. Decision 8 says why this is not the library itself.
+The language has paths, subscripts, comparison, arithmetic, `and`, `or`, `not`, `… if … else …`,
+`is defined` and the filters that `docs/definitions.md` names. It has no calls and no statements:
+code steps are for everything else. Decision 8 says why the minijinja library is not used.
 
-Everything is evaluated over JSON in this process with a budget: no code runs, nothing is
-undefined without an error, text cannot be multiplied, and no operation makes more than the
-budget. `tokens` and `parse` read the text, `nodes` evaluate it, `filters` and `operators` are the
-tables of what there is.
+Expressions are evaluated over JSON in this process, with a budget: no code runs, an undefined name
+is always an error, text cannot be multiplied, and no operation makes more than the budget allows.
+`tokens` and `parse` read the text, `nodes` evaluate it, `filters` and `operators` are tables.
 """

@@ -1,8 +1,8 @@
 """
 The filters after `|`, with checks of their arguments.
 
-Each function takes the scope, the value and the arguments. The list is closed: it is what
-`docs/definitions.md` names. Anything more is work for a code step.
+Each function takes the scope, the value and the arguments. The filters are those that
+`docs/definitions.md` names, and no more are added: code steps are for everything else.
 """
 
 import inspect
@@ -18,11 +18,11 @@ from adapters_runtime.expressions import nodes
 from adapters_runtime.expressions.nodes import Literal, Node
 from adapters_runtime.expressions.operators import order
 from adapters_runtime.expressions.scope import (
-    Failed,
+    Evaluation,
+    EvaluationFailed,
     Faulty,
     Markdown,
     Missing,
-    Scope,
     is_number,
     kind,
     number,
@@ -34,7 +34,7 @@ from wfcore.rules.dates import format_problem, moment_of, written
 
 
 def filtered(of: Node, name: str, args: tuple[Node, ...], named: Mapping[str, Node]) -> Node:
-    """`of | name(args)`. Raises `Faulty`."""
+    """The node of `of | name(args)`. Raises `Faulty`."""
     if name == "default":
         return _default(of, args, named)
     if name not in FILTERS:
@@ -50,10 +50,10 @@ def filtered(of: Node, name: str, args: tuple[Node, ...], named: Mapping[str, No
 
 
 def _require_literal(require: Callable[[Json], object], given: Literal) -> None:
-    """What is wrong with an argument regardless of data is a mistake of the text."""
+    """Raises `Faulty` for an argument that is wrong whatever the data."""
     try:
         require(given.content)
-    except Failed as error:
+    except EvaluationFailed as error:
         raise Faulty(str(error)) from None
 
 
@@ -66,23 +66,23 @@ def _default(of: Node, args: tuple[Node, ...], named: Mapping[str, Node]) -> Nod
 def _text(value: Json) -> str:
     if isinstance(value, str):
         return value
-    raise Failed(f"this filter wants text, not {kind(value)}")
+    raise EvaluationFailed(f"this filter wants text, not {kind(value)}")
 
 
 def _list(value: Json) -> list[Json]:
     """The items of a list, the keys of an object, the characters of a text."""
     if isinstance(value, list | tuple | str | Mapping):
         return list(value)
-    raise Failed(f"this filter wants a list, not {kind(value)}")
+    raise EvaluationFailed(f"this filter wants a list, not {kind(value)}")
 
 
 def _number(value: Json) -> Any:
     if is_number(value):
         return value
-    raise Failed(f"this filter wants numbers, not {kind(value)}")
+    raise EvaluationFailed(f"this filter wants numbers, not {kind(value)}")
 
 
-def _texts(change: Callable[[str], Json]) -> Callable[[Scope, Json], Json]:
+def _texts(change: Callable[[str], Json]) -> Callable[[Evaluation, Json], Json]:
     """A filter of text without arguments."""
     return lambda scope, value: change(_text(value))
 
@@ -91,7 +91,7 @@ _NOT_GIVEN = object()
 
 
 def _at(value: Json, path: Sequence[str], default: Any = _NOT_GIVEN) -> Json:
-    """The value at a path, otherwise the default. Raises `Missing` if none is given."""
+    """The value at *path*, or *default*. Raises `Missing` without a default."""
     for key in path:
         if not isinstance(value, Mapping) or key not in value:
             if default is _NOT_GIVEN:
@@ -106,8 +106,8 @@ def _path(dotted: Json) -> Sequence[str]:
     return _text(dotted).split(".")
 
 
-def _end(index: int) -> Callable[[Scope, Json], Json]:
-    def end(scope: Scope, value: Json) -> Json:
+def _end(index: int) -> Callable[[Evaluation, Json], Json]:
+    def end(scope: Evaluation, value: Json) -> Json:
         items = _list(value)
         if not items:
             raise Missing("the list is empty", items)
@@ -116,13 +116,13 @@ def _end(index: int) -> Callable[[Scope, Json], Json]:
     return end
 
 
-def _length(scope: Scope, value: Json) -> Json:
+def _length(scope: Evaluation, value: Json) -> Json:
     if isinstance(value, list | tuple | str | Mapping):
         return len(value)
-    raise Failed(f"{kind(value)} has no length")
+    raise EvaluationFailed(f"{kind(value)} has no length")
 
 
-def _join(scope: Scope, value: Json, separator: Json = "") -> Json:
+def _join(scope: Evaluation, value: Json, separator: Json = "") -> Json:
     between, texts = _text(separator), list[str]()
     for item in _list(value):
         texts.append(scope.text(item))
@@ -130,29 +130,29 @@ def _join(scope: Scope, value: Json, separator: Json = "") -> Json:
     return between.join(texts)
 
 
-def _replace(scope: Scope, value: Json, old: Json, new: Json) -> Json:
+def _replace(scope: Evaluation, value: Json, old: Json, new: Json) -> Json:
     text, old, new = _text(value), _text(old), _text(new)
     scope.spend(text.count(old) * len(new))
     return text.replace(old, new)
 
 
-def _split(scope: Scope, value: Json, separator: Json = None) -> Json:
+def _split(scope: Evaluation, value: Json, separator: Json = None) -> Json:
     return [*_text(value).split(_separator(separator))]
 
 
 def _separator(value: Json) -> str | None:
     if value == "":
-        raise Failed("split wants a separator that is not empty")
+        raise EvaluationFailed("split wants a separator that is not empty")
     return None if value is None else _text(value)
 
 
-def _int(scope: Scope, value: Json) -> Json:
+def _int(scope: Evaluation, value: Json) -> Json:
     if isinstance(value, bool | int):
         return number(int(value))
     try:
         return number(_whole(value) if isinstance(value, str) else int(_number(value)))
     except (ValueError, OverflowError):
-        raise Failed("int wants a number or a text with a number in it") from None
+        raise EvaluationFailed("int wants a number or a text with a number in it") from None
 
 
 def _whole(text: str) -> int:
@@ -162,30 +162,32 @@ def _whole(text: str) -> int:
         return int(float(text))
 
 
-def _float(scope: Scope, value: Json) -> Json:
+def _float(scope: Evaluation, value: Json) -> Json:
     try:
         return number(float(value if isinstance(value, bool | str) else _number(value)))
     except (ValueError, OverflowError):
-        raise Failed("float wants a number or a text with a number in it") from None
+        raise EvaluationFailed("float wants a number or a text with a number in it") from None
 
 
-def _round(scope: Scope, value: Json, precision: Json = 0) -> Json:
+def _round(scope: Evaluation, value: Json, precision: Json = 0) -> Json:
     return number(round(_number(value), _precision(precision) or None))
 
 
 def _precision(value: Json) -> int:
     if type(value) is not int or abs(value) > 30:
-        raise Failed("round wants a precision between -30 and 30")
+        raise EvaluationFailed("round wants a precision between -30 and 30")
     return value
 
 
 def _number_text(
-    scope: Scope, value: Json, decimals: Json, thousands: Json = ",", point: Json = "."
+    scope: Evaluation, value: Json, decimals: Json, thousands: Json = ",", point: Json = "."
 ) -> Json:
-    """The number as it is written, a half rounded away from zero: 2.675 has 2.68."""
+    """The number as text. A half in its decimal form is rounded away from zero: 2.675 is 2.68."""
     places = Decimal(1).scaleb(-_decimals(decimals))
     if thousands not in _THOUSANDS or point not in _POINTS or thousands == point:
-        raise Failed("number wants two different marks: for thousands , . ' blank or none; . or ,")
+        raise EvaluationFailed(
+            "number wants two different marks: for thousands , . ' blank or none; . or ,"
+        )
     exact = Decimal(repr(_number(value))).quantize(places, ROUND_HALF_UP, _DIGITS)
     marks = {",": str(thousands), ".": str(point)}
     return "".join(marks.get(one, one) for one in f"{exact or abs(exact):,f}")
@@ -193,52 +195,54 @@ def _number_text(
 
 def _decimals(value: Json) -> int:
     if type(value) is not int or not 0 <= value <= 20:
-        raise Failed("number wants 0 to 20 decimals")
+        raise EvaluationFailed("number wants 0 to 20 decimals")
     return value
 
 
 _DIGITS = Context(prec=400)
-"""More than the greatest double has, with its decimals."""
+"""More digits than the greatest double has, with its decimals."""
 _THOUSANDS = (",", ".", "'", " ", "\u00a0", "\u202f", "")
 _POINTS = (".", ",")
 
 
-def _date(scope: Scope, value: Json, format: Json, zone: Json = "UTC") -> Json:
+def _date(scope: Evaluation, value: Json, format: Json, zone: Json = "UTC") -> Json:
     """The moment as text. TM-1."""
     text, where = _format(format), _zone(zone)
     if not isinstance(value, int | str) or isinstance(value, bool):
-        raise Failed(f"date wants ISO 8601 or milliseconds since 1970, not {kind(value)}")
+        raise EvaluationFailed(f"date wants ISO 8601 or milliseconds since 1970, not {kind(value)}")
     try:
         return written(moment_of(value, where), text)
     except ValueError:
-        raise Failed("date wants ISO 8601 like 2026-03-01T09:30Z, or milliseconds") from None
+        raise EvaluationFailed(
+            "date wants ISO 8601 like 2026-03-01T09:30Z, or milliseconds"
+        ) from None
 
 
 def _format(value: Json) -> str:
     if problem := format_problem(_text(value)):
-        raise Failed(problem)
+        raise EvaluationFailed(problem)
     return _text(value)
 
 
 def _zone(value: Json) -> tzinfo:
     if problem := zone_problem(_text(value)):
-        raise Failed(problem)
+        raise EvaluationFailed(problem)
     return zones.zone(_text(value))
 
 
-def _sum(scope: Scope, value: Json) -> Json:
+def _sum(scope: Evaluation, value: Json) -> Json:
     try:
         return number(sum(_number(item) for item in _list(value)))
     except OverflowError:
-        raise Failed("the sum is no number that JSON can hold") from None
+        raise EvaluationFailed("the sum is no number that JSON can hold") from None
 
 
-def _tojson(scope: Scope, value: Json) -> Json:
+def _tojson(scope: Evaluation, value: Json) -> Json:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else scope.text(value)
 
 
-def _sort(scope: Scope, value: Json, reverse: Json = False, attribute: Json = None) -> Json:
-    """Texts are compared case-insensitively."""
+def _sort(scope: Evaluation, value: Json, reverse: Json = False, attribute: Json = None) -> Json:
+    """The sorted list. Texts are compared without case."""
     path = () if attribute is None else _path(attribute)
 
     def rank(item: Json) -> Any:
@@ -248,8 +252,8 @@ def _sort(scope: Scope, value: Json, reverse: Json = False, attribute: Json = No
     return sorted(_list(value), key=rank, reverse=bool(reverse))
 
 
-def _most(choose: Callable[..., Json]) -> Callable[[Scope, Json], Json]:
-    def most(scope: Scope, value: Json) -> Json:
+def _most(choose: Callable[..., Json]) -> Callable[[Evaluation, Json], Json]:
+    def most(scope: Evaluation, value: Json) -> Json:
         items = _list(value)
         if not items:
             raise Missing("the list is empty", items)
@@ -258,7 +262,7 @@ def _most(choose: Callable[..., Json]) -> Callable[[Scope, Json], Json]:
     return most
 
 
-def _unique(scope: Scope, value: Json) -> Json:
+def _unique(scope: Evaluation, value: Json) -> Json:
     found: dict[tuple[bool, Any], Json] = {}
     for item in _list(value):
         scope.read(item)
@@ -267,8 +271,8 @@ def _unique(scope: Scope, value: Json) -> Json:
     return list(found.values())
 
 
-def _map(scope: Scope, value: Json, *, attribute: Json, default: Any = _NOT_GIVEN) -> Json:
-    """`attribute`, a dotted path, of each item; `default` for an item without it."""
+def _map(scope: Evaluation, value: Json, *, attribute: Json, default: Any = _NOT_GIVEN) -> Json:
+    """The value at the dotted path *attribute* of each item, or *default* where it is missing."""
     path = _path(attribute)
     return [_at(item, path, default) for item in _list(value)]
 
@@ -297,7 +301,7 @@ FILTERS: Mapping[str, Callable[..., Json]] = {
     "unique": _unique,
     "upper": _texts(str.upper),
 }
-"""By their names; `default` is beside them, as it must not fail where its value is missing."""
+"""The filters by name, except `default`, which must not fail for a missing value."""
 
 REQUIREMENTS: Mapping[str, Mapping[str, Callable[[Json], object]]] = {
     "date": {"format": _format, "zone": _zone},
@@ -305,4 +309,4 @@ REQUIREMENTS: Mapping[str, Mapping[str, Callable[[Json], object]]] = {
     "round": {"precision": _precision},
     "split": {"separator": _separator},
 }
-"""By filter and argument: raises `Failed` for a value that cannot be right."""
+"""The checks by filter and argument. They raise `EvaluationFailed` for values always wrong."""

@@ -1,4 +1,4 @@
-"""The tree of an expression. Each node computes its value in a `Scope`."""
+"""The tree of an expression. Each node computes its value in a `Evaluation`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
@@ -6,17 +6,17 @@ from typing import Any, TypeAlias
 import attrs
 from attrs import field, frozen
 
-from adapters_runtime.expressions.scope import Failed, Missing, Scope, kind
+from adapters_runtime.expressions.scope import Evaluation, EvaluationFailed, Missing, kind
 from wfcore.model.json import Json
 
 
 @frozen(eq=False)
 class Literal:
-    """A value as written."""
+    """A value written in the expression."""
 
     content: Json
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         return self.content
 
 
@@ -30,7 +30,7 @@ class Name:
     def label(self) -> str:
         return self.name
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         try:
             return scope.names[self.name]
         except KeyError:
@@ -46,14 +46,14 @@ class Get:
 
     @property
     def label(self) -> str:
-        """The path for messages. A computed key is not shown: it may be secret."""
+        """The path, for messages. A computed key is not shown, since it may be secret."""
         base = self.of.label if isinstance(self.of, Name | Get) else "(…)"
         if not isinstance(self.key, Literal):
             return f"{base}[…]"
         key = self.key.content
         return f"{base}.{key}" if isinstance(key, str) else f"{base}[{key}]"
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         of, key = self.of.value(scope), self.key.value(scope)
         if isinstance(of, Mapping):
             if isinstance(key, str) and key in of:
@@ -69,20 +69,20 @@ class Get:
 
 @frozen(eq=False)
 class Slice:
-    """`of[start:stop:step]`; a bound that is left out is null."""
+    """`of[start:stop:step]`. A missing bound is null."""
 
     of: "Node"
     bounds: "tuple[Node, ...]"
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         of = self.of.value(scope)
         bounds: list[Any] = [bound.value(scope) for bound in self.bounds]
         if not isinstance(of, list | tuple | str):
-            raise Failed(f"a slice is of a list or a text, not of {kind(of)}")
+            raise EvaluationFailed(f"a slice is of a list or a text, not of {kind(of)}")
         if not all(bound is None or type(bound) is int for bound in bounds):
-            raise Failed("the bounds of a slice are whole numbers")
+            raise EvaluationFailed("the bounds of a slice are whole numbers")
         if any(step is not None and step < 1 for step in bounds[2:]):
-            raise Failed("the step of a slice is 1 or more")
+            raise EvaluationFailed("the step of a slice is 1 or more")
         return scope.weigh(of[slice(*bounds)])
 
 
@@ -90,7 +90,7 @@ class Slice:
 class ListOf:
     items: "tuple[Node, ...]"
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         return [item.value(scope) for item in self.items]
 
 
@@ -99,10 +99,10 @@ class ObjectOf:
     keys: "tuple[Node, ...]"
     items: "tuple[Node, ...]"
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         keys = [key.value(scope) for key in self.keys]
         if not all(isinstance(key, str) for key in keys):
-            raise Failed("the keys of an object are texts")
+            raise EvaluationFailed("the keys of an object are texts")
         pairs = zip(keys, self.items, strict=True)
         return {str(key): item.value(scope) for key, item in pairs}
 
@@ -113,9 +113,9 @@ class Binary:
 
     left: "Node"
     right: "Node"
-    apply: Callable[[Scope, Json, Json], Json]
+    apply: Callable[[Evaluation, Json, Json], Json]
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         return scope.weigh(self.apply(scope, self.left.value(scope), self.right.value(scope)))
 
 
@@ -124,18 +124,18 @@ class Unary:
     of: "Node"
     apply: Callable[[Json], Json]
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         return self.apply(self.of.value(scope))
 
 
 @frozen(eq=False)
 class Both:
-    """`left and right`; like `or`, it gives one of the values."""
+    """`left and right`. Its value is one of the two, as with `or`."""
 
     left: "Node"
     right: "Node"
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         return self.left.value(scope) and self.right.value(scope)
 
 
@@ -144,7 +144,7 @@ class Either:
     left: "Node"
     right: "Node"
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         return self.left.value(scope) or self.right.value(scope)
 
 
@@ -156,7 +156,7 @@ class Choice:
     then: "Node"
     otherwise: "Node"
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         return (self.then if self.test.value(scope) else self.otherwise).value(scope)
 
 
@@ -169,7 +169,7 @@ class Filter:
     args: "tuple[Node, ...]" = ()
     named: "Mapping[str, Node]" = field(factory=dict)
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         of = scope.weigh(self.of.value(scope))
         args = [scope.weigh(arg.value(scope)) for arg in self.args]
         named = {name: scope.weigh(arg.value(scope)) for name, arg in self.named.items()}
@@ -180,12 +180,12 @@ class Filter:
 
 
 @frozen(eq=False)
-class Defined:
-    """`of is defined`: only the last name of the path may be missing."""
+class IsDefined:
+    """`of is defined`. Only the last name of the path may be missing."""
 
     of: "Node"
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         try:
             self.of.value(scope)
         except Missing as error:
@@ -197,13 +197,13 @@ class Defined:
 
 @frozen(eq=False)
 class Default:
-    """`of | default(fallback, also_when_false)`: only the last name of the path may be missing."""
+    """`of | default(fallback, also_when_false)`. Only the last name of the path may be missing."""
 
     of: "Node"
     fallback: "Node"
     also_when_false: "Node"
 
-    def value(self, scope: Scope) -> Json:
+    def value(self, scope: Evaluation) -> Json:
         try:
             found = self.of.value(scope)
         except Missing as error:
@@ -228,7 +228,7 @@ Node: TypeAlias = (
     | Either
     | Choice
     | Filter
-    | Defined
+    | IsDefined
     | Default
 )
 

@@ -1,33 +1,41 @@
 """
-What the operators do, and their precedence. What one reads of its operands is taken from the
-budget, as what it makes is: a short template may compare long data many times.
+The operators, in tables by precedence.
+
+Data that an operator reads or makes is taken from the budget: a short template may compare long
+data many times.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from adapters_runtime.expressions.scope import Failed, Scope, is_number, kind, number
+from adapters_runtime.expressions.scope import (
+    Evaluation,
+    EvaluationFailed,
+    is_number,
+    kind,
+    number,
+)
 from wfcore.model.json import Json
 
-Operator: TypeAlias = Callable[[Scope, Json, Json], Json]
+Operator: TypeAlias = Callable[[Evaluation, Json, Json], Json]
 
 
 def _arithmetic(sign: str, apply: Callable[[Any, Any], Any]) -> Operator:
-    def operate(scope: Scope, left: Json, right: Json) -> Json:
+    def operate(scope: Evaluation, left: Json, right: Json) -> Json:
         if not (is_number(left) and is_number(right)):
-            raise Failed(f"{sign} wants two numbers, not {kind(left)} and {kind(right)}")
+            raise EvaluationFailed(f"{sign} wants two numbers, not {kind(left)} and {kind(right)}")
         try:
             return number(apply(left, right))
         except ZeroDivisionError:
-            raise Failed("division by zero") from None
+            raise EvaluationFailed("division by zero") from None
         except OverflowError:
-            raise Failed("the result is no number that JSON can hold") from None
+            raise EvaluationFailed("the result is no number that JSON can hold") from None
 
     return operate
 
 
 def _divide(left: Any, right: Any) -> Any:
-    """True division; a whole result is an integer."""
+    """The quotient, as an integer if it is whole."""
     if isinstance(left, int) and isinstance(right, int) and right and left % right == 0:
         return left // right
     return left / right
@@ -36,7 +44,7 @@ def _divide(left: Any, right: Any) -> Any:
 _add_numbers = _arithmetic("+", lambda left, right: left + right)
 
 
-def _add(scope: Scope, left: Json, right: Json) -> Json:
+def _add(scope: Evaluation, left: Json, right: Json) -> Json:
     if isinstance(left, str) and isinstance(right, str):
         return left + right
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
@@ -47,16 +55,16 @@ def _add(scope: Scope, left: Json, right: Json) -> Json:
 def negate(value: Json) -> Json:
     """`-value`."""
     if not is_number(value):
-        raise Failed(f"- wants a number, not {kind(value)}")
+        raise EvaluationFailed(f"- wants a number, not {kind(value)}")
     return number(-value)  # type: ignore[operator]
 
 
 def _ordered(sign: str, apply: Callable[[Any, Any], bool]) -> Operator:
-    def compare(scope: Scope, left: Json, right: Json) -> Json:
+    def compare(scope: Evaluation, left: Json, right: Json) -> Json:
         if isinstance(left, str) and isinstance(right, str):
             scope.spend(min(len(left), len(right)))
         elif not (is_number(left) and is_number(right)):
-            raise Failed(
+            raise EvaluationFailed(
                 f"{sign} compares two numbers or two texts, not {kind(left)} and {kind(right)}"
             )
         return apply(left, right)
@@ -64,8 +72,8 @@ def _ordered(sign: str, apply: Callable[[Any, Any], bool]) -> Operator:
     return compare
 
 
-def _equal(scope: Scope, left: Json, right: Json) -> bool:
-    """Whether the two are the same. What differs in length is not read."""
+def _equal(scope: Evaluation, left: Json, right: Json) -> bool:
+    """Whether *left* and *right* are equal. Values of different lengths are not read."""
     if _length(left) == _length(right):
         scope.read(left)
     return left == right
@@ -75,7 +83,7 @@ def _length(value: Json) -> int:
     return len(value) if isinstance(value, str | list | tuple | Mapping) else 0
 
 
-def contains(scope: Scope, value: Json, inside: Json) -> bool:
+def contains(scope: Evaluation, value: Json, inside: Json) -> bool:
     """Whether *value* is an item of a list, a key of an object or a part of a text."""
     if isinstance(inside, str):
         scope.spend(len(inside))
@@ -85,13 +93,13 @@ def contains(scope: Scope, value: Json, inside: Json) -> bool:
     if isinstance(inside, list | tuple):
         scope.spend(len(inside))
         return any(_equal(scope, item, value) for item in inside)
-    raise Failed(f"`in` looks into a list, an object or a text, not into {kind(inside)}")
+    raise EvaluationFailed(f"`in` looks into a list, an object or a text, not into {kind(inside)}")
 
 
-def order(scope: Scope, value: Json) -> tuple[Any, ...]:
+def order(scope: Evaluation, value: Json) -> tuple[Any, ...]:
     """
-    The place of *value* in `min`, `max` and `sort`, as minijinja has it: null, booleans, numbers,
-    texts, lists. Raises `Failed` for an object: its keys have no order in JSON.
+    The sort key of *value* for `min`, `max` and `sort`, in minijinja's order: null, booleans,
+    numbers, texts, lists. Raises `EvaluationFailed` for an object, since its keys have no order.
     """
     match value:
         case None:
@@ -104,7 +112,7 @@ def order(scope: Scope, value: Json) -> tuple[Any, ...]:
             scope.spend(len(value))
             return (3, value)
         case Mapping():
-            raise Failed("objects have no order")
+            raise EvaluationFailed("objects have no order")
         case _:
             scope.spend(len(value))
             return (4, [order(scope, item) for item in value])

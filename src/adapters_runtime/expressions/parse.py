@@ -1,8 +1,8 @@
 """
-From tokens to a tree, with the precedence of minijinja. Raises `Faulty` for mistakes.
+The parser from tokens to a tree, with the precedence of minijinja.
 
-Features of minijinja beyond this (`~`, `**`, most tests behind `is`) are refused by name,
-with what can be written instead.
+Features of minijinja that are not supported (`~`, `**`, most tests after `is`) are refused by name,
+with the text to write instead.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from adapters_runtime.expressions.scope import Faulty
 from adapters_runtime.expressions.tokens import CONSTANTS, LEAST, Token, value_of
 
 MAX_DEPTH = 20
-"""Brackets, `not` and `-` inside each other."""
+"""The greatest nesting of brackets, `not` and `-`."""
 
 _RESERVED = {"and", "or", "not", "is", "in", "if", "else"}
 _INSTEAD = {
@@ -49,7 +49,7 @@ class _Parser:
         return self.tokens[self.at]
 
     def take(self) -> Token:
-        """The next token. The last one, which marks the end, is never consumed."""
+        """Consume and return the next token. The token that marks the end is never consumed."""
         token = self.now
         self.at += token.kind != "end"
         return token
@@ -153,7 +153,7 @@ class _Parser:
         return nodes.Get(node, bounds[0])
 
     def bound(self) -> Node | None:
-        """An index, or a bound of a slice. None if it is left out."""
+        """An index, or a bound of a slice, or None if it is left out."""
         return None if self.now.text in (":", "]") else self.deeper(self.choice)
 
     def filter(self, node: Node) -> Node:
@@ -166,7 +166,7 @@ class _Parser:
         if not self.takes("defined"):
             name = self.now.text
             raise Faulty(f"unknown test {name!r}; known: defined, not defined; else compare by ==")
-        found = nodes.Defined(node)
+        found = nodes.IsDefined(node)
         return nodes.Unary(found, lambda value: not value) if inverted else found
 
     def arguments(self) -> tuple[tuple[Node, ...], dict[str, Node]]:
@@ -216,7 +216,7 @@ class _Parser:
         return key, self.deeper(self.choice)
 
     def until(self, closing: str, part: Callable[[], T]) -> list[T]:
-        """Parts separated by commas, up to *closing*."""
+        """The parts up to *closing*, which are separated by commas."""
         parts: list[T] = []
         while not self.takes(closing):
             parts.append(part())

@@ -1,4 +1,4 @@
-"""The state of an evaluation: the data, a budget, and the two ways to fail."""
+"""The state of an evaluation, with its data and budget, and the errors of expressions."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -9,21 +9,21 @@ from attrs import define, evolve
 from wfcore.model.json import MOST_BITS, Json, fits
 
 BUDGET = 4 * 1_048_576
-"""Characters and list items that one evaluation may read and make."""
+"""The most characters and list items that one evaluation may read and make."""
 
 TOO_LONG = f"the number does not fit {MOST_BITS} bits; keep it as text, or use float"
 
 
 class Faulty(Exception):
-    """The text of an expression is wrong; the message says how."""
+    """The text of an expression is wrong; the message says why."""
 
 
-class Failed(Exception):
-    """The expression is correct but the data do not match it; the message says where."""
+class EvaluationFailed(Exception):
+    """The data do not fit an expression, whose text is correct; the message says where."""
 
 
-class Missing(Failed):
-    """A name is not in the data. *at* is the node that asked for it."""
+class Missing(EvaluationFailed):
+    """A name is not in the data. *at* is the node that needs the name."""
 
     def __init__(self, message: str, at: object) -> None:
         super().__init__(message)
@@ -31,25 +31,25 @@ class Missing(Failed):
 
 
 @define
-class Scope:
-    """One evaluation: the names it sees and what is left of its budget."""
+class Evaluation:
+    """One evaluation: the data by name, and the rest of the budget."""
 
     names: Mapping[str, Json]
     left: int = BUDGET
 
     def spend(self, amount: int) -> None:
-        """Take *amount* from the budget. Raises `Failed` when it is used up."""
+        """Take *amount* from the budget. Raises `EvaluationFailed` if the budget is too small."""
         self.left -= amount
         if self.left < 0:
-            raise Failed("the template makes or reads too much data")
+            raise EvaluationFailed("the template makes or reads too much data")
 
     def weigh(self, value: Json) -> Json:
-        """*value*, with its length taken from the budget."""
+        """Take the length of *value* from the budget, and return *value*."""
         self.spend(len(value) + 1 if isinstance(value, str | list | tuple | dict) else 1)
         return value
 
     def read(self, value: Json) -> None:
-        """Take all of *value* from the budget, with what lies in it."""
+        """Take the length of *value*, and of all values in it, from the budget."""
         waiting = [value]
         while waiting:
             part = self.weigh(waiting.pop())
@@ -60,20 +60,23 @@ class Scope:
                 waiting.extend(part)
 
     def text(self, value: Json) -> str:
-        """*value* inside text. Raises `Failed` before it writes more than the budget has left."""
+        """
+        The form of *value* inside text. Raises `EvaluationFailed` before the text exceeds the
+        budget.
+        """
         if not isinstance(value, str):
-            evolve(self).read(value)  # of a copy: its JSON, which is longer, is what counts
+            evolve(self).read(value)  # on a copy: the budget is charged for the JSON, made later
         return as_text(value)
 
 
 class Markdown(str):
-    """A text whose Markdown the author of a template wants to have its effect."""
+    """A text whose Markdown is not escaped, because the template's author wants that."""
 
     __slots__ = ()
 
 
 def as_text(value: Json) -> str:
-    """A value inside text: texts unchanged, everything else as JSON."""
+    """The form of *value* inside text: texts unchanged, all other values as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -81,7 +84,7 @@ def as_text(value: Json) -> str:
             value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
         )
     except (ValueError, TypeError, RecursionError) as error:
-        raise Failed(f"{kind(value)} cannot be written as JSON") from error
+        raise EvaluationFailed(f"{kind(value)} cannot be written as JSON") from error
 
 
 def _plain(value: object) -> object:
@@ -93,7 +96,7 @@ def _plain(value: object) -> object:
 
 
 def kind(value: Json) -> str:
-    """The JSON type of a value, for messages, which never show the value."""
+    """The JSON type of *value*, for messages, which never show the value."""
     match value:
         case None:
             return "null"
@@ -114,19 +117,19 @@ def is_number(value: object) -> bool:
 
 
 def number(value: object) -> int | float:
-    """*value* if it is a number that can be stored as it is. Raises `Failed`."""
+    """*value*, if it is a number that can be stored unchanged. Raises `EvaluationFailed`."""
     if isinstance(value, int):
         if fits(value):
             return value
-        raise Failed(TOO_LONG)
+        raise EvaluationFailed(TOO_LONG)
     if isinstance(value, float) and value - value == 0:
         return value
-    raise Failed("the result is no number that JSON can hold")
+    raise EvaluationFailed("the result is no number that JSON can hold")
 
 
 def suggestion(word: str, known: Collection[str]) -> str:
     """
-    The end of a message about an unknown *word*: what may have been meant, otherwise what exists.
+    The end of a message about an unknown *word*: the most similar known word, or all of them.
     """
     close = get_close_matches(word, known, n=1)
     if close:

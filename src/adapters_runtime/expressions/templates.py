@@ -1,10 +1,10 @@
 """
 Templates: `{{ expressions }}` over JSON, in a subset of the expression language of minijinja.
 
-The expressions are evaluated here and not by the minijinja library. Its binding lets a template use
-any amount of memory outside Python's view (`'a' * 10**12` or `list | slice(10**9)` end the whole
+The minijinja library does not evaluate these expressions. Its binding lets a template use any
+amount of memory outside Python's control (`'a' * 10**12` or `list | slice(10**9)` end the whole
 process), reads `[unknown]` as `[null]`, calls methods of the data, and returns 1 for 1.0. The tests
-compare this implementation with the library wherever both have an answer.
+compare this implementation with the library wherever both give a result.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,10 +16,10 @@ from adapters_runtime.expressions.nodes import Get, Literal, Name, Node, walk
 from adapters_runtime.expressions.parse import parse
 from adapters_runtime.expressions.scope import (
     TOO_LONG,
-    Failed,
+    Evaluation,
+    EvaluationFailed,
     Faulty,
     Markdown,
-    Scope,
     kind,
     suggestion,
 )
@@ -36,7 +36,7 @@ Known = Mapping[str, Collection[str] | None]
 
 
 class MiniJinjaTemplates:
-    """`wfcore.ports.system.Templates` for expressions in minijinja's language."""
+    """The `wfcore.ports.system.Templates` in a subset of minijinja's language."""
 
     def render(
         self,
@@ -46,16 +46,16 @@ class MiniJinjaTemplates:
         inserted: Inserted | None = None,
     ) -> Json:
         """
-        Evaluate every template in *value* (strings, also inside lists and objects). *inserted*:
-        what becomes of a text that a template inserts, unless it went through `markdown`.
+        Returns *value* with every template in its texts evaluated, also inside lists and objects.
 
-        Raises `TemplateFailed`: unknown name, wrong type, too much data, result over *limit* or
-        with an integer that does not fit 64 bits.
+        *inserted* is applied to each text that a template inserts, unless the text went through
+        `markdown`. Raises `TemplateFailed` for an unknown name, a wrong type, too much data, a
+        result over *limit*, or an integer that does not fit 64 bits.
         """
         if isinstance(value, str) and "{" not in value:
             return value
         try:
-            result = _render(value, Scope(names), inserted)
+            result = _render(value, Evaluation(names), inserted)
         except RecursionError:
             raise TemplateFailed(_shown(value), "the data are nested too deeply") from None
         if flaw := _flaw(result, limit):
@@ -63,7 +63,7 @@ class MiniJinjaTemplates:
         return result
 
     def problems(self, text: str, known: Known) -> Sequence[str]:
-        """What is wrong with *text* regardless of data: syntax, statements, unknown names."""
+        """The mistakes of *text* whatever the data: syntax, statements, unknown names."""
         found: list[str] = []
         try:
             for piece in split(text):
@@ -76,22 +76,22 @@ class MiniJinjaTemplates:
 
 @frozen(eq=False)
 class _Template:
-    """A text, taken apart: plain pieces and expressions."""
+    """The plain pieces and expressions of a text, in order."""
 
     pieces: tuple[str | Node, ...]
 
-    def value(self, scope: Scope, inserted: Inserted | None) -> Json:
+    def value(self, scope: Evaluation, inserted: Inserted | None) -> Json:
         if len(self.pieces) == 1 and inserted is None:
             value = _piece(self.pieces[0], scope)
             return str(value) if isinstance(value, Markdown) else value
         return "".join(str(scope.weigh(_in_text(piece, scope, inserted))) for piece in self.pieces)
 
 
-def _piece(piece: str | Node, scope: Scope) -> Json:
+def _piece(piece: str | Node, scope: Evaluation) -> Json:
     return piece if isinstance(piece, str) else piece.value(scope)
 
 
-def _in_text(piece: str | Node, scope: Scope, inserted: Inserted | None) -> str:
+def _in_text(piece: str | Node, scope: Evaluation, inserted: Inserted | None) -> str:
     value = _piece(piece, scope)
     text = scope.text(value)
     if isinstance(piece, str) or inserted is None or isinstance(value, Markdown):
@@ -108,7 +108,7 @@ def _compile(text: str) -> _Template:
 _compile_cached = lru_cache(maxsize=1_024)(_compile)
 
 
-def _render(value: Json, scope: Scope, inserted: Inserted | None) -> Json:
+def _render(value: Json, scope: Evaluation, inserted: Inserted | None) -> Json:
     if isinstance(value, str):
         return _render_text(value, scope, inserted) if "{" in value else value
     if isinstance(value, Mapping):
@@ -118,11 +118,11 @@ def _render(value: Json, scope: Scope, inserted: Inserted | None) -> Json:
     return value
 
 
-def _render_text(text: str, scope: Scope, inserted: Inserted | None) -> Json:
+def _render_text(text: str, scope: Evaluation, inserted: Inserted | None) -> Json:
     try:
         compiled = _compile_cached(text) if len(text) <= _CACHED_TEXT else _compile(text)
         return compiled.value(scope, inserted)
-    except (Faulty, Failed) as error:
+    except (Faulty, EvaluationFailed) as error:
         raise TemplateFailed(_shown(text), str(error)) from None
 
 
@@ -133,7 +133,7 @@ def _shown(value: Json) -> str:
 
 
 def _flaw(result: Json, limit: int) -> str | None:
-    """Why *result* cannot be kept: over *limit*, or a number in it that storing would change."""
+    """Why *result* cannot be stored: it is over *limit*, or a number in it would be changed."""
     left = limit
     waiting: list[Json] = [result]
     while waiting and left >= 0:
@@ -155,7 +155,7 @@ def _flaw(result: Json, limit: int) -> str | None:
 
 
 def _unknown(tree: Node, known: Known) -> Iterable[str]:
-    """Names in *tree* that are not known, at the first and, if literal, second level."""
+    """Messages on the unknown names in *tree*, of the first level and, if literal, the second."""
     for node in walk(tree):
         if isinstance(node, Name) and node.name not in known:
             yield f"unknown name {node.name}; {suggestion(node.name, known)}"

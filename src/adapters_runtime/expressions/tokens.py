@@ -1,4 +1,4 @@
-"""From text to tokens: the templates in a text, the words of each, and the values of literals."""
+"""The tokens of the templates in a text, and the values of literals."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,13 +9,13 @@ from wfcore.model.json import Json, fits
 from wfcore.rules.numbers import decimal_of, number_problem
 
 MAX_TOKENS = 400
-"""Per expression. Bounds its tree, so that evaluating it cannot run out of stack."""
+"""The most tokens of an expression, so that its evaluation cannot run out of stack."""
 
 _MOST_DIGITS = 1_000
-"""Python makes no integer of several thousand."""
+"""The most digits of an integer. Python refuses to read one of several thousand."""
 
 LEAST = str(2**63)
-"""The least integer without its sign, which alone does not fit."""
+"""The digits of the least integer. Without the sign this number does not fit."""
 
 _TOKEN = re.compile(
     r"""(?P<float>[0-9]+(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))
@@ -30,7 +30,7 @@ _OPENING = re.compile(r"\{[{%#]")
 
 
 class Token(NamedTuple):
-    """A word of an expression. *kind* is float, int, name, string, op or end."""
+    """A token of an expression. *kind* is float, int, name, string, op or end."""
 
     kind: str
     text: str
@@ -38,7 +38,7 @@ class Token(NamedTuple):
 
 def split(text: str) -> Iterator[str | list[Token]]:
     """
-    Plain pieces of *text* and the tokens of the templates between them, in order.
+    The plain pieces of *text*, and the tokens of the templates between them, in order.
 
     Raises `Faulty` for a statement, a comment, or a template that does not end.
     """
@@ -115,7 +115,7 @@ def _number(token: Token) -> int | float:
 
 def _unescaped(text: str) -> str:
     found = _ESCAPE.sub(_character, text)
-    # Two \u escapes may make one character, as in JSON; half a pair is none.
+    # Two \u escapes may make one character, as in JSON. Half a pair is an error.
     try:
         return found.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:

@@ -1,1 +1,1 @@
-"""Notifiers: mail, chats and signed webhooks, and the words of what they send."""
+"""The notifiers for mail, chats and signed webhooks, and the texts of notices."""

@@ -1,9 +1,11 @@
 """
-Mail by SMTP: the standard library's client, in a thread of its own, which neither keeps others from
-those that they share nor the process from ending, however slow the server is. Decision 138.
+Mail by SMTP, with the standard library's client. Decision 138.
 
-`smtps://` speaks TLS from the first byte; `smtp://` demands STARTTLS, unless the URL ends with
-`?tls=none`, which is for a relay on the same machine. Certificates are always checked.
+Each mail has a daemon thread of its own, so that a slow server neither blocks threads that others
+share nor the end of the process.
+
+`smtps://` speaks TLS from the first byte. `smtp://` demands STARTTLS, unless the URL ends with
+`?tls=none`, for a relay on the same machine. Certificates are always checked.
 """
 
 import asyncio
@@ -25,7 +27,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from attrs import field, frozen
 
-from adapters_runtime.notices.rendering import Rendered, Words
+from adapters_runtime.notices.rendering import NoticeText, Words
 from wfcore.errors import InvalidInput
 from wfcore.ports.notices import Message, NotDelivered, NoticeRefused
 from wfcore.rules.mailbox import mailbox
@@ -34,7 +36,7 @@ from wfcore.rules.visible import visible
 SMTP_URL = "WFCORE_SMTP_URL"
 MAIL_FROM = "WFCORE_MAIL_FROM"
 TIMEOUT_S, CONVERSATION_S = 20.0, 60.0
-"""For each answer of the server, and for everything until the mail is handed in."""
+"""The time limits for each answer of the server, and for the whole conversation."""
 NO_STARTTLS = (
     "offers no STARTTLS, which smtp:// demands: write smtps:// if it speaks TLS from the start, or "
     "?tls=none at the end if it is a relay on this machine"
@@ -42,12 +44,12 @@ NO_STARTTLS = (
 _PORTS = {"smtp": 587, "smtps": 465}
 _LASTING = range(500, 600)
 _ONLY_OURS = (530, 534, 535, 538)
-"""Wrong credentials are not the recipient's fault, and may be mended."""
+"""The codes for wrong credentials, which are not the recipient's fault, and may be corrected."""
 
 
 @frozen
 class SmtpServer:
-    """Where mail is handed in. `tls`: "tls" from the first byte, "starttls", or "none"."""
+    """The server that takes mail. `tls`: "tls" from the first byte, "starttls", or "none"."""
 
     host: str
     port: int
@@ -57,7 +59,7 @@ class SmtpServer:
 
 
 def read_smtp_url(text: str) -> SmtpServer:
-    """The server that the setting names. Raises `InvalidInput`, which does not repeat it."""
+    """The server in the setting *text*. Raises `InvalidInput`, which does not repeat *text*."""
     try:
         where = urlsplit(text)
         port = where.port or _PORTS.get(where.scheme, 0)
@@ -77,7 +79,7 @@ def read_smtp_url(text: str) -> SmtpServer:
 
 
 def read_sender(text: str | None) -> Address:
-    """The sender that the setting names: `flows@example.org`. Raises `InvalidInput`."""
+    """The sender in the setting *text*: `flows@example.org`. Raises `InvalidInput`."""
     if not text:
         raise InvalidInput(MAIL_FROM, f"must name the sender, because {SMTP_URL} is set")
     try:
@@ -87,7 +89,9 @@ def read_sender(text: str | None) -> Address:
 
 
 class MailNotifier:
-    """The `Notifier` of the channel `mail`. *context*: for tests, with their own authority."""
+    """
+    The `Notifier` of the channel `mail`. *context*: tests replace it, for an authority of theirs.
+    """
 
     def __init__(
         self,
@@ -102,7 +106,7 @@ class MailNotifier:
         self._context = context
 
     async def send(self, message: Message) -> str:
-        """Hand one mail in; see `Notifier`."""
+        """Send one mail; see `Notifier`."""
         to = _address(message.to)
         mail = self.compose(message, to, self._words.say(message))
         answer: Future[str] = Future()
@@ -110,18 +114,18 @@ class MailNotifier:
         Thread(target=hand_in, name="mail", daemon=True).start()
         return await asyncio.wrap_future(answer)
 
-    def compose(self, message: Message, to: Address, said: Rendered) -> EmailMessage:
-        """The mail: plain text, and the same as a small page."""
+    def compose(self, message: Message, to: Address, text: NoticeText) -> EmailMessage:
+        """The mail, as plain text and as a small page."""
         mail = EmailMessage(policy=SMTP)
-        mail["Subject"] = said.title
+        mail["Subject"] = text.title
         mail["From"] = self._sender
         mail["To"] = to
         mail["Date"] = localtime()  # many servers count a mail without one as spam
         mail["Message-ID"] = f"<{message.id}@{self._sender.domain}>"
         mail["Auto-Submitted"] = "auto-generated"
         mail["X-Auto-Response-Suppress"] = "All"
-        mail.set_content(said.text + "\n" + _sample(said))
-        mail.add_alternative(self._words.html(message, said), subtype="html")
+        mail.set_content(text.text + "\n" + _sample(text))
+        mail.add_alternative(self._words.html(message, text), subtype="html")
         return mail
 
     def _answer(self, answer: "Future[str]", mail: EmailMessage, to: str) -> None:
@@ -168,9 +172,10 @@ class MailNotifier:
 
 class _Conversation(smtplib.SMTP):
     """
-    A conversation that is over after `CONVERSATION_S`, however it goes: the time limit of a socket
-    is one for each read, so a server that says a little now and then would hold the thread for
-    ever. The connection is shut down below whatever speaks on it, TLS too.
+    An SMTP conversation that ends after `CONVERSATION_S` at the latest.
+
+    The timeout of a socket is for each read, so a server that sends a little now and then would
+    hold the thread for ever. The connection is shut down below all protocols, TLS included.
     """
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
@@ -201,21 +206,21 @@ class _Conversation(smtplib.SMTP):
             self._line.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """End it, if it has not ended."""
+        """End the conversation. Later calls do nothing."""
         self._end.cancel()
         self._line.close()
         super().close()
 
 
 def _answered(where: str, code: int) -> NotDelivered:
-    """What an answer means; its text may quote what was sent, so only the number is kept."""
-    told = f"{where} answered {code}"
+    """The error for an answer. Only the code is kept, since its text may quote the mail."""
+    message = f"{where} answered {code}"
     lasting = code in _LASTING and code not in _ONLY_OURS
-    return NoticeRefused(told) if lasting else NotDelivered(told)
+    return NoticeRefused(message) if lasting else NotDelivered(message)
 
 
 def _address(text: str) -> Address:
-    """One address, and nothing else beside it: no list, no header, no name."""
+    """The address in *text*, which holds nothing else: no list, no header, no name."""
     try:
         address = Address(addr_spec=mailbox(text))
     except (MessageError, ValueError, IndexError):
@@ -223,11 +228,11 @@ def _address(text: str) -> Address:
     return address
 
 
-def _sample(said: Rendered) -> str:
-    """Rows as lines, in the order of their fields."""
+def _sample(text: NoticeText) -> str:
+    """The rows of *text*, a line each, with fields in their order."""
     lines = [
         visible(", ".join(f"{name}: {value}" for name, value in row.items()))
-        for rows in said.rows
+        for rows in text.rows
         for row in rows
     ]
     return "\n".join(("", *lines, "")) if lines else ""

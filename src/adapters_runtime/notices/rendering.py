@@ -1,8 +1,8 @@
 """
-The words of a notice: one template for each kind, in the reader's language. Decision 138.
+The text of a notice, from one template for each kind, in the reader's language. Decision 138.
 
-A template has blocks of plain text: `title`, `body`, whose lines are facts, and `link`; each
-channel gives them its form. An operator's folder replaces a template for every channel
+A template has blocks of plain text: `title`, `body` (a line for each fact) and `link`. Each channel
+gives them its own form. A template in the operator's folder replaces ours, for every channel
 (`approval.opened.jinja`) or for one (`finance/approval.opened.jinja`).
 """
 
@@ -30,10 +30,12 @@ LONGEST_BODY = 4_000
 
 
 @frozen
-class Rendered:
+class NoticeText:
     """
-    A message in words. `title` is one line without control characters. `links`: label and address,
-    none if the server has no public one. `rows`: samples, each a list of objects.
+    The text of a message.
+
+    `title` is one line without control characters. `links`: pairs of label and address, none if the
+    server has no public address. `rows`: samples, each a list of objects.
     """
 
     title: str
@@ -43,15 +45,15 @@ class Rendered:
 
     @property
     def text(self) -> str:
-        """All of it as plain text."""
+        """Body and links as plain text."""
         links = (f"{label}: {url}" for label, url in self.links)
         return "\n\n".join(part for part in (self.body, "\n".join(links)) if part)
 
 
 class Words:
     """
-    Puts messages into words. *base*: the public address of the server. *folder*: the operator's own
-    templates.
+    Makes the texts of messages. *base*: the public address of the server. *folder*: the operator's
+    own templates.
     """
 
     def __init__(self, base: str | None, folder: Path | None = None) -> None:
@@ -59,37 +61,37 @@ class Words:
         self._folder = folder
         self._environments: dict[str, Environment] = {}
 
-    def say(self, message: Message) -> Rendered:
-        """The message in the language of its reader."""
+    def say(self, message: Message) -> NoticeText:
+        """The text of *message* in the language of its reader."""
         if len(message.lines) == 1:
             return self._line(message, message.lines[0])
         several = [self._line(message, line) for line in message.lines]
         template = self._template(message, "digest")
         title, body = self._blocks(template, {"lines": several, "count": len(several)})
         links = tuple((line.title, url) for line in several for _, url in line.links)
-        return Rendered(title, body, links)
+        return NoticeText(title, body, links)
 
-    def html(self, message: Message, said: Rendered) -> str:
-        """The same as a small page, in which every text is escaped. MD-1."""
+    def html(self, message: Message, text: NoticeText) -> str:
+        """*text* as a small page, in which every text is escaped. MD-1."""
         from markupsafe import Markup
 
-        asked, said = self._question(message, said)
+        question, text = self._question(message, text)
         template = self._template(message, "mail.html")
-        shown = Markup(asked)  # noqa: S704 - made of escaped texts
-        return template.render(said=said, language=message.language, question=shown)
+        markup = Markup(question)  # noqa: S704 - made of escaped texts
+        return template.render(said=text, language=message.language, question=markup)
 
-    def _question(self, message: Message, said: Rendered) -> tuple[str, Rendered]:
-        """The question of one approval as HTML, and what is said besides."""
+    def _question(self, message: Message, text: NoticeText) -> tuple[str, NoticeText]:
+        """The question of a single approval as HTML, and *text* without the question."""
         line = message.lines[0]
         if len(message.lines) > 1 or "question" not in line.about:
-            return "", said
+            return "", text
         template = self._template(message, line.kind.value)
-        _, besides = self._blocks(template, {**line.about, "message": ""})
-        if besides == said.body:  # the template of an operator leaves it out
-            return "", said
-        return markdown.html(str(line.about["question"])), evolve(said, body=besides)
+        _, rest = self._blocks(template, {**line.about, "message": ""})
+        if rest == text.body:  # an operator's template without the question
+            return "", text
+        return markdown.html(str(line.about["question"])), evolve(text, body=rest)
 
-    def _line(self, message: Message, line: NoticeLine) -> Rendered:
+    def _line(self, message: Message, line: NoticeLine) -> NoticeText:
         template, about = self._template(message, line.kind.value), line.about
         if message.channel != MAIL and "question" in about:
             about = {**about, "message": markdown.plain(str(about["question"]))}
@@ -97,7 +99,7 @@ class Words:
         label = one_line(self._part(template, "link", line.about))
         links = ((label or title, self._base + line.path),) if self._base and line.path else ()
         sample: Any = line.about.get("sample") or ()
-        return Rendered(title, body, links, tuple(sample))
+        return NoticeText(title, body, links, tuple(sample))
 
     def _blocks(self, template: "Template", about: Mapping[str, object]) -> tuple[str, str]:
         body = "\n".join(_lines(self._part(template, "body", about)))
@@ -109,7 +111,7 @@ class Words:
         return "".join(template.blocks[block](template.new_context(dict(about))))
 
     def _template(self, message: Message, name: str) -> "Template":
-        """The operator's for the channel, the operator's for all, or ours."""
+        """The first that exists: the operator's for the channel, the operator's for all, ours."""
         file = f"{name}.jinja"
         return self._environment(message.language).select_template(
             [f"{message.channel}/{file}", file]
@@ -145,16 +147,16 @@ def _environment(folders: Sequence[Path], language: str) -> "Environment":
 
 
 def instant(at: int) -> str:
-    """An instant that everybody reads alike."""
+    """An instant as text in UTC, which is clear in every language."""
     return datetime.fromtimestamp(at / 1_000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def one_line(text: str) -> str:
-    """*text* without line breaks and control characters: fit for a header."""
+    """*text* without line breaks and control characters, for a header."""
     printable = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(printable.split())[:LONGEST_TITLE]
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that say something, without the indentation of templates."""
+    """The lines of *text* that are not blank, without the indentation of templates."""
     return [line.strip() for line in text.splitlines() if line.strip()]

@@ -55,7 +55,7 @@ def probe(provider: Provider) -> tuple[bool, str]:
 
     async def answer() -> str:
         async with asyncio.timeout(_PATIENCE_S):
-            return await WireModels({}).look(provider)
+            return await WireModels({}).probe(provider)
 
     try:
         return True, asyncio.run(answer())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.code.typescript import Stripped, without_types
+from adapters_runtime.code.typescript import StrippedSource, without_types
 from adapters_runtime.sandbox import frames, output_stream
 from adapters_runtime.sandbox.client import Ended, _Watch
 from adapters_runtime.sandbox.output_stream import Stream
@@ -140,4 +140,4 @@ echo '[{{"text": "1"}}]'
 exit {status}
 """)
     node.chmod(0o755)
-    assert without_types(["1"], str(node)) == [Stripped() if status else Stripped("1")]
+    assert without_types(["1"], str(node)) == [StrippedSource() if status else StrippedSource("1")]

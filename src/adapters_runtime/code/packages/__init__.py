@@ -1,1 +1,1 @@
-"""Packages of code steps: pip and npm, and the folders that keep what they installed."""
+"""The packages of code steps: pip and npm, and the folders of installed packages."""

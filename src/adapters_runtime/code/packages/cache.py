@@ -1,9 +1,9 @@
 """
-A folder of folders: each is created once, complete or absent, and removed when nobody needs it.
+A cache of folders, each complete or absent.
 
-What is being created has a name that nobody looks up, and is renamed when it is complete and
-flushed to disk. A lock for each key, held on a file beside it, keeps creators and removers of one
-entry apart; the operating system releases the lock of a dead process.
+A new folder is filled under a temporary name, and renamed when it is complete and flushed to disk.
+A lock for each key, on a file beside the entry, keeps those who create and remove the entry apart;
+the operating system releases the lock of a dead process.
 """
 
 import asyncio
@@ -33,7 +33,10 @@ _TOUCH_S = 3_600.0
 
 @frozen
 class Entry:
-    """A complete folder. `idle_s`: how long ago it was last used. `about.tree`: its digest."""
+    """
+    A complete folder. `idle_s`: the time since its last use. `about["tree"]`: the digest of its
+    content.
+    """
 
     key: str
     about: Mapping[str, Any]
@@ -41,18 +44,18 @@ class Entry:
     idle_s: float
 
 
-class Cache:
-    """The folder at *root*; several processes may share it."""
+class FolderCache:
+    """The cache of folders at *root*, which several processes may share."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def path(self, key: str) -> Path:
-        """Where the entry of that key is or would be."""
+        """The path of the entry *key*, whether it exists or not."""
         return self._root / key
 
     def find(self, key: str) -> Entry | None:
-        """The entry of that key, which counts as used now; None if it does not exist."""
+        """The entry *key*, which counts as used now, or None if it does not exist."""
         entry = self._entry(key)
         if entry and entry.idle_s > _TOUCH_S:
             with suppress(OSError):
@@ -60,7 +63,7 @@ class Cache:
         return entry
 
     def entries(self) -> Sequence[Entry]:
-        """All entries, the longest idle first."""
+        """All entries, longest idle first."""
         found = []
         with suppress(FileNotFoundError):
             for name in os.listdir(self._root):
@@ -87,10 +90,10 @@ class Cache:
     @asynccontextmanager
     async def making(self, key: str) -> AsyncIterator[Path | None]:
         """
-        A new folder to be filled; None if the entry exists. A damaged one is removed first.
+        A new folder to fill, or None if the entry exists. A damaged entry is removed first.
 
-        On leaving without an error it must hold `complete`; then it becomes the entry. Otherwise
-        nothing of it remains.
+        The caller calls `complete` in the context. The folder becomes the entry at the end of the
+        context, or is removed after an error.
         """
         self._root.mkdir(0o755, parents=True, exist_ok=True)
         async with self._locked(key):
@@ -99,7 +102,7 @@ class Cache:
                 return
             await asyncio.to_thread(remove_tree, self.path(key))
             fresh = self._root / f"{_NEW}{key}"
-            await asyncio.to_thread(remove_tree, fresh)  # of somebody who died over it
+            await asyncio.to_thread(remove_tree, fresh)  # left by a process that died
             fresh.mkdir(0o755)
             try:
                 yield fresh
@@ -110,14 +113,14 @@ class Cache:
                     await asyncio.to_thread(remove_tree, fresh)
 
     def complete(self, fresh: Path, about: Mapping[str, Any]) -> None:
-        """Make a filled folder ready to be an entry: counted, readable, and on disk."""
+        """Prepare a filled folder as an entry: count it, make it readable, flush it to disk."""
         size = _open(fresh)
         kept = {**about, "bytes": size, "tree": _tree(fresh)}
         (fresh / _ABOUT).write_text(json.dumps(kept), "utf-8")
         _sync(fresh)
 
     async def remove(self, key: str, idle_s: float) -> bool:
-        """Remove an entry if it has still been idle for so long; whether it was removed."""
+        """Remove an entry if it is idle for *idle_s* at least; returns whether it was removed."""
         with self._try_lock(key) as locked:
             entry = self._entry(key)
             if not locked or entry is None or entry.idle_s < idle_s:
@@ -128,7 +131,7 @@ class Cache:
         return True
 
     def remove_leftovers(self) -> None:
-        """Remove what dead processes were creating or removing."""
+        """Remove the folders that dead processes were creating or removing."""
         with suppress(FileNotFoundError):
             for name in os.listdir(self._root):
                 key = name[len(_NEW) :]
@@ -171,7 +174,7 @@ def _flock(fd: int) -> bool:
 
 
 def _is_at(fd: int, path: Path) -> bool:
-    """Whether the open file is still the one at *path*: a previous holder may have removed it."""
+    """Whether the open file is still at *path*. An earlier holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(fd), path.stat())
     except FileNotFoundError:
@@ -180,10 +183,10 @@ def _is_at(fd: int, path: Path) -> bool:
 
 def _open(folder: Path) -> int:
     """
-    Let every user read what is below, and nobody but us write; returns the number of bytes.
+    Let every user read *folder*, and only the server write; returns the number of bytes.
 
-    Steps cannot write there: they are confined, or another user. Without our own write permission,
-    nobody could remove a data folder.
+    Steps cannot write there, since they are confined or run as another user. Without the server's
+    write permission nobody could remove a data folder.
     """
     size = 0
     for path, _, names in os.walk(folder, topdown=False):
@@ -198,7 +201,7 @@ def _open(folder: Path) -> int:
 
 
 def _tree(folder: Path) -> str:
-    """A digest of all that is in *folder* except its own record: names, types, modes, content."""
+    """A digest of names, types, modes and content in *folder*, without the record of the entry."""
     whole = hashlib.sha256()
 
     def note(path: str) -> None:

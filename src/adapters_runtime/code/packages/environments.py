@@ -1,10 +1,11 @@
 """
-Package environments on this machine: a folder for each set of packages. PK-3 to PK-6, PK-9, PK-12.
+The package environments of this machine, a folder for each set of packages. PK-3 to PK-6, PK-9,
+PK-12.
 
-The key of an environment is a digest of its lock, the interpreter's version and the platform: after
-an upgrade of the interpreter the packages are installed again, when the workflow is applied or one
-of its steps is to run. Definitions applied before there were locks keep the environment that was
-made for them then, and get a lock when they are applied again. Decision 49.
+The key of an environment is a digest of its lock, the interpreter's version and the platform. So
+after an upgrade of the interpreter the packages are installed again, when the workflow is applied
+or one of its steps runs. Definitions without a lock keep the environment that was made for them,
+and get a lock when they are applied again. Decision 49.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from adapters_runtime.code.languages import Interpreters
-from adapters_runtime.code.packages.cache import Cache, Entry
+from adapters_runtime.code.packages.cache import Entry, FolderCache
 from adapters_runtime.code.packages.installers import Installer, Npm, Pip
 from adapters_runtime.code.packages.sandbox import Sandbox
 from adapters_runtime.sandbox.isolation_level import Isolation
@@ -35,12 +36,12 @@ KEEP_UNUSED_S = 7 * 86_400.0
 SPARE_S = 3_600.0
 MOST_UNUSED = 4 << 30
 AT_ONCE = 4
-"""How many installers run at the same time: a server that was started anew may lack many sets."""
+"""The most installers at the same time: a new server may lack many environments."""
 _BEFORE_LOCKS, _FORMAT = 1, 2
 
 
 @frozen
-class Usage:
+class DiskUsage:
     """The number of environments, and their total size in bytes."""
 
     count: int
@@ -48,8 +49,10 @@ class Usage:
 
 
 @frozen
-class Tool:
-    """An installer's name and version; None: it is not installed, and `cure` says how to get it."""
+class InstallerState:
+    """
+    The name and version of an installer, or None if it is not installed. `cure`: how to install it.
+    """
 
     version: str | None
     cure: str
@@ -57,12 +60,12 @@ class Tool:
 
 class PackageEnvironments:
     """
-    Implements `wfcore.ports.runtime.Environments` with pip and npm, below *root*.
+    The `wfcore.ports.runtime.Environments` of pip and npm, below *root*.
 
-    *environment*: the operator's, which contains the installers' configuration. *interpreters*
-    returns those of the steps; it may take a moment. *builds*: see `Pip`. *pruned*: whether `prune`
-    removes anything. *isolation*: the operator's settings for code steps, which apply to installers
-    too; *work*: where their folders are while they run.
+    *environment*: the operator's, with the configuration of the installers. *interpreters* returns
+    those of steps, which may take a moment. *builds*: see `Pip`. *pruned*: whether `prune` removes
+    anything. *isolation*: the operator's settings for code steps, which apply to installers, too.
+    *work*: the folder in which installers run.
     """
 
     def __init__(
@@ -78,28 +81,28 @@ class PackageEnvironments:
         work: Path | None = None,
     ) -> None:
         self.root = root
-        self._cache = Cache(root)
+        self._cache = FolderCache(root)
         path = environment.get("PATH") or os.defpath
         self._make_interpreters = interpreters or (lambda: Interpreters(path))
         self._pruned = pruned
         self._places = asyncio.Semaphore(AT_ONCE)
-        self._box = Sandbox(isolation, work or root / ".steps")
+        self._sandbox = Sandbox(isolation, work or root / ".steps")
         self._installers: Mapping[Language, Installer] = installers or {
             Language.PYTHON: Pip(environment, builds),
             Language.JAVASCRIPT: Npm(environment),
         }
 
     async def prepare(self, needs: Needs) -> Needs:
-        """Install what the lock says unless it is installed; returns the needs with their lock."""
-        with _in_words():
+        """Install the packages of *needs* if they are missing; returns *needs* with a lock."""
+        with _as_unavailable():
             state = await self._available(needs.language)
             needs = await self._locked(needs, state)
             await self._make(needs, state)
         return needs
 
     async def restore(self, needs: Needs) -> str:
-        """The folder of the modules, filled first with what the lock says if it does not exist."""
-        with _in_words(but=is_shortage):
+        """The folder of the modules, made from the lock if it does not exist."""
+        with _as_unavailable(but=is_shortage):
             state = await self._available(needs.language)
             if needs.lock is None:
                 raise PackagesUnavailable("they are not pinned; apply the workflow again")
@@ -127,7 +130,7 @@ class PackageEnvironments:
                     await self._fill(fresh, needs, needs.lock or "", state)
 
     async def _locked(self, needs: Needs, state: LanguageState) -> Needs:
-        """Needs without a lock of their own share the environment that already exists. PK-4."""
+        """*needs* with a lock: its own, that of an existing environment, or a new one. PK-4."""
         installer = self._installers[needs.language]
         if needs.lock is not None and installer.fits(needs.lock, state):
             return needs
@@ -136,12 +139,12 @@ class PackageEnvironments:
             same = (entry.about.get("language"), known) == (needs.language, [*needs.packages])
             if same and lock is not None and installer.fits(lock, state):
                 return evolve(needs, lock=lock)
-        return evolve(needs, lock=await installer.lock(self._box, needs.packages, state))
+        return evolve(needs, lock=await installer.lock(self._sandbox, needs.packages, state))
 
     async def _fill(self, fresh: Path, needs: Needs, lock: str, state: LanguageState) -> None:
         installer = self._installers[needs.language]
-        inner = fresh / secrets.token_hex(4)  # never a place that a step has seen before
-        await installer.install(self._box, inner, needs.packages, lock, state)
+        inner = fresh / secrets.token_hex(4)  # a path that no step has seen before
+        await installer.install(self._sandbox, inner, needs.packages, lock, state)
         about = {
             "modules": f"{inner.name}/{installer.modules}",
             "language": needs.language.value,
@@ -160,13 +163,16 @@ class PackageEnvironments:
         return self._interpreters.find(language)
 
     def find(self, needs: Needs) -> str | None:
-        """The folder of the modules. May ask the interpreter for its version, once."""
+        """The folder of the modules, or None. May start the interpreter once, for its version."""
         state = self._state(needs.language)
         entry = self._cache.find(_key(needs, state)) if state.available else None
         return str(self._cache.path(entry.key) / entry.about["modules"]) if entry else None
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
-        """Remove what nobody needs and nobody used for a week, or sooner if there is too much."""
+        """
+        Remove environments that no definition needs and no step used for a week, or earlier if all
+        are too large; returns how many.
+        """
         if not self._pruned:
             return 0
         await asyncio.to_thread(self._cache.remove_leftovers)
@@ -178,30 +184,30 @@ class PackageEnvironments:
         return sum([await self._cache.remove(one.key, SPARE_S) for one in _may_go(unused)])
 
     def _keys(self, in_use: Collection[Needs]) -> set[str] | None:
-        """The keys in use; None if an interpreter is missing, because then they are not known."""
+        """The keys in use, or None if a missing interpreter makes them unknown."""
         states = {needs: self._state(needs.language) for needs in in_use}
         if not all(state.available for state in states.values()):
             return None
         return {_key(needs, state) for needs, state in states.items()}
 
-    def usage(self) -> Usage:
-        """What is stored now."""
+    def usage(self) -> DiskUsage:
+        """The number and size of all environments."""
         found = self._cache.entries()
-        return Usage(len(found), sum(one.bytes for one in found))
+        return DiskUsage(len(found), sum(one.bytes for one in found))
 
-    async def tools(self) -> Sequence[Tool]:
-        """Each installer, installed or not."""
+    async def tools(self) -> Sequence[InstallerState]:
+        """The state of each installer, installed or not."""
         found = []
         for language, installer in self._installers.items():
             state = await asyncio.to_thread(self._state, language)
             version = await installer.version(state) if state.available else None
-            found.append(Tool(version, installer.cure))
+            found.append(InstallerState(version, installer.cure))
         return found
 
 
 @contextmanager
-def _in_words(but: Callable[[int | None], bool] = lambda number: False) -> Iterator[None]:
-    """Every error is one of packages, *but* those of the system with such a number."""
+def _as_unavailable(but: Callable[[int | None], bool] = lambda number: False) -> Iterator[None]:
+    """Raise `PackagesUnavailable` for every error, *but* for those of the system it accepts."""
     try:
         yield
     except OSError as trouble:
@@ -214,7 +220,7 @@ def _in_words(but: Callable[[int | None], bool] = lambda number: False) -> Itera
 
 
 def _may_go(idle: Collection[Entry]) -> list[Entry]:
-    """Of unused entries, the longest idle first: those over the time or size limit."""
+    """The entries over the time or size limit, of unused ones in the order of longest idle."""
     going, room = [], sum(one.bytes for one in idle)
     for one in idle:
         if one.idle_s > KEEP_UNUSED_S or room > MOST_UNUSED:

