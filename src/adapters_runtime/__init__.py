@@ -1,1 +1,1 @@
-"""What runs and keeps time: step runner, worker, scheduler, clock, templates."""
+"""The adapters of a running server: worker, scheduler, step runners, clock, templates, notices."""

@@ -37,6 +37,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from attrs import evolve, field, frozen
 
+from adapters_runtime.engine.loops import is_cancelled
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Language
@@ -161,7 +162,7 @@ class FunctionRunner:
                 limit.reschedule(asyncio.get_running_loop().time() + limit_s)
                 return _as_end(await self._result(partial(function, *call.job.argv[1:]), call))
         except asyncio.CancelledError:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             return StepEnd(error="CancelledError: raised by the function itself")
         except (Exception, SystemExit) as error:
@@ -251,11 +252,6 @@ def _message(error: BaseException) -> str:
 def _is_special(error: BaseException) -> bool:
     """Whether *error* has a special meaning when raised in a coroutine."""
     return not isinstance(error, Exception) or isinstance(error, StopIteration | StopAsyncIteration)
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 async def _until_done(future: "asyncio.Future[Any]") -> None:

@@ -98,18 +98,18 @@ class StreamSettings:
         named = several_hosts(url)
         try:
             parts, servers = urlsplit(named.first), named.servers
-            said = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+            options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
             whole = all(urlsplit(one).hostname and (urlsplit(one).port or 1) for one in servers)
         except ValueError:
-            whole, said, servers = False, {}, ()
+            whole, options, servers = False, {}, ()
         if not whole or parts.path.strip("/") or parts.fragment:
             raise ValueError("must be nats://HOST:4222, several hosts separated by commas")
-        if unknown := said.keys() - {"name", "in_flight", "replicas", "tls"}:
+        if unknown := options.keys() - {"name", "in_flight", "replicas", "tls"}:
             known = "name, in_flight, replicas, tls"
             raise ValueError(f"has no option {min(unknown)}; there are {known}")
-        if (tls := said.pop("tls", "")) not in ("", "none") or (tls and parts.scheme == "tls"):
+        if (tls := options.pop("tls", "")) not in ("", "none") or (tls and parts.scheme == "tls"):
             raise ValueError("tls must be none, or be left out, and none is for nats:// only")
-        name, counts = said.pop("name", "wfcore"), said.items()
+        name, counts = options.pop("name", "wfcore"), options.items()
         if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
             raise ValueError("name must be of letters, digits, - and _")
         if wrong := [one for one, text in counts if not text.isdigit() or not int(text)]:

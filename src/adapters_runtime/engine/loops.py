@@ -120,7 +120,7 @@ class Loop:
         try:
             pause = await self.round()
         except asyncio.CancelledError as cancelled:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             return self._failed(cancelled)
         except Exception as error:
@@ -182,7 +182,7 @@ def _as_known(failed: DutyFailure) -> tuple[str, str, str]:
     return failed.kind, failed.id, type(failed.error).__name__
 
 
-def _is_cancelled() -> bool:
+def is_cancelled() -> bool:
     """Whether a cancellation is of this task itself, and not of one that this task awaited."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -76,7 +76,7 @@ class Processes(Protocol):
         """Whether another step may follow. Only called once after `end_all`."""
 
     def close(self) -> None:
-        """End what was kept for a next step."""
+        """Release what a next step would have used."""
 
 
 class Children:

@@ -98,7 +98,7 @@ class Launch:
 
 
 def become(level: ProcessLevel, fd: int, stdout: int, stderr: int, folder: str) -> NoReturn:
-    """In a forked process: confine this process, wait for the job at *fd*, become its program."""
+    """Confine this forked process, wait for the job at *fd*, and become the program of the job."""
     line = socket.socket(fileno=fd)
     try:
         signal.set_wakeup_fd(-1)

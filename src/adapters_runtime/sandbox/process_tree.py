@@ -135,7 +135,7 @@ def _listed_children(pid: int) -> list[int]:
 
 
 def _scanned_children(pid: int) -> list[int]:
-    """For kernels without /proc/PID/task/TID/children."""
+    """`children_of` for kernels without /proc/PID/task/TID/children."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(name) == pid]
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from attrs import frozen
 
 from adapters_runtime.sandbox.isolation.config import CONTEXT, FOLDERS, OUTPUT
+from adapters_runtime.sandbox.workdir import FOLDER
 
 _PRIVATE = 0o700
 _PASSABLE = 0o711
 _PLAIN = 16
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @frozen
@@ -87,7 +87,7 @@ class Folders:
             self._own = _unused(root)
             self._own.mkdir(_PRIVATE)
             self._own.chmod(_PASSABLE if passable else _PRIVATE)
-            self._lock = os.open(self._own, _FOLDER)
+            self._lock = os.open(self._own, FOLDER)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     @property
@@ -119,7 +119,7 @@ def remove_tree(path: Path) -> None:
             path.unlink()
             return
         os.chmod(path, _PRIVATE)
-        top = os.open(path, _FOLDER)
+        top = os.open(path, FOLDER)
         try:
             _empty(top)
         finally:
@@ -134,7 +134,7 @@ def _empty(top: int) -> None:
     while waiting:
         name = waiting.pop()
         with suppress(OSError):
-            folder = os.open(name, _FOLDER, dir_fd=top)
+            folder = os.open(name, FOLDER, dir_fd=top)
             try:
                 waiting += _empty_one(folder, top, new_names)
             finally:
@@ -173,7 +173,7 @@ def _remove_if_empty(name: str, folder: int) -> bool:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    fd = os.open(folder, _FOLDER)
+    fd = os.open(folder, FOLDER)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
@@ -194,7 +194,7 @@ def _remove_leftovers(root: Path) -> None:
 
 def _is_abandoned(path: str) -> bool:
     """Whether nobody holds the lock on the folder."""
-    fd = os.open(path, _FOLDER)
+    fd = os.open(path, FOLDER)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -27,7 +27,7 @@ from adapters_runtime.sandbox.step_folders import remove_tree
 _KEY = re.compile(r"[0-9a-f]{32}")
 _ABOUT = "about.json"
 _NEW, _OLD = ".new-", ".old-"
-_LOOK_S = 0.05
+_POLL_S = 0.05
 _TOUCH_S = 3_600.0
 
 
@@ -83,7 +83,7 @@ class FolderCache:
         """Whether the entry exists and is unchanged since it was created. PK-12."""
         entry = self.find(key)
         try:
-            return entry is not None and entry.about.get("tree") in (None, _tree(self.path(key)))
+            return entry is not None and entry.about.get("tree") == _tree(self.path(key))
         except OSError:
             return False
 
@@ -147,7 +147,7 @@ class FolderCache:
                 if locked:
                     yield
                     return
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     @contextmanager
     def _try_lock(self, key: str) -> Iterator[bool]:

@@ -4,8 +4,7 @@ PK-12.
 
 The key of an environment is a digest of its lock, the interpreter's version and the platform. So
 after an upgrade of the interpreter the packages are installed again, when the workflow is applied
-or one of its steps runs. Definitions without a lock keep the environment that was made for them,
-and get a lock when they are applied again. Decision 49.
+or one of its steps runs. Decision 49.
 """
 
 import asyncio
@@ -37,7 +36,7 @@ SPARE_S = 3_600.0
 MOST_UNUSED = 4 << 30
 AT_ONCE = 4
 """The most installers at the same time: a new server may lack many environments."""
-_BEFORE_LOCKS, _FORMAT = 1, 2
+_FORMAT = 2
 
 
 @frozen
@@ -231,6 +230,5 @@ def _may_go(idle: Collection[Entry]) -> list[Entry]:
 
 def _key(needs: Needs, state: LanguageState) -> str:
     machine = (sysconfig.get_platform(), *platform.libc_ver())
-    known = (needs.language.value, needs.packages, state.version, machine)
-    whole = (_BEFORE_LOCKS, *known) if needs.lock is None else (_FORMAT, *known, needs.lock)
+    whole = (_FORMAT, needs.language.value, needs.packages, state.version, machine, needs.lock)
     return hashlib.sha256(json.dumps(whole).encode()).hexdigest()[:32]

@@ -1,1 +1,1 @@
-"""What isolates a code step: namespaces, mounts, Landlock, seccomp, identity."""
+"""The isolation of a code step: namespaces, mounts, Landlock, seccomp, identity."""

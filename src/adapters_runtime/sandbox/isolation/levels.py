@@ -284,7 +284,7 @@ class NamespaceLevel(ProcessLevel):
         os.fchown(fd, self.user, self.group)
 
     def end_all(self, statuses: Statuses) -> None:
-        """No process can be created in the namespace while the kernel does this."""
+        """Kill all other processes of the namespace, during which the kernel admits no new ones."""
         with suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
         while reap(statuses, wait=True):

@@ -41,12 +41,17 @@ class Notes:
     def __init__(self, size: int = 1) -> None:
         self.size, self.runs, self.locks = size, 0, 0
 
-    async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+    async def lock(self, sandbox: Sandbox, packages: Collection[str], state: LanguageState) -> str:
         self.locks += 1
         return " ".join(packages)
 
     async def install(
-        self, box: Sandbox, folder: Path, packages: Collection[str], lock: str, state: LanguageState
+        self,
+        sandbox: Sandbox,
+        folder: Path,
+        packages: Collection[str],
+        lock: str,
+        state: LanguageState,
     ) -> None:
         self.runs += 1
         await asyncio.sleep(0)
@@ -197,7 +202,7 @@ async def test_a_cancelled_making_leaves_nothing(tmp_path: Path) -> None:
     class Slow(Notes):
         async def install(
             self,
-            box: Sandbox,
+            sandbox: Sandbox,
             folder: Path,
             packages: Collection[str],
             lock: str,
@@ -305,7 +310,9 @@ async def test_a_report_that_cannot_be_read_is_an_error_of_its_own(
     """Code of a package may have written it, where builds are allowed. PK-3."""
 
     class Strange(Notes):
-        async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+        async def lock(
+            self, sandbox: Sandbox, packages: Collection[str], state: LanguageState
+        ) -> str:
             return str(json.loads(report))
 
     with pytest.raises(PackagesUnavailable, match="what was resolved cannot be read"):
