@@ -95,7 +95,9 @@ def hold_quotas(quotas: Mapping[str, str]) -> None:
 
 
 def become_keeping_capabilities(user: int, group: int) -> None:
-    """Become *user* of *group*, and keep the capability to make a new namespace in their name."""
+    """
+    Become *user* of *group*, but keep the capability to make namespaces, which count to *user*.
+    """
     prctl(PR_SET_SECUREBITS, _KEEP_CAPABILITIES)
     os.setresgid(group, group, group)
     os.setresuid(user, user, user)
