@@ -8,7 +8,7 @@ import pytest
 from adapters_runtime.ai.failures import retry_after, shows
 from adapters_runtime.ai.models import MOST_BYTES, WireModels
 from adapters_runtime.ai.providers import providers_from
-from adapters_runtime.pinned_http import Reply
+from adapters_runtime.pinned_http import HttpReply
 from tests.support.model_server import (
     KEY,
     ModelServer,
@@ -183,7 +183,7 @@ async def test_nobody_there(model: str) -> None:
 )
 def test_when_to_come_back(model: str, text: str, seconds: float | None) -> None:
     """`Retry-After` is a number of seconds or a date; what is neither says nothing. AI-3."""
-    assert retry_after(Reply(429, {"retry-after": text}, b"")) == seconds
+    assert retry_after(HttpReply(429, {"retry-after": text}, b"")) == seconds
 
 
 def test_pieces_of_a_key_show_it(model: str) -> None:

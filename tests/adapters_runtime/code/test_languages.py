@@ -123,7 +123,7 @@ def test_unfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> No
 def test_asked_once(found: Interpreters, monkeypatch: pytest.MonkeyPatch) -> None:
     """A found interpreter is not asked again while it is there."""
     first = found.find(Language.BASH)
-    monkeypatch.setattr(languages, "_ask", None)
+    monkeypatch.setattr(languages, "_probe", None)
     assert found.find(Language.BASH) is first
 
 

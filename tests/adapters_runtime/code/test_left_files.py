@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from adapters_runtime.code import artifacts
-from adapters_runtime.code.artifacts import Found, UnusableArtifact, find
+from adapters_runtime.code.artifacts import CollectedFiles, UnusableArtifact, find
 from wfcore.model.execution import RefusedFile
 from wfcore.ports.files import StoredFile
 from wfcore.rules.masking import secrets_of
@@ -31,7 +31,7 @@ def opened(folder: Path) -> Iterator[int]:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def found(folder: Path, most_files: int = MOST, most_bytes: int = MOST) -> Found:
+def found(folder: Path, most_files: int = MOST, most_bytes: int = MOST) -> CollectedFiles:
     with opened(folder) as descriptor:
         return find(descriptor, most_files, most_bytes)
 
@@ -70,13 +70,13 @@ def test_only_plain_files_with_one_name_qualify(tmp_path: Path) -> None:
 def test_one_file_too_many_and_a_byte_too_many_are_faults(tmp_path: Path) -> None:
     """As many and as large as the limits say are no fault, and are kept where others are."""
     filled(tmp_path, "a", "c", size=2)
-    assert found(tmp_path, 2, 2) == Found([("a",), ("c",)])
+    assert found(tmp_path, 2, 2) == CollectedFiles([("a",), ("c",)])
     filled(tmp_path, "b/large", size=3)
     large = [RefusedFile("b/large", "larger than 2 bytes")]
     fault = "artifact b/large is larger than 2 bytes"
-    assert found(tmp_path, 2, 2) == Found([("a",), ("c",)], large, fault)
+    assert found(tmp_path, 2, 2) == CollectedFiles([("a",), ("c",)], large, fault)
     many = [RefusedFile("b/large", "one more than 2"), RefusedFile("c", "one more than 2")]
-    assert found(tmp_path, 1, 3) == Found(
+    assert found(tmp_path, 1, 3) == CollectedFiles(
         [("a",)],
         [RefusedFile(one.name, "one more than 1") for one in many],
         "more than 1 artifacts",
@@ -91,7 +91,7 @@ def test_all_files_together_fit_into_what_their_folder_may_hold(tmp_path: Path) 
         os.truncate(tmp_path / name, 6)
     with opened(tmp_path) as descriptor:
         assert find(descriptor, MOST, MOST, most_in_all=16).fault is None
-        assert find(descriptor, MOST, MOST, most_in_all=10) == Found(
+        assert find(descriptor, MOST, MOST, most_in_all=10) == CollectedFiles(
             [("a",), ("b",), ("d",)],
             [RefusedFile("c", "beyond 10 bytes in all")],
             "artifacts of more than 10 bytes in all",
@@ -106,11 +106,11 @@ def test_folders_are_looked_into_up_to_limits(
     with monkeypatch.context() as patched:
         patched.setattr(artifacts, "_MOST_LEVELS", 2)
         deep = [RefusedFile("1/2/3", "nested deeper than 2 folders")]
-        assert found(tmp_path) == Found([("1", "2", "kept")], deep)
+        assert found(tmp_path) == CollectedFiles([("1", "2", "kept")], deep)
     with monkeypatch.context() as patched:
         patched.setattr(artifacts, "_MOST_FOLDERS", 3)
         many = [RefusedFile("1/2/3", "one more than 3 folders")]
-        assert found(tmp_path) == Found([("1", "2", "kept")], many)
+        assert found(tmp_path) == CollectedFiles([("1", "2", "kept")], many)
     with monkeypatch.context() as patched:
         patched.setattr(artifacts, "_MOST_ENTRIES", 3)  # which of the last two comes first is open
         behind = found(tmp_path)
@@ -119,7 +119,7 @@ def test_folders_are_looked_into_up_to_limits(
         assert len(behind.refused) == 2 - len(behind.files)
     with monkeypatch.context() as patched:
         patched.setattr(artifacts, "_MOST_ENTRIES", 1)
-        assert found(tmp_path) == Found([], [RefusedFile("1", "behind 1 others")])
+        assert found(tmp_path) == CollectedFiles([], [RefusedFile("1", "behind 1 others")])
 
 
 def test_of_many_that_do_not_qualify_fifty_are_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from adapters_runtime.code.runner import CodeStepRunner
-from adapters_runtime.code.typescript import Stripped, without_types
+from adapters_runtime.code.typescript import StrippedSource, without_types
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import CodeStep, Language, LoopStep
 from wfcore.testing.contracts.steps import job, silent
@@ -75,4 +75,4 @@ async def test_it_runs_as_javascript(tmp_path: Path, files: Any) -> None:
 
 def test_without_node() -> None:
     """Where Node cannot be started nothing is said, and the step keeps its types."""
-    assert without_types([TYPED], "/nowhere/node") == [Stripped()]
+    assert without_types([TYPED], "/nowhere/node") == [StrippedSource()]

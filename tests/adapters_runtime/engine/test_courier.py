@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from adapters_runtime.engine.callbacks import HttpCallbackClient
-from adapters_runtime.pinned_http import PinnedHttp, Reply
+from adapters_runtime.pinned_http import HttpReply, PinnedHttp
 from tests.support.receiver import Receiver, a_receiver
 from wfcore.ports.callbacks import CallbackAnswer
 
@@ -73,9 +73,9 @@ async def test_nothing_of_an_answer_is_read_but_its_head(monkeypatch: pytest.Mon
     """Whatever a receiver goes on to say, it costs nothing."""
     limits: list[object] = []
 
-    async def exchange(_: PinnedHttp, *asked: object) -> Reply:
+    async def exchange(_: PinnedHttp, *asked: object) -> HttpReply:
         limits.append(asked[-1])
-        return Reply(204, {}, b"")
+        return HttpReply(204, {}, b"")
 
     monkeypatch.setattr(PinnedHttp, "exchange", exchange)
     assert await HttpCallbackClient().post("https://example.org", {}, b"{}") == CallbackAnswer(204)

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from adapters_runtime.code.packages import environments as module
-from adapters_runtime.code.packages.cache import Cache
+from adapters_runtime.code.packages.cache import FolderCache
 from adapters_runtime.code.packages.environments import PackageEnvironments
-from adapters_runtime.code.packages.program import Ran, passed_on, run, words
+from adapters_runtime.code.packages.program import ProgramResult, error_line, passed_on, run
 from adapters_runtime.code.packages.sandbox import Sandbox
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs
@@ -126,10 +126,10 @@ async def test_of_many_at_once_one_installs(tmp_path: Path) -> None:
 
 MAKE = f"""
 import asyncio, os, pathlib, sys
-from adapters_runtime.code.packages.cache import Cache
+from adapters_runtime.code.packages.cache import FolderCache
 
 async def main(root, ledger):
-    cache = Cache(pathlib.Path(root))
+    cache = FolderCache(pathlib.Path(root))
     async with cache.making("{KEY}") as fresh:
         if fresh is not None:
             with open(ledger, "a") as lines:
@@ -166,7 +166,7 @@ async def test_what_a_killed_process_was_making_is_never_found(tmp_path: Path) -
     killed = maker(root, ledger, "hang")
     assert killed.stdout is not None
     assert killed.stdout.readline() == "making\n"
-    cache = Cache(root)
+    cache = FolderCache(root)
     assert cache.find(KEY) is None
     assert cache.entries() == []
     waiting = maker(root, ledger)
@@ -252,9 +252,9 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     """An installer that cannot be started is an error, not a defect."""
     with pytest.raises(PackagesUnavailable, match="/nowhere/pip: No such file"):
         await run(("/nowhere/pip",), tmp_path, PATH)
-    assert await run(("/bin/sh", "-c", "echo a; echo b >&2; exit 3"), tmp_path, PATH) == Ran(
-        3, "a\nb\n"
-    )
+    assert await run(
+        ("/bin/sh", "-c", "echo a; echo b >&2; exit 3"), tmp_path, PATH
+    ) == ProgramResult(3, "a\nb\n")
 
 
 async def test_an_environment_is_for_all_to_read(tmp_path: Path) -> None:
@@ -380,12 +380,12 @@ SECRETS = "user:hunter2@host.example/simple/TOKEN?key=s3cret"
 )  # fmt: skip
 def test_words_tell_the_mistake_and_no_secret(said: str, told: str) -> None:
     """What a person reads is the error, on one line, without talk, colours or addresses. SC-4."""
-    assert words(said, Path("/made/here")) == told
+    assert error_line(said, Path("/made/here")) == told
 
 
 def test_words_are_few() -> None:
     """Of a long lament the end is told."""
-    told = words(
+    told = error_line(
         "ERROR: start\n" + "".join(f"line {n} {'x' * 100}\n" for n in range(999)), Path("/")
     )
     assert len(told) <= 1_500

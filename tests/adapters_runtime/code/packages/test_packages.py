@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from hashlib import sha256
@@ -13,7 +12,6 @@ import pytest
 from attrs import evolve
 
 from adapters_runtime.code.languages import Interpreters
-from adapters_runtime.code.packages import environments as module
 from adapters_runtime.code.packages.environments import PackageEnvironments
 from adapters_runtime.code.packages.installers import Pip
 from tests.support.package_index import Shelf, operator, registry, wheel
@@ -201,16 +199,3 @@ async def test_a_lock_for_another_platform_is_made_anew(
     foreign = (needs.lock or "").replace("python 3.", "python 2.")
     assert foreign != needs.lock
     assert await environments.prepare(evolve(needs, lock=foreign)) == needs
-
-
-async def test_what_was_installed_before_there_were_locks_is_still_found(
-    environments: PackageEnvironments,
-) -> None:
-    """Steps of older definitions go on; applying them again gives them a lock. PK-5, PK-9."""
-    needs = await environments.prepare(python("tiny==1.0"))
-    state = Interpreters(os.environ["PATH"]).find(Language.PYTHON)
-    old = module._key(evolve(needs, lock=None), state)
-    made = Path(environments.find(needs) or "").parents[1]
-    shutil.copytree(made, environments.root / old)
-    assert environments.find(python("tiny==1.0")) is not None
-    assert await environments.prepare(python("tiny==1.0")) == needs
