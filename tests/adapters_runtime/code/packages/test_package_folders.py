@@ -281,7 +281,7 @@ async def test_what_was_installed_is_on_record(tmp_path: Path) -> None:
     modules = kept.find(await kept.prepare(python("a==1", "b==1"))) or ""
     about = json.loads((Path(modules).parents[1] / "about.json").read_text())
     assert about["packages"] == about["installed"] == ["a==1", "b==1"]
-    assert kept.usage() == module.Usage(1, 2_000)
+    assert kept.usage() == module.DiskUsage(1, 2_000)
 
 
 async def test_a_deleted_environment_is_made_again(tmp_path: Path) -> None:
