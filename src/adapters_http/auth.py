@@ -19,7 +19,7 @@ from adapters_http.request_body import parse, read, read_and_parse, read_and_rec
 from adapters_http.route import Auth, Route
 from wfcore.errors import AccountBlocked, Unauthenticated
 from wfcore.model.access import Principal, Scope, Visitor
-from wfcore.rules.gate import require_asker
+from wfcore.rules.gate import require_no_approver
 from wfcore.rules.numbers import as_written
 from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.accounts.authenticate import Credentials
@@ -104,7 +104,7 @@ async def _by_agent(request: Request, route: Route, receive: Receive) -> None:
     keys = header_credentials(request)
     admitted = await authenticate.admit(request.services, keys, route.scope, request.origin)
     request.who, request.quota = admitted.who, admitted.quota
-    require_asker(request.who)
+    require_no_approver(request.who)
     await read_and_recheck(request, route, receive, keys)
     request.json = await request.services.offload(partial(parse_object, request.raw, as_written))
 

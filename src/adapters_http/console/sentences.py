@@ -15,7 +15,7 @@ from adapters_http.console.language import _
 from adapters_http.console.words import SOURCES, STATUSES
 from adapters_http.request import Request
 from wfcore.model.explanation import Line, Why
-from wfcore.rules.phrase import INSTANTS, Phrase, said
+from wfcore.rules.phrase import INSTANTS, Phrase, instant_text
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.browsing import ExecutionDetail
 
@@ -106,7 +106,7 @@ def _phrase_pieces(text: str, step: str | None, links: Links, steps: str) -> Ite
             continue
         fact = text.facts[name]
         if name in INSTANTS and isinstance(fact, int):
-            yield Piece(said(fact), at=EpochMs(fact))
+            yield Piece(instant_text(fact), at=EpochMs(fact))
         elif name in links:
             yield links[name](str(fact))
         else:

@@ -120,7 +120,7 @@ class Trigger:
 
 
 @frozen
-class Standing:
+class TriggerStanding:
     """
     The present state of a trigger, the reason if it is not ACTIVE, and the instant of its next
     start.
@@ -136,7 +136,7 @@ class TriggerRow:
     """A trigger with its present state."""
 
     trigger: Trigger
-    standing: Standing
+    standing: TriggerStanding
 
 
 @frozen

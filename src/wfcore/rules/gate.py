@@ -25,7 +25,7 @@ DECIDING = frozenset({Scope.APPROVAL_RESPOND, Scope.ADMIN})
 _STEP_PATH = "steps[0]."
 
 
-def require_asker(who: Principal) -> None:
+def require_no_approver(who: Principal) -> None:
     """
     Raises `Forbidden` if *who* could also answer: a program that asks people must not be able to
     answer for them. GT-3.

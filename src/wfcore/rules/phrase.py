@@ -37,9 +37,9 @@ def phrase(template: str, **facts: object) -> Phrase:
 
 
 def _in_english(name: str, fact: object) -> object:
-    return said(fact) if name in INSTANTS and isinstance(fact, int) else fact
+    return instant_text(fact) if name in INSTANTS and isinstance(fact, int) else fact
 
 
-def said(at: int) -> str:
+def instant_text(at: int) -> str:
     """An instant (`EpochMs`) in words, in UTC and to the second."""
     return f"{datetime.fromtimestamp(EpochMs(at) / 1_000, UTC):%Y-%m-%d %H:%M:%SZ}"

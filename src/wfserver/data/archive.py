@@ -23,7 +23,7 @@ from adapters_store.private_folder import alone, flush_folder, make_private
 from adapters_store.sqlite.database_file import RESTORING
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.ports.store import Store
-from wfcore.rules.phrase import said
+from wfcore.rules.phrase import instant_text
 from wfserver.data.folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, make_data_folder
 from wfserver.failures import CommandFailed
 
@@ -76,7 +76,7 @@ def last_backup(data: Path) -> str | None:
     """The archive that `back_up` last wrote of the folder *data*: name, size and time, in words."""
     try:
         last = json.loads((data / LAST_BACKUP).read_text())
-        return f"{last['file']}, {last['bytes']:,} bytes, at {said(last['at'])}"
+        return f"{last['file']}, {last['bytes']:,} bytes, at {instant_text(last['at'])}"
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -29,7 +29,15 @@ from wfcore.model.execution import (
 from wfcore.model.explanation import Line, Why
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import Page
-from wfcore.model.trigger import Chain, Pause, Refusal, Schedule, Standing, TriggerRow, TriggerState
+from wfcore.model.trigger import (
+    Chain,
+    Pause,
+    Refusal,
+    Schedule,
+    TriggerRow,
+    TriggerStanding,
+    TriggerState,
+)
 from wfcore.model.webhook import AuthMode, DeliveryKind, DisabledReason, Scheme, WebhookStatus
 from wfcore.model.workflow import (
     Column,
@@ -120,7 +128,7 @@ SAME: list[tuple[Any, Any, Mapping[str, Any]]] = [
             spec=Schedule("0 9 * * *", "Europe/Berlin", pause_after=9), pause=Pause(7, "acc_1"),
         ),
         lambda one: workflows.trigger_view(
-            TriggerRow(one, Standing(TriggerState.PAUSED, "why", 8))
+            TriggerRow(one, TriggerStanding(TriggerState.PAUSED, "why", 8))
         ),
         {
             "definition": {
@@ -134,7 +142,7 @@ SAME: list[tuple[Any, Any, Mapping[str, Any]]] = [
     ),
     (
         make.trigger(spec=Chain("source", 30, 4)),
-        lambda one: workflows.trigger_view(TriggerRow(one, Standing(TriggerState.ACTIVE))),
+        lambda one: workflows.trigger_view(TriggerRow(one, TriggerStanding(TriggerState.ACTIVE))),
         {
             "definition": {
                 "kind": "DELAYED_COMPLETION", "workflow": "source", "delaySeconds": 30,
@@ -222,7 +230,7 @@ def approval_with_all() -> Approval:
 def test_an_approval_is_shown_with_all_that_it_asks() -> None:
     """Rows, fields, files and history in its own view; in lists the number of rows. AP-13."""
     one = approval_with_all()
-    head = approvals.approval_view(one, approvals.Standing("flow", "decided already"))
+    head = approvals.approval_view(one, approvals.TriggerStanding("flow", "decided already"))
     renamed = {
         "approval_message": one.message, "timeout": one.timeout_ms, "approved_by": ["bob"],
         "stages": [], "delegated_to": [approvals.DelegationView("ann", "eve", 8)],
@@ -259,5 +267,5 @@ def test_an_approval_is_shown_with_all_that_it_asks() -> None:
     assert detail["answers"] == {"amount": "b"}
     assert approvals.approval_detail(one).attachments[0].download_url is None
     page = Page((one,), 1, 1, 50)
-    shown = approvals.approval_page(page, {one.id: approvals.Standing("flow", None)})
+    shown = approvals.approval_page(page, {one.id: approvals.TriggerStanding("flow", None)})
     assert (shown.total, shown.approvals[0].can_decide) == (1, True)

@@ -236,7 +236,7 @@ def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approv
     if after is not None:
         groups = tuple(evolve(group, items=after[group.name]) for group in groups)
     agreed = evolve(approval, groups=groups, assents=assents, answers=answers)
-    return evolve(agreed, approvers=asked_so_far(agreed)) if approval.stages else agreed
+    return evolve(agreed, approvers=approvers_so_far(agreed)) if approval.stages else agreed
 
 
 def _stage_of(approval: Approval, assent: Assent) -> int:
@@ -321,7 +321,7 @@ def names_of(stages: Iterable[Stage]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for stage in stages for name in stage.approvers))
 
 
-def asked_so_far(approval: Approval) -> tuple[str, ...]:
+def approvers_so_far(approval: Approval) -> tuple[str, ...]:
     """The approvers so far: those of earlier stages and of the present one."""
     at = present_stage(approval)
     upto = approval.stages if at is None else approval.stages[: at + 1]

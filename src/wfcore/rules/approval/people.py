@@ -26,7 +26,7 @@ ANYBODY = "@"
 """As an outsider: every address. For trials of definitions, where nobody has an account."""
 
 
-class Unmet(Exception):
+class UnreadPeople(Exception):
     """
     Names whose accounts must be read before an approval can open. `names`: as `same_name` writes
     them.
@@ -52,10 +52,10 @@ class People:
     outsiders: frozenset[str] = frozenset()
 
     def require(self, names: Iterable[str]) -> None:
-        """Raises `Unmet` if the accounts of some *names* were not read."""
+        """Raises `UnreadPeople` if the accounts of some *names* were not read."""
         wanted = frozenset(map(same_name, names))
         if not wanted <= self.accounts.keys():
-            raise Unmet(wanted)
+            raise UnreadPeople(wanted)
 
     def admits(self, name: str) -> bool:
         """Whether a name from data counts. AP-41, GT-5."""

@@ -36,14 +36,14 @@ _REFUSED |= {"unevaluatedProperties", "unevaluatedItems"}
 
 def problems(schema: JsonObject) -> list[tuple[str, str]]:
     """The reasons why *schema* cannot be used: (path below it, message)."""
-    look = _Look(schema)
-    look.at(schema, "")
-    if not look.found:
+    examination = _Examination(schema)
+    examination.at(schema, "")
+    if not examination.found:
         try:
-            look.size(schema)
+            examination.size(schema)
         except _TooMuch as reason:
-            look.found.append(("", str(reason)))
-    return look.found
+            examination.found.append(("", str(reason)))
+    return examination.found
 
 
 def parts(schema: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
@@ -68,7 +68,7 @@ _OPEN = 0
 
 
 @define
-class _Look:
+class _Examination:
     """Examines a whole schema. Sizes are measured with references expanded."""
 
     root: JsonObject

@@ -75,8 +75,8 @@ class Reading:
 
     `own_name`: the workflow's name. `first`: the path of the first use of each step name.
     `kinds_of`: the kind of the step with each name (None: an unknown one). `listed`: the earlier
-    steps in the same list. `asked_later`: the approvals further down that go back to a step, by the
-    name of that step. `on_failure`: whether these are the steps of `onFailure`.
+    steps in the same list. `later_approvals`: the approvals further down that go back to a step, by
+    the name of that step. `on_failure`: whether these are the steps of `onFailure`.
     """
 
     kinds: Mapping[str, StepKind]
@@ -88,7 +88,7 @@ class Reading:
     first: dict[str, str] = field(factory=dict)
     listed: tuple[str, ...] = ()
     approver_groups: Collection[str] = ()
-    asked_later: dict[str, str] = field(factory=dict)
+    later_approvals: dict[str, str] = field(factory=dict)
     kinds_of: dict[str, StepKind | None] = field(factory=dict)
     count: int = 0
     depth: int = 0
@@ -128,7 +128,7 @@ def read_steps(document: Json, path: str, reading: Reading) -> tuple[Step, ...]:
     one = Check(lambda item, place, _: _read_step(item, place, reading), STEP)
     read = list_of(one, least=1)
     around, reading.listed = reading.listed, ()
-    reading.asked_later.update(_going_back(document))
+    reading.later_approvals.update(_going_back(document))
     reading.depth += 1
     steps: tuple[Step, ...] = read(document, path, reading.findings)
     reading.depth -= 1
@@ -155,8 +155,8 @@ def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
     kind = _kind_of(document, path, reading)
     name = _note_name(document, path, reading)
     for one in name:
-        if one in reading.asked_later:
-            reading.names = reading.names.after(reading.asked_later[one])
+        if one in reading.later_approvals:
+            reading.names = reading.names.after(reading.later_approvals[one])
     reading.kinds_of.update(dict.fromkeys(name, kind))
     fields = {**kind.fields, **kind.nested(reading)} if kind else {}
     values = read_object(document, path, fields, findings) if kind else {}

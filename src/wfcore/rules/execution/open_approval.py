@@ -52,8 +52,9 @@ def open_approval(
     count; None: all of them. AP-41. *fill_text* renders the message with a transformation of each
     inserted text; None: the message is plain text. MD-3.
 
-    Raises `Unmet`. Raises `TemplateFailed`, also if no approver is left, if the rows are not a list
-    of objects, or a row key is missing or repeated, since a reviewer could not refer to such rows.
+    Raises `UnreadPeople`. Raises `TemplateFailed`, also if no approver is left, if the rows are not
+    a list of objects, or a row key is missing or repeated, since a reviewer could not refer to such
+    rows.
     """
     secrets, fill_rows = secret_values(run), fill_rows or fill
     named = _Named(lambda text: mask(fill(text), secrets), groups, people)
@@ -106,7 +107,7 @@ class _Named:
 
     def names(self, where: str, entries: Sequence[str]) -> tuple[str, ...]:
         """
-        The names, each once; of the names from data, those that count. Raises `Unmet`;
+        The names, each once; of the names from data, those that count. Raises `UnreadPeople`;
         `TemplateFailed` if no name is left.
         """
         found = [one for entry in entries for one in self._of(where, entry)]

@@ -211,7 +211,7 @@ class _OpenBranches:
     rest: Iterator[tuple[int, _Branch]]
     numbered: list[tuple[int, _Branch]] = field(factory=list)
 
-    def look(
+    def current(
         self, most: int, begun: Callable[[_Branch], bool], ended: Callable[[_Branch], bool]
     ) -> list[_Branch]:
         """The branches that have not ended, at most *most* of them not begun. FL-3."""
@@ -240,7 +240,7 @@ def plan(
 
     *memory*: of earlier plans of the same turn.
     """
-    walk = _Walk(definition, run, now, render, memory or PlanMemory())
+    walk = _PlanWalk(definition, run, now, render, memory or PlanMemory())
     way = walk.sequence(definition.on_failure if run.failing else definition.steps, "")
     if isinstance(way, Failure):
         return Plan((Break(way),))
@@ -280,7 +280,7 @@ _PAST = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
 _UNFINISHED = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL, StepStatus.INTERRUPTED})
 
 
-class _Walk:
+class _PlanWalk:
     """One walk, and its findings. Nothing outlives `plan`."""
 
     def __init__(
@@ -411,7 +411,7 @@ class _Walk:
             if self._run.redrive_of is not None:
                 every = sorted(every, key=lambda one: not self._has_begun(one[1]))
             found = self._memory.open[at.key] = _OpenBranches(iter(every))
-        return found.look(most_at_once(at.step), self._has_begun, self._has_ended)
+        return found.current(most_at_once(at.step), self._has_begun, self._has_ended)
 
     def _has_begun(self, branch: _Branch) -> bool:
         steps, prefix = branch

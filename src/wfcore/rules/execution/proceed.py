@@ -135,7 +135,7 @@ def proceed(
     *people*: the accounts behind names, for approvals that open; None: every name counts. AP-41,
     AP-42.
 
-    Raises `IllegalMove` if *first* is not possible, `Unmet` for names that *people* lacks.
+    Raises `IllegalMove` if *first* is not possible, `UnreadPeople` for names that *people* lacks.
     """
     progress, memory = _Progress(run, definition, now, render, new_id, people), PlanMemory()
     all(map(progress.take, first))  # as long as they are taken

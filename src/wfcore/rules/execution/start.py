@@ -183,7 +183,7 @@ def begun_alone(
     which a worker takes. EX-34.
 
     An execution with a concurrency group waits for its place, which a claim decides. Raises
-    `Unmet`, as `proceed` does.
+    `UnreadPeople`, as `proceed` does.
     """
     run = accepted.record
     if run.concurrency_group is not None or not _rest_alone(definition.steps):

@@ -15,7 +15,7 @@ from wfcore.rules.execution.scope import name_of
 from wfcore.rules.explain.context import ExplanationContext
 from wfcore.rules.explain.progress import begun_rounds
 from wfcore.rules.masking import mask_text, secret_values
-from wfcore.rules.phrase import phrase, said
+from wfcore.rules.phrase import instant_text, phrase
 from wfcore.time import EpochMs, later
 
 
@@ -168,7 +168,7 @@ def _approval(name: str, result: StepResult, approvals: Sequence[Approval]) -> L
     told = (  # a page says this in words of its own, from the fields of the line
         f"Step '{name}' waits for a decision on approval {result.approval_id}"
         f" by {_approvers(approval)}{_so_far(approval)}. Without one it counts as rejected at "
-        f"{said(approval.expires_at)}, and the execution is CANCELLED."
+        f"{instant_text(approval.expires_at)}, and the execution is CANCELLED."
     )
     return Line(
         Why.AWAITING_APPROVAL,

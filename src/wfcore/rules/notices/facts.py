@@ -94,7 +94,7 @@ def of_approval(
     )
 
 
-def asked_ids(approval: Approval, shares: Iterable[Share], now: EpochMs) -> tuple[str, ...]:
+def approver_ids(approval: Approval, shares: Iterable[Share], now: EpochMs) -> tuple[str, ...]:
     """
     The people who may decide now, as ids of accounts and emails: the approvers of the step, or of
     its present stage, and their delegates; if the step names none, both owners and everybody with
@@ -123,7 +123,7 @@ def emails(names: Iterable[str], accounts: Mapping[str, Account]) -> tuple[str, 
     return tuple(found)
 
 
-def undecided(approval: Approval, people: Iterable[str]) -> tuple[str, ...]:
+def without_assent(approval: Approval, people: Iterable[str]) -> tuple[str, ...]:
     """
     Those *people* for whom no approval counts yet, neither their own nor one in their place. AP-16,
     AP-36.
@@ -150,4 +150,4 @@ def is_wanted(
         return True
     if approval is None or approval.status is not ApprovalStatus.PENDING or expired(approval, now):
         return False
-    return notice.to == "" or notice.to in undecided(approval, asked)
+    return notice.to == "" or notice.to in without_assent(approval, asked)

@@ -18,10 +18,10 @@ from wfcore.model.trigger import (
     Pause,
     Refusal,
     Schedule,
-    Standing,
     Timer,
     Trigger,
     TriggerSpec,
+    TriggerStanding,
     TriggerState,
 )
 from wfcore.model.workflow import Definition, Workflow
@@ -32,7 +32,7 @@ from wfcore.time import EpochMs
 
 
 @frozen
-class Wanted:
+class DefinedTrigger:
     """A trigger in a definition, and the key of the workflow that it waits for."""
 
     spec: TriggerSpec
@@ -50,7 +50,7 @@ class TriggerChange:
 
 def applied(
     workflow: Workflow,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[DefinedTrigger],
     stored: Sequence[Trigger],
     new_id: Callable[[], str],
     now: EpochMs,
@@ -118,23 +118,25 @@ def blocked_by(spec: TriggerSpec, owner: Account | None) -> Refusal | None:
 
 def standing(
     trigger: Trigger, owner: Account | None, watched: bool, next_at: EpochMs | None
-) -> Standing:
+) -> TriggerStanding:
     """
     The present state of *trigger*. *watched*: whether the workflow that it waits for exists and is
     visible to its owner.
     """
     if blocked := blocked_by(trigger.spec, owner):
-        return Standing(TriggerState.BLOCKED, SAYS[blocked], next_at)
+        return TriggerStanding(TriggerState.BLOCKED, SAYS[blocked], next_at)
     if trigger.pause is not None:
-        return Standing(TriggerState.PAUSED, trigger.pause.why or SAYS[Refusal.PAUSED], next_at)
+        return TriggerStanding(
+            TriggerState.PAUSED, trigger.pause.why or SAYS[Refusal.PAUSED], next_at
+        )
     if exhausted(trigger):
-        return Standing(TriggerState.EXHAUSTED, SAYS[Refusal.MAX_RUNS], next_at)
+        return TriggerStanding(TriggerState.EXHAUSTED, SAYS[Refusal.MAX_RUNS], next_at)
     if isinstance(trigger.spec, Chain) and not watched:
         why = f"The workflow {trigger.spec.workflow!r} is not there, or not visible any more"
-        return Standing(TriggerState.BLOCKED, why, next_at)
+        return TriggerStanding(TriggerState.BLOCKED, why, next_at)
     if isinstance(trigger.spec, Schedule) and next_at is None:
-        return Standing(TriggerState.EXHAUSTED, "The schedule names no further time")
-    return Standing(TriggerState.ACTIVE, None, next_at)
+        return TriggerStanding(TriggerState.EXHAUSTED, "The schedule names no further time")
+    return TriggerStanding(TriggerState.ACTIVE, None, next_at)
 
 
 SAYS: Mapping[Refusal, str] = {

@@ -9,7 +9,7 @@ from wfcore.errors import InvalidInput
 from wfcore.model.access import Account, Permission, Principal
 from wfcore.model.workflow import Definition
 from wfcore.ports.store import Unit, View
-from wfcore.rules.approval.people import People, Unmet, require_choosable
+from wfcore.rules.approval.people import People, UnreadPeople, require_choosable
 from wfcore.rules.execution.proceed import NewId
 from wfcore.rules.gate import approvers_of
 from wfcore.rules.mailbox import same_name
@@ -46,7 +46,7 @@ async def acquainted(
 
         try:
             return turn(new_id, people)
-        except Unmet as unmet:
+        except UnreadPeople as unmet:
             people = await met(unit, people, unmet.names, workflow_id)
 
 

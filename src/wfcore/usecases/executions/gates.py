@@ -22,7 +22,7 @@ from wfcore.rules.gate import (
     gate_inputs,
     in_words_of_gate,
     is_gate,
-    require_asker,
+    require_no_approver,
 )
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.acquainting import require_own_choice
@@ -59,7 +59,7 @@ async def open_gate(
     whom *who* may choose. GT-5. Raises `Forbidden` (GT-3), `InvalidInput`, `Conflict` (the
     idempotency key with another body, or a workflow of another kind has the name of gates).
     """
-    require_asker(who)
+    require_no_approver(who)
     question = bound(question, who)
     problems = services.templates.problems
     try:

@@ -19,7 +19,7 @@ from wfcore.rules.execution.concurrency import in_group, require_room
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.proceed import NewId
 from wfcore.rules.execution.start import NOTHING, Start, accept, begun_alone
-from wfcore.rules.gate import ABOUT, GATES, require_asker
+from wfcore.rules.gate import ABOUT, GATES, require_no_approver
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.acquainting import acquainted, require_own_choice
 from wfcore.usecases.approvals.opening import opened
@@ -249,7 +249,7 @@ async def startable_workflow(
     if workflow.name == GATES:
         definition = await definition_of(view, workflow.id, revision or workflow.revision)
         if definition.description == ABOUT:
-            require_asker(who)
+            require_no_approver(who)
             try:
                 await require_own_choice(services, view, who, definition)
             except InvalidInput as refused:

@@ -23,7 +23,7 @@ from wfcore.rules.approval.machine import present_stage
 from wfcore.rules.explain.queue import words_of
 from wfcore.rules.mailbox import same_name
 from wfcore.rules.notices import facts
-from wfcore.rules.notices.facts import MAIL, asked_ids, emails, undecided, voided
+from wfcore.rules.notices.facts import MAIL, approver_ids, emails, voided, without_assent
 from wfcore.rules.triggers.trigger import SAYS, paused_by_failures
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import note_skipped
@@ -93,7 +93,7 @@ async def tell_reminders(
 ) -> bool:
     """Those who have not agreed are reminded, once, however many reminders are due."""
     channels, people = _channels(services, approval), await people_asked(services, unit, approval)
-    left, now = undecided(approval, people), services.store.now()
+    left, now = without_assent(approval, people), services.store.now()
     kind = NoticeKind.APPROVAL_REMINDER
     return await tell(unit, facts.of_approval(kind, approval, channels, left, now, due[-1]))
 
@@ -108,7 +108,7 @@ async def tell_decision(services: Services, unit: Unit, before: Approval, after:
         return False
     if after.status is ApprovalStatus.PENDING:
         kind, times = NoticeKind.APPROVAL_VOIDED, len(after.history)
-        asked = undecided(after, await people_asked(services, unit, after))
+        asked = without_assent(after, await people_asked(services, unit, after))
         lost = {*voided(before, after)}
         again = [one for one in asked if one in lost]  # those of later stages when they are asked
         found = facts.of_approval(kind, after, channels, again, now, times, rooms=False)
@@ -252,7 +252,7 @@ async def people_asked(services: Services, view: View, approval: Approval) -> tu
     """The emails of those who are asked now."""
     shares = () if approval.approvers else await view.shares.of_workflow(approval.workflow_id)
     now = services.clock.deadline_now()
-    return await _emails(view, asked_ids(approval, shares, now))
+    return await _emails(view, approver_ids(approval, shares, now))
 
 
 async def _emails(view: View, names: Sequence[str]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from wfcore.rules.auth.access import permission_on
 from wfcore.rules.paths import below
 from wfcore.rules.triggers.chain import key_of_id, key_of_name
 from wfcore.rules.triggers.schedule import Following, following, timer_at
-from wfcore.rules.triggers.trigger import Wanted, applied, resumed, standing
+from wfcore.rules.triggers.trigger import DefinedTrigger, applied, resumed, standing
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.services import Services
@@ -45,29 +45,33 @@ def following_of(services: Services, schedule: Schedule) -> Following:
 
 async def wanted_triggers(
     unit: Unit, owner: Account, specs: Sequence[TriggerSpec]
-) -> tuple[Sequence[Wanted], Sequence[Problem]]:
+) -> tuple[Sequence[DefinedTrigger], Sequence[Problem]]:
     """The triggers that *specs* ask for, and the chains behind what is not there. CH-2."""
     problems: list[Problem] = []
-    wanted: list[Wanted] = []
+    wanted: list[DefinedTrigger] = []
     behind: dict[str, str] = {}
     for at, spec in enumerate(specs):
         path = below("triggers", at)
         if isinstance(spec, Schedule):
-            wanted.append(Wanted(spec))
+            wanted.append(DefinedTrigger(spec))
             continue
         found = await _found(unit, owner, spec.workflow)
         if found is None:
             problems.append(Problem(below(path, "workflow"), _unknown(spec)))
             continue
         watched, key = found
-        wanted.append(Wanted(spec, key))
+        wanted.append(DefinedTrigger(spec, key))
         if behind.setdefault(watched.id, path) != path:
             problems.append(Problem(path, f"repeats {behind[watched.id]}"))
     return wanted, problems
 
 
 async def arrange(
-    services: Services, unit: Unit, workflow: Workflow, wanted: Sequence[Wanted], now: EpochMs
+    services: Services,
+    unit: Unit,
+    workflow: Workflow,
+    wanted: Sequence[DefinedTrigger],
+    now: EpochMs,
 ) -> bool:
     """Make the triggers of *workflow* those that are *wanted*; whether any timer was set."""
     change = applied(

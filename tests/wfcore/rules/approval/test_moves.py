@@ -43,7 +43,7 @@ from wfcore.rules.auth.access import (
     stands_for,
 )
 from wfcore.rules.limits import MAX_HISTORY, MAX_HISTORY_ROWS
-from wfcore.rules.notices.facts import asked_ids
+from wfcore.rules.notices.facts import approver_ids
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.time import HOUR, EpochMs, later
@@ -282,7 +282,7 @@ def test_of_whom_nothing_is_awaited() -> None:
         said = evolve(approval, assents=(Assent(BOB, "acc_bob", NOW),))
         assert DAN in idle(said)
         assert CYD not in idle(said)
-        assert asked_ids(said, (), LATER) == (CYD,)
+        assert approver_ids(said, (), LATER) == (CYD,)
 
 
 def test_a_delegate_may_have_a_long_name() -> None:

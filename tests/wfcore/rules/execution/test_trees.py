@@ -298,7 +298,7 @@ def every_lane_at_once(monkeypatch):
 
 
 def what_was_skipped_is_entered(monkeypatch):
-    step_of = plan._Walk._step
+    step_of = plan._PlanWalk._step
 
     def step(self, at, result):
         skipped = result is not None and result.status is StepStatus.SKIPPED
@@ -308,34 +308,34 @@ def what_was_skipped_is_entered(monkeypatch):
             return plan._Way.ENDED if done else way
         return plan._Way.ENDED if skipped else step_of(self, at, result)
 
-    monkeypatch.setattr(plan._Walk, "_step", step)
+    monkeypatch.setattr(plan._PlanWalk, "_step", step)
     monkeypatch.setattr(plan, "_PAST", frozenset({StepStatus.COMPLETED}))
 
 
 def what_runs_is_begun_again(monkeypatch):
-    running = plan._Walk._running
+    running = plan._PlanWalk._running
 
     def again(self, at, result):
         if result.in_flight and result.attempts < 3:
             return self._move(Begin(at))
         return running(self, at, result)
 
-    monkeypatch.setattr(plan._Walk, "_running", again)
+    monkeypatch.setattr(plan._PlanWalk, "_running", again)
     begins = Row(StepState.RUNNING, StepBegun, StepState.RUNNING, "none")
     monkeypatch.setitem(STEP._by_pair, (begins.state, begins.fact), begins)
 
 
 def delays_are_short(monkeypatch):
-    monkeypatch.setattr(plan._Walk, "_is_over", lambda self, result: True)
+    monkeypatch.setattr(plan._PlanWalk, "_is_over", lambda self, result: True)
 
 
 def what_never_began_counts_as_ended(monkeypatch):
-    has_ended = plan._Walk._has_ended
+    has_ended = plan._PlanWalk._has_ended
 
     def ended(self, branch):
         return not self._has_begun(branch) or has_ended(self, branch)
 
-    monkeypatch.setattr(plan._Walk, "_has_ended", ended)
+    monkeypatch.setattr(plan._PlanWalk, "_has_ended", ended)
 
 
 def children_are_left_alone(monkeypatch):
@@ -361,7 +361,7 @@ def failures_stay_where_they_are(monkeypatch):
 
 
 def timeouts_are_forgotten(monkeypatch):
-    monkeypatch.setattr(plan._Walk, "_is_over", lambda self, result: result.awaits is TIME)
+    monkeypatch.setattr(plan._PlanWalk, "_is_over", lambda self, result: result.awaits is TIME)
 
 
 BUGS = (

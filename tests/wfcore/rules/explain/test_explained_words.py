@@ -21,7 +21,7 @@ from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import ApprovalStep
 from wfcore.rules.explain.context import ExplanationContext
 from wfcore.rules.explain.explanation import explain
-from wfcore.rules.phrase import said
+from wfcore.rules.phrase import instant_text
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.time import EpochMs
@@ -331,7 +331,7 @@ def in_tokyo(monkeypatch):
 @pytest.mark.usefixtures("in_tokyo")
 def test_instants_are_said_in_utc():
     """XP-1: wherever the server stands, to the second that has begun."""
-    assert (said(EpochMs(0)), said(EpochMs(999))) == ("1970-01-01 00:00:00Z",) * 2
+    assert (instant_text(EpochMs(0)), instant_text(EpochMs(999))) == ("1970-01-01 00:00:00Z",) * 2
 
 
 # Between the steps

@@ -26,14 +26,14 @@ from wfcore.rules.notices.delivery import (
 from wfcore.rules.notices.facts import (
     MAIL,
     OPEN_QUESTIONS,
-    asked_ids,
+    approver_ids,
     emails,
     is_wanted,
     notice_id,
     notices,
     of_approval,
-    undecided,
     voided,
+    without_assent,
 )
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
@@ -224,14 +224,14 @@ def test_who_is_asked() -> None:
         make.share(account_id="acc_4", permission=Permission.EXECUTE),
         make.share(account_id="acc_1", permission=Permission.EDIT),
     ]
-    assert asked_ids(approval, shares, NOW) == ("acc_1", "acc_2", "acc_3")
+    assert approver_ids(approval, shares, NOW) == ("acc_1", "acc_2", "acc_3")
     others = evolve(approval, allow_self_approval=False)
-    assert asked_ids(others, shares, NOW) == ("acc_1", "acc_3")
+    assert approver_ids(others, shares, NOW) == ("acc_1", "acc_3")
     named = evolve(approval, approvers=(" acc_9 ", " ", "x@example.org"))
-    assert asked_ids(named, shares, NOW) == ("acc_9", "x@example.org")
+    assert approver_ids(named, shares, NOW) == ("acc_9", "x@example.org")
     let = evolve(named, delegations=(Delegation("", "acc_9", "y@example.org", later(NOW, 1)),))
-    assert asked_ids(let, shares, NOW) == ("acc_9", "x@example.org", "y@example.org")
-    assert asked_ids(let, shares, later(NOW, 1)) == ("acc_9", "x@example.org")
+    assert approver_ids(let, shares, NOW) == ("acc_9", "x@example.org", "y@example.org")
+    assert approver_ids(let, shares, later(NOW, 1)) == ("acc_9", "x@example.org")
 
 
 def test_addresses_are_those_of_active_accounts_and_of_emails() -> None:
@@ -250,13 +250,13 @@ ASSENTED = make.approval(assents=(Assent("Ann@Example.org", "acc_1", NOW),))
 
 def test_a_yes_is_not_asked_for_again_until_rows_change() -> None:
     """AP-16, AP-17: then those who agreed to others are told."""
-    assert undecided(ASSENTED, ("ANN@example.org", "bob@example.org")) == ("bob@example.org",)
+    assert without_assent(ASSENTED, ("ANN@example.org", "bob@example.org")) == ("bob@example.org",)
     for_bob = Delegation("Bob@example.org", "acc_2", "DAN@example.org", later(NOW, 1))
     let = evolve(ASSENTED, delegations=(for_bob,))
     people = ("bob@example.org", "dan@example.org")
-    assert undecided(let, people) == people
+    assert without_assent(let, people) == people
     said = evolve(let, assents=(Assent("dan@example.org", "acc_4", NOW, given_for=for_bob),))
-    assert undecided(said, people) == (), "the delegate's voice is that of both"
+    assert without_assent(said, people) == (), "the delegate's voice is that of both"
     gone = Assent("gone", "acc_3", NOW)
     stays = Assent("bob@example.org", "acc_2", NOW)
     before = evolve(ASSENTED, assents=(*ASSENTED.assents, stays, gone))

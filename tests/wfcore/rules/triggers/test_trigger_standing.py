@@ -10,16 +10,16 @@ from wfcore.model.trigger import (
     Chain,
     Refusal,
     Schedule,
-    Standing,
     Timer,
     Trigger,
+    TriggerStanding,
     TriggerState,
 )
 from wfcore.rules.triggers.chain import MAX_DEPTH
 from wfcore.rules.triggers.schedule import timer_at
 from wfcore.rules.triggers.trigger import (
+    DefinedTrigger,
     TriggerChange,
-    Wanted,
     applied,
     is_news,
     ran,
@@ -39,7 +39,7 @@ LATER = EpochMs(NOW + 60_000)
 def test_what_begins_belongs_to_its_workflow() -> None:
     """A new trigger: its workflow's, its workflow's owner's, from now on. CH-3, SH-5."""
     workflow = builders.workflow(id="wf_7", owner_id="acc_7")
-    wanted = [Wanted(DAILY), Wanted(BEHIND, "name:Import")]
+    wanted = [DefinedTrigger(DAILY), DefinedTrigger(BEHIND, "name:Import")]
     ids = iter(("trg_1", "trg_2"))
     assert applied(workflow, wanted, [], lambda: next(ids), NOW) == TriggerChange(
         begun=(
@@ -53,9 +53,13 @@ def test_a_chain_is_known_by_what_it_waits_for() -> None:
     """It stays where it waits for the same by another name, not for another by the same. CH-3."""
     stored = builders.trigger(spec=BEHIND, watches="key_1", runs=1)
     named = Chain("wf_1", 5, 2)
-    kept = applied(builders.workflow(), [Wanted(named, "key_1")], [stored], lambda: "new", NOW)
+    kept = applied(
+        builders.workflow(), [DefinedTrigger(named, "key_1")], [stored], lambda: "new", NOW
+    )
     assert kept == TriggerChange(kept=(evolve(stored, spec=named),))
-    other = applied(builders.workflow(), [Wanted(BEHIND, "key_2")], [stored], lambda: "new", NOW)
+    other = applied(
+        builders.workflow(), [DefinedTrigger(BEHIND, "key_2")], [stored], lambda: "new", NOW
+    )
     assert ([one.watches for one in other.begun], other.gone) == (["key_2"], (stored,))
 
 
@@ -117,12 +121,12 @@ def test_how_a_trigger_stands(
 ) -> None:
     """Its state, why in these words, and its next time, if it has one. SH-7, CH-3, CH-5."""
     trigger = builders.trigger(**fields)
-    assert standing(trigger, owner, watched, LATER) == Standing(state, why, LATER)
+    assert standing(trigger, owner, watched, LATER) == TriggerStanding(state, why, LATER)
 
 
 def test_a_schedule_without_a_next_time_is_over_and_a_chain_is_not() -> None:
     """A chain waits for others, and has no time of its own."""
-    over = Standing(TriggerState.EXHAUSTED, "The schedule names no further time")
+    over = TriggerStanding(TriggerState.EXHAUSTED, "The schedule names no further time")
     assert standing(builders.trigger(), PRO, True, None) == over
     assert standing(builders.trigger(spec=BEHIND), PRO, True, None).state is TriggerState.ACTIVE
 

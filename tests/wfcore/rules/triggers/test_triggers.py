@@ -18,7 +18,7 @@ from wfcore.rules.triggers.chain import (
     timers_after,
 )
 from wfcore.rules.triggers.trigger import (
-    Wanted,
+    DefinedTrigger,
     applied,
     blocked_by,
     is_news,
@@ -35,10 +35,12 @@ from wfcore.time import EpochMs
 WORKFLOW = builders.workflow()
 
 
-def wanted(specs: tuple[TriggerSpec, ...]) -> list[Wanted]:
+def wanted(specs: tuple[TriggerSpec, ...]) -> list[DefinedTrigger]:
     """Triggers as a definition asks for them; chains wait for what they name."""
     return [
-        Wanted(spec, key_of_name("acc_1", spec.workflow) if isinstance(spec, Chain) else None)
+        DefinedTrigger(
+            spec, key_of_name("acc_1", spec.workflow) if isinstance(spec, Chain) else None
+        )
         for spec in specs
     ]
 
