@@ -1,4 +1,7 @@
-"""The stores keep the contract that wfcore ships."""
+"""
+The contract of stores that wfcore ships, in full on SQLite. A store that changes part of another
+one runs the suites of that part; the store in memory runs in full where the kit is tested.
+"""
 
 import re
 import sqlite3
@@ -16,22 +19,20 @@ from adapters_store.sql import queries
 from adapters_store.sql.sealing import AeadSealer, new_key
 from adapters_store.sqlite.counters import SqliteCounters
 from adapters_store.sqlite.store import SqliteStore
-from wfcore import memory
-from wfcore.errors import StoreUnavailable
 from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
 from wfcore.ports.system import Sealer
 from wfcore.testing import ManualClock
 from wfcore.testing.contracts import CountersContract, FilesContract, StoreContract
+from wfcore.testing.contracts.audit import AuditContract
+from wfcore.testing.contracts.heads import HeadContract
+from wfcore.testing.contracts.keeping import Handles
+from wfcore.testing.contracts.lists import ListContract
+from wfcore.testing.contracts.units import UnitContract
 
 
-async def refused(name: str, about: object, apply: Any, *, writes: bool = False) -> Any:
-    """A `SchedulingPoint` to a medium that is gone."""
-    raise StoreUnavailable(detail="gone")
-
-
-class TestMemoryStore(StoreContract):
+class TestMemoryStore(Handles, UnitContract):
     @pytest.fixture
     async def store(self, clock: ManualClock) -> AsyncIterator[Store]:
         store = MemoryStore(now=clock.service_now)
@@ -42,10 +43,6 @@ class TestMemoryStore(StoreContract):
     def another(self, store: MemoryStore, clock: ManualClock) -> Store:
         return MemoryStore(store.disk, now=clock.service_now)
 
-    @pytest.fixture
-    def broken(self, clock: ManualClock) -> Store:
-        return memory.MemoryStore(refused, now=clock.service_now)
-
 
 class TestMemoryCounters(CountersContract):
     @pytest.fixture
@@ -55,7 +52,9 @@ class TestMemoryCounters(CountersContract):
         await counters.close()
 
 
-class TestSqliteStore(StoreContract):
+class SqliteHandles(Handles):
+    """The fixtures of a store on SQLite, with a cache and in clear text."""
+
     @pytest.fixture(autouse=True)
     def tables_are_found(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
         """A query that misses one of its tables shows a unit less than the unit has written."""
@@ -102,20 +101,34 @@ class TestSqliteStore(StoreContract):
         return store
 
 
-class TestSqliteStoreThatRemembersNothing(TestSqliteStore):
-    """Every read decodes rows, and every write is over something unknown."""
+class TestSqliteStore(SqliteHandles, StoreContract):
+    """The whole contract."""
+
+
+class TestSqliteStoreWithoutCache(SqliteHandles, UnitContract, HeadContract):
+    """Every read decodes rows, and every write is over a row that was not read."""
 
     @pytest.fixture
     def cache_bytes(self) -> int:
         return 0
 
 
-class TestSealedSqliteStore(TestSqliteStoreThatRemembersNothing):
-    """Contents are encrypted, and another handle has the same key."""
+class SealedSqliteHandles(SqliteHandles):
+    """The fixtures of a store without a cache whose contents are encrypted."""
+
+    @pytest.fixture
+    def cache_bytes(self) -> int:
+        return 0
 
     @pytest.fixture
     def sealer(self) -> Sealer | None:
         return AeadSealer([new_key()])
+
+
+class TestSealedSqliteStore(
+    SealedSqliteHandles, UnitContract, HeadContract, ListContract, AuditContract
+):
+    """Whatever is stored in sealed cells is read again, and lists are narrowed by clear ones."""
 
 
 class TestSqliteCounters(CountersContract):

@@ -23,9 +23,13 @@ from wfcore.ports.system import Sealer
 from wfcore.testing import ManualClock
 from wfcore.testing import builders as make
 from wfcore.testing.comparison.comparing import StoreComparison
+from wfcore.testing.contracts.heads import HeadContract
 from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.contracts.lists import ListContract
+from wfcore.testing.contracts.units import UnitContract
+from wfcore.testing.contracts.upkeep import UpkeepContract
 
-from .test_contract import TestSealedSqliteStore as SealedSqliteStore
+from .test_contract import SealedSqliteHandles
 from .test_moving import blank, carry, folder, fresh
 from .test_packing import pack_all
 
@@ -47,8 +51,10 @@ class PackingStore(SqliteStore):
         return PackingUnit(super().unit()._unit)
 
 
-class TestPackingStore(SealedSqliteStore):
-    """The contract of a store, of which all that has ended is packed at once."""
+class TestPackingStore(
+    SealedSqliteHandles, UnitContract, HeadContract, ListContract, UpkeepContract
+):
+    """Executions that have ended are packed at once: read, changed, listed and purged as before."""
 
     @pytest.fixture
     async def store(

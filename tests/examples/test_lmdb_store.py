@@ -1,4 +1,4 @@
-"""A store on another database keeps the shipped contract, over two handles and two processes."""
+"""A store on LMDB under the store in memory: over two handles, and in two processes."""
 
 import asyncio
 import sys
@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from wfcore.errors import StoreRefused
+from wfcore.errors import StoreRefused, StoreUnavailable
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots, Store
 from wfcore.testing import ManualClock
 from wfcore.testing import builders as make
-from wfcore.testing.contracts import StoreContract
-from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.contracts.claims import ClaimContract
+from wfcore.testing.contracts.concurrency import ConcurrencyContract
+from wfcore.testing.contracts.keeping import Handles, keep
+from wfcore.testing.contracts.units import UnitContract
 from wfcore.time import HOUR, EpochMs
 from wfcore.wire.records import encode_record
 
@@ -23,7 +25,9 @@ from .loading import EXAMPLES, example
 own = example("lmdb_store")
 
 
-class TestLmdbStore(StoreContract):
+class TestLmdbStore(Handles, UnitContract, ClaimContract, ConcurrencyContract):
+    """Rows, their transactions and the index are those of LMDB; the queries are of the core."""
+
     @pytest.fixture
     async def store(self, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Store]:
         store = own.open_store(tmp_path / "data", clock.service_now)
@@ -37,12 +41,6 @@ class TestLmdbStore(StoreContract):
         another = own.open_store(tmp_path / "data", clock.service_now)
         yield another
         await another.close()
-
-    @pytest.fixture
-    async def broken(self, tmp_path: Path) -> Store:
-        store: Store = own.open_store(tmp_path / "broken")
-        await store.close()
-        return store
 
 
 CLAIMS = """
@@ -116,6 +114,16 @@ async def test_a_file_of_others_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreRefused, match=str(tmp_path)):
         own.open_store(tmp_path)
     assert file.read_bytes() == b"somebody's diary" * 1000
+
+
+async def test_a_closed_store_is_unavailable(tmp_path: Path) -> None:
+    """A read and a claim after the end raise `StoreUnavailable`; closing twice does no harm."""
+    store = own.open_store(tmp_path)
+    await store.close()
+    await store.close()
+    for late in (next_due(store), store.claim("w", HOUR, Slots(1), 1)):
+        with pytest.raises(StoreUnavailable):
+            await late
 
 
 async def next_due(store: Store) -> EpochMs | None:

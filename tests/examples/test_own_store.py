@@ -1,4 +1,4 @@
-"""A store of one's own keeps the shipped contract, and keeps what it was given."""
+"""A journal under the store in memory: units are written down, and read at the next start."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,8 +11,8 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.ports.store import Slots, Store
 from wfcore.testing import ManualClock
 from wfcore.testing import builders as make
-from wfcore.testing.contracts import StoreContract
-from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.contracts.keeping import Handles, keep
+from wfcore.testing.contracts.units import UnitContract
 from wfcore.time import HOUR
 
 from .loading import example
@@ -20,18 +20,14 @@ from .loading import example
 own = example("own_store")
 
 
-class TestJournalStore(StoreContract):
+class TestJournalStore(Handles, UnitContract):
+    """The journal changes how units are written; the queries are those of the core."""
+
     @pytest.fixture
     async def store(self, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Store]:
         store = own.open_journal(tmp_path / "journal", clock.service_now)
         yield store
         await store.close()
-
-    @pytest.fixture
-    async def broken(self, tmp_path: Path) -> Store:
-        store: Store = own.open_journal(tmp_path / "broken")
-        await store.close()
-        return store
 
 
 @pytest.fixture
