@@ -199,8 +199,9 @@ async def _dispatch(
     if isinstance(answer, Response):
         return route, await _respond(request, answer, receive, send)
     headers = [_JSON, *_common(request), *_quota(request.quota), *request.headers]
-    await _send(request, send, route.status, headers, body)
-    return route, route.status
+    status = route.status_of(answer)
+    await _send(request, send, status, headers, body)
+    return route, status
 
 
 def _encoded(answer: object) -> bytes:

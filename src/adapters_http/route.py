@@ -78,7 +78,8 @@ class Route:
     route by session the scope that a visitor must have, as sessions have no scopes. Without `scope`
     a visitor needs every scope, unless `visitors` says why none is needed. AU-11.
     `body`: the shape of the body; None: no body is read. `keys_once`: an object in the body that
-    repeats a key is refused. `returns`: the shape of a success.
+    repeats a key is refused. `returns`: the shape of a success; `otherwise`: the shapes of other
+    successes, by status.
     `also`: errors that this route answers with another status than the others.
     `refuses`: further statuses, for the description. `starts`: the route starts new work, which a
     stopping server refuses.
@@ -95,6 +96,7 @@ class Route:
     keys_once: bool = False
     status: int = 200
     returns: type[Any] | None = None
+    otherwise: Mapping[int, type[Any]] = Factory(dict)
     media: str = "application/json"
     files: tuple[str, ...] = ()
     query: tuple[Parameter, ...] = ()
@@ -117,6 +119,11 @@ class Route:
         names = tuple(part[1:-1] for part in parts if part.startswith("{"))
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "html", self.media == "text/html")
+
+    def status_of(self, answer: object) -> int:
+        """The status of a success."""
+        found = (status for status, shape in self.otherwise.items() if type(answer) is shape)
+        return next(found, self.status)
 
     @property
     def decides(self) -> bool:

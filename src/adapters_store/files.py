@@ -36,6 +36,10 @@ class LocalFiles:
         """Copy *content* to its place, durably; *name* is not kept. Raises `StoreUnavailable`."""
         return await asyncio.to_thread(self._store, execution_id, artifact_id, content)
 
+    async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
+        """A second name of the same file on disk. Raises `NotFound`, `StoreUnavailable`."""
+        return await asyncio.to_thread(self._copy, storage_key, execution_id, artifact_id)
+
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """The bytes [*start*, *end*) in chunks of 64 KiB. Raises `NotFound`."""
         descriptor = await asyncio.to_thread(self._open, storage_key)
@@ -79,9 +83,29 @@ class LocalFiles:
             raise StoreUnavailable(detail=f"artifact: {error}") from error
         return StoredFile(f"{execution_id}/{artifact_id}", size, sha256)
 
-    def _open(self, storage_key: str) -> int:
+    def _copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
+        source, folder = self._path(storage_key), self.root / _checked(execution_id)
+        part = folder / f".{_checked(artifact_id)}.part"
+        try:
+            make_private(folder)
+            part.unlink(missing_ok=True)
+            os.link(source, part, follow_symlinks=False)
+            part.replace(folder / artifact_id)
+            part.unlink(missing_ok=True)  # `rename` leaves two names of one file as they are
+            flush_folder(folder)
+            flush_folder(self.root)
+        except FileNotFoundError as error:
+            raise NotFound("artifact") from error
+        except OSError as error:
+            raise StoreUnavailable(detail=f"artifact: {error}") from error
+        return f"{execution_id}/{artifact_id}"
+
+    def _path(self, storage_key: str) -> Path:
         execution_id, _, artifact_id = storage_key.partition("/")
-        path = self.root / _checked(execution_id) / _checked(artifact_id)
+        return self.root / _checked(execution_id) / _checked(artifact_id)
+
+    def _open(self, storage_key: str) -> int:
+        path = self._path(storage_key)
         try:
             return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError as error:

@@ -69,6 +69,15 @@ class ObjectFiles:
         key = f"{execution_id}/{artifact_id}"
         return await asyncio.to_thread(self._store, key, content, _attributes(name))
 
+    async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
+        """A copy that the bucket makes. Raises `NotFound`, `StoreUnavailable`."""
+        key = f"{execution_id}/{artifact_id}"
+        try:
+            await obstore.copy_async(self._bucket, storage_key, key)
+        except _FAULTS as error:
+            raise _fault(error) from error
+        return key
+
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """The bytes [*start*, *end*) in chunks of 1 MiB. Raises `NotFound`, `StoreUnavailable`."""
         try:

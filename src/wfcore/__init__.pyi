@@ -227,6 +227,11 @@ from wfcore.rules.definition.written import read_definition_json as read_definit
 from wfcore.rules.execution.fold import advance as advance
 from wfcore.rules.execution.machine import EXECUTION as EXECUTION
 from wfcore.rules.execution.proceed import proceed as proceed
+from wfcore.rules.execution.redrive import PlannedStep as PlannedStep
+from wfcore.rules.execution.redrive import RedrivePlan as RedrivePlan
+from wfcore.rules.execution.redrive import StepFate as StepFate
+from wfcore.rules.execution.redrive import plan_redrive as plan_redrive
+from wfcore.rules.execution.redrive import times_begun as times_begun
 from wfcore.rules.execution.start import Start as Start
 from wfcore.rules.execution.start import accept as accept
 from wfcore.rules.execution.start import capabilities_with as capabilities_with
@@ -313,6 +318,9 @@ from wfcore.usecases.executions.gates import GateState as GateState
 from wfcore.usecases.executions.gates import open_gate as open_gate
 from wfcore.usecases.executions.gates import read_gate as read_gate
 from wfcore.usecases.executions.idempotency import Idempotency as Idempotency
+from wfcore.usecases.executions.redriving import PreparedRedrive as PreparedRedrive
+from wfcore.usecases.executions.redriving import Redrive as Redrive
+from wfcore.usecases.executions.redriving import preview_redrive as preview_redrive
 from wfcore.usecases.executions.redriving import redrive as redrive
 from wfcore.usecases.executions.starting import StartReceipt as StartReceipt
 from wfcore.usecases.executions.starting import start_execution as start_execution

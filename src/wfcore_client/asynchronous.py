@@ -127,6 +127,7 @@ class AsyncClient:
     explain = _method(calls.explain)
     cancel = _method(calls.cancel)
     redrive = _method(calls.redrive)
+    plan_redrive = _method(calls.plan_redrive)
     open_gate = _method(keyed(calls.open_gate))
     gate = _method(calls.gate)
     list_approvals = _method(calls.list_approvals)

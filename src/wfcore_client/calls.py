@@ -189,9 +189,42 @@ def cancel(id: str, *, outputs: bool = True) -> ApiCall[shapes.StatusView]:
     return _post(path, shapes.StatusView, {"id": id}, outputs=_wanted(outputs))
 
 
-def redrive(id: str, wait_s: int | None = None) -> ApiCall[shapes.StartView]:
-    """Start a new execution that begins where the execution *id* stopped."""
-    return _post("/api/v1/executions/{id}/redrive", shapes.StartView, {"id": id}, wait=wait_s)
+def redrive(
+    id: str,
+    wait_s: int | None = None,
+    *,
+    start: str | None = None,
+    newest: bool = False,
+    inputs: JsonObject | None = None,
+    digest: str | None = None,
+) -> ApiCall[shapes.StartView]:
+    """
+    Start a new execution that begins where the execution *id* stopped, or at the step *start*.
+    *newest*: with the workflow's present version; *inputs* replace those of *id*, name by name.
+    *digest*: of a plan (see `plan_redrive`); a `Conflict` if it no longer holds.
+    """
+    body = _redrive(start, newest, inputs, digest=digest)
+    path = "/api/v1/executions/{id}/redrive"
+    return _post(path, shapes.StartView, {"id": id}, body, wait=wait_s)
+
+
+def plan_redrive(
+    id: str,
+    *,
+    start: str | None = None,
+    newest: bool = False,
+    inputs: JsonObject | None = None,
+) -> ApiCall[shapes.RedrivePlanView]:
+    """Read what `redrive` would do: what is kept, what runs, and how often it had begun."""
+    body = _redrive(start, newest, inputs, dryRun=True)
+    return _post("/api/v1/executions/{id}/redrive", shapes.RedrivePlanView, {"id": id}, body)
+
+
+def _redrive(
+    start: str | None, newest: bool, inputs: JsonObject | None, **more: object
+) -> JsonObject:
+    about = {"from": start, "definition": "newest" if newest else None, "inputs": inputs}
+    return _given(**about, **more)
 
 
 def open_gate(

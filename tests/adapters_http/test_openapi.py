@@ -80,7 +80,12 @@ def test_every_schema_is_one() -> None:
 
 
 SHAPES = {route.body.__name__: route.body for route in ROUTES if route.body is not None}
-RETURNED = {route.returns.__name__ for route in ROUTES if route.returns is not None}
+RETURNED = {
+    shape.__name__
+    for route in ROUTES
+    for shape in (route.returns, *route.otherwise.values())
+    if shape is not None
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)

@@ -27,6 +27,7 @@ MADE: tuple[ApiCall, ...] = (
     calls.explain("e"),
     calls.cancel("e"),
     calls.redrive("e"),
+    calls.plan_redrive("e"),
     calls.open_gate("Sure?"),
     calls.gate("e"),
     calls.list_approvals(),
@@ -53,11 +54,12 @@ OTHERWISE = {
 def test_every_route_has_a_call() -> None:
     """What a key may do with JSON, the client can do, and it reads the shape that is sent."""
     rows = {
-        (route.method, route.path): route.returns and route.returns.__name__
+        (route.method, route.path, shape and shape.__name__)
         for route in ROUTES
         if route.auth in BY_KEY and route.path not in OTHERWISE
+        for shape in (route.returns, *route.otherwise.values())
     }
-    assert {(call.method, call.path): call.returns.__name__ for call in MADE} == rows
+    assert {(call.method, call.path, call.returns.__name__) for call in MADE} == rows
 
 
 @pytest.mark.parametrize("call", MADE, ids=lambda call: f"{call.method} {call.path}")

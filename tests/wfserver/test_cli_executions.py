@@ -107,6 +107,22 @@ def test_redrive_starts_a_new_one(wfcore: Call, applied: str) -> None:
     assert f"redriven as  {started['executionId']}" in wfcore("execution", "show", id).out
 
 
+def test_a_dry_run_shows_the_plan(wfcore: Call, applied: str) -> None:
+    """`--dry-run` starts nothing; the same options without it carry the plan out. EX-35."""
+    id = wfcore("execution", "start", applied, "--json").json["executionId"]
+    wfcore("execution", "cancel", id)
+    said = wfcore("execution", "redrive", id, "--dry-run")
+    (step,) = wfcore("execution", "redrive", id, "--dry-run", "--json").json["steps"]
+    assert (said.status, step["plan"], step["begun"]) == (0, "new", 0)
+    assert f"begins at {step['step']}, version 1" in said.out
+    assert wfcore("execution", "list", "--json").json["total"] == 1
+    wrong = wfcore("execution", "redrive", id, "--from", "nothing")
+    assert (wrong.status, "from" in wrong.err) == (1, True)
+    began = wfcore("execution", "redrive", id, "--from", step["step"], "--newest", "--json")
+    assert began.json["executionId"]
+    assert wfcore("execution", "redrive", "--workflow", "Greet", "--dry-run").status == 2
+
+
 def test_lists_are_filtered(wfcore: Call, applied: str) -> None:
     """`list` narrows by workflow and by status, and its rows carry no step results."""
     other = _apply(wfcore, TYPED)

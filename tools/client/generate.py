@@ -65,7 +65,9 @@ FINAL_EVENTS = frozenset(EventKind(f"execution.{{one.lower()}}") for one in FINA
 
 def shapes() -> str:
     """The module of shapes; each shape stands behind those that it refers to."""
-    views = {route.returns for route in ROUTES if route.auth in BY_KEY and route.returns}
+    by_key = [route for route in ROUTES if route.auth in BY_KEY]
+    returned = (shape for one in by_key for shape in (one.returns, *one.otherwise.values()))
+    views = {shape for shape in returned if shape is not None}
     found: dict[str, str] = {}
     for view in (*sorted(views, key=lambda one: one.__name__), EventView, CallbackView):
         _define(view, found)

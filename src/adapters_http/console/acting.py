@@ -5,7 +5,7 @@ The preview says for each execution what will happen. The executions are cancell
 by one, each with a result of its own, because another person or a step may have been faster.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from attrs import frozen
 from starlette.responses import Response
@@ -21,7 +21,8 @@ from wfcore.errors import AlreadyFinished, Forbidden, InvalidInput, LimitReached
 from wfcore.model.execution import Awaits, Execution, StepStatus, TriggerSource
 from wfcore.model.workflow import Definition
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.execution.redrive import FROM, kept_results
+from wfcore.rules.execution.redrive import FROM, StepFate, plan_redrive
+from wfcore.time import EpochMs
 from wfcore.usecases.executions.browsing import read_some
 from wfcore.usecases.executions.executions import cancel_execution
 from wfcore.usecases.executions.redriving import redrive
@@ -115,22 +116,18 @@ def _unbegun(run: Execution, definition: Definition | None) -> Sequence[str]:
 
 
 def _to_redrive(
-    run: Execution, definition: Definition | None, again: str | None, now: int
+    run: Execution, definition: Definition | None, again: str | None, now: EpochMs
 ) -> Prospect:
     if run.status not in FROM or definition is None:
         reason = _(
             "It is {status}; only a failed, cancelled or interrupted execution can be redriven."
         )
         return Prospect(run, reason.format(status=STATUSES[run.status]))
-    kept = kept_results(run, definition, now)  # type: ignore[arg-type]
-    rest = [step.name for step in definition.steps if not _ended(step.name, kept)]
-    done = [key for key in kept if key not in rest]
-    return Prospect(run, None, kept=done, rest=rest, redriven_as=again)
-
-
-def _ended(name: str, kept: Mapping[str, object]) -> bool:
-    result = kept.get(name)
-    return result is not None and getattr(result, "completed_at", None) is not None
+    steps = plan_redrive(run, definition, definition, now).steps
+    kept = [one.key for one in steps if one.fate is StepFate.KEPT]
+    names = {step.name for step in definition.steps}
+    rest = [one.key for one in steps if one.fate is not StepFate.KEPT and one.key in names]
+    return Prospect(run, None, kept=kept, rest=rest, redriven_as=again)
 
 
 async def cancel(request: Request) -> Response:

@@ -85,6 +85,15 @@ class ActForm:
 
 
 @frozen
+class RedriveForm:
+    """Redrive an execution from the step `start` (empty: where it stopped), by a plan's digest."""
+
+    digest: str
+    start: str = ""
+    newest: str = ""
+
+
+@frozen
 class StartForm:
     """
     Start a workflow. `inputs`: the texts that were typed, by the name of the variable. `once`: the

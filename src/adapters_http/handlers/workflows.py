@@ -14,7 +14,8 @@ from wfcore.usecases.workflows.workflows import WorkflowRow
 from wfcore.wire.common import WORKFLOWS, shown_of
 from wfcore.wire.converter import plain
 from wfcore.wire.decisions import GateView, gate_view
-from wfcore.wire.executions import StartView
+from wfcore.wire.executions import RedrivePlanView, StartView, redrive_plan_view
+from wfcore.wire.requests import DefinitionChoice
 from wfcore.wire.workflows import WorkflowPage, WorkflowView, workflow_view
 
 REPLAYED = (b"idempotent-replayed", b"true")
@@ -92,12 +93,16 @@ async def _gate(request: Request, id: str, wait: int | None) -> GateView | bytes
     return await request.services.offload(lambda: dump_json(plain(gate_view(found.approval, url))))
 
 
-async def redrive(request: Request) -> StartView:
-    """Accept a new execution that continues where an earlier one stopped."""
-    wait = wait_ms(request)
-    started = await redriving.redrive(
-        request.services, request.who, request.params["id"], origin=request.origin
-    )
+async def redrive(request: Request) -> StartView | RedrivePlanView:
+    """Accept a new execution that goes on where an earlier one stopped, or say what it would do."""
+    wait, body = wait_ms(request), request.body
+    newest = body.definition is DefinitionChoice.NEWEST
+    wanted = redriving.Redrive(body.from_, newest, body.inputs, body.digest)
+    services, who, id = request.services, request.who, request.params["id"]
+    if body.dry_run:
+        found = await redriving.preview_redrive(services, who, id, wanted)
+        return redrive_plan_view(found.plan, found.digest, newest, found.revision)
+    started = await redriving.redrive(services, who, id, wanted, origin=request.origin)
     return await _started(request, started, wait)
 
 

@@ -130,7 +130,9 @@ def _responses(route: Route, schemas: Schemas) -> Iterator[tuple[int, Schema]]:
     """The responses of *route*, by status."""
     for status in _statuses(route):
         if status == route.status:
-            yield status, _success(route, schemas)
+            yield status, _success(route, schemas, route.returns, status)
+        elif status in route.otherwise:
+            yield status, _success(route, schemas, route.otherwise[status], status)
         elif status < 400:
             yield status, _also(route, status)
         elif route.html:
@@ -149,7 +151,16 @@ def _responses(route: Route, schemas: Schemas) -> Iterator[tuple[int, Schema]]:
 
 def _statuses(route: Route) -> list[int]:
     """The statuses that *route* can answer with."""
-    found = {route.status, 400, 431, 500, 503, *route.refuses, *route.also.values()}
+    found = {
+        route.status,
+        *route.otherwise,
+        400,
+        431,
+        500,
+        503,
+        *route.refuses,
+        *route.also.values(),
+    }
     if route.auth is not Auth.OPEN:
         found |= {401, 403}
     if route.limited or route.auth is Auth.LOGIN:
@@ -159,17 +170,15 @@ def _statuses(route: Route) -> list[int]:
     return sorted(found)
 
 
-def _success(route: Route, schemas: Schemas) -> Schema:
+def _success(route: Route, schemas: Schemas, returns: type[Any] | None, status: int) -> Schema:
     headers = COMMON | (RATE if route.limited else {})
     if any(one.name == "Idempotency-Key" for one in route.headers):
         headers |= REPLAYED
     content = {media: _text(media, schemas) for media in (route.media, *route.files)}
-    if route.returns is not None:
-        view = schemas.ref(route.returns)
-        content["application/json"] = with_example(
-            view, examples()["views"][route.returns.__name__]
-        )
-    about = "Accepted" if route.status == 202 else "Success"
+    if returns is not None:
+        example = examples()["views"][returns.__name__]
+        content["application/json"] = with_example(schemas.ref(returns), example)
+    about = "Accepted" if status == 202 else "Success"
     return {"description": about, "headers": headers, "content": content}
 
 

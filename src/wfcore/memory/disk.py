@@ -107,6 +107,14 @@ class MemoryFiles:
         self._content[key] = data
         return StoredFile(key, len(data), sha256(data).hexdigest())
 
+    async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
+        """The same bytes under another key. Raises `NotFound`."""
+        if storage_key not in self._content:
+            raise NotFound("Artifact")
+        key = f"{execution_id}/{artifact_id}"
+        self._content[key] = self._content[storage_key]
+        return key
+
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """The bytes [*start*, *end*) in one chunk. Raises `NotFound`."""
         if storage_key not in self._content:

@@ -42,6 +42,12 @@ class ArtifactFiles(Protocol):
         leads to; any text, without secrets. Raises `StoreUnavailable`.
         """
 
+    async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
+        """
+        The storage key of the same content as a file of another execution, which lives as long as
+        that one; it is durable on return. Raises `NotFound`, `StoreUnavailable`.
+        """
+
     def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """
         The bytes [*start*, *end*) in chunks. Raises `NotFound` before the first chunk if the

@@ -48,15 +48,12 @@ async def read_artifact(
 
 
 async def _is_attached(view: View, who: Principal, execution_id: str, artifact_id: str) -> bool:
-    """Whether *who* sees an approval with that attachment: of the execution, or of its redrives."""
-    asking: str | None = execution_id
-    while asking is not None:
-        for one in await view.approvals.of_execution(asking):
-            if any(file.artifact_id == artifact_id for file in one.attachments):
-                share = await view.get(Share, one.workflow_id, who.account.id)
-                if sees_approval(one, who, share):
-                    return True
-        asking = await view.executions.redriven_as(asking)
+    """Whether *who* sees an approval of the execution to which the artifact is attached."""
+    for one in await view.approvals.of_execution(execution_id):
+        if any(file.artifact_id == artifact_id for file in one.attachments):
+            share = await view.get(Share, one.workflow_id, who.account.id)
+            if sees_approval(one, who, share):
+                return True
     return False
 
 

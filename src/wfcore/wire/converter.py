@@ -31,7 +31,7 @@ from wfcore.model.notice import NoticeStatus
 from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.rules.limits import MAX_COMMENT
 from wfcore.rules.variables import NO_NUL
-from wfcore.wire.requests import Comment
+from wfcore.wire.requests import Comment, DefinitionChoice
 
 T = TypeVar("T")
 _NAME_SHOWN = 80
@@ -219,6 +219,7 @@ _IN.register_structure_hook(Comment, _comment)
 for _kind in (
     AccountStatus,
     ApprovalStatus,
+    DefinitionChoice,
     ExecutionStatus,
     NoticeStatus,
     Permission,

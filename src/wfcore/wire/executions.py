@@ -22,8 +22,10 @@ from wfcore.model.execution import (
 )
 from wfcore.model.page import Page
 from wfcore.rules.execution.budget import total
+from wfcore.rules.execution.redrive import RedrivePlan, StepFate
 from wfcore.rules.masking import MASK, NO_SECRETS, Secrets, mask, mask_text, secret_values
 from wfcore.wire.common import ABSENT, EXECUTIONS, NO_NAMES, ListPage, Names, shown_of
+from wfcore.wire.requests import DefinitionChoice
 
 _NOW_RUNNING = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
 
@@ -179,6 +181,48 @@ class StartView:
     status: ExecutionStatus
     workflow_id: str
     started_at: int
+
+
+@define(eq=False)
+class PlannedStepView:
+    """
+    `plan`: `kept` results are taken over; an approval that is `asked` again was decided before;
+    what runs `again` had begun `begun` times in this line of redrives; a `new` step has never
+    begun; the definition no longer has a step that is `gone`.
+    """
+
+    step: str
+    plan: StepFate
+    begun: int
+
+
+@define(eq=False)
+class RedrivePlanView:
+    """
+    What a redrive would do. `from`: the first step that runs, null if none is left; `version`: of
+    the workflow, that runs; `changes`: fields that it says differently.
+    """
+
+    digest: str
+    from_: str | None
+    definition: DefinitionChoice
+    version: int
+    steps: Sequence[PlannedStepView]
+    changes: Sequence[str]
+
+
+def redrive_plan_view(
+    plan: RedrivePlan, digest: str, newest: bool, version: int
+) -> RedrivePlanView:
+    """The view of a plan; *version*: the revision that runs."""
+    return RedrivePlanView(
+        digest,
+        plan.start,
+        DefinitionChoice.NEWEST if newest else DefinitionChoice.SAME,
+        version,
+        [PlannedStepView(one.key, one.fate, one.begun) for one in plan.steps],
+        plan.changes,
+    )
 
 
 def status_view(

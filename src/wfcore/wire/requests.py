@@ -4,6 +4,7 @@ the rows unedited.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Annotated, Any, Final, NewType, TypeAlias
 
 from attrs import Factory, field, frozen
@@ -25,6 +26,13 @@ NOT_NULL: Final = {"not_null": True}
 """Field metadata: may be left out (then it is None), but null is refused."""
 
 
+class DefinitionChoice(StrEnum):
+    """Which version of a workflow a redrive runs."""
+
+    SAME = "same"
+    NEWEST = "newest"
+
+
 @frozen
 class NoBody:
     """Nothing is asked for; an empty body or `{}`."""
@@ -40,6 +48,23 @@ class StartBody:
     inputs: JsonObject = Factory(dict)
     enable_monitoring: bool = False
     callback_url: str | None = None
+
+
+@frozen
+class RedriveBody:
+    """
+    Start again where an execution stopped. `from`: the step to begin with, which may be any one
+    outside of loops that every step before it allows; without it, the first step that has no result
+    to keep. `definition`: `newest` takes the workflow's present version. `inputs` replace those of
+    the old execution, name by name. `dryRun` answers the plan and starts nothing; `digest`: of the
+    plan that must still hold.
+    """
+
+    from_: str | None = None
+    definition: DefinitionChoice = DefinitionChoice.SAME
+    inputs: JsonObject = Factory(dict)
+    dry_run: bool = False
+    digest: str | None = None
 
 
 @frozen

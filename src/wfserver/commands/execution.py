@@ -20,6 +20,7 @@ from wfserver.terminal.options import (
     CommandGroup,
     Duration,
     Member,
+    Since,
     inputs,
     limit,
     pass_invocation,
@@ -250,6 +251,7 @@ def _lines_shown(invocation: Invocation, found: list[Any]) -> list[Any]:
 
 @execution_command.command("cancel")
 @several
+@span_of_time
 @pass_invocation
 def cancel(
     invocation: Invocation,
@@ -275,6 +277,13 @@ def cancel(
 
 @execution_command.command("redrive")
 @several
+@click.option(
+    "--from", "begin", metavar="STEP-or-WHEN", help="With ID: the first step that runs; else WHEN."
+)
+@click.option("--to", "until", type=Since(), metavar="WHEN", help="Before then.")
+@click.option("--newest", is_flag=True, help="With the workflow's present version.")
+@inputs
+@click.option("--dry-run", is_flag=True, help="Only say what would be kept and what would run.")
 @_wait
 @pass_invocation
 def redrive(
@@ -282,28 +291,47 @@ def redrive(
     id: str | None,
     workflow: str | None,
     status: tuple[ExecutionStatus, ...],
-    since: EpochMs | None,
+    begin: str | None,
     until: EpochMs | None,
+    newest: bool,
+    given: tuple[tuple[str, str], ...],
+    dry_run: bool,
     yes: bool,
     wait: bool,
     timeout: int | None,
 ) -> int | None:
     """
-    A new execution that begins at the first unfinished step of an ended one.
+    A new execution that begins at the first unfinished step of an ended one, or at another one.
 
     By a filter: of each FAILED one (or of --status), once they were shown, but of none that was
     redriven already.
     """
     if id is not None:
-        refuse_both(workflow, status, since, until)
-        return _started(invocation, executions.redrive_execution, {"id": id}, wait, timeout)
-    if wait or timeout is not None:
-        raise click.UsageError("--wait and --timeout go with an ID")
-    if not (workflow or status or since or until):
+        refuse_both(workflow, status, until)
+        wanted = {"id": id, "start": begin, "newest": newest, "inputs": dict(given)}
+        plan = invocation.perform(executions.preview_redrive, **wanted)
+        if dry_run:
+            put_answer(invocation.json, plan, _put_plan)
+            return None
+        wanted["digest"] = plan["digest"]
+        return _started(invocation, executions.redrive_execution, wanted, wait, timeout)
+    if wait or timeout is not None or newest or given or dry_run:
+        raise click.UsageError("--wait, --timeout, --newest, -i and --dry-run go with an ID")
+    if not (workflow or status or begin or until):
         raise click.UsageError("Give an ID, or --workflow, --status, --from or --to")
-    wanted = tuple(one for one in status or (ExecutionStatus.FAILED,) if one in FROM)
-    parameters = {"workflow": workflow, "status": wanted, "since": since, "until": until}
-    return act_on_each(invocation, "redriven", executions.redrive_execution, parameters, yes)
+    statuses = tuple(one for one in status or (ExecutionStatus.FAILED,) if one in FROM)
+    since = None if begin is None else Since()(begin)
+    query = {"workflow": workflow, "status": statuses, "since": since, "until": until}
+    return act_on_each(invocation, "redriven", executions.redrive_execution, query, yes)
+
+
+def _put_plan(plan: Any) -> None:
+    """A line for each step, then what else the definition says differently."""
+    rows = [(one["plan"], one["step"], one["begun"]) for one in plan["steps"]]
+    put_table(("PLAN", "STEP", "BEGUN"), rows, None)
+    for change in plan["changes"]:
+        say(f"changed: {clean(change)}")
+    say(f"begins at {plan['from'] or 'the end'}, version {plan['version']}")
 
 
 def _put_status(run: Any) -> None:

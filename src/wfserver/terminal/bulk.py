@@ -12,7 +12,7 @@ from wfcore.usecases.administration import executions
 from wfcore.usecases.administration.operator import Operation
 from wfserver.failures import FAILED, CommandFailed
 from wfserver.terminal.invocation import Invocation
-from wfserver.terminal.options import Member, span_of_time
+from wfserver.terminal.options import Member
 from wfserver.terminal.output import clean, put_json, put_table, say
 from wfserver.terminal.perform import Perform
 
@@ -29,7 +29,6 @@ def several(command: C) -> C:
         click.option(
             "--status", type=Member(ExecutionStatus), multiple=True, help="Instead of ID: these."
         ),
-        span_of_time,
         click.option("--yes", is_flag=True, help="Without asking."),
     )
     for option in reversed(options):

@@ -344,12 +344,46 @@ def test_a_redrive_says_what_it_keeps_and_is_made_once(site: Site):
     assert f"/executions/{made}" in reader.get(f"/executions/{id}").text
 
 
+def test_the_plan_of_a_redrive_is_shown_and_carried_out(site: Site):
+    """From any step, with what runs again; a plan that has changed is shown anew. EX-35."""
+    runs, reader = Runs(site), Reader(site)
+    id = runs.play(runs.start(), FAILED)
+    page = reader.get(f"/executions/{id}/redrive")
+    assert "Begins at score, version 1" in text_of(page)
+    assert "collect ✓ kept 1 time score ↻ runs again 1 time" in text_of(page)
+    digest = re.search(r'name="digest" value="(\w+)"', page.text)[1]
+    other = reader.get(f"/executions/{id}/redrive?from=collect")
+    assert "collect ↻ runs again 1 time" in text_of(other)
+    stale = reader.post(f"/executions/{id}/redrive", digest=digest, start="collect")
+    assert stale.status_code == 409
+    assert "The plan of this redrive has changed" in text_of(stale)
+    jump = reader.get(f"/executions/{id}/redrive?from=pay")
+    assert jump.status_code == 409
+    assert "score has no result to keep" in text_of(jump)
+    made = reader.post(f"/executions/{id}/redrive", digest=digest)
+    new = made.headers["location"].removeprefix("/executions/")
+    assert site.do(site.world.get(f"/api/v1/executions/{new}")).json()["redriveOf"] == id
+    assert reader.post(f"/executions/{id}/redrive", digest=digest).status_code == 409
+
+
+def test_a_completed_execution_offers_its_steps(site: Site):
+    """It is redriven from one of them only. EX-35."""
+    runs, reader = Runs(site, code("only")), Reader(site)
+    id = runs.play(runs.start(), {"only": StepEnd(1)})
+    page = reader.get(f"/executions/{id}/redrive")
+    assert page.status_code == 200
+    assert "where it stopped" not in page.text
+    assert 'name="digest"' not in page.text
+    assert "only ↻ runs again" in text_of(reader.get(f"/executions/{id}/redrive?from=only"))
+
+
 def test_a_get_changes_nothing(site: Site):
     """Every page, opened again and again: no new entry in the audit log, no event."""
     runs, reader = Runs(site), Reader(site)
     id = runs.play(runs.start(), FAILED)
     before = site.do(site.world.get(f"/api/v1/executions/{id}")).json()
-    for path in (f"/{id}", f"/cancel?id={id}", f"/redrive?id={id}", f"/{id}/steps/collect", ""):
+    pages = (f"/{id}", f"/cancel?id={id}", f"/redrive?id={id}", f"/{id}/redrive")
+    for path in (*pages, f"/{id}/steps/collect", ""):
         for _ in range(3):
             reader.get(f"/executions{path}")
     assert site.do(site.world.get(f"/api/v1/executions/{id}")).json() == before

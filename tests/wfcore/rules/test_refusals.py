@@ -47,7 +47,7 @@ from wfcore.rules.auth.rate_limit import verdict, windows
 from wfcore.rules.auth.session import require_alive, require_unlocked
 from wfcore.rules.execution.concurrency import require_room as require_room_in_group
 from wfcore.rules.execution.open_approval import open_approval
-from wfcore.rules.execution.redrive import kept_results
+from wfcore.rules.execution.redrive import plan_redrive
 from wfcore.rules.paging import page_request
 from wfcore.rules.webhooks.scheme import verify
 from wfcore.rules.webhooks.webhook import (
@@ -363,7 +363,7 @@ LISTS: list[Case] = [
         InvalidInput("size", "must be a positive integer"),
     ),
     (
-        lambda: kept_results(make.execution(), make.definition(), NOW),
+        lambda: plan_redrive(make.execution(), make.definition(), make.definition(), NOW),
         NotFound("Execution"),
     ),
 ]

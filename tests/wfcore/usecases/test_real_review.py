@@ -1,6 +1,9 @@
 """What an approver is shown beside rows, and answers: attachments and fields, over both stores."""
 
+from io import BytesIO
+
 import pytest
+from attrs import evolve
 
 from wfcore.errors import InvalidInput, ItemsChanged, NoMoreRevisions, NotFound
 from wfcore.model.access import Principal
@@ -133,17 +136,18 @@ async def test_an_approver_reads_no_secret_in_a_name(world: World) -> None:
 async def test_a_redrive_asks_with_the_files_of_the_kept_step(world: World) -> None:
     """The step's result is kept, so its files are attached, and open for the approver. AP-29."""
     ann, bob = await world.account(), await world.account("bob@example.org")
-    one = await asked(
-        world, ann, left("a.pdf"), attachments=("draft",), approvers=("bob@example.org",)
-    )
+    stored = await world.services.files.store("exec_1", "art_1", BytesIO(b"abc"))
+    file = evolve(left("a.pdf"), storage_key=stored.storage_key)
+    one = await asked(world, ann, file, attachments=("draft",), approvers=("bob@example.org",))
     await decide(world, bob, one.id, Reject())
     world.clock.advance(1_000)
     again = await redrive(world.services, ann, one.execution_id)
     await world.take()
     other = await only(world, again.execution_id)
     assert other.id != one.id
-    assert [file.artifact_id for file in other.attachments] == ["art_a.pdf"]
-    assert (await read_artifact(world.services, bob, one.execution_id, "art_a.pdf")).id
+    (attached,) = other.attachments
+    assert (attached.name, attached.execution_id) == ("a.pdf", again.execution_id)
+    assert await read_artifact(world.services, bob, again.execution_id, attached.artifact_id)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """
-The differences between two texts of a definition, found in bounded time.
+What changed between two definitions: the lines of their texts, and the fields of their documents.
 
 A comparison of lines takes up to the square of their number, and each text may have tens of
 thousands: minutes, for which the server would be busy.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+
+from wfcore.model.json import Json, JsonObject
 
 CONTEXT = 3
 MOST_COMPARED = 4_000
@@ -51,3 +53,41 @@ def _groups(ours: Sequence[str], theirs: Sequence[str]) -> Iterable[Sequence[Cha
     if len(ours) + len(theirs) > MOST_COMPARED:
         return [[("replace", 0, len(ours), 0, len(theirs))]]
     return SequenceMatcher(None, ours, theirs).get_grouped_opcodes(CONTEXT)
+
+
+def changed_fields(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    """
+    The fields in which two definitions differ, as documents: `budget`, `fetch: source, timeout`. A
+    step counts if both have it.
+    """
+    for field in dict.fromkeys([*old, *new]):
+        if field not in ("steps", "onFailure") and old.get(field) != new.get(field):
+            yield field
+    steps, were = _steps_of(new), _steps_of(old)
+    for name, one in steps.items():
+        other = were.get(name, one)
+        differ = [f for f in dict.fromkeys([*other, *one]) if other.get(f) != one.get(f)]
+        if differ:
+            yield f"{name}: {', '.join(differ)}"
+
+
+_LISTS = ("steps", "branches", "cases", "else")
+
+
+def _steps_of(document: JsonObject) -> dict[str, JsonObject]:
+    """The steps of a written definition by name, each without the lists of steps inside of it."""
+    found: dict[str, JsonObject] = {}
+
+    def read(value: Json) -> None:
+        if isinstance(value, list | tuple):
+            for one in value:
+                read(one)
+        elif isinstance(value, Mapping):
+            if isinstance(value.get("kind"), str):
+                found[str(value["name"])] = {k: v for k, v in value.items() if k not in _LISTS}
+            for name in _LISTS:
+                read(value.get(name))
+
+    read(document.get("steps"))
+    read(document.get("onFailure"))
+    return found

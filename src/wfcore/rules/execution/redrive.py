@@ -1,55 +1,295 @@
 """
-Repeated work: the results that stay, and those that are put aside.
+Redrive: a new execution that goes on where an earlier one stopped, or from a step that is named.
+EX-17, EX-35.
 
-A redrive is a new execution that begins where an earlier one stopped and keeps the results of the
-steps before. EX-17.
+`plan_redrive` decides which results the new execution keeps, and says of every step what that
+means: whoever starts a redrive sees beforehand what will run again, and how often it had begun.
+One walk through the definition decides both. In each list of steps it keeps results up to the
+first step that has to run; everything behind that step runs, too. A container in which something
+has to run is entered: it begins anew with the finished steps of its branches and rounds.
+
+The definition may be a newer one than that of the earlier execution. A step is the same if it has
+the same name and kind in the same list of the same container; only the same step keeps its result.
 
 An approval that goes back (`goto`) returns to an earlier step in its own list of steps. All steps
 from that one up to the approval have ended, since a list goes on step by step. So no running step
 is touched, and steps in other branches or rounds of a loop are not affected. AP-31.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import zip_longest
 
-from wfcore.errors import NotFound
+from attrs import frozen
+
+from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.execution import Awaits, Execution, ExecutionStatus, StepResult, StepStatus
-from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, SwitchStep, lists_of
+from wfcore.model.json import JsonObject
+from wfcore.model.workflow import (
+    ApprovalStep,
+    Definition,
+    LoopStep,
+    ParallelStep,
+    Step,
+    SwitchStep,
+    lists_of,
+)
+from wfcore.rules.canonical import canonical, digest
 from wfcore.rules.execution.plan import StepAt, branches_of
 from wfcore.rules.execution.scope import name_of, prefix_of
 from wfcore.time import EpochMs, later
 
 FROM = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED, ExecutionStatus.INTERRUPTED})
+"""The states from which an execution goes on where it stopped."""
+REDRIVEN = FROM | {ExecutionStatus.COMPLETED}
+"""Those from which it is redriven; from COMPLETED if the first step is named."""
 
 Results = Mapping[str, StepResult]
+Steps = tuple[Step, ...]
 
 
-def kept_results(run: Execution, definition: Definition, now: EpochMs) -> Results:
+class StepFate(StrEnum):
+    """What a redrive does with a step."""
+
+    KEPT = "kept"
+    """Its result is taken over; it does not run."""
+    ASKED = "asked"
+    """An approval that was decided, and whose question has changed: it is asked again."""
+    AGAIN = "again"
+    """It had begun before, and runs again."""
+    NEW = "new"
+    """It has never begun."""
+    GONE = "gone"
+    """The definition no longer has it; its result is left behind."""
+
+
+@frozen
+class PlannedStep:
+    """The fate of the step *key*; `begun`: how often it has begun in all earlier executions."""
+
+    key: str
+    fate: StepFate
+    begun: int = 0
+
+
+@frozen
+class RedrivePlan:
     """
-    The results of the finished steps before the first unfinished one. If that one is a container:
-    also the finished steps in each of its branches and rounds. The container itself begins *now*
-    and continues with them; a loop keeps its items, and a switch its case.
-
-    Raises `NotFound` if *run* is in a state that cannot be redriven.
+    `start`: the key of the first step that runs, None if only the end is left. `results`: those
+    that the new execution keeps. `changes`: what else the definition says differently, a line each.
     """
-    if run.status not in FROM:
+
+    start: str | None
+    results: Results
+    steps: tuple[PlannedStep, ...]
+    changes: tuple[str, ...] = ()
+
+    def digest(self, inputs: JsonObject, redriven_as: str | None) -> str:
+        """
+        A SHA-256 that changes with everything that the plan says, with the inputs, and once
+        somebody else has redriven the execution.
+        """
+        steps = [[one.key, one.fate.value, one.begun] for one in self.steps]
+        said = [self.start, steps, list(self.changes), inputs, redriven_as]
+        return digest(canonical(said))
+
+
+def plan_redrive(
+    run: Execution,
+    before: Definition,
+    definition: Definition,
+    now: EpochMs,
+    *,
+    start: str | None = None,
+    same_inputs: bool = True,
+    begun: Mapping[str, int] | None = None,
+    changes: Sequence[str] = (),
+) -> RedrivePlan:
+    """
+    The plan of a redrive of *run*, which had the definition *before*, with *definition*.
+
+    *start*: a step outside of loops that runs, with everything behind it; None: the first one that
+    has no result to keep. *same_inputs*: whether the redrive has the inputs of *run*; with others
+    approvals are asked again. *begun*: see `times_begun`; None: that of *run* alone. *changes*:
+    what else *definition* says differently.
+    Raises `NotFound` if *run* is in a state that cannot be redriven, `InvalidInput` if *start* is
+    no step outside of loops, `Conflict` if a step before *start* has no result to keep.
+    """
+    if run.status not in FROM and not (start and run.status is ExecutionStatus.COMPLETED):
         raise NotFound("Execution")
-    kept = dict(_kept(definition.steps, "", run.step_results, now))
-    return {key: kept[key] for key in run.step_results if key in kept}
+    way = () if start is None else _way_to(definition.steps, start)
+    if start is not None and not way:
+        raise InvalidInput("from", f"{start!r} is no step of the definition outside of loops")
+    keeper = _Keeper(run.step_results, now, way, same_inputs)
+    first = keeper.list(definition.steps, before.steps, "")
+    kept = {key: keeper.kept[key] for key in run.step_results if key in keeper.kept}
+    counts = times_begun([run]) if begun is None else begun
+    steps = tuple(_fates(definition, before, run.step_results, kept, keeper.asked, counts))
+    return RedrivePlan(start or first, kept, steps, tuple(changes))
 
 
-def _kept(
-    steps: tuple[Step, ...], prefix: str, results: Results, now: EpochMs
-) -> Iterator[tuple[str, StepResult]]:
+def times_begun(line: Sequence[Execution]) -> Mapping[str, int]:
+    """
+    How often each step has begun, by key. *line*: an execution, the one that it redrives, and so
+    on. What a redrive kept began in the execution before.
+    """
+    counts: Counter[str] = Counter()
+    for run, older in zip_longest(line, line[1:]):
+        for key, result in _every_result(run):
+            if older is None or not _was_kept(result, older, key):
+                counts[key] += result.tries
+    return counts
+
+
+def _every_result(run: Execution) -> Iterator[tuple[str, StepResult]]:
+    """The results of all rounds, by the key of the step."""
+    yield from run.step_results.items()
+    yield from ((key.partition("/")[2], result) for key, result in run.put_aside.items())
+
+
+def _was_kept(result: StepResult, older: Execution, key: str) -> bool:
+    times = result.started_at, result.completed_at
+    earlier = (one for at, one in _every_result(older) if at == key)
+    return result.completed_at is not None and any(
+        (one.started_at, one.completed_at) == times for one in earlier
+    )
+
+
+class _Keeper:
+    """One walk through a definition: what is `kept`, and the approvals that are `asked` again."""
+
+    def __init__(
+        self, results: Results, now: EpochMs, way: Sequence[str], same_inputs: bool
+    ) -> None:
+        self._results = results
+        self._now = now
+        self._way = way
+        self._same_inputs = same_inputs
+        self._reached = False
+        self.kept: dict[str, StepResult] = {}
+        self.asked: set[str] = set()
+
+    def list(self, steps: Steps, before: Steps, prefix: str) -> str | None:
+        """
+        Keep what one list of steps has finished. Returns the key of the first step of the list
+        that has to run; None if there is none. *before*: the list that it was.
+        """
+        twins = {step.name: step for step in before}
+        for step in steps:
+            at = StepAt(step, prefix)
+            if not self._whole(at, twins.get(step.name)):
+                self._require_reached(steps, step)
+                return at.key
+        return None
+
+    def _require_reached(self, steps: Steps, stop: Step) -> None:
+        """Raises `Conflict` if the walk ends at *stop*, and the start is behind or inside of it."""
+        names = [step.name for step in steps]
+        behind = names[names.index(stop.name) :]
+        if any(name in self._way for name in behind) and not self._reached:
+            raise Conflict(f"{stop.name} has no result to keep, and {self._way[-1]} needs it")
+
+    def _whole(self, at: StepAt, twin: Step | None) -> bool:
+        """Keep the step, or what is finished inside of it; whether nothing of it has to run."""
+        result = self._results.get(at.key)
+        if self._way[-1:] == (at.step.name,):
+            self._reached = True
+            return False
+        if result is None or type(at.step) is not type(twin):
+            return False
+        if self._stays(at, twin, result):
+            self.kept[at.key] = result
+            self.kept |= {key: self._results[key] for key in keys_inside(at, self._results)}
+            return True
+        self._enter(at, twin, result)
+        return False
+
+    def _stays(self, at: StepAt, twin: Step | None, result: StepResult) -> bool:
+        """Whether the result stands as it is, with everything inside."""
+        if not _finished(result, at.step.continue_on_error) or at.step.name in self._way:
+            return False
+        inside = [one for one in _approvals(at, twin, self._results) if self._is_asked(*one)]
+        self.asked |= {node.key for node, _ in inside}
+        return not inside and _same_inside(at.step, twin)
+
+    def _is_asked(self, at: StepAt, twin: Step | None) -> bool:
+        decided = self._results[at.key].status is StepStatus.COMPLETED
+        return decided and not (self._same_inputs and at.step == twin)
+
+    def _enter(self, at: StepAt, twin: Step | None, result: StepResult) -> None:
+        """Of a container that has to go on, keep the finished steps; it begins anew with them."""
+        anew = _anew(at.step, twin, result, self._now)
+        if anew is not None:
+            self.kept[at.key] = anew
+            for steps, prefix in branches_of(at, anew):
+                self.list(steps, _list_before(at.step, steps, twin), prefix)
+
+
+def _anew(step: Step, twin: Step | None, result: StepResult, now: EpochMs) -> StepResult | None:
+    """
+    The result of a container that begins now, with its items or its case; None if it has to begin
+    like one that never began.
+    """
+    if not isinstance(step, ParallelStep | LoopStep | SwitchStep) or not result.tries:
+        return None
+    case = result.case
+    if isinstance(step, LoopStep):
+        same = isinstance(twin, LoopStep) and (twin.items, twin.variable) == (
+            step.items,
+            step.variable,
+        )
+        if not same or not isinstance(result.items, list | tuple):
+            return None
+    if isinstance(step, SwitchStep):
+        assert isinstance(twin, SwitchStep)
+        case = _case_now(step, twin, case)
+        if case is None:
+            return None
+    return StepResult(
+        StepStatus.RUNNING,
+        now,
+        awaits=Awaits.STEPS,
+        until=None if step.timeout_ms is None else later(now, step.timeout_ms),
+        items=result.items,
+        case=case,
+        rounds=result.rounds,
+    )
+
+
+def _case_now(step: SwitchStep, twin: SwitchStep, case: int | None) -> int | None:
+    """The case with the same first step as *case* of *twin*; None if there is none."""
+    if case is None or step == twin:
+        return case
+    first = [one.name for one in twin.lists[case][:1]]
+    found = (n for n, steps in enumerate(step.lists) if [one.name for one in steps[:1]] == first)
+    return next(found, None)
+
+
+def _list_before(step: Step, steps: Steps, twin: Step | None) -> Steps:
+    """The list of *twin* that was what *steps* is in *step*."""
+    match step, twin:
+        case ParallelStep(), ParallelStep():
+            name = next(one.name for one in step.branches if one.steps == steps)
+            return next((one.steps for one in twin.branches if one.name == name), ())
+        case LoopStep(), LoopStep():
+            return twin.steps
+        case SwitchStep(), SwitchStep():
+            same = (one for one in twin.lists if one[:1] and one[0].name == steps[0].name)
+            return next(same, ())
+    return ()
+
+
+def _way_to(steps: Steps, name: str) -> tuple[str, ...]:
+    """The names of the containers around a step, outermost first, and its own; empty if none."""
     for step in steps:
-        at = StepAt(step, prefix)
-        result = results.get(at.key)
-        if result is None:
-            return
-        if not _finished(result, step.continue_on_error):
-            yield from _entered(at, result, results, now)
-            return
-        yield at.key, result
-        yield from ((key, results[key]) for key in keys_inside(at, results))
+        if step.name == name:
+            return (name,)
+        if not isinstance(step, LoopStep):
+            for _, inside in lists_of(step):
+                if way := _way_to(inside, name):
+                    return (step.name, *way)
+    return ()
 
 
 def _finished(result: StepResult, tolerated: bool) -> bool:
@@ -58,30 +298,43 @@ def _finished(result: StepResult, tolerated: bool) -> bool:
     return result.status in (StepStatus.COMPLETED, StepStatus.SKIPPED)
 
 
-def _entered(
-    at: StepAt, result: StepResult, results: Results, now: EpochMs
-) -> Iterator[tuple[str, StepResult]]:
-    """The kept results of an unfinished container: its own, and those of its finished steps."""
-    step = at.step
-    if not isinstance(step, ParallelStep | LoopStep | SwitchStep) or not result.tries:
+def _same_inside(step: Step, twin: Step | None) -> bool:
+    """Whether both hold the same steps, by name and kind, in the same lists."""
+    return step == twin or (twin is not None and _shape(step) == _shape(twin))
+
+
+def _shape(step: Step) -> object:
+    names = [one.name for one in step.branches] if isinstance(step, ParallelStep) else []
+    lists = [[_shape(one) for one in inside] for _, inside in lists_of(step)]
+    return step.name, type(step), names, lists
+
+
+def _approvals(
+    at: StepAt, twin: Step | None, results: Results
+) -> Iterator[tuple[StepAt, Step | None]]:
+    """The step itself or those inside of it that are approvals with a result, with their twins."""
+    if isinstance(at.step, ApprovalStep):
+        if at.key in results:
+            yield at, twin
         return
-    until = None if step.timeout_ms is None else later(now, step.timeout_ms)
-    anew = StepResult(
-        StepStatus.RUNNING,
-        now,
-        awaits=Awaits.STEPS,
-        until=until,
-        items=result.items,
-        case=result.case,
-        rounds=result.rounds,
-    )
-    yield at.key, anew
-    for steps, prefix in branches_of(at, result):
-        yield from _kept(steps, prefix, results, now)
+    inside = [one for _, steps in lists_of(at.step) for one in steps]
+    twins = {} if twin is None else {one.name: one for _, s in lists_of(twin) for one in s}
+    for prefix in _prefixes(at, results):
+        for step in inside:
+            yield from _approvals(StepAt(step, prefix), twins.get(step.name), results)
+
+
+def _prefixes(at: StepAt, results: Results) -> Sequence[str]:
+    """The prefixes of the keys inside of a step: of a loop one for each round."""
+    if not isinstance(at.step, LoopStep):
+        return [at.prefix]
+    start = f"{at.key}."
+    rounds = {key[len(start) :].partition(".")[0] for key in results if key.startswith(start)}
+    return [f"{start}{number}." for number in sorted(rounds, key=int)]
 
 
 def keys_inside(at: StepAt, results: Results) -> Iterator[str]:
-    """Keys of all steps inside a step."""
+    """The keys of all results inside of a step."""
     if isinstance(at.step, LoopStep):
         yield from (key for key in results if key.startswith(f"{at.key}."))
         return
@@ -91,6 +344,40 @@ def keys_inside(at: StepAt, results: Results) -> Iterator[str]:
             if inner.key in results:
                 yield inner.key
             yield from keys_inside(inner, results)
+
+
+def _fates(
+    definition: Definition,
+    before: Definition,
+    results: Results,
+    kept: Results,
+    asked: set[str],
+    begun: Mapping[str, int],
+) -> Iterator[PlannedStep]:
+    """The fate of each step, in the order of the text; rounds by number; then what is gone."""
+    listed = set[str]()
+    for at in _nodes(definition.steps, "", results):
+        listed.add(at.key)
+        count = begun.get(at.key, 0)
+        if at.key in kept and kept[at.key].awaits is None:
+            fate = StepFate.KEPT
+        elif at.key in asked:
+            fate = StepFate.ASKED
+        else:
+            fate = StepFate.AGAIN if count else StepFate.NEW
+        yield PlannedStep(at.key, fate, count)
+    for at in _nodes(before.steps, "", results):
+        if at.key in results and at.key not in listed:
+            yield PlannedStep(at.key, StepFate.GONE, begun.get(at.key, 0))
+
+
+def _nodes(steps: Steps, prefix: str, results: Results) -> Iterator[StepAt]:
+    for step in steps:
+        at = StepAt(step, prefix)
+        yield at
+        for inner in _prefixes(at, results):
+            for _, inside in lists_of(step):
+                yield from _nodes(inside, inner, results)
 
 
 def put_aside(definition: Definition, run: Execution, key: str, goto: str) -> tuple[str, ...]:

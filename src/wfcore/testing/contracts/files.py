@@ -81,6 +81,22 @@ class FilesContract(Awaited):
                 await content(files, first.storage_key, 0, end)
         assert await content(files, other.storage_key, 0, 1) == b"b"
 
+    async def test_a_copy_lives_as_long_as_its_own_execution(self, files: ArtifactFiles) -> None:
+        """It has the same bytes, and what is made twice is made once."""
+        first = await files.store("exec_1", "art_1", BytesIO(CONTENT))
+        for _ in range(2):
+            key = await files.copy(first.storage_key, "exec_2", "art_2")
+        await files.delete_executions("exec_1")
+        assert await content(files, key, 0, len(CONTENT)) == CONTENT
+        assert [one.storage_key async for one in files.find_all()] == [key]
+        assert [one.execution_id async for one in files.find_all()] == ["exec_2"]
+
+    async def test_a_copy_of_content_that_is_gone_is_not_found(self, files: ArtifactFiles) -> None:
+        """Nothing is made of it."""
+        with pytest.raises(NotFound):
+            await files.copy("exec_1/art_1", "exec_2", "art_2")
+        assert [one async for one in files.find_all()] == []
+
     async def test_every_file_is_found(self, files: ArtifactFiles) -> None:
         """Each with its key and its execution, and none that was deleted."""
         kept = [await files.store(f"exec_{n}", "art_1", BytesIO(b"a")) for n in range(3)]

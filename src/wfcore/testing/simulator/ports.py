@@ -157,6 +157,9 @@ class NoFiles:
     ) -> StoredFile:
         raise NotFound("Artifact")
 
+    async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
+        raise NotFound("Artifact")
+
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         for chunk in _NOTHING:
             yield chunk

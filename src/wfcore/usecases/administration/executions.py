@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.access import Principal
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
+from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
+from wfcore.model.workflow import Variable
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.auth.signed_links import Keyring
 from wfcore.rules.explain.progress import running_loop
@@ -34,7 +37,15 @@ from wfcore.wire.events import (
     explanation_view,
     log_view,
 )
-from wfcore.wire.executions import StartView, callback_state_view, execution_row, status_view
+from wfcore.wire.executions import (
+    StartView,
+    callback_state_view,
+    execution_row,
+    redrive_plan_view,
+    status_view,
+)
+
+NO_INPUTS: Mapping[str, str] = {}
 
 
 async def start_execution(at: Operator, workflow: str, inputs: Mapping[str, str]) -> Answer:
@@ -42,32 +53,77 @@ async def start_execution(at: Operator, workflow: str, inputs: Mapping[str, str]
     Start a workflow as its owner would; the running server does it. Inputs are text, JSON where a
     variable's type is not string.
     """
-    if not all(isinstance(text, str) for text in inputs.values()):
-        raise InvalidInput("inputs", "must be an object of strings")
     found = await lookup.workflow(at.services, workflow)
-    declared = found.definition.variables
     started = await starting.start_execution(
         at.services,
         await lookup.owner_of(at.services, found.workflow.owner_id),
         found.workflow.id,
-        {name: parse_text(declared.get(name), text) for name, text in inputs.items()},
+        _parsed(inputs, found.definition.variables),
         source=TriggerSource.MANUAL,
         origin=at.origin,
     )
     return _started(started)
 
 
-async def redrive_execution(at: Operator, id: str, once: bool = False) -> Answer:
+async def redrive_execution(
+    at: Operator,
+    id: str,
+    once: bool = False,
+    start: str | None = None,
+    newest: bool = False,
+    inputs: Mapping[str, str] = NO_INPUTS,
+    digest: str | None = None,
+) -> Answer:
     """
-    A new execution that begins at the first unfinished step of an ended one; `once`: only if nobody
-    has redriven it.
+    A new execution that begins at the first unfinished step of an ended one, or at `start`; `once`:
+    only if nobody has redriven it; `digest`: only if the plan still has it. See `preview_redrive`.
     """
-    old = await executions.read_execution(at.services, None, id, outputs=False)
-    who = await lookup.owner_of(at.services, old.owner_id)
+    who, wanted = await _redrive(at, id, start, newest, inputs, digest)
     started = await redriving.redrive(
-        at.services, who, id, source=TriggerSource.MANUAL, origin=at.origin, once=once
+        at.services, who, id, wanted, source=TriggerSource.MANUAL, origin=at.origin, once=once
     )
     return _started(started)
+
+
+async def preview_redrive(
+    at: Operator,
+    id: str,
+    start: str | None = None,
+    newest: bool = False,
+    inputs: Mapping[str, str] = NO_INPUTS,
+) -> Answer:
+    """
+    What a redrive would keep and run. `newest`: with the workflow's present version. Inputs are
+    text, JSON where a variable's type is not string.
+    """
+    who, wanted = await _redrive(at, id, start, newest, inputs)
+    found = await redriving.preview_redrive(at.services, who, id, wanted)
+    return shown(redrive_plan_view(found.plan, found.digest, newest, found.revision))
+
+
+async def _redrive(
+    at: Operator,
+    id: str,
+    start: str | None,
+    newest: bool,
+    inputs: Mapping[str, str],
+    digest: str | None = None,
+) -> tuple[Principal, redriving.Redrive]:
+    """Who redrives, the owner of the execution, and what they want."""
+    old = await executions.read_execution(at.services, None, id, outputs=False)
+    who = await lookup.owner_of(at.services, old.owner_id)
+    values: JsonObject = {}
+    if inputs:
+        found = await lookup.workflow(at.services, old.workflow_id)
+        values = _parsed(inputs, found.definition.variables)
+    return who, redriving.Redrive(start, newest, values, digest)
+
+
+def _parsed(inputs: Mapping[str, str], declared: Mapping[str, Variable]) -> JsonObject:
+    """Inputs as their variables are declared. Raises `InvalidInput`."""
+    if not all(isinstance(text, str) for text in inputs.values()):
+        raise InvalidInput("inputs", "must be an object of strings")
+    return {name: parse_text(declared.get(name), text) for name, text in inputs.items()}
 
 
 def _started(started: StartReceipt) -> Answer:

@@ -59,6 +59,7 @@ OPERATIONS: Final[Mapping[str, Operation[Any]]] = {
     "execution.events": executions.read_events,
     "execution.cancel": executions.cancel_execution,
     "execution.redrive": executions.redrive_execution,
+    "execution.preview-redrive": executions.preview_redrive,
     "artifact.list": executions.list_artifacts,
     "artifact.show": executions.read_artifact,
     "approval.list": approvals.list_approvals,

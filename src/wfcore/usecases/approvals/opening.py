@@ -14,7 +14,6 @@ from wfcore.ports.store import Unit
 from wfcore.rules.execution.open_approval import by_the_calendar
 from wfcore.time import DurationMs, EpochMs
 from wfcore.usecases.audit.auditing import Origin, audit_of, note_decision
-from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 
 BY_ITSELF = Origin(path="rule")
@@ -60,21 +59,12 @@ async def _with_files(
 async def _files_of(
     unit: Unit, run: Execution, key: str, left: Sequence[Artifact]
 ) -> Sequence[Attachment]:
-    """
-    What the last attempt of a step left, by name. A redrive keeps results of an earlier execution,
-    and the files are still there.
-    """
+    """What the last attempt of a step left, by name; *left*: what the same unit stores."""
     result = run.step_results[key]
-    maker = run
-    while maker.redrive_of is not None and result.started_at < maker.accepted_at:
-        earlier = await execution_of(unit, maker.redrive_of)
-        if earlier is None:
-            return ()
-        maker = earlier
-    stored = await unit.artifacts.of_execution(maker.id)
-    known = {one.id: one for one in (*stored, *(left if maker is run else ()))}
+    stored = await unit.artifacts.of_execution(run.id)
+    known = {one.id: one for one in (*stored, *left)}
     files = [one for one in known.values() if one.step_name == key]
-    kept = [one for one in files if one.attempt in (0, result.attempts)]
+    kept = [one for one in files if one.attempt == result.attempts]
     return [_attachment(one) for one in sorted(kept, key=lambda one: (one.name, one.id))]
 
 

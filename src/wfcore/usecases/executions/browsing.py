@@ -16,7 +16,7 @@ from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import includes, permission_on, sees_execution
-from wfcore.rules.execution.redrive import FROM
+from wfcore.rules.execution.redrive import REDRIVEN
 from wfcore.usecases.executions.callbacks import callback_of
 from wfcore.usecases.executions.executions import (
     EVERY_EXECUTION,
@@ -119,7 +119,7 @@ async def read_whole(services: Services, who: Principal, execution_id: str) -> E
         children,
         artifacts,
         await redriven_as(services, run),
-        run.status in FROM and held is not None and includes(held, Permission.EXECUTE),
+        run.status in REDRIVEN and held is not None and includes(held, Permission.EXECUTE),
         callback,
         events,
     )

@@ -1,19 +1,34 @@
-"""Redriving: a new execution that keeps what finished steps of an old one returned. EX-17."""
+"""
+Redriving: a new execution that keeps what finished steps of an old one returned. EX-17, EX-35.
+
+`preview_redrive` answers what `redrive` would do. Whoever sends the digest of that plan along gets
+a new execution only if the plan still holds.
+"""
 
 from collections.abc import Sequence
+from functools import cached_property
+
+from attrs import evolve, frozen
 
 from wfcore.effects import Effect
-from wfcore.errors import Conflict
+from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.access import Principal
-from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
+from wfcore.model.json import JsonObject
+from wfcore.model.workflow import Definition, Workflow
 from wfcore.ports.store import Unit
+from wfcore.rules.definition.changes import changed_fields
+from wfcore.rules.definition.written import document_of
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import GraceOver
-from wfcore.rules.execution.redrive import kept_results
-from wfcore.rules.execution.start import Start, id_for
+from wfcore.rules.execution.redrive import RedrivePlan, plan_redrive, times_begun
+from wfcore.rules.execution.start import NOTHING, Start, id_for
+from wfcore.rules.masking import MASK
+from wfcore.rules.variables import bind
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.executions.starting import StartReceipt, accept_start, startable_workflow
+from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     definition_of,
@@ -23,53 +38,163 @@ from wfcore.usecases.unit_of_work import (
     stage,
 )
 
+LONGEST_LINE = 1_000
+"""Redrives of redrives over which beginnings of steps are counted."""
+
+
+@frozen
+class Redrive:
+    """
+    A redrive as somebody wants it. `start`: the step that it begins with; None: the first one
+    without a result to keep. `newest`: with the workflow's present definition instead of the old
+    execution's. `inputs` replace those of the old execution, name by name. `digest`: of the plan
+    that the caller has seen; None: whatever the plan is.
+    """
+
+    start: str | None = None
+    newest: bool = False
+    inputs: JsonObject = NOTHING
+    digest: str | None = None
+
+
+AS_IT_WAS = Redrive()
+
+
+@frozen(slots=False)
+class PreparedRedrive:
+    """What a redrive would do at this moment, and what it is made of."""
+
+    old: Execution
+    workflow: Workflow
+    revision: int
+    definition: Definition
+    variables: JsonObject
+    redriven_as: str | None
+    plan: RedrivePlan
+
+    @cached_property
+    def digest(self) -> str:
+        """See `RedrivePlan.digest`; of secret inputs it holds the names."""
+        secret = {*self.old.secrets, *self.definition.secrets}
+        shown = {name: MASK if name in secret else v for name, v in self.variables.items()}
+        return self.plan.digest(shown, self.redriven_as)
+
+
+@retried
+async def preview_redrive(
+    services: Services, who: Principal, execution_id: str, wanted: Redrive = AS_IT_WAS
+) -> PreparedRedrive:
+    """What `redrive` would do; nothing is changed. Raises what `redrive` raises. EX-35."""
+    async with services.store.unit() as unit:
+        return await _prepared(services, unit, who, execution_id, wanted)
+
 
 @retried
 async def redrive(
     services: Services,
     who: Principal,
     execution_id: str,
+    wanted: Redrive = AS_IT_WAS,
     *,
     source: TriggerSource = TriggerSource.OPEN_API,
     origin: Origin = UNKNOWN,
     once: bool = False,
 ) -> StartReceipt:
     """
-    A new execution that keeps the results of the finished steps of an old one. EX-17. *once*: only
-    if nobody has redriven it, of several at one moment one.
+    A new execution that keeps the results of finished steps of an old one, and their artifacts.
+    EX-17, EX-35. *once*: only if nobody has redriven it, of several at one moment one.
     Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
-    `Conflict` (for *once*), `LimitReached` (nothing was changed).
+    `InvalidInput` (`from`, inputs), `Conflict` (a step before `from` has no result, an artifact is
+    gone, the plan is another one, or *once*), `LimitReached` (nothing was changed).
     """
     now = services.store.now()
     async with services.store.unit() as unit:
-        old = await execution_for(unit, who, execution_id)
-        workflow = await startable_workflow(services, unit, who, old.workflow_id, old.revision)
-        definition = await definition_of(unit, old.workflow_id, old.revision)
-        before = await unit.executions.redriven_as(old.id)
+        found = await _prepared(services, unit, who, execution_id, wanted)
+        old, before = found.old, found.redriven_as
         if once and before is not None:
             raise Conflict(f"{old.id} was redriven already, as {before}")
+        if wanted.digest not in (None, found.digest):
+            raise Conflict("The plan of this redrive has changed; ask for it again")
+        id = id_for(f"redrive of {old.id}") if before is None else services.ids.new("exec", now)
         start = Start(
             owner_id=who.account.id,
             trigger_source=source,
-            variables=old.variables,
+            variables=found.variables,
             monitored=old.monitored,
             key_id=who.key.id if who.key else None,
             redrive_of=old.id,
             callback_url=old.callback_url if who.key and who.key.callback_secret else None,
             chain_depth=old.chain_depth,
-            step_results=kept_results(old, definition, now),
+            step_results=found.plan.results,
             put_aside=old.put_aside,
             request_id=origin.request_id,
             trace=origin.trace,
         )
         note(services, unit, "execution.redrive", who, execution_id, origin, execution_id=old.id)
         given_up = await _given_up(unit, old, now)
-        id = id_for(f"redrive of {old.id}") if before is None else None
+        files = await _copied_artifacts(services, unit, found, id)
         started = await accept_start(
-            services, unit, workflow, start, now, None, old.revision, id=id
+            services, unit, found.workflow, start, now, None, found.revision, id=id, files=files
         )
     notify(services.wakeup, old.id, given_up)
     return started
+
+
+async def _prepared(
+    services: Services, unit: Unit, who: Principal, execution_id: str, wanted: Redrive
+) -> PreparedRedrive:
+    old = await execution_for(unit, who, execution_id)
+    before = await definition_of(unit, old.workflow_id, old.revision)
+    revision = None if wanted.newest else old.revision
+    workflow = await startable_workflow(services, unit, who, old.workflow_id, revision)
+    definition = before
+    if wanted.newest and workflow.revision != old.revision:
+        definition = await definition_of(unit, workflow.id, workflow.revision)
+    _require_own_secrets(who, old, before, wanted)
+    variables = bind(definition, {**old.variables, **wanted.inputs})
+    plan = plan_redrive(
+        old,
+        before,
+        definition,
+        services.store.now(),
+        start=wanted.start,
+        same_inputs=variables == old.variables,
+        begun=times_begun(await _line(unit, old)),
+        changes=_changes(before, definition),
+    )
+    redriven_as = await unit.executions.redriven_as(old.id)
+    revision = workflow.revision if revision is None else revision
+    return PreparedRedrive(old, workflow, revision, definition, variables, redriven_as, plan)
+
+
+def _changes(before: Definition, definition: Definition) -> Sequence[str]:
+    if before == definition:
+        return ()
+    return tuple(changed_fields(document_of(before), document_of(definition)))
+
+
+def _require_own_secrets(
+    who: Principal, old: Execution, definition: Definition, wanted: Redrive
+) -> None:
+    """Raises `InvalidInput` for a secret input that another account gave. EX-35."""
+    if old.owner_id == who.account.id:
+        return
+    for name in sorted({*old.secrets, *definition.secrets} - wanted.inputs.keys()):
+        declared = definition.variables.get(name)
+        default = declared.default if declared and declared.has_default else None
+        if old.variables.get(name, default) != default:
+            raise InvalidInput(f"inputs.{name}", "is a secret of another account: give your own")
+
+
+async def _line(unit: Unit, old: Execution) -> Sequence[Execution]:
+    """The execution, the one that it redrives, and so on, as far as they are stored."""
+    line = [old]
+    while (earlier := line[-1].redrive_of) and len(line) < LONGEST_LINE:
+        found = await execution_of(unit, earlier)
+        if found is None:
+            break
+        line.append(found)
+    return line
 
 
 async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect]:
@@ -80,3 +205,27 @@ async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect
     if old.status is not ExecutionStatus.INTERRUPTED:
         return ()
     return (await stage(unit, advance(old, GraceOver(), now), now)).effects
+
+
+async def _copied_artifacts(
+    services: Services, unit: Unit, found: PreparedRedrive, id: str
+) -> Sequence[Artifact]:
+    """
+    The artifacts of the last attempts of the steps that are kept, as artifacts of the execution
+    *id*, staged. Raises `Conflict` if a content no longer exists. EX-35.
+    """
+    results = found.plan.results
+    copies: list[Artifact] = []
+    for one in await unit.artifacts.of_execution(found.old.id):
+        result = results.get(one.step_name)
+        if result is None or result.completed_at is None or one.attempt != result.attempts:
+            continue
+        copy = services.ids.new("art", one.created_at)
+        try:
+            key = await services.files.copy(one.storage_key, id, copy)
+        except NotFound:
+            raise Conflict(f"{one.name}, which {one.step_name} left, is gone") from None
+        copies.append(evolve(one, id=copy, execution_id=id, storage_key=key, version=0))
+    for copied in copies:
+        unit.put(copied)
+    return copies

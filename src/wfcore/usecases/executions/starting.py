@@ -116,9 +116,12 @@ async def accept_start(
     revision: int | None = None,
     delivery: Delivery | None = None,
     id: str | None = None,
+    files: Sequence[Artifact] = (),
 ) -> StartReceipt:
     """Store a new execution with what stands for its request, and commit."""
-    outcome = await enqueue(services, unit, workflow, start, now, revision=revision, id=id)
+    outcome = await enqueue(
+        services, unit, workflow, start, now, revision=revision, id=id, files=files
+    )
     run = outcome.record
     if record is not None:
         unit.put(record.record_for(run.id, now))
@@ -139,14 +142,16 @@ async def enqueue(
     *,
     revision: int | None = None,
     id: str | None = None,
+    files: Sequence[Artifact] = (),
 ) -> Outcome[Execution]:
     """
     Stage a new execution of the workflow into *unit*, as far as it goes without a worker; notify
     after the commit. EX-34.
 
     *about*: what else its first event says; *revision*: another one than the workflow's; *id*: made
-    before. Raises `InvalidInput` for inputs that break the declarations, `LimitReached` where the
-    workflow says `onLimit: skip` and is full.
+    before; *files*: artifacts that it begins with, which are staged. Raises `InvalidInput` for
+    inputs that break the declarations, `LimitReached` where the workflow says `onLimit: skip` and
+    is full.
     """
     id, render = id or services.ids.new("exec", now), services.templates.render
     start = await _in_its_trace(services, unit, start, id, about)
@@ -161,7 +166,7 @@ async def enqueue(
     begun = await acquainted(services, unit, workflow.id, now, turn)
     if begun is accepted:
         return await stage(unit, accepted, now)
-    return await stage_turn(services, unit, begun, now)
+    return await stage_turn(services, unit, begun, now, files)
 
 
 async def _in_its_trace(

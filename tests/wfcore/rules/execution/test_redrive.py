@@ -12,7 +12,7 @@ from wfcore.model.execution import Awaits, StepResult, StepStatus, TriggerSource
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.workflow import Branch, LoopStep, ParallelStep, Variable
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.execution.redrive import FROM, kept_results
+from wfcore.rules.execution.redrive import FROM, plan_redrive
 from wfcore.rules.execution.start import Start, accept
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -27,6 +27,10 @@ from .walker import Walk, accepted, walk_on, walks
 KEPT = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 ended_badly = walks().filter(lambda walk: walk.run.status in FROM)
 ended_badly_in_a_tree = walks(definitions=trees()).filter(lambda walk: walk.run.status in FROM)
+
+
+def kept_results(run, definition, now):
+    return plan_redrive(run, definition, definition, now).results
 
 
 @given(sequences(), st.sampled_from(TriggerSource))
