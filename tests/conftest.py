@@ -72,8 +72,8 @@ def _has_room(folder: str) -> bool:
 @pytest.fixture(scope="session", autouse=True)
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """
-    A SQLite store on a new file in memory begins as a copy of one that `prepare` made: to run every
-    migration takes longer than most tests that need a store. Not where a test has other migrations.
+    A SQLite store on a new file in memory begins as a copy of one that `prepare` made: making
+    a schema takes longer than most tests that need a store. Not where a test has other migrations.
     """
     from adapters_store.sqlite import migrate
 

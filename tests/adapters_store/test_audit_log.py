@@ -10,13 +10,11 @@ from attrs import evolve, frozen
 
 from adapters_store.sql.audit import Audit
 from adapters_store.sql.sealing import AeadSealer, new_key
-from adapters_store.sqlite import migrate
 from adapters_store.sqlite.audit import ADD_AUDIT, link
 from adapters_store.sqlite.store import SqliteStore
-from wfcore.errors import Stale
 from wfcore.model.event import AuditChain, ChainPoint
 from wfcore.ports.store import Store
-from wfcore.rules.audit.chain import BEGINNING, entry_text, read_entry
+from wfcore.rules.audit.chain import BEGINNING, entry_text
 from wfcore.rules.canonical import digest
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
@@ -270,36 +268,3 @@ async def test_it_is_checked_while_retention_takes_what_is_read(
     monkeypatch.setattr(Audit, "chained", beside)
     found = await checked(store)
     assert (found.fault, found.entries) == (None, 5)
-
-
-async def test_entries_of_earlier_releases_come_into_the_chain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Migration 13 links what is there, by id; what cannot be read is kept, and stops nobody."""
-    path, real = tmp_path / "wfcore.db", migrate.migrations
-    with monkeypatch.context() as patch:
-        patch.setattr(migrate, "migrations", lambda: [one for one in real() if one[0] < 13])
-        migrate.prepare(path)
-    old = '{"id":"%s","at":7,"event":"key.create","outcome":"allowed","account_id":"acc_1"}'
-    for id, body in (("aud_2", old % "aud_2"), ("aud_1", old % "aud_1"), ("aud_0", "{cut")):
-        write_database(path, f"INSERT INTO audit (id, at, body) VALUES ('{id}', 7, '{body}')")
-    store = await SqliteStore.open(path)
-    try:
-        found = await checked(store)
-        assert (found.fault, found.entries) == (None, 3)
-        async with store.view() as view:
-            entries = await view.audit.list(EpochMs(0), None, 9)
-            (broken, *_) = await view.audit.chained(0, 9)
-        assert [(one.id, one.at, one.account_id) for one in entries] == [
-            ("aud_1", 7, "acc_1"),
-            ("aud_2", 7, "acc_1"),
-        ]
-        assert broken.text == '{"id":"aud_0","unreadable":"{cut"}'
-        await keep(store, make.audit_entry("aud_3"))
-        with pytest.raises(Stale):
-            await keep(store, make.audit_entry("aud_2"))
-        assert (await checked(store)).entries == 4
-        async with store.view() as view:
-            assert read_entry((await view.audit.chained(3, 9))[0].text).id == "aud_3"
-    finally:
-        await store.close()

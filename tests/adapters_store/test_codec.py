@@ -107,16 +107,6 @@ async def test_variables_have_a_row_where_there_are_any(
     await again.close()
 
 
-def test_what_was_stored_under_an_older_name_is_read() -> None:
-    """The key of a concurrency group in stored bodies is as old as the first release."""
-    assert write_head(samples.EXECUTION)["lane"] == samples.EXECUTION.concurrency_group
-    text = encode_record(samples.EXECUTION)
-    assert "concurrency_group" not in json.loads(text)
-    assert decode_record(Execution, text).concurrency_group == "wf_1:0"
-    without = {key: one for key, one in json.loads(text).items() if key != "capabilities"}
-    assert decode_record(Execution, json.dumps(without)).capabilities == ()
-
-
 def held(kind: Any, seen: set[Any]) -> Iterator[Any]:
     """The classes of our own that a type names, directly or in a field."""
     for part in typing.get_args(kind):

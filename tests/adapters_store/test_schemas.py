@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -27,13 +28,16 @@ def fresh(server: Cluster) -> Iterator[str]:
     server.execute("DROP DATABASE schemas WITH (FORCE)")
 
 
+Migrations = list[tuple[int, str]]
 LOOKS = (Schema.PRESENT, Schema.AS_IS)
 
 
-def older(module: object, patch: pytest.MonkeyPatch) -> None:
-    """The program of the version before: it lacks the newest migration."""
-    real: Callable[[], list[tuple[int, str]]] = module.migrations  # type: ignore[attr-defined]
-    patch.setattr(module, "migrations", lambda: real()[:-1])
+def with_one_more(module: ModuleType, patch: pytest.MonkeyPatch) -> Callable[[], Migrations]:
+    """The next version, which has one more migration; returns those of this one."""
+    real: Callable[[], Migrations] = module.migrations
+    more = (real()[-1][0] + 1, "CREATE TABLE more (x TEXT);\n")
+    patch.setattr(module, "migrations", lambda: [*real(), more])
+    return real
 
 
 def version(path: Path) -> int:
@@ -46,16 +50,15 @@ async def test_a_file_of_an_older_version_is_left_by_those_who_look(
 ) -> None:
     """ST-6: it stays as it is, and the older version goes on with it; a server migrates it."""
     path = tmp_path / "wfcore.db"
-    with monkeypatch.context() as patch:
-        older(migrate, patch)
-        await (await SqliteStore.open(path)).close()
+    await (await SqliteStore.open(path)).close()
+    older = with_one_more(migrate, monkeypatch)
     before = version(path)
     for looks in LOOKS:
         with pytest.raises(OlderSchema, match="run `wfcore migrate`"):
             await SqliteStore.open(path, schema=looks)
     assert version(path) == before
     with monkeypatch.context() as patch:
-        older(migrate, patch)
+        patch.setattr(migrate, "migrations", older)
         await (await SqliteStore.open(path)).close()
     await (await SqliteStore.open(path)).close()
     assert version(path) == before + 1
@@ -71,9 +74,8 @@ async def test_a_database_of_an_older_version_is_left_by_those_who_look(
     with pytest.raises(Unmade, match="is empty"):
         await PostgresStore.open(fresh, schema=Schema.AS_IS)
     assert await ask(fresh, tables) == 0
-    with monkeypatch.context() as patch:
-        older(postgres_migrate, patch)
-        await (await PostgresStore.open(fresh)).close()
+    await (await PostgresStore.open(fresh)).close()
+    with_one_more(postgres_migrate, monkeypatch)
     for looks in LOOKS:
         with pytest.raises(OlderSchema, match="run `wfcore migrate`"):
             await PostgresStore.open(fresh, schema=looks)

@@ -18,6 +18,7 @@ from adapters_store.sql.execution_queries import approval_page, counts_by_status
 from adapters_store.sql.statement import insert, update
 from adapters_store.sqlite import claims
 from adapters_store.sqlite.connection import Connection, connect
+from adapters_store.sqlite.execution_queries import total_of
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.statements import Writes, perform, perform_together
 from wfcore.model.approval import ApprovalStatus
@@ -88,7 +89,7 @@ def test_a_claim_does_not_walk_through_accounts(database: Connection) -> None:
 def queue(connection: Connection, groups: int) -> None:
     """As many executions of one account as there are already, in so many groups with limit 1."""
     connection.execute("BEGIN")
-    connection.execute("INSERT INTO lane_limits VALUES ('wf_9', 1)")
+    connection.execute("INSERT INTO group_limits VALUES ('wf_9', 1)")
     for number in range(MANY):
         group, due_at = f"wf_9:{number % groups}", EpochMs(number)
         run = make.execution(
@@ -230,7 +231,7 @@ def test_lists_are_narrowed_by_indexes(
     twice for the total and the page, and rows are read of the page alone.
     """
     database.execute("UPDATE executions SET accepted_at = ? + rowid - 1", (NOW,))
-    asked = execution_page(where, PageRequest(1, 5))
+    asked = execution_page(where, PageRequest(1, 5), total_of(where))
     plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {asked.sql}", asked.values)]
     assert not [line for line in plan if line.startswith("SCAN r") and "INDEX" not in line], plan
     assert any("USING COVERING INDEX executions_" in line for line in plan), plan
@@ -276,7 +277,7 @@ def test_a_search_from_a_day_on_reads_no_further(
 
 def test_costs_are_found_without_what_cost_nothing(database: Connection) -> None:
     """Executions of a week that called no model are not looked at, nor those of other weeks."""
-    database.execute("INSERT INTO workflows VALUES ('wf_1', 'acc_1', 'a', 1, '{}')")
+    database.execute("INSERT INTO workflows VALUES ('wf_1', 'acc_1', 'a', 1, 1, '{}')")
     taken = []
     for sql in ("status = 'FAILED'", "cost = 5 WHERE rowid = 1", f"accepted_at = {NOW - WEEK}"):
         database.execute(f"UPDATE executions SET {sql}")
@@ -329,6 +330,27 @@ def test_what_waits_for_somebody_is_found_among_what_is_open(database: Connectio
         steps = Steps(database)
         assert database.execute(asked.sql, asked.values).fetchall()
         assert steps.taken <= 5_000
+
+
+@pytest.mark.parametrize("open_ones", [1, 500])
+def test_what_is_decided_is_read_by_age_until_a_page_is_full(
+    database: Connection, open_ones: int
+) -> None:
+    """However many approvals are open, or were decided before these, few are looked at. AC-5."""
+    database.execute("BEGIN")
+    for number in range(MANY):
+        status = ApprovalStatus.APPROVED if number % open_ones == 0 else ApprovalStatus.PENDING
+        made = make.approval(f"a{number}", execution_id=f"e{number}", status=status)
+        perform(database.cursor(), kinds.APPROVALS.put(made, None))
+    database.execute("COMMIT")
+    decided = tuple(one for one in ApprovalStatus if one is not ApprovalStatus.PENDING)
+    where = ApprovalFilter(made.owner_id, "a@example.org", statuses=decided)
+    asked = approval_page(where, PageRequest(size=5, after=PageCursor(NOW + 1, "")))
+    plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {asked.sql}", asked.values)]
+    assert any("INDEX approvals_decided" in line for line in plan), plan
+    steps = Steps(database)
+    assert len(database.execute(asked.sql, asked.values).fetchall()) == 6
+    assert steps.taken <= MANY * 20
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 70])

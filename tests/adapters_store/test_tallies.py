@@ -1,6 +1,5 @@
 """Exact totals without counting: whatever is written or deleted, they are what a count says."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -14,15 +13,17 @@ from hypothesis import strategies as st
 from adapters_store.sql.execution_queries import execution_page
 from adapters_store.sqlite import migrate, tallies
 from adapters_store.sqlite.connection import Connection, connect
+from adapters_store.sqlite.execution_queries import total_of
 from adapters_store.sqlite.tallies import ALL_TIME, covering, tally
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.testing.builders import NOW
-from wfcore.time import DAY, HOUR, MINUTE, EpochMs
+from wfcore.time import DAY, HOUR, EpochMs
 
 INSERT = """INSERT INTO executions (id, version, status, accepted_at, owner_id, workflow_id,
-    trigger_source, masked, fence, body) VALUES (?, 1, ?, ?, ?, ?, ?, 0, 0, '{}')"""
+    trigger_source, masked, fence, revision, capabilities, body)
+    VALUES (?, 1, ?, ?, ?, ?, ?, 0, 0, 1, '[]', '{}')"""
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 OWNERS, WORKFLOWS = ("acc_1", "acc_2"), ("wf_1", "wf_2")
 
@@ -78,7 +79,7 @@ def make(database: Connection, kind: str, which: int, what: Any) -> None:
 
 
 def total(database: Connection, where: ExecutionFilter, *, tallied: bool) -> int:
-    page = execution_page(where, PageRequest(1, 1), tallied=tallied)
+    page = execution_page(where, PageRequest(1, 1), total_of(where) if tallied else None)
     return int(database.execute(page.sql, page.values).fetchone()[0])
 
 
@@ -142,33 +143,12 @@ def test_a_total_costs_the_same_however_many_have_ended(
                 pass
             database.execute("COMMIT")
             wanted = ExecutionFilter("acc_1", since=since)
-            page = execution_page(wanted, PageRequest(1, 5))
+            page = execution_page(wanted, PageRequest(1, 5), total_of(wanted))
             steps = [0]
             database.set_progress_handler(lambda steps=steps: steps.append(1), 10)
             database.execute(page.sql, page.values).fetchall()
             taken.append(len(steps))
     assert taken[1] <= taken[0] + 10
-
-
-def test_executions_of_before_are_tallied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file without tallies has exact totals at once, and the same ones when they are made."""
-    path, real = tmp_path / "wfcore.db", migrate.migrations
-    with monkeypatch.context() as patch:
-        patch.setattr(migrate, "migrations", lambda: [one for one in real() if one[0] < 28])
-        migrate.prepare(path)
-    with closing(sqlite3.connect(path)) as database, database:
-        for n in range(10):
-            status = ENDED[n % 3] if n % 4 else "RUNNING"
-            database.execute(INSERT, (n, status, NOW + n * MINUTE, "acc_1", "wf_1", "manual"))
-    migrate.prepare(path)
-    with closing(connect(path)) as database:
-        found = [total(database, ExecutionFilter("acc_1"), tallied=True)]
-        while tally(database.cursor(), EpochMs(NOW + DAY), 3):
-            found.append(total(database, ExecutionFilter("acc_1"), tallied=True))
-        assert found == [10] * len(found)
-        assert len(found) > 3
-        ended = "SELECT sum(count) FROM execution_tallies WHERE span = ?"
-        assert database.execute(ended, (ALL_TIME,)).fetchone() == (7,)
 
 
 def test_the_newest_are_not_tallied_yet(database: Connection) -> None:

@@ -22,12 +22,12 @@ FAR = EpochMs(2**52)
 
 @pytest.fixture
 def old(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The data folder of the version before, which lacks the newest migration."""
+    """The data folder of the version before: this one has one migration more."""
     data, real = tmp_path / "old", migrate.migrations
-    with monkeypatch.context() as patch:
-        patch.setattr(migrate, "migrations", lambda: real()[:-1])
-        made = call("--data", str(data), "account", "create", "old@example.org")
-        assert made.status == 0, made.err
+    made = call("--data", str(data), "account", "create", "old@example.org")
+    assert made.status == 0, made.err
+    more = (real()[-1][0] + 1, "CREATE TABLE more (x TEXT);\n")
+    monkeypatch.setattr(migrate, "migrations", lambda: [*real(), more])
     return data
 
 

@@ -63,8 +63,9 @@ WITH RECURSIVE {first} held AS (
         ORDER BY e.due_at, e.id LIMIT $2) c
 )
 SELECT wfcore_now(),
-    (SELECT json_agg(lane) FROM
-        (SELECT lane FROM lane_checks ORDER BY lane LIMIT {GROUPS_IN_A_CLAIM}) m),
+    (SELECT json_agg(concurrency_group) FROM
+        (SELECT concurrency_group FROM group_checks
+        ORDER BY concurrency_group LIMIT {GROUPS_IN_A_CLAIM}) m),
     (SELECT json_object_agg(owner_id, count) FROM held),
     (SELECT json_agg(owner_id) FROM
         (SELECT owner_id FROM served WHERE at > wfcore_now() - $3::bigint

@@ -25,7 +25,7 @@ from wfcore.model.execution import Execution
 
 WORKFLOW = f"SELECT workflow_id FROM executions WHERE {OPEN} LIMIT 1"
 LOCKING = " FOR UPDATE"
-CHECKED = "DELETE FROM lane_checks WHERE lane = ? RETURNING 1"
+CHECKED = "DELETE FROM group_checks WHERE concurrency_group = ? RETURNING 1"
 TURN = "UPDATE executions SET queued = 1 - queued WHERE id = ANY(?::text[])"
 
 

@@ -1,14 +1,15 @@
 """
 Whose database it is, and whether its schema is ours: checked before anything is written.
 
-Migrations are numbered SQL files beside this module. One process at a time looks and migrates, all
-that is missing in one transaction: with an older program beside it, nobody sees half of a schema.
+The first schema is `schema.sql`; each migration after it is a numbered file in `migrations`. One
+process at a time looks and migrates, all that is missing in one transaction: with an older program
+beside it, nobody sees half of a schema.
 """
 
 from pathlib import Path
 
 from adapters_store.postgres.connection import Connection, Pool, lent
-from adapters_store.sql.schema import Schema, require
+from adapters_store.sql.schema import Schema, require, texts_in
 from wfcore.errors import StoreRefused
 
 LOCK = 0x77666372
@@ -21,10 +22,12 @@ FOREIGN = """SELECT c.relname FROM pg_class c
     ORDER BY 1 LIMIT 3"""
 
 
+FOLDER = Path(__file__).parent
+
+
 def migrations() -> list[tuple[int, str]]:
-    """Number and text of every migration, in order."""
-    found = Path(__file__).with_name("migrations").glob("*.sql")
-    return sorted((int(item.name[:4]), item.read_text("utf-8")) for item in found)
+    """Number and text of the first schema, which is 1, and of each migration after it, in order."""
+    return texts_in(FOLDER)
 
 
 async def prepare(pool: Pool, location: str, wanted: Schema = Schema.NEWEST) -> None:

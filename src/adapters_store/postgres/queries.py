@@ -14,13 +14,11 @@ from attrs import evolve
 
 from adapters_store.sql import execution_queries as runs
 from adapters_store.sql import record_queries as records
-from adapters_store.sql.execution_rows import COLUMNS, FETCH, HEAD, INSERT
-from adapters_store.sql.kinds import DEFINITIONS, KINDS, Fetch, Kind
+from adapters_store.sql.execution_rows import COLUMNS, FETCH, HEAD
+from adapters_store.sql.kinds import KINDS, Fetch, Kind
 from adapters_store.sql.queries import query
-from adapters_store.sql.statement import insert
 from wfcore.model.execution import Execution
 from wfcore.model.webhook import Delivery, Tally
-from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.rules.limits import DELIVERIES_KEPT
 
 R = TypeVar("R")
@@ -28,9 +26,6 @@ R = TypeVar("R")
 DOABLE = "capabilities::jsonb <@ to_jsonb(?::text[])"
 """Whether a worker with these words is able to run it."""
 OPEN = "status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
-
-BORN = insert("executions", (*INSERT.columns, "revision"))
-"""A new execution."""
 
 
 def _fetch(fetch: Fetch[R], whole: str = "body") -> Fetch[R]:
@@ -56,25 +51,8 @@ def _own(kind: Kind[R]) -> Kind[R]:
 
 EXECUTION = _fetch(FETCH)
 """How an execution is read."""
-WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name", "revision"), watched=True)
-OWN: Mapping[type[Any], Kind[Any]] = {
-    type: _own(kind) for type, kind in {**KINDS, Workflow: WORKFLOWS}.items()
-}
-"""How each kind of record is stored here: what SQLite finds in a body is a column."""
-
-IN_USE = f"""
-WITH used (workflow_id, revision) AS (
-    SELECT id, revision FROM workflows
-    UNION SELECT workflow_id, revision FROM executions WHERE {OPEN})
-SELECT version, body, workflow_id, revision
-    FROM used JOIN definitions USING (workflow_id, revision) ORDER BY workflow_id, revision"""
-
-
-class PostgresDefinitions(records.Definitions):
-    async def in_use(self) -> Sequence[DefinitionSnapshot]:
-        rows = await self.unit.rows(query(IN_USE))
-        read = self.unit.reads.read  # strictly: what is left out would lose its packages
-        return [read("definitions", DEFINITIONS.decode, row, tuple(row[2:])) for row in rows]
+OWN: Mapping[type[Any], Kind[Any]] = {type: _own(kind) for type, kind in KINDS.items()}
+"""How each kind of record is read here."""
 
 
 class PostgresWebhooks(records.Webhooks):

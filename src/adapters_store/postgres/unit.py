@@ -6,15 +6,13 @@ from typing import Any, ClassVar
 from adapters_store.postgres import groups
 from adapters_store.postgres.audit import PostgresAudit
 from adapters_store.postgres.queries import (
-    BORN,
     EXECUTION,
     OWN,
-    PostgresDefinitions,
     PostgresExecutions,
     PostgresWebhooks,
 )
 from adapters_store.postgres.unit_of_work import PostgresUnitOfWork
-from adapters_store.sql.execution_rows import INSERT, changes_group
+from adapters_store.sql.execution_rows import changes_group
 from adapters_store.sql.kinds import Fetch, Kind
 from adapters_store.sql.unit import SqlUnit
 from wfcore.model.execution import Execution
@@ -30,7 +28,6 @@ class PostgresUnit(SqlUnit):
     __slots__ = ()
     _unit: PostgresUnitOfWork
 
-    definitions = queries(PostgresDefinitions)
     webhooks = queries(PostgresWebhooks)
     executions = queries(PostgresExecutions)
     audit = queries(PostgresAudit)
@@ -40,15 +37,9 @@ class PostgresUnit(SqlUnit):
 
     def put(self, record: Any) -> None:
         """Compare the version and set."""
-        first = len(self._unit.writes)
         super().put(record)
-        if isinstance(record, Execution):
-            if changes_group(record):
-                self._unit.locks |= groups.locks(record)
-            self._unit.writes[first:] = [
-                (BORN, (*write[1], record.revision), write[2]) if write[0] is INSERT else write
-                for write in self._unit.writes[first:]
-            ]
+        if isinstance(record, Execution) and changes_group(record):
+            self._unit.locks |= groups.locks(record)
 
     def append_audit(self, text: str, record: str | None) -> None:
         """The audit log comes last, whatever else is collected."""

@@ -18,7 +18,7 @@ from adapters_store.sql.kinds import APPROVALS, ARTIFACTS, CALLBACKS, NOTICES, K
 from adapters_store.sql.queries import Listing, Query, Where, query
 from adapters_store.sql.statement import insert
 from adapters_store.sql.unit_of_work import SqlUnitOfWork
-from wfcore.model.approval import Approval, ApprovalHead
+from wfcore.model.approval import Approval, ApprovalHead, ApprovalStatus
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
@@ -38,13 +38,16 @@ AT_ADDRESS = """SELECT version, body, id FROM notices WHERE id IN (
         WHERE channel = ? AND recipient = ? AND attempted_at IS NOT NULL AND attempted_at >= ?)
     ORDER BY created_at, id"""
 
-MAY_SEE = """r.id IN (
+MAY_SEE = """{key} IN (
     SELECT id FROM approvals WHERE owner_id = ?{among}
     UNION SELECT id FROM approvals WHERE workflow_owner_id = ?{among}
     UNION SELECT approval_id FROM approval_approvers WHERE approver IN (?, ?)
     UNION SELECT a.id FROM shares s JOIN approvals a ON a.workflow_id = s.workflow_id
         WHERE s.account_id = ? AND s.permission = 'EDIT' AND a.named = 0)"""
-"""`{among}`: of which statuses. What is asked for is told from the rest by an index alone."""
+"""
+`{among}`: of which statuses, which an index alone tells from the others. `{key}`: `r.id`, or for
+rows that are walked through in the order of an index, an expression that no index has.
+"""
 
 MAY_DECIDE = """CASE WHEN r.named = 1
     THEN EXISTS (SELECT 1 FROM approval_approvers p
@@ -225,6 +228,8 @@ def _approvals_wanted(where: ApprovalFilter) -> Where:
     wanted.equal("r.execution_id", where.execution_id)
     wanted.equal("r.workflow_id", where.workflow_id)
     wanted.among("r.status", where.statuses)
+    if _is_decided(where.statuses):
+        wanted.add("r.status <> 'PENDING'")  # in the words of the index of what is decided
     wanted.within("r.created_at", where.since, where.until)
     if where.waiting:
         wanted.add("r.status = 'PENDING'")
@@ -233,6 +238,10 @@ def _approvals_wanted(where: ApprovalFilter) -> Where:
     if where.account_id is not None:
         _seen_by(wanted, where.account_id, (where.email or "").lower(), where)
     return wanted
+
+
+def _is_decided(statuses: Sequence[ApprovalStatus]) -> bool:
+    return bool(statuses) and ApprovalStatus.PENDING not in statuses
 
 
 def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
@@ -251,8 +260,9 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
         among = Where()
         among.among(" AND status", where.statuses)
         picked = "".join(among.conditions)
+        key = "(r.id || '')" if _is_decided(where.statuses) else "r.id"  # by age, until one page
         wanted.add(
-            MAY_SEE.format(among=picked),
+            MAY_SEE.format(key=key, among=picked),
             *(me, *among.values, me, *among.values, me.lower(), email, me),
         )
 

@@ -60,14 +60,11 @@ _cell = (
 _cells = (
     f"s.body || ',' || {_cell.format('output')} || ',' || coalesce({_cell.format('items')}, '[]')"
 )
-_LARGE_CELL = 2 * LARGE
-"""The same of a cell as it is stored, of which no body says so: an older release wrote it."""
 
 
 def _head_cell(column: str) -> str:
-    """A number stands for a large cell, of which nothing is read where the body speaks of it."""
+    """A number stands for a cell of a row whose body names large values: nothing is read of it."""
     return f"""CASE WHEN substr(s.body, 1, {len(SAYS_SO)}) = '{SAYS_SO}' THEN '0'
-        WHEN length(s.{column}) > {_LARGE_CELL} THEN '' || length(s.{column})
         ELSE {_cell.format(column)} END"""
 
 
@@ -76,13 +73,12 @@ _head_cells = (
 )
 _NOT_READ = "!"
 """No cell begins so."""
-_head_output = f"""CASE WHEN substr(r.body, 1, {len(SAYS_SO)}) = '{SAYS_SO}' THEN '{_NOT_READ}0'
-    WHEN length(r.output) > {_LARGE_CELL} THEN '{_NOT_READ}' || length(r.output)
+_head_output = f"""CASE WHEN substr(r.body, 1, {len(SAYS_SO)}) = '{SAYS_SO}' THEN '{_NOT_READ}'
     ELSE r.output END"""
 _variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
 
 _IN_COLUMNS = (
-    *("version", "worker", "fence", "due_at", "owner_id", "workflow_id"),
+    *("version", "worker", "fence", "due_at", "owner_id", "workflow_id", "revision"),
     *("trigger_source", "status", "accepted_at", "completed_at", "id"),
 )
 """Fields that have columns of their own, and are not in the body as well."""
@@ -113,7 +109,7 @@ SELECT, SELECT_HEAD = _select(WHOLE), _select(HEAD)
 
 _PLACE = ("status", "completed_at", "due_at", "worker", "owner_id", "workflow_id", "accepted_at")
 _HEAD = ("fence", "version", "body", "callback_url", "output")
-_BORN = ("lane", "trigger_source", "redrive_of", "capabilities")
+_BORN = ("revision", "concurrency_group", "trigger_source", "redrive_of", "capabilities")
 INSERT = insert("executions", (*_PLACE, "masked", "cost", *_HEAD, "id", *_BORN))
 MOVE = update(
     "executions",
@@ -130,16 +126,17 @@ PUT_VARIABLES = insert(
     ("execution_id", "body"),
     " ON CONFLICT (execution_id) DO UPDATE SET body = excluded.body",
 )
-GROUP_OPEN = "lane = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
+GROUP_OPEN = "concurrency_group = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ? AND (
     EXISTS (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 1)
     OR (SELECT count(*) FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 0)
-        > (SELECT at_once FROM lane_limits WHERE workflow_id = ?))"""
+        > (SELECT at_once FROM group_limits WHERE workflow_id = ?))"""
 """Where others wait already, or where one more than the limit would be in the group."""
-MARK_BUSY_GROUP = f"""INSERT INTO lane_checks (lane) SELECT CAST(? AS TEXT) WHERE EXISTS
-    (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 1)
-    ON CONFLICT (lane) DO NOTHING"""
-"""The next claim counts the group. The tables call it a lane."""
+MARK_BUSY_GROUP = f"""INSERT INTO group_checks (concurrency_group)
+    SELECT CAST(? AS TEXT) WHERE EXISTS (
+        SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 1)
+    ON CONFLICT (concurrency_group) DO NOTHING"""
+"""The next claim counts the group."""
 ADD_EVENT = {
     table: insert(table, ("execution_id", "number", "at", "kind", "data"))
     for table in ("events", "logs")
@@ -153,11 +150,6 @@ _ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CAN
 _APART = (*_IN_COLUMNS, "variables", "step_results", "put_aside", *SEALED["executions"].columns)
 write_head = writer_of(Execution, _APART)
 _read_execution = reader_of(Execution)
-
-
-def _text_size(cell: int, cells: Cells) -> int:
-    """The characters of a text whose cell has that length, or a few more: sealed is base64."""
-    return cell if cells.sealer is None else cell * 3 // 4
 
 
 def decode(row: Row, cells: Cells) -> Execution:
@@ -182,9 +174,8 @@ def _in_rows(row: Row, cells: Cells) -> Found:
     data: dict[str, Any] = value_of(body)
     data["callback_url"] = None if url is None else value_of(cells.opened(url, "callback_url"))
     apart = data.pop("apart", {})
-    if output is not None and output.startswith(_NOT_READ):
-        size = apart.get("output") or _text_size(int(output[1:]), cells)
-        data["output"] = Unread(row[-1], None, 0, size)
+    if output == _NOT_READ:
+        data["output"] = Unread(row[-1], None, 0, apart["output"])
     else:
         data["output"] = None if output is None else value_of(cells.opened(output, "output"))
     if variables is not None:
@@ -239,7 +230,7 @@ def _results(id: str, steps: str, cells: Cells) -> Iterator[tuple[str, Any]]:
             if isinstance(cell, str):
                 body[column] = value_of(cells.opened(cell, column, "step_results", position))
             elif isinstance(cell, int):
-                if size := apart.get(column) or _text_size(cell, cells):
+                if size := apart.get(column):
                     body[column] = Unread(id, name, position, size)
             elif cell:
                 if cell[0] is not None and cell[0] != {}:
@@ -353,7 +344,7 @@ def _head(
     values = (status.value, *place, 1 if secrets else 0, cost, *last)
     if run.version:
         return MOVE, (*values[:-1], run.worker, run.id, run.version), stale
-    born = run.concurrency_group, run.trigger_source.value, run.redrive_of
+    born = run.revision, run.concurrency_group, run.trigger_source.value, run.redrive_of
     return INSERT, (*values, *born, text_of(list(run.capabilities))), stale
 
 

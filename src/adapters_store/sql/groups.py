@@ -3,7 +3,7 @@ Concurrency groups: admission is counted from rows, in the transaction that clai
 
 A new execution is queued if its group is full (see `execution_rows`). Whatever may make room (an
 end, another limit) marks the group in the same transaction; the next claim counts only the marked
-groups, so it costs the same however many executions wait. The tables still call a group a lane.
+groups, so it costs the same however many executions wait.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -16,7 +16,7 @@ from adapters_store.sql.unit_of_work import SqlUnitOfWork
 OPEN = GROUP_OPEN.format("?")
 COUNT = f"SELECT count(*) FROM executions WHERE {OPEN}"
 HELD = f"{COUNT} AND queued = 0 AND fence > 0"
-LIMIT = f"""SELECT at_once FROM lane_limits WHERE workflow_id =
+LIMIT = f"""SELECT at_once FROM group_limits WHERE workflow_id =
     (SELECT workflow_id FROM executions WHERE {OPEN} LIMIT 1)"""
 INSIDE = f"""SELECT due_at, id, queued FROM executions
     WHERE {OPEN} AND queued = 0 AND fence = 0"""
@@ -25,12 +25,14 @@ FIRST_WAITING = f"""SELECT due_at, id, queued FROM executions
 EVERYBODY = 1 << 31
 
 
-SET_LIMIT = """INSERT INTO lane_limits (workflow_id, at_once) VALUES (?, ?)
+SET_LIMIT = """INSERT INTO group_limits (workflow_id, at_once) VALUES (?, ?)
     ON CONFLICT (workflow_id) DO UPDATE SET at_once = excluded.at_once"""
-NO_LIMIT = "DELETE FROM lane_limits WHERE workflow_id = ?"
-MARK_ALL = """INSERT INTO lane_checks (lane) SELECT DISTINCT lane FROM executions
-    WHERE workflow_id = ? AND lane IS NOT NULL
-    AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED') ON CONFLICT (lane) DO NOTHING"""
+NO_LIMIT = "DELETE FROM group_limits WHERE workflow_id = ?"
+MARK_ALL = """INSERT INTO group_checks (concurrency_group)
+    SELECT DISTINCT concurrency_group FROM executions
+    WHERE workflow_id = ? AND concurrency_group IS NOT NULL
+    AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
+    ON CONFLICT (concurrency_group) DO NOTHING"""
 HAS_ROOM = f"SELECT 1 WHERE ({COUNT}) < ?"
 """Finds a row exactly where there is room."""
 

@@ -173,8 +173,7 @@ class Kind(Generic[R]):
 class ApprovalKind(Kind[Approval]):
     """
     Approvals: the body is that of the head, so that lists read no rows, and what the head is
-    without is a row of `approval_details`. An approval that was stored before there were details
-    has a body of all of it until its next change.
+    without is a row of `approval_details`, if it is anything.
     """
 
     whole = """body || coalesce('\n' ||
@@ -219,7 +218,7 @@ KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"), watched=Tr
 SESSIONS = Kind("sessions", Session, columns=("account_id", "created_at"))
 LOGINS = Kind("logins", Login, columns=("last_failure_at",))
 LOGIN_LINKS = Kind("login_links", LoginLink, columns=("created_at",))
-WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"), watched=True)
+WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name", "revision"), watched=True)
 DEFINITIONS = Kind("definitions", DefinitionSnapshot, immutable=True)
 SHARES = Kind("shares", Share, columns=("permission",))
 APPROVALS = ApprovalKind(

@@ -67,8 +67,8 @@ MOVED: Mapping[str, tuple[str, ...]] = {
     "notices": ("id",),
     "replays": ("scope", "key"),
     "signing_keys": ("id",),
-    "lane_limits": ("workflow_id",),
-    "lane_checks": ("lane",),
+    "group_limits": ("workflow_id",),
+    "group_checks": ("concurrency_group",),
     "served": ("owner_id",),
     "audit": ("number",),
     "audit_chain": ("id",),
@@ -84,18 +84,8 @@ LEFT = frozenset(
 FRESH = frozenset({"audit_chain"})
 """Not empty in a new database."""
 
-DERIVED = {
-    ("workflows", "revision"): "json_extract(body, '$.revision')",
-    (
-        "executions",
-        "revision",
-    ): "CASE body WHEN '' THEN 0 ELSE json_extract(body, '$.revision') END",
-    ("webhook_tallies", "slot"): "0",
-}
-"""
-Columns that PostgreSQL alone has, as SQLite knows them. Of what is packed nobody asks for the
-revision: it has ended.
-"""
+DERIVED = {("webhook_tallies", "slot"): "0"}
+"""Columns that PostgreSQL alone has, as SQLite knows them."""
 
 BATCH_BYTES, BATCH_ROWS = 4 << 20, 1_000
 """A batch ends where it has so many rows, or this many characters."""

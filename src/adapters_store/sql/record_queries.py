@@ -47,12 +47,11 @@ VISIBLE = """r.id IN (SELECT id FROM workflows WHERE owner_id = ?
 
 IN_USE = """
 WITH used (workflow_id, revision) AS (
-    SELECT id, json_extract(body, '$.revision') FROM workflows
-    UNION SELECT workflow_id, json_extract(body, '$.revision') FROM executions
+    SELECT id, revision FROM workflows
+    UNION SELECT workflow_id, revision FROM executions
         WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED'))
 SELECT version, body, workflow_id, revision
-    FROM used CROSS JOIN definitions USING (workflow_id, revision)
-    ORDER BY workflow_id, revision"""
+    FROM used JOIN definitions USING (workflow_id, revision) ORDER BY workflow_id, revision"""
 """Costs what has not ended (`executions_unfinished`), not what is stored."""
 
 read_delivery = reader_of(Delivery)
@@ -64,7 +63,7 @@ ADD_TALLY = insert(
     DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)""",
 )
 ADD_DELIVERY = insert("webhook_deliveries", ("webhook_id", "authenticated", "id", "at", "body"))
-"""A trigger keeps their number bounded (migration 10), so that units that add some are batched."""
+"""A trigger keeps their number bounded, so that units that add some are batched."""
 write_delivery = writer_of(Delivery, [])
 
 

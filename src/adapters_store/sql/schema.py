@@ -1,6 +1,7 @@
 """Who gives a database its schema: servers and `wfcore migrate`, not those who look. ST-6."""
 
 from enum import Enum, auto
+from pathlib import Path
 
 from wfcore.errors import StoreRefused
 
@@ -33,3 +34,13 @@ def require(schema: Schema, location: str, found: int, newest: int) -> None:
             f"{location} has schema {found} of an older version, not {newest}: "
             "run `wfcore migrate` when no older server works on it"
         )
+
+
+def texts_in(folder: Path) -> list[tuple[int, str]]:
+    """
+    Number and text of `schema.sql`, which is 1, and of each file `migrations/NNNN_title.sql`, in
+    order.
+    """
+    later = sorted((folder / "migrations").glob("*.sql"))
+    files = [(1, folder / "schema.sql"), *((int(path.name[:4]), path) for path in later)]
+    return [(number, path.read_text("utf-8")) for number, path in files]

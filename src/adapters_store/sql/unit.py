@@ -146,10 +146,10 @@ class SqlUnit:
     def limit_group(self, workflow_id: str, at_once: int | None) -> None:
         unit = self._unit
         if at_once is None:
-            unit.write("lane_limits", (groups.NO_LIMIT, (workflow_id,), None))
+            unit.write("group_limits", (groups.NO_LIMIT, (workflow_id,), None))
         else:
-            unit.write("lane_limits", (groups.SET_LIMIT, (workflow_id, at_once), None))
-        unit.write("lane_checks", (groups.MARK_ALL, (workflow_id,), None))
+            unit.write("group_limits", (groups.SET_LIMIT, (workflow_id, at_once), None))
+        unit.write("group_checks", (groups.MARK_ALL, (workflow_id,), None))
 
     def require_room(self, group: str, at_once: int) -> None:
         self._unit.require((groups.HAS_ROOM, (group, at_once), ("concurrency group", group)))

@@ -10,17 +10,14 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from adapters_store.sql.audit import CHAIN, Audit, cells_of, chain_of, read
-from adapters_store.sql.cells import value_of
 from adapters_store.sql.queries import query
 from adapters_store.sql.statement import Values, insert
-from adapters_store.sqlite.connection import Connection, Cursor
+from adapters_store.sqlite.connection import Cursor
 from wfcore.model.event import AuditEntry, ChainPoint
 from wfcore.ports.store import Trimmed
 from wfcore.ports.system import Sealer
-from wfcore.rules.audit.chain import entry_text, extended
-from wfcore.rules.canonical import canonical
+from wfcore.rules.audit.chain import extended
 from wfcore.time import EpochMs
-from wfcore.wire.records import reader_of
 
 END = "UPDATE audit_chain SET end_number = ?, end_hash = ?"
 
@@ -61,35 +58,6 @@ def trim(
             for values in link(cursor, [cells_of(*trimmed(ChainPoint(number, hash)), sealer)]):
                 cursor.execute(ADD_AUDIT.one, values)
     return len(old)
-
-
-BATCH = 1_000
-
-
-read_old = reader_of(AuditEntry)
-
-
-OLD = "SELECT id, body FROM audit_unlinked WHERE id > ? ORDER BY id LIMIT ?"
-
-
-def link_old(connection: Connection) -> None:
-    """Add the entries that a release before migration 13 stored to the chain, by id."""
-    cursor = connection.cursor()
-    last = ""
-    while rows := cursor.execute(OLD, (last, BATCH)).fetchall():
-        for values in link(cursor, [(_text_of(*row), None) for row in rows]):
-            cursor.execute(ADD_AUDIT.one, values)
-        last = rows[-1][0]
-    cursor.execute("DROP TABLE audit_unlinked")
-
-
-def _text_of(id: str, body: str) -> str:
-    """An old entry in today's form; one that cannot be read is embedded unchanged."""
-    try:
-        entry = read_old(value_of(body))
-    except Exception:  # whatever is wrong with a record of long ago, it keeps nobody from starting
-        return canonical({"id": id, "unreadable": body})
-    return entry_text(entry)
 
 
 class SqliteAudit(Audit):

@@ -17,10 +17,10 @@ GROUPS_IN_A_CLAIM = 200
 TURN = "UPDATE executions SET queued = 1 - queued WHERE id = ?"
 
 
-MARKED = "SELECT lane FROM lane_checks ORDER BY number LIMIT ?"
+MARKED = "SELECT concurrency_group FROM group_checks ORDER BY number LIMIT ?"
 
 
-CHECKED = "DELETE FROM lane_checks WHERE lane = ?"
+CHECKED = "DELETE FROM group_checks WHERE concurrency_group = ?"
 
 
 def admit_waiting(cursor: Cursor) -> None:

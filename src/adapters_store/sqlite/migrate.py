@@ -4,17 +4,16 @@ Whose file it is, and whether its schema is ours: checked before anything is wri
 Only the header and the schema are read, so that a start costs the same however much is stored;
 `wfcore check` reads everything.
 
-Migrations are numbered SQL files beside this module; each runs in a transaction of its own together
-with its number (`user_version`), and with what SQL cannot express.
+The first schema is `schema.sql`; each migration after it is a numbered file in `migrations`. Each
+runs in a transaction of its own together with its number (`user_version`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from adapters_store.sql.schema import Schema, require
-from adapters_store.sqlite.audit import link_old
+from adapters_store.sql.schema import Schema, require, texts_in
 from adapters_store.sqlite.connection import (
     Connection,
     DriverError,
@@ -36,14 +35,12 @@ from wfcore.errors import StoreRefused
 APPLICATION_ID = 0x77666372
 """`wfcr`: marks a database file as ours."""
 
-AFTER: Mapping[int, Callable[[Connection], None]] = {13: link_old}
-"""What follows the text of a migration, in the same transaction."""
+FOLDER = Path(__file__).parent
 
 
 def migrations() -> list[tuple[int, str]]:
-    """Number and text of every migration, in order."""
-    found = Path(__file__).with_name("migrations").glob("*.sql")
-    return sorted((int(item.name[:4]), item.read_text("utf-8")) for item in found)
+    """Number and text of the first schema, which is 1, and of each migration after it, in order."""
+    return texts_in(FOLDER)
 
 
 def prepare(path: Path, data: Path | None = None, schema: Schema = Schema.NEWEST) -> None:
@@ -142,8 +139,6 @@ def _migrate(connection: Connection, number: int, text: str) -> None:
         if _pragma(connection, "user_version") < number:
             for statement in _statements(text):
                 connection.execute(statement)
-            if number in AFTER:
-                AFTER[number](connection)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {number}")
         connection.execute("COMMIT")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast, get_args
 
 import attrs
 from cattrs import Converter, override
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
+from cattrs.gen import make_dict_unstructure_fn
 from cattrs.strategies import configure_tagged_union
 
 from wfcore.model.json import Json, JsonObject
@@ -101,16 +101,12 @@ def writer_of(cls: type[R], leaving_out: Sequence[str] = ()) -> Callable[[R], di
     return lambda record: made()(record)
 
 
-STORED_AS: Mapping[str, str] = {"concurrency_group": "lane"}
-"""Fields that have another name in what is stored, which is as old as the release that wrote it."""
-
-
 @cache
 def _made_writer(cls: Any, leaving_out: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
     kept: dict[str, Any] = {
         field.name: override(omit=True)
         if field.name in leaving_out
-        else override(omit_if_default=_is_nothing(field.default), rename=STORED_AS.get(field.name))
+        else override(omit_if_default=_is_nothing(field.default))
         for field in attrs.fields(cast("type[attrs.AttrsInstance]", cls))
     }
     return cast(
@@ -127,7 +123,4 @@ def reader_of(cls: type[R]) -> Callable[[Mapping[str, Any]], R]:
 
 @cache
 def _made_reader(cls: Any) -> Callable[[Mapping[str, Any], Any], R]:
-    names = {field.name for field in attrs.fields(cls)} if attrs.has(cls) else set[str]()
-    renamed: Any = {name: override(rename=STORED_AS[name]) for name in names & STORED_AS.keys()}
-    found = make_dict_structure_fn(cls, _CONVERTER, **renamed) if renamed else None
-    return found or _CONVERTER.get_structure_hook(cls)
+    return _CONVERTER.get_structure_hook(cls)

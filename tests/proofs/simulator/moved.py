@@ -59,7 +59,7 @@ DOWN_MS = (100, 4_000, 60_000)
 ALL = 1_000_000
 OF_THE_STORE = (
     (SERVED.name, "served", "owner_id", "at"),
-    (LIMITS.name, "lane_limits", "workflow_id", "at_once"),
+    (LIMITS.name, "group_limits", "workflow_id", "at_once"),
     (LEASES.name, "executions", "id", "lease_until"),
 )
 """What no record says: the table, and where a database has it."""

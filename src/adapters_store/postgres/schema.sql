@@ -94,7 +94,8 @@ CREATE TABLE shares (
 CREATE INDEX shares_of_account ON shares (account_id, permission, workflow_id);
 
 -- Room is left on each page, so that a transition that changes no index stays on it. `lease_until` and
--- `queued` are the store's own; a group is called a lane, as in SQLite. `capabilities`: a JSON array.
+-- `queued` are the store's own. `packed`: what SQLite packed before it was moved here (decision 232). The other columns
+-- are those of SQLite.
 CREATE TABLE executions (
     id word PRIMARY KEY,
     owner_id word NOT NULL,
@@ -108,15 +109,17 @@ CREATE TABLE executions (
     worker word,
     fence bigint NOT NULL,
     lease_until bigint,
-    lane word,
+    concurrency_group word,
     queued bigint NOT NULL DEFAULT 0,
     trigger_source word NOT NULL,
     redrive_of word,
     capabilities text NOT NULL,
+    cost bigint,
     version bigint NOT NULL,
     body text NOT NULL,
     callback_url text,
-    output text
+    output text,
+    packed bytea
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX executions_newest ON executions (accepted_at, id);
 CREATE INDEX executions_of_owner ON executions (owner_id, accepted_at, id);
@@ -132,9 +135,23 @@ CREATE INDEX executions_in_grace ON executions (due_at, id) WHERE status = 'INTE
 CREATE INDEX executions_ended ON executions (completed_at, id) WHERE completed_at IS NOT NULL;
 CREATE INDEX executions_unfinished ON executions (workflow_id, revision)
     WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED');
-CREATE INDEX executions_in_lane ON executions (lane, queued, due_at, id)
-    WHERE lane IS NOT NULL AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED');
+CREATE INDEX executions_in_group ON executions (concurrency_group, queued, due_at, id)
+    WHERE concurrency_group IS NOT NULL AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED');
 CREATE INDEX executions_redrives ON executions (redrive_of, accepted_at, id) WHERE redrive_of IS NOT NULL;
+
+-- Lists of what failed, of what has not ended, or of what one source started are found without the others,
+-- however many there are. What has ended never changes: its entries are written once.
+CREATE INDEX executions_ended_badly_of_owner ON executions (owner_id, accepted_at, id)
+    WHERE status IN ('FAILED', 'CANCELLED');
+CREATE INDEX executions_ended_badly_of_workflow ON executions (workflow_id, accepted_at, id)
+    WHERE status IN ('FAILED', 'CANCELLED');
+CREATE INDEX executions_unfinished_of_owner ON executions (owner_id, accepted_at, id)
+    WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED');
+CREATE INDEX executions_by_source ON executions (owner_id, trigger_source, accepted_at, id);
+CREATE INDEX executions_of_workflow_by_source ON executions (workflow_id, trigger_source, accepted_at, id);
+CREATE INDEX executions_unfinished_of_workflow ON executions (workflow_id, accepted_at, id)
+    WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED');
+CREATE INDEX executions_costs ON executions (workflow_id, accepted_at, cost, owner_id) WHERE cost IS NOT NULL;
 
 CREATE TABLE execution_variables (
     execution_id word PRIMARY KEY,
@@ -150,13 +167,13 @@ CREATE TABLE step_results (
     PRIMARY KEY (execution_id, position)
 ) WITH (fillfactor = 80);
 
-CREATE TABLE lane_limits (
+CREATE TABLE group_limits (
     workflow_id word PRIMARY KEY,
     at_once bigint NOT NULL
 );
 
-CREATE TABLE lane_checks (
-    lane word PRIMARY KEY
+CREATE TABLE group_checks (
+    concurrency_group word PRIMARY KEY
 );
 
 -- When each account was last given a place, by any worker.
@@ -179,17 +196,29 @@ CREATE TABLE approvals (
     remind_at bigint,
     allow_self_approval bigint NOT NULL,
     assented text NOT NULL,
+    idle text NOT NULL,
     version bigint NOT NULL,
     body text NOT NULL
 );
 CREATE INDEX approvals_newest ON approvals (created_at, id, status);
 CREATE INDEX approvals_of_execution ON approvals (execution_id);
 CREATE INDEX approvals_of_workflow ON approvals (workflow_id, named);
-CREATE INDEX approvals_of_owner ON approvals (owner_id);
-CREATE INDEX approvals_of_workflow_owner ON approvals (workflow_owner_id);
+CREATE INDEX approvals_of_owner ON approvals (owner_id, status, id);
+CREATE INDEX approvals_of_workflow_owner ON approvals (workflow_owner_id, status, id);
+CREATE INDEX approvals_to_remind ON approvals (remind_at, id) WHERE remind_at IS NOT NULL;
+
+-- The parts of an inbox are found, and counted, without what is in the others, however much that is.
 CREATE INDEX approvals_open ON approvals (expires_at, id) WHERE status = 'PENDING';
 CREATE INDEX approvals_waiting ON approvals (created_at, id) WHERE status = 'PENDING';
-CREATE INDEX approvals_to_remind ON approvals (remind_at, id) WHERE remind_at IS NOT NULL;
+CREATE INDEX approvals_open_of_workflow ON approvals (workflow_id, owner_id) WHERE status = 'PENDING';
+CREATE INDEX approvals_agreed ON approvals (expires_at, id) WHERE status = 'PENDING' AND assented <> '[]';
+CREATE INDEX approvals_decided ON approvals (created_at, id) WHERE status <> 'PENDING';
+
+-- What an approval holds beside its head: rows, columns, history, attachments, fields, answers. Lists read heads alone.
+CREATE TABLE approval_details (
+    id word PRIMARY KEY REFERENCES approvals ON DELETE CASCADE,
+    body text NOT NULL
+);
 
 CREATE TABLE approval_approvers (
     approver word NOT NULL,
@@ -287,6 +316,27 @@ CREATE TABLE timers (
 CREATE INDEX timers_due ON timers (due_at, id);
 CREATE INDEX timers_of_trigger ON timers (trigger_id, due_at);
 
+-- Messages to people, each due until it was sent, dropped or given up.
+CREATE TABLE notices (
+    id word PRIMARY KEY,
+    execution_id word,
+    channel word NOT NULL,
+    recipient word NOT NULL,
+    status word NOT NULL,
+    due_at bigint,
+    attempted_at bigint,
+    created_at bigint NOT NULL,
+    version bigint NOT NULL,
+    body text NOT NULL
+);
+CREATE INDEX notices_due ON notices (due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX notices_waiting ON notices (channel, recipient) WHERE due_at IS NOT NULL;
+CREATE INDEX notices_attempted ON notices (channel, recipient, attempted_at)
+    WHERE attempted_at IS NOT NULL;
+CREATE INDEX notices_of_execution ON notices (execution_id) WHERE execution_id IS NOT NULL;
+CREATE INDEX notices_by_age ON notices (created_at, id);
+CREATE INDEX notices_by_status ON notices (status, created_at, id);
+
 CREATE TABLE replays (
     scope word NOT NULL,
     key word NOT NULL,
@@ -316,6 +366,20 @@ CREATE TABLE logs (
     PRIMARY KEY (execution_id, number)
 );
 
+-- Processes that take executions, each as it announced itself.
+CREATE TABLE nodes (
+    id word PRIMARY KEY,
+    version bigint NOT NULL,
+    body text NOT NULL
+);
+
+-- Keys that sign links, all of them in one row.
+CREATE TABLE signing_keys (
+    id word PRIMARY KEY,
+    version bigint NOT NULL,
+    body text NOT NULL
+);
+
 CREATE TABLE audit (
     number bigint PRIMARY KEY CHECK (number > 0),
     previous text NOT NULL,
@@ -341,6 +405,13 @@ INSERT INTO audit_chain VALUES (replace(gen_random_uuid()::text, '-', ''),
     0, repeat('0', 64), 0, repeat('0', 64));
 
 CREATE TABLE seal_keys (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE);
+
+-- Which process does what needs to be done by one only, and until when.
+CREATE TABLE duties (
+    duty word PRIMARY KEY,
+    holder text NOT NULL,
+    until bigint NOT NULL
+) WITH (fillfactor = 50);
 
 -- What was admitted in each window of a quota.
 CREATE TABLE quotas (
