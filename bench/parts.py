@@ -10,7 +10,7 @@ from attrs import frozen
 from adapters_http import dispatch
 from adapters_http.responses import ResponseCache
 from adapters_store.sql import execution_rows
-from adapters_store.sql.cache import Cache
+from adapters_store.sql.cache import RecordCache
 from adapters_store.sqlite import writer
 from adapters_store.sqlite.batcher import Batcher
 from adapters_store.sqlite.reads import SqliteReads
@@ -54,7 +54,7 @@ def _statements_of_many_rows() -> None:
 
 def _decoded_records() -> None:
     """Every record is read and decoded again."""
-    Cache.keep = lambda self, table, key, known: None  # type: ignore[method-assign]
+    RecordCache.keep = lambda self, table, key, known: None  # type: ignore[method-assign]
 
 
 def _following_own_commits() -> None:

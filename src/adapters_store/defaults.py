@@ -5,7 +5,7 @@ import time
 from wfcore.time import EpochMs
 
 CACHE_BYTES = 24 << 20
-"""What decoded records may take up in memory."""
+"""The bytes of memory that decoded records may take up."""
 
 
 def wall_clock() -> EpochMs:

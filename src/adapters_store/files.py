@@ -133,7 +133,7 @@ def _checked(name: str) -> str:
 
 
 def _entries(folder: Path) -> Sequence[Path]:
-    """What lies in *folder*, in order. Raises `StoreUnavailable`."""
+    """The entries of *folder* in order. Raises `StoreUnavailable`."""
     try:
         return sorted(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):

@@ -35,8 +35,9 @@ def hints_in(text: str) -> Iterator[Hint]:
 @frozen
 class Channel:
     """
-    What one of several processes hears with, and by number what each of the others does. The
-    sockets keep messages apart, do not block, and outlive the process: its parent has them, too.
+    The sockets of one of several processes: its own, on which it listens, and by number those of
+    the others. The sockets keep messages apart, do not block, and outlive the process: its parent
+    has them, too.
     """
 
     own: socket.socket
@@ -72,7 +73,7 @@ class ChannelHints:
             self.channel.send(text.encode())
 
     async def hear(self, heard: Callable[[Hint], None]) -> None:
-        """Call *heard* for what others tell, as long as there are others."""
+        """Call *heard* for each hint of another process, as long as there are others."""
         loop = asyncio.get_running_loop()
         while message := await loop.sock_recv(self.channel.own, _MOST_BYTES):
             for hint in hints_in(message.decode()):

@@ -1,13 +1,13 @@
 """
-The content of artifacts in a bucket, `<prefix>/<execution>/<artifact>`: S3, what speaks its
+The content of artifacts in a bucket, `<prefix>/<execution>/<artifact>`: S3 and services with its
 protocol, Google and Azure, through obstore. Decision 218.
 
-An object is there when all of it is, so what was broken off is nowhere. Large ones are uploaded in
-parts; those of an upload that failed are removed, those of a process that was killed are invisible
-and stay until a lifecycle rule of the bucket removes them.
+An object is there only as a whole, so an upload that was broken off leaves nothing to see. Large
+ones are uploaded in parts; those of an upload that failed are removed, those of a process that was
+killed are invisible and stay until a lifecycle rule of the bucket removes them.
 
 Credentials come from the environment, as the provider's own tools read them, or from the machine.
-Nothing here shows them: errors name the object and what the bucket said.
+Nothing here shows them: errors name the object, with the message of the bucket.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ PART = 5 << 20
 """Bytes of one part, the least that S3 takes; a whole object is at most 10,000 of them."""
 PARTS_AT_ONCE = 2
 CHUNK = 1 << 20
-"""Bytes of one request for content: no connection waits for somebody who reads slowly."""
+"""The bytes of one request for content: no connection waits for a slow reader."""
 LISTED = 1_000
 DIRECT_FOR = timedelta(minutes=1)
 
@@ -45,7 +45,7 @@ _HARMLESS: Any = {
 LONGEST_LABEL = 1_500
 """Of a Content-Disposition; S3 takes 2 KiB of headers."""
 _FAULTS = (BaseError, OSError, ValueError)
-"""What obstore raises; for some causes it uses Python's own errors."""
+"""The errors of obstore, which for some causes are Python's own."""
 
 
 class ObjectFiles:
@@ -162,7 +162,7 @@ def _attributes(name: str) -> Any:
 
 
 class _Counted:
-    """Content that is measured and digested as it is read."""
+    """Content whose size and digest are taken while it is read."""
 
     def __init__(self, content: BinaryIO) -> None:
         self.size = 0
@@ -191,7 +191,7 @@ class _Counted:
 
 
 def _fault(error: Exception) -> NotFound | StoreUnavailable:
-    """A bucket that is missing is a fault of the settings, not of the one who asked for a file."""
+    """A bucket that is missing is a fault of the settings, and no fault of the request."""
     if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in str(error):
         return NotFound("artifact")
     return _unavailable(error)

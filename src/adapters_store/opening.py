@@ -34,8 +34,8 @@ from wfcore.time import Now
 class Opened:
     """
     The store, counters and files, with a description of where they are. `store` and `counters` must
-    be closed. `hints`: to the other processes on the store; None: they are found out by polling.
-    `has_clock`: the store tells a time of its own, the same to all machines.
+    be closed. `hints`: to the other processes on the store; None: their changes are found by
+    polling. `has_clock`: the store has a clock of its own, the same for all machines.
     """
 
     store: Store
@@ -47,7 +47,7 @@ class Opened:
 
 
 OpenOwn = Callable[[str, Path, Sealer | None, Now], Awaitable[Opened | Store]]
-"""What an entry point of the group `wfcore.stores` is: it opens the store at a URL."""
+"""An entry point of the group `wfcore.stores`: it opens the store at a URL."""
 
 
 async def open_store(
@@ -104,7 +104,7 @@ async def _open_postgres(
     direct: str | None,
     schema: Schema,
 ) -> Opened:
-    """Store and counters in one database, whose clock tells the time of both."""
+    """Store and counters in one database, whose clock gives both their time."""
     try:
         from adapters_store.postgres.counters import PostgresCounters
         from adapters_store.postgres.hints import PostgresHints

@@ -26,9 +26,13 @@ def servers_of(url: str) -> list[tuple[str, int]]:
     """
     try:
         parts = urlsplit(url)
-        said = dict(parse_qsl(parts.query))
-        named = parts.netloc.rpartition("@")[2] or said.get("host") or os.environ.get("PGHOST", "")
-        ports = (said.get("port") or os.environ.get("PGPORT") or "5432").split(",")
+        parameters = dict(parse_qsl(parts.query))
+        named = (
+            parts.netloc.rpartition("@")[2]
+            or parameters.get("host")
+            or os.environ.get("PGHOST", "")
+        )
+        ports = (parameters.get("port") or os.environ.get("PGPORT") or "5432").split(",")
         hosts = [urlsplit(f"//{one}") for one in named.split(",")]
         each = zip(hosts, ports if len(ports) > 1 else ports * len(hosts), strict=True)
         found = [(host.hostname or "", host.port or int(port), host.path) for host, port in each]
@@ -41,8 +45,8 @@ def servers_of(url: str) -> list[tuple[str, int]]:
 
 def installed_for(url: str | None) -> "EntryPoint | None":
     """
-    What an installed package offers for the scheme of *url*; None if nothing, or if the scheme is
-    ours.
+    The entry point that an installed package offers for the scheme of *url*; None if there is none,
+    or if the scheme is ours.
     """
     scheme, there, _ = (url or "").partition("://")
     if not there or scheme == "sqlite" or is_postgres(url):

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters_store.sqlite import connection
-from adapters_store.sqlite.counters import Asked, Counts, SqliteCounters, open_counts
+from adapters_store.sqlite.counters import CountRequest, Counts, SqliteCounters, open_counts
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.access import Admission
 from wfcore.model.execution import Execution
@@ -166,7 +166,7 @@ async def test_a_file_that_failed_is_left_alone_for_a_second(
     tries: list[EpochMs] = []
     take_all = Counts.take_all
 
-    def counted(counts: Counts, asked: Sequence[Asked]) -> list[Admission]:
+    def counted(counts: Counts, asked: Sequence[CountRequest]) -> list[Admission]:
         tries.extend(now for _, _, now in asked)
         return take_all(counts, asked)
 

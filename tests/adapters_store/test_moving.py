@@ -18,7 +18,7 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from adapters_store.postgres.moving import PostgresSide
 from adapters_store.postgres.store import PostgresStore
 from adapters_store.sql import moving
-from adapters_store.sql.moving import LEFT, MOVED, Mark, Told, move
+from adapters_store.sql.moving import LEFT, MOVED, Mark, MovedTable, move
 from adapters_store.sql.sealing import AeadSealer, new_key
 from adapters_store.sqlite.moving import SqliteSide
 from adapters_store.sqlite.store import SqliteStore
@@ -67,7 +67,10 @@ async def opened(where: str | Path) -> Store:
 
 
 async def carry(
-    source: str | Path, target: str | Path, log: list[Told] | None = None, files: Files = unread
+    source: str | Path,
+    target: str | Path,
+    log: list[MovedTable] | None = None,
+    files: Files = unread,
 ) -> None:
     """Move, as the command does."""
     async with AsyncExitStack() as stack:
@@ -94,8 +97,8 @@ async def test_all_is_there_again_and_back(tmp_path: Path, fresh: str) -> None:
     await fill(store)
     before = await seen(store)
     await store.close()
-    there: list[Told] = []
-    back: list[Told] = []
+    there: list[MovedTable] = []
+    back: list[MovedTable] = []
     await carry(old, url, there)
     moved = await PostgresStore.open(url, sealer=sealer)
     assert await seen(moved) == before
@@ -203,7 +206,7 @@ async def test_a_killed_move_goes_on(
         store = await opened(source)
         await keep(store, make.account("acc_150b"))
         await store.close()
-    log: list[Told] = []
+    log: list[MovedTable] = []
     await carry(source, target, log)
     rows = {one.table: one.rows for one in log}
     assert rows["accounts"] == 101 + bool(open_ones)

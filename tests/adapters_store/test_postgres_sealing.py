@@ -10,7 +10,7 @@ import pytest
 from adapters_store.postgres.store import PostgresStore
 from adapters_store.sql.cells import SEALED
 from adapters_store.sql.full_check import Finding
-from adapters_store.sql.packing import Parts, cell_of
+from adapters_store.sql.packing import CellParts, cell_of
 from adapters_store.sql.sealing import AeadSealer, id_of, new_key
 from tests.support.postgres_server import emptied
 from wfcore.errors import StoreRefused, Unreadable
@@ -30,7 +30,7 @@ async def store(database: str, key: str) -> AsyncIterator[PostgresStore]:
     """A sealed store that holds everything, and an execution that SQLite had packed."""
     store = await PostgresStore.open(await emptied(database), sealer=AeadSealer([key]))
     await fill(store)
-    packed = cell_of(Parts("{}", "[]", "", "[]"), 0, store.sealer, "exec_1")
+    packed = cell_of(CellParts("{}", "[]", "", "[]"), 0, store.sealer, "exec_1")
     await run(store, "UPDATE executions SET packed = $1", packed)
     yield store
     await store.close()

@@ -13,7 +13,7 @@ import adapters_store
 from adapters_store.sql import execution_queries as runs
 from adapters_store.sql import execution_rows, kinds, step_rows
 from adapters_store.sql import record_queries as records
-from adapters_store.sql.cache import Known
+from adapters_store.sql.cache import KnownRecord
 from adapters_store.sql.execution_queries import approval_page, counts_by_status, execution_page
 from adapters_store.sql.statement import insert, update
 from adapters_store.sqlite import claims
@@ -63,9 +63,9 @@ def database(tmp_path: Path) -> Iterator[Connection]:
         yield connection
 
 
-def known(run: Execution) -> Known:
+def known(run: Execution) -> KnownRecord:
     """What a unit knows of an execution that it has read."""
-    return Known(run.version, run, 2_000)
+    return KnownRecord(run.version, run, 2_000)
 
 
 def test_a_claim_does_not_walk_through_a_flood(database: Connection) -> None:

@@ -1,9 +1,9 @@
 """
 The audit log: one chain for all machines, linked in the transaction that stores an entry.
 
-The chain's head is the one row that audited commits of all machines wait for: who adds an entry
-locks it as the last thing before COMMIT. Executions that are started, worked on and ended are not
-audited, so what is hot never waits for it. Decision 90.
+The chain's head is the one row that audited commits of all machines wait for: a transaction that
+adds an entry locks it last before COMMIT. Executions that are started, worked on and ended are not
+audited, so that busy transactions never wait for it. Decision 90.
 """
 
 import json
@@ -46,7 +46,7 @@ async def link(connection: Connection, entries: Sequence[tuple[str, str | None]]
 
 
 def _row(entry: ChainedEntry) -> tuple[Any, ...]:
-    """What is looked for is taken from the text that was hashed."""
+    """The columns that are searched are taken from the text that was hashed."""
     about = json.loads(entry.text)
     place = (entry.number, entry.previous, entry.hash, entry.text, entry.record)
     return (*place, about["id"], about["at"], about.get("executionId"))
@@ -59,7 +59,10 @@ async def trim(
     trimmed: Trimmed | None,
     sealer: Sealer | None,
 ) -> int:
-    """Delete up to *limit* old entries, and add the one that says so; how many went. AL-5, AL-9."""
+    """
+    Delete up to *limit* old entries, and add one that records the deletion. Returns the number of
+    deleted entries. AL-5, AL-9.
+    """
     await rows_of(connection, LOCKED)
     rows = await rows_of(connection, OLDEST, limit)
     old = list(takewhile(lambda row: row[2] < before, rows))

@@ -1,14 +1,14 @@
 """
 Claims and leases: how workers of several machines take executions.
 
-A claim asks one question, decides whose turn it is, and takes what it has chosen if it is still
-there (`SKIP LOCKED`: what another machine is just taking is not waited for). Between the two
-somebody else may have been faster; then it asks again. The rules are those of SQLite's claims:
-fairness between accounts, the last free slot, one index step per account however much waits.
+A claim reads the state, decides whose turn it is, and takes the chosen executions that are still
+there (`SKIP LOCKED`: it waits for no other machine). Another claim may have been faster in between;
+then it reads again. The rules are those of SQLite's claims: fairness between accounts, the last
+free slot, one index step per account however much waits.
 
-Only the first accounts in the order of turns are looked at: an account whose place is beyond the
-number wanted cannot get a turn. When each was served last is written unless another claim is just
-writing the same: then it says the same.
+Only the first accounts in the order of turns are read: an account whose place is beyond the number
+wanted cannot get a turn. The instant at which each was served is written unless another claim is
+just writing the same.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -102,13 +102,13 @@ UPDATE executions r SET lease_until = wfcore_now() + $3::bigint FROM mine WHERE 
 RETURNING r.id, r.due_at"""
 
 UNREADABLE = "unreadable"
-"""The worker of executions that were taken and cannot be read: nobody, who holds no place."""
+"""The worker of executions that were taken and cannot be read: no process, so it holds no place."""
 SET_ASIDE = "UPDATE executions SET worker = ?, lease_until = 0 WHERE worker = ? AND id = ANY(?)"
 
 
 @frozen
-class Answer:
-    """What a claim is told: the time, and all that its turns depend on."""
+class ClaimState:
+    """The state that a claim decides by: the time, and all that the turns of accounts depend on."""
 
     now: EpochMs
     marked: Sequence[str]
@@ -134,23 +134,23 @@ class PostgresClaim:
         taken: list[Row] = []
         for _ in range(TRIES):
             async with lent(pool) as connection:
-                answer = await self._ask(connection)
-                if not answer.marked:
-                    chosen = self._choose(answer, self.limit - len(taken))
+                state = await self._read_state(connection)
+                if not state.marked:
+                    chosen = self._choose(state, self.limit - len(taken))
                     rows = await self._taken(connection, chosen) if chosen else []
                     taken += rows
                     if len(rows) == len(chosen):
                         break
-            if answer.marked:
-                await admit_waiting(pool, answer.marked)
+            if state.marked:
+                await admit_waiting(pool, state.marked)
         return taken
 
     async def _taken(self, connection: Connection, ids: Sequence[str]) -> list[Row]:
-        """Those of *ids* that are still there, in their order."""
+        """The rows of *ids* that are still there, in the order of *ids*."""
         rows = await rows_of(connection, TAKE, list(ids), self.worker, self.lease_ms)
         return sorted(rows, key=lambda row: ids.index(row[-1]))
 
-    async def _ask(self, connection: Connection) -> Answer:
+    async def _read_state(self, connection: Connection) -> ClaimState:
         ids = None if self.ids is None else list(self.ids)
         able = None if self.able is None else list(self.able)
         sql = _question(ids is not None, able is not None)
@@ -162,23 +162,25 @@ class PostgresClaim:
         for owner, at, due_at, id in found or ():
             waiting.setdefault(owner, []).append((due_at, id))
             served[owner] = at
-        return Answer(now, marked or (), Counter(held or {}), set(lately or ()), waiting, served)
+        return ClaimState(
+            now, marked or (), Counter(held or {}), set(lately or ()), waiting, served
+        )
 
-    def _choose(self, answer: Answer, limit: int) -> list[str]:
+    def _choose(self, state: ClaimState, limit: int) -> list[str]:
         """Whose turn it is, as often as there is a place."""
-        held, served = answer.held.copy(), dict(answer.served)
-        due = {owner: iter(line) for owner, line in answer.waiting.items()}
+        held, served = state.held.copy(), dict(state.served)
+        due = {owner: iter(line) for owner, line in state.waiting.items()}
         first = {owner: next(line) for owner, line in due.items()}
         chosen: list[str] = []
         while first and len(chosen) < limit:
             owner = min(first, key=lambda one: (held[one], served[one], first[one][0], one))
-            others = not (answer.lately | held.keys()) <= {owner}
+            others = not (state.lately | held.keys()) <= {owner}
             free = self.slots.places - held.total()
             if not self.slots.admits(held[owner], free, others_lately=others):
                 break
             chosen.append(first.pop(owner)[1])
             held[owner] += 1
-            served[owner] = answer.now
+            served[owner] = state.now
             if (following := next(due[owner], None)) is not None:
                 first[owner] = following
         return chosen

@@ -1,10 +1,10 @@
 """
-The time of the database, told without a journey. Decision 100.
+The time of the database, without a journey to it. Decision 100.
 
 The difference between its clock and a monotonic one of this machine is known to lie between two
 bounds: an answer was made after its question was sent and before it was received. Each measurement
-narrows them, and bounds that contradict the new ones are given up: the database's clock was set,
-or has drifted. All stores of a process on one server share a clock, so that they tell one time.
+narrows them, and bounds that contradict the new ones are given up: the database's clock was set, or
+has drifted. All stores of a process on one server share a clock, so that all of them have one time.
 """
 
 import time
@@ -33,18 +33,24 @@ class DatabaseClock:
     _last: EpochMs = field(default=EpochMs(0))
 
     def now(self) -> EpochMs:
-        """It never goes back; where the database's clock was set back, it stands for a while."""
+        """
+        The time, which never goes back; where the database's clock was set back, it stands still
+        for a while.
+        """
         if self._least is None:
             return self._last
-        told = (self.steady() + (self._least + self._most) // 2) // 1_000
-        self._last = EpochMs(max(self._last, told))
+        time_ms = (self.steady() + (self._least + self._most) // 2) // 1_000
+        self._last = EpochMs(max(self._last, time_ms))
         return self._last
 
-    async def measure(self, ask: Callable[[], Awaitable[int]]) -> None:
-        """*ask* gives the time of the database, in whole milliseconds."""
+    async def measure(self, read: Callable[[], Awaitable[int]]) -> None:
+        """
+        Narrow the bounds by one measurement. *read* gives the time of the database in whole
+        milliseconds.
+        """
         sent = self.steady()
-        told = await ask() * 1_000
-        self.learn(told - self.steady(), told + 999 - sent)
+        answer = await read() * 1_000
+        self.learn(answer - self.steady(), answer + 999 - sent)
 
     def learn(self, least: int, most: int) -> None:
         """The difference lies between *least* and *most*, in microseconds."""

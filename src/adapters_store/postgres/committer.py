@@ -34,7 +34,7 @@ WRITERS = 3
 MOST = 64
 """Units of one statement."""
 PAUSE_S = 0.02
-"""At most, before a unit that the server broke off is said to be stale."""
+"""The longest pause before a unit that the server broke off is reported as stale."""
 
 Waiting = tuple[UnitWrites, "asyncio.Future[None]"]
 
@@ -43,7 +43,7 @@ Waiting = tuple[UnitWrites, "asyncio.Future[None]"]
 class Committer:
     """
     Group commit over the connections of a pool, in the event loop that uses it. *stored* is called
-    with what a unit has put, before those who wait are told.
+    with what a unit has put, before its waiters learn of the commit.
     """
 
     pool: Pool
@@ -95,15 +95,15 @@ class Committer:
                 for unit, future in batch:
                     await self._apart(unit, future)
             else:
-                _tell(batch, stale)
+                _resolve(batch, stale)
         except BaseException as error:  # nobody may wait for ever
-            _tell(batch, error)
+            _resolve(batch, error)
             if not isinstance(error, Exception):
                 raise
         else:
             for unit, _ in batch:
                 self.stored(unit.kept)
-            _tell(batch, None)
+            _resolve(batch, None)
 
     async def _apart(self, unit: UnitWrites, future: "asyncio.Future[None]") -> None:
         try:
@@ -112,12 +112,12 @@ class Committer:
         except BaseException as error:
             if isinstance(error.__cause__, CLASHES):  # at once they would meet again
                 await asyncio.sleep(random.uniform(0, PAUSE_S))  # noqa: S311 - no secret
-            _tell([(unit, future)], error)
+            _resolve([(unit, future)], error)
             if not isinstance(error, Exception):
                 raise
         else:
             self.stored(unit.kept)
-            _tell([(unit, future)], None)
+            _resolve([(unit, future)], None)
 
     async def _carry_out(self, connection: Connection, unit: UnitWrites) -> None:
         if not unit.alone:
@@ -135,7 +135,7 @@ class Committer:
             await asyncio.wait(set(self._tasks))
 
 
-def _tell(batch: Sequence[Waiting], error: BaseException | None) -> None:
+def _resolve(batch: Sequence[Waiting], error: BaseException | None) -> None:
     for _, future in batch:
         if future.done():
             continue

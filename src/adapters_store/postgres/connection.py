@@ -34,13 +34,17 @@ NOT_RUN = "WF001"
 CLASHES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """The server chose one of several that stood in each other's way."""
 LOST_RACES = (*CLASHES, asyncpg.UniqueViolationError, asyncpg.CardinalityViolationError)
-"""Somebody else was faster, or two wanted the same in different orders: who reads again may win."""
+"""
+Another transaction was faster, or two wanted the same rows in different orders: a new read may win.
+"""
 
 CONNECT_S = 4.5
-"""How long a connection and the first answer are waited for: whoever waits is told within 5 s."""
+"""
+How long a connection and its first answer are waited for: every waiter has an answer within 5 s.
+"""
 STATEMENT_S = 30.0
 WHOLE_S = 3_600.0
-"""For a statement that reads a whole table, for an operator who waits."""
+"""The time for a statement that reads a whole table, for an operator who waits."""
 CONNECTIONS = 10
 IDLE_S = 300.0
 APPLICATION = "wfcore"
@@ -127,7 +131,7 @@ def unavailable_on_error() -> Iterator[None]:
 
 
 def detail_of(error: BaseException) -> str:
-    """What an operator may want to know about a driver error; never what is stored."""
+    """The part of a driver error that helps an operator; never stored content."""
     if isinstance(error, asyncpg.PostgresError):  # its text may quote values
         return f"{type(error).__name__} ({error.sqlstate}): {_first_line(error)}"
     if isinstance(error, TimeoutError) and not str(error):
@@ -140,7 +144,7 @@ def _first_line(error: asyncpg.PostgresError) -> str:
 
 
 def location_of(url: str) -> str:
-    """The URL without what is secret in it."""
+    """The URL without its secrets."""
     return re.sub(r"(?<=[?&])(password|sslpassword)=[^&]*", r"\1=***", _PASSWORD.sub("//\\1@", url))
 
 

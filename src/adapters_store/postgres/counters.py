@@ -3,7 +3,7 @@ Quota counters of all machines: exact, and without a transaction for every reque
 
 Requests that arrive while others are being counted are counted together: one statement for however
 many there are, of whatever keys. So one hot key costs its row a few hundred transactions a second
-whatever is asked, and every process knows the true count: nothing is leased that would have to be
+whatever is counted, and every process knows the true count: nothing is leased that would have to be
 given back or is lost with a process.
 """
 
@@ -36,7 +36,7 @@ TRIM = """DELETE FROM quotas WHERE (subject, kind, begins) IN (
     RETURNING 1"""
 
 Group = tuple[str, tuple[Window, ...]]
-"""What is counted alike: a subject and its windows."""
+"""A subject and its windows, which are counted together."""
 
 
 @define(eq=False)
@@ -72,8 +72,8 @@ class PostgresCounters:
             try:
                 await self._count(groups)
             except Exception as error:
-                for asked in groups.values():
-                    for _, answer in asked:
+                for waiting in groups.values():
+                    for _, answer in waiting:
                         if not answer.done():
                             answer.set_exception(error)
         self._working = None
@@ -82,12 +82,12 @@ class PostgresCounters:
         self, groups: dict[Group, list[tuple[EpochMs, "asyncio.Future[Admission]"]]]
     ) -> None:
         order = sorted(groups, key=lambda group: group[0])  # rows are locked in one order
-        asks = [
-            {**_asked(group, [now for now, _ in groups[group]]), "place": place}
+        requests = [
+            {**_request(group, [now for now, _ in groups[group]]), "place": place}
             for place, group in enumerate(order)
         ]
         async with lent(self.pool) as connection:
-            found = await rows_of(connection, TAKE, json.dumps(asks))
+            found = await rows_of(connection, TAKE, json.dumps(requests))
         for group, (taken, counts) in zip(order, found, strict=True):
             _, windows = group
             for place, (_, answer) in enumerate(groups[group]):
@@ -100,7 +100,7 @@ class PostgresCounters:
                     answer.set_result(Admission(full_of(windows, counts), tuple(counts)))
 
     async def peek_counts(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
-        """What each window has admitted. Raises `StoreUnavailable`."""
+        """The number that each window has admitted. Raises `StoreUnavailable`."""
         async with lent(self.pool) as connection:
             found = await rows_of(connection, LOOK, subject, [one.start for one in windows])
         counts = {(kind, begins): admitted for kind, begins, admitted in found}
@@ -125,7 +125,7 @@ class PostgresCounters:
         await close_pool(self.pool)
 
 
-def _asked(group: Group, at: Sequence[EpochMs]) -> dict[str, object]:
+def _request(group: Group, at: Sequence[EpochMs]) -> dict[str, object]:
     subject, windows = group
     return {
         "who": subject,

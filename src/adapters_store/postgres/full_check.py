@@ -11,8 +11,8 @@ from adapters_store.postgres.connection import WHOLE_S, Pool, lent, numbered, ro
 from adapters_store.sql.full_check import (
     BELONGS,
     TABLES,
-    Stage,
-    Told,
+    CheckEvent,
+    CheckStage,
     batch,
     broken,
     foreign,
@@ -21,7 +21,7 @@ from adapters_store.sql.full_check import (
 from wfcore.ports.system import Sealer
 
 
-async def check(pool: Pool, sealer: Sealer | None) -> AsyncIterator[Told]:
+async def check(pool: Pool, sealer: Sealer | None) -> AsyncIterator[CheckEvent]:
     """Yields findings as they are found. *sealer* opens sealed cells. Raises `StoreUnavailable`."""
     for belonging in BELONGS:
         stage, sql = foreign(*belonging)
@@ -31,7 +31,7 @@ async def check(pool: Pool, sealer: Sealer | None) -> AsyncIterator[Told]:
         for (id,) in found:
             yield homeless(*belonging, id)
     for table in TABLES:
-        yield Stage(f"records of {table.name}")
+        yield CheckStage(f"records of {table.name}")
         last = None
         while True:
             sql, values = batch(table, last)

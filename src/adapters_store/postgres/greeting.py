@@ -1,11 +1,11 @@
 """
 The first words of each connection to PostgreSQL: our password is never sent in clear text to a
-server that has not proved who it is. ST-8.
+server without proof of its identity. ST-8.
 
-The driver obeys whatever a server asks for, and has no setting against it. So the class that speaks
+The driver obeys every demand of a server, and has no setting against it. So the class that speaks
 for it is replaced by one that reads along until a session has begun; in a process that others share
-with us, their connections stay as they are. A trial connection would not do: an impostor asks for
-SCRAM first, and for clear text the next time.
+with us, their connections stay as they are. A trial connection would not do: an impostor may demand
+SCRAM first, and clear text the next time.
 """
 
 from contextvars import ContextVar

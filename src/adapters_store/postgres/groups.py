@@ -1,11 +1,11 @@
 """
 Concurrency groups: where SQLite has its one writer, there are locks.
 
-Whoever accepts or ends an execution of a group, asks for room in it, or admits what waits holds the
-group's advisory lock, taken before the statement that counts (a statement sees what was committed
-before it began). A new limit excludes them all. Claims do not hold it: they take executions that
-are already admitted, and whoever admits first locks those rows, so that each is either taken, and
-counted, or still free.
+A transaction that accepts or ends an execution of a group, requires room in it, or admits waiting
+ones holds the group's advisory lock. It is taken before the statement that counts (a statement sees
+only commits from before its begin). A new limit excludes them all. Claims do not hold it: they take
+executions that are already admitted, and an admission first locks those rows, so that each is
+either taken, and counted, or still free.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -30,7 +30,7 @@ TURN = "UPDATE executions SET queued = 1 - queued WHERE id = ANY(?::text[])"
 
 
 def lock(group: str) -> Lock:
-    """What counts in *group* holds it."""
+    """The lock of a transaction that counts in *group*."""
     return Lock(f"group {group}")
 
 

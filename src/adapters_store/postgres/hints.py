@@ -1,12 +1,12 @@
 """
-Hints by LISTEN and NOTIFY, sent after the commit of what they announce. Decision 172.
+Hints by LISTEN and NOTIFY, sent after the commit that they announce. Decision 172.
 
 A transaction that notifies takes a lock of the whole database until it is flushed. So hints have
 transactions of their own, which are small, do not wait for the disk, and come at most every few
-milliseconds: what accepts executions never waits for that lock.
+milliseconds: the transactions that accept executions never wait for that lock.
 
 Listening needs a session, which a pooler in transaction mode does not give: hence *direct*, a URL
-past it. Every few seconds a process tells itself something. If it does not hear that, the
+past it. Every few seconds a process sends a message to itself. If that does not arrive, the
 connection is half open, or a pooler swallows notifications: then it connects anew, and meanwhile
 everything is found by polling.
 """
@@ -37,8 +37,8 @@ from wfcore.rules.backoff import Backoff
 log = logging.getLogger("wfcore.hints")
 
 CHANNEL = "wfcore"
-TELL = """SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, told)
-    FROM unnest($2::text[]) AS told"""
+NOTIFY = """SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, message)
+    FROM unnest($2::text[]) AS message"""
 ECHO = "echo"
 ECHO_S = 10.0
 LATE_S = 5.0
@@ -48,12 +48,12 @@ BACKOFF = Backoff(first=0.25, longest=10.0)
 
 
 class _Unheard(Exception):
-    """What this process told itself did not arrive."""
+    """The message of this process to itself did not arrive."""
 
 
 @define(eq=False)
 class PostgresHints:
-    """Implements `wfcore.ports.hints.Hints`: tells by *pool*, listens at *direct*."""
+    """Implements `wfcore.ports.hints.Hints`: sends over *pool*, listens at *direct*."""
 
     pool: Pool
     direct: str
@@ -61,19 +61,19 @@ class PostgresHints:
     late_s: float = LATE_S
     _name: str = field(factory=lambda: uuid4().hex[:12])
     echo: asyncio.Event = field(factory=asyncio.Event)
-    """Set once what this process told itself has arrived."""
+    """Set once the message of this process to itself has arrived."""
 
     async def tell(self, hints: Collection[Hint]) -> None:
         """Send *hints*; what cannot be sent now is lost."""
         with suppress(StoreUnavailable, Stale):
-            await self._send([f"{self._name} {told}" for told in texts_of(hints)])
+            await self._send([f"{self._name} {message}" for message in texts_of(hints)])
 
-    async def _send(self, told: Collection[str]) -> None:
+    async def _send(self, messages: Collection[str]) -> None:
         async with lent(self.pool) as connection:
-            await connection.fetch(TELL, CHANNEL, list(told))
+            await connection.fetch(NOTIFY, CHANNEL, list(messages))
 
     async def hear(self, heard: Callable[[Hint], None]) -> None:
-        """Call *heard* for what others tell, over one connection after the other."""
+        """Call *heard* for each hint of another process, over one connection after the other."""
         lost = 0
         while True:
             try:
@@ -94,7 +94,7 @@ class PostgresHints:
         )
         lost = asyncio.Event()
 
-        def told(_: Any, __: int, ___: str, text: str) -> None:
+        def on_message(_: Any, __: int, ___: str, text: str) -> None:
             sender, _, rest = text.partition(" ")
             if sender == self._name:
                 self.echo.set()
@@ -104,7 +104,7 @@ class PostgresHints:
 
         try:
             connection.add_termination_listener(lambda _: lost.set())
-            await connection.add_listener(CHANNEL, told)
+            await connection.add_listener(CHANNEL, on_message)
             while not lost.is_set():
                 await self._require_echo()
                 with suppress(TimeoutError):
@@ -115,7 +115,7 @@ class PostgresHints:
             connection.terminate()
 
     async def _require_echo(self) -> None:
-        """Raises `_Unheard` if what is told now is not heard soon."""
+        """Raises `_Unheard` if a message to itself does not arrive soon."""
         self.echo.clear()
         await self._send([f"{self._name} {ECHO}"])
         try:

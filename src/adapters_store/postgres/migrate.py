@@ -1,8 +1,8 @@
 """
-Whose database it is, and whether its schema is ours: checked before anything is written.
+The owner of a database and its schema, checked before anything is written.
 
 The first schema is `schema.sql`; each migration after it is a numbered file in `migrations`. One
-process at a time looks and migrates, all that is missing in one transaction: with an older program
+process at a time checks and migrates, all missing ones in one transaction: with an older program
 beside it, nobody sees half of a schema.
 """
 
@@ -13,7 +13,7 @@ from adapters_store.sql.schema import Schema, require, texts_in
 from wfcore.errors import StoreRefused
 
 LOCK = 0x77666372
-"""`wfcr`: the advisory lock of whoever migrates, as SQLite's files are marked."""
+"""`wfcr`: the advisory lock of the process that migrates, as SQLite's files are marked."""
 
 SCHEMAS = "CREATE TABLE wfcore_schemas (number bigint PRIMARY KEY, at timestamptz NOT NULL)"
 KNOWN = "SELECT to_regclass('wfcore_schemas') IS NOT NULL"
@@ -32,8 +32,8 @@ def migrations() -> list[tuple[int, str]]:
 
 async def prepare(pool: Pool, location: str, wanted: Schema = Schema.NEWEST) -> None:
     """
-    Give the database the newest schema, as far as *wanted* says so. Raises `StoreRefused` (nothing
-    was changed) where it has tables of somebody else or a newer schema, `StoreUnavailable`.
+    Give the database the newest schema, as far as *wanted* allows. Raises `StoreRefused` (nothing
+    was changed) if it has tables of another application or a newer schema, `StoreUnavailable`.
     """
     async with lent(pool) as connection, connection.transaction():
         await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")

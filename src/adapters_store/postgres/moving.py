@@ -19,7 +19,7 @@ from adapters_store.postgres.connection import (
 )
 from adapters_store.postgres.migrate import prepare
 from adapters_store.sql import moving
-from adapters_store.sql.moving import Elsewhere, Mark, Row, Span, State
+from adapters_store.sql.moving import Elsewhere, KeyRange, Mark, MoveState, Row
 from wfcore.errors import StoreRefused
 from wfcore.model.event import AuditEntry
 from wfcore.rules.audit.chain import entry_text
@@ -42,16 +42,16 @@ FENCE = """CREATE OR REPLACE FUNCTION wfcore_moved() RETURNS trigger LANGUAGE pl
         RETURN NULL;
     END $$"""
 FILLING = "SET LOCAL wfcore.filling = 'on'"
-"""What the fence lets through, until the end of the transaction."""
+"""The setting that the fence lets through, until the end of the transaction."""
 NUMBER = "SELECT setval(pg_get_serial_sequence('seal_keys', 'number'), max(number)) FROM seal_keys"
-"""What is copied has its numbers already; the next key gets a higher one."""
+"""The copied keys have their numbers already; the next key gets a higher one."""
 
 
 async def mark_of(connection: Connection) -> Mark | None:
     if not await connection.fetchval(HAS_MARK):
         return None
     state, id, other = (await rows_of(connection, moving.READ_MARK))[0]
-    return Mark(State(state), id, other)
+    return Mark(MoveState(state), id, other)
 
 
 async def require_here(connection: Connection, location: str) -> None:
@@ -124,13 +124,13 @@ class PostgresSide:
         async for row in self._locking.cursor(text + moving.ordered(table)):
             yield tuple(row)
 
-    async def between(self, span: Span) -> list[Row]:
+    async def between(self, span: KeyRange) -> list[Row]:
         where, values = span.where
         text = moving.selected(span.table, span.columns, span.columns, SUMMED.get(span.table))
         async with lent(self._pool) as connection:
             return await rows_of(connection, text + where + moving.ordered(span.table), *values)
 
-    async def replace(self, span: Span, rows: Sequence[Row]) -> None:
+    async def replace(self, span: KeyRange, rows: Sequence[Row]) -> None:
         where, values = span.where
         async with lent(self._pool) as connection, connection.transaction():
             if await mark_of(connection) is None:  # read, it also stays until the end

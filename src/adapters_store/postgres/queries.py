@@ -78,7 +78,9 @@ class PostgresExecutions(runs.Executions):
     """Totals are counted: a tally would be a row that units wait for."""
 
     async def abandoned(self, limit: int) -> Sequence[Execution]:
-        """Only a lease tells: a connection that was lost says nothing about a worker."""
+        """
+        The executions whose lease is over: a lost connection is no sign that a worker has ended.
+        """
         where = f"""r.worker IS NOT NULL AND r.{OPEN}
             AND coalesce(r.lease_until, 0) < wfcore_now() ORDER BY r.id"""
         return await self._some(where, limit)

@@ -4,7 +4,7 @@ Reads: each a journey to the server, unless the cache knows that its answer stil
 Decoded records are kept as by SQLite's store, and count as current in one of three ways:
 
 - accounts, keys, workflows and webhooks while the number in `changes` is the same; requests that
-  arrive together ask for it together, and each asks after it has arrived;
+  arrive together read it together, and none before it has arrived;
 - executions, approvals and triggers if the row has the version that is known; then the server
   sends nothing else;
 - definitions always: they never change.
@@ -34,14 +34,14 @@ class PostgresReads(Reads):
     """All reads of one store."""
 
     pool: Pool = field(kw_only=True)
-    _asking: "asyncio.Task[int] | None" = None
+    _reading: "asyncio.Task[int] | None" = None
 
     async def rows(self, query: Query) -> list[Row]:
         """All rows of *query*. Raises `StoreUnavailable`."""
         return list(await self._fetch(query.sql, *query.values))
 
     async def few(self, query: Query) -> list[Row]:
-        """The same: each is a journey. Raises `StoreUnavailable`."""
+        """All rows of *query*, as `rows`: each read is a journey. Raises `StoreUnavailable`."""
         return await self.rows(query)
 
     async def row(self, sql: str, values: Sequence[Any]) -> Row | None:
@@ -72,18 +72,18 @@ class PostgresReads(Reads):
         return self.decoded(fetch, key, row, seen)
 
     async def _changes(self) -> int:
-        """A number that changes with every change of what is watched, asked for from now on."""
-        if self._asking is None:
-            self._asking = asyncio.ensure_future(self._ask())
-        return await asyncio.shield(self._asking)
+        """A number that changes with every change of a watched record, read after this call."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._read_changes())
+        return await asyncio.shield(self._reading)
 
-    async def _ask(self) -> int:
-        await asyncio.sleep(0)  # who asks in this turn of the loop is answered together
-        self._asking = None
+    async def _read_changes(self) -> int:
+        await asyncio.sleep(0)  # all readers of this turn of the loop share the answer
+        self._reading = None
         return int((await self._fetch(CHANGES))[0][0])
 
     def stored(self, kept: Mapping[tuple[str, Key], Any]) -> None:
-        """A unit has stored these: the next read compares their versions with what is known."""
+        """Take in what a unit has stored: the next read compares versions with it."""
         for (table, key), (_, known) in kept.items():
             self.cache.forget(table, key)
             if known is not None:
@@ -91,5 +91,5 @@ class PostgresReads(Reads):
 
     async def close(self) -> None:
         """Let a question that is on its way end."""
-        if self._asking is not None:
-            await asyncio.wait((self._asking,))
+        if self._reading is not None:
+            await asyncio.wait((self._reading,))

@@ -1,12 +1,11 @@
 """
-What `doctor` says of the server: who it is, what is in between, and what an operator may have set
-wrong.
+The report of `doctor` on the server: its version, the pooler in between, and wrong settings.
 
 A pooler gives its clients process ids of its own. In session mode a client keeps one connection to
-the server; in transaction mode it gets whichever is free, so it either meets another server process
-as it asks again, or finds that another client has its own. Poolers choose the one that was used
-last, or first, or any: several questions in a row, and another client in a transaction, tell of
-each. Whether hints arrive is not concluded but tried.
+the server; in transaction mode it gets whichever is free, so it either reaches another server
+process with its next question, or finds that another client has its own. Poolers choose the one
+that was used last, or first, or any: several questions in a row, and another client in a
+transaction, reveal each. Whether hints arrive is not concluded but tried.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ FAR_MS = 2_000
 """A clock of this machine that is further away shows people times that others do not see."""
 HEARD_S = 10.0
 """How long a hint may take until it counts as lost."""
-ASKED = 4
+QUESTIONS = 4
 
 ABOUT = """SELECT current_setting('server_version'), current_setting('server_version_num')::bigint,
     current_setting('synchronous_commit'), current_setting('fsync')"""
@@ -35,7 +34,7 @@ PROCESS = "SELECT pg_backend_pid()"
 
 
 class Between(StrEnum):
-    """What is between us and the server."""
+    """The kinds of connection between this process and the server."""
 
     NOTHING = "connected directly"
     SESSION = "behind a pooler in session mode"
@@ -95,17 +94,17 @@ def _unheard(between: Between, direct: str | None) -> str:
 
 
 async def between_here_and(pool: Pool) -> Between:
-    """What is between *pool* and its server. Raises `StoreUnavailable`."""
+    """The kind of connection between *pool* and its server. Raises `StoreUnavailable`."""
     async with lent(pool) as one, lent(pool) as other:
-        met = {await _process(one) for _ in range(ASKED)}
+        processes = {await _process(one) for _ in range(QUESTIONS)}
         async with other.transaction():
             held = await _process(other)
-            if held not in met:  # else there may be no other connection to the server
-                met.add(await _process(one))
-        met.add(await _process(one))
-        if len(met) > 1 or held in met:
+            if held not in processes:  # else there may be no other connection to the server
+                processes.add(await _process(one))
+        processes.add(await _process(one))
+        if len(processes) > 1 or held in processes:
             return Between.TRANSACTION
-        return Between.NOTHING if one.get_server_pid() in met else Between.SESSION
+        return Between.NOTHING if one.get_server_pid() in processes else Between.SESSION
 
 
 async def _process(connection: Connection) -> int:
@@ -114,7 +113,7 @@ async def _process(connection: Connection) -> int:
 
 
 async def _is_heard(hints: PostgresHints) -> bool:
-    """Whether what is told arrives, tried once."""
+    """Whether hints arrive, tried once."""
     listening = asyncio.create_task(hints.hear(lambda _: None))
     try:
         async with asyncio.timeout(HEARD_S):

@@ -1,7 +1,7 @@
 """
 The keys that cells are sealed with: which ones a start needs, and resealing. Decision 86.
 
-What a cell is, and what becomes of it, is told by `adapters_store.sql.sealing_keys`.
+Cells and their resealing are in `adapters_store.sql.sealing_keys`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ async def batch(
 
 KEY_OF_CELL = """CASE WHEN encode(substr({0}, 1, 1), 'hex') >= '80'
     THEN encode(substr({0}, 6, 4), 'hex') END"""
-"""As `adapters_store.sql.packing.KEY_OF_CELL`: what was packed there is moved as it is."""
+"""`adapters_store.sql.packing.KEY_OF_CELL` for PostgreSQL: packed cells are moved unchanged."""
 
 
 async def counts(connection: Connection) -> Mapping[str | None, int]:
@@ -69,7 +69,10 @@ async def counts(connection: Connection) -> Mapping[str | None, int]:
 
 
 async def forget_unused(connection: Connection, ids: Sequence[str]) -> Sequence[str]:
-    """Those of *ids* that nothing is sealed with; a start no longer requires them."""
+    """
+    Forget the keys of *ids* that seal no cell, so that a start no longer requires them; returns
+    their ids.
+    """
     used = await counts(connection)
     gone = [id for id in ids if id not in used]
     await connection.executemany(numbered(FORGET), [(id,) for id in gone])

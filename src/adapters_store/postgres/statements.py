@@ -1,5 +1,5 @@
 """
-What a unit writes, as few statements as possible.
+The writes of a unit in as few statements as possible.
 
 A `sql.statement.Statement` takes an array for each column here, so it writes any number of rows
 with one text, and several of them become one, each a part of its `WITH`. So a unit that only writes
@@ -7,9 +7,9 @@ records is one journey to the server and commits by itself.
 
 All parts of such a statement see the database as it was before, and the order in which they are
 carried out is that of their checks, which is the same everywhere (`_RANK`); rows are sorted. So two
-statements that want the same rows wait for one another instead of in a circle. What a statement
-cannot express (the same row twice, a condition that looks at rows written before it) makes a unit
-several statements in a transaction.
+statements that want the same rows wait for one another instead of in a circle. A unit that one
+statement cannot express (the same row twice, a condition on rows written before it) becomes several
+statements in a transaction.
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
@@ -45,7 +45,7 @@ ADD_UP = """ ON CONFLICT (webhook_id, date, status, slot) DO UPDATE
     last_at = greatest(webhook_tallies.last_at, excluded.last_at)"""
 
 _RANK = ("executions", "approvals", "timers", "triggers")
-"""These are changed by several at once; they are locked first, in this order."""
+"""Tables whose rows several units change at once; they are locked first, in this order."""
 
 
 @frozen
@@ -70,7 +70,8 @@ class ArrayText:
 @define(eq=False)
 class Statements:
     """
-    The texts for one database. *types*: of each column, by table and name, as the server says.
+    The texts for one database. *types*: of each column, by table and name, as the server names
+    them.
     """
 
     types: Mapping[tuple[str, str], str]
@@ -79,7 +80,7 @@ class Statements:
 
     @classmethod
     async def of(cls, connection: Connection) -> "Statements":
-        """What the database says of its columns."""
+        """The texts for the database of *connection*, whose column types are read."""
         found = await rows_of(connection, TYPES)
         return cls({(table, column): type for table, column, type in found})
 
@@ -107,7 +108,7 @@ class Statements:
         return ArrayText(f"{text} RETURNING 1", len(names), table, counted, bool(statement.keys))
 
     def joined(self, texts: tuple[ArrayText, ...]) -> str:
-        """One statement that does what each of *texts* says, or nothing."""
+        """One statement that does the work of each of *texts*, or nothing."""
         known = self._joined.get(texts)
         if known is None:
             known = self._joined[texts] = _joined(texts)
@@ -174,7 +175,7 @@ LOCKED = "SELECT pg_advisory_xact_lock{0}(hashtextextended('wfcore ' || $1, 0))"
 @frozen(eq=False)
 class UnitWrites:
     """
-    What one unit writes: in order, after *locks*, and before *audit* (texts and records for the
+    The writes of one unit: in order, after *locks*, and before *audit* (texts and records for the
     chain). `kept`: its records by table and key, with their sizes where they are worth caching.
     """
 

@@ -1,9 +1,9 @@
 """
-The store for several machines: PostgreSQL, which alone knows what is true and what time it is.
+The store for several machines: PostgreSQL, the only source of truth and of time.
 
-Each process has a few connections. What SQLite's single writer gives for free (room in a group,
-one chain, one claim at a time) is an advisory lock, a row lock or `SKIP LOCKED` here, and no row is
-written by every commit. Decisions 154, 156 and 158.
+Each process has a few connections. The guarantees that SQLite's single writer gives for free (room
+in a group, one chain, one claim at a time) come from an advisory lock, a row lock or `SKIP LOCKED`
+here, and no row is written by every commit. Decisions 154, 156 and 158.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -33,8 +33,8 @@ from adapters_store.postgres.sealing_keys import NOTE, require_keys
 from adapters_store.postgres.statements import Statements
 from adapters_store.postgres.unit import PostgresUnit
 from adapters_store.postgres.unit_of_work import PostgresUnitOfWork
-from adapters_store.sql.cache import Cache
-from adapters_store.sql.full_check import Told
+from adapters_store.sql.cache import RecordCache
+from adapters_store.sql.full_check import CheckEvent
 from adapters_store.sql.record_queries import OLD
 from adapters_store.sql.schema import Schema
 from adapters_store.sql.sealing_keys import Resealing
@@ -56,7 +56,7 @@ ELECT = """INSERT INTO duties AS d (duty, holder, until)
         SELECT 1 FROM duties WHERE duty = $1 AND holder <> $2 AND until >= wfcore_now())
     ON CONFLICT (duty) DO UPDATE SET holder = excluded.holder, until = excluded.until
     WHERE d.holder = excluded.holder OR d.until < wfcore_now() RETURNING 1"""
-"""Who is not elected writes and locks nothing."""
+"""A process that is not elected writes and locks nothing."""
 RESIGN = "DELETE FROM duties WHERE holder = ?"
 
 
@@ -74,7 +74,7 @@ class PostgresStore:
     ) -> None:
         self.pool, self.location, self.sealer = pool, location, sealer
         self._clock, self._name = clock, uuid4().hex
-        self._reads = PostgresReads(Cache(cache_bytes), sealer, pool=pool)
+        self._reads = PostgresReads(RecordCache(cache_bytes), sealer, pool=pool)
         self._writer = Committer(pool, statements, self._reads.stored)
 
     @classmethod
@@ -119,11 +119,11 @@ class PostgresStore:
         return PostgresUnit(PostgresUnitOfWork(self._reads, self.now, committer=self._writer))
 
     def view(self) -> PostgresUnit:
-        """A read-only look."""
+        """A unit for reading only."""
         return self.unit()
 
     async def enlist(self, worker: str) -> None:
-        """Nothing to do: a lost connection does not mean that a worker is dead. Leases tell."""
+        """Do nothing: a lost connection is no sign that a worker has ended. Leases decide."""
 
     async def claim(
         self,
@@ -151,7 +151,9 @@ class PostgresStore:
         return found
 
     def unreadable(self) -> Mapping[tuple[str, str], str]:
-        """What could not be read so far: table and id, and the type of the error."""
+        """
+        The records that could not be read so far, by table and id, with the type of the error.
+        """
         return self._reads.unreadable
 
     async def extend(
@@ -163,12 +165,15 @@ class PostgresStore:
         return dict(rows)
 
     async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
-        """The row of a duty names who does it, until when: by the time of the database."""
+        """
+        Whether this process has *duty*: its row names the holder, and until when by the time of the
+        database.
+        """
         async with lent(self.pool) as connection:
             return bool(await rows_of(connection, ELECT, duty, self._name, lease_ms))
 
     async def ping(self) -> None:
-        """Write something small, durably, and look at the clock. Raises `StoreUnavailable`."""
+        """Write something small, durably, and measure the clock. Raises `StoreUnavailable`."""
         async with lent(self.pool) as connection:
             await connection.fetch(WRITE)
             await self._clock.measure(partial(connection.fetchval, NOW))
@@ -226,12 +231,15 @@ class PostgresStore:
             return await sealing_keys.counts(connection)
 
     async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
-        """Those of *ids* that nothing is sealed with; a start no longer requires them."""
+        """
+        Forget the keys of *ids* that seal no cell, so that a start no longer requires them; returns
+        their ids.
+        """
         async with lent(self.pool) as connection:
             return await sealing_keys.forget_unused(connection, ids)
 
-    def check(self) -> AsyncIterator[Told]:
-        """Read everything; what is found as it is found."""
+    def check(self) -> AsyncIterator[CheckEvent]:
+        """Read everything; yields findings as they are found."""
         return check(self.pool, self.sealer)
 
     async def close(self) -> None:

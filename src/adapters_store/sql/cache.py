@@ -23,7 +23,7 @@ R = TypeVar("R")
 log = logging.getLogger("wfcore.store")
 
 ENTRY_BYTES = 1_900
-"""What an entry takes up beside the values in its texts: key, record, columns, results of steps."""
+"""The bytes of an entry beside the values in its texts: key, record, columns, results of steps."""
 
 
 LIGHT = 1 << 20
@@ -31,7 +31,7 @@ LIGHT = 1 << 20
 
 
 @define(eq=False)
-class Known:
+class KnownRecord:
     """
     A decoded record, its row if that is what is compared, and the approximate bytes of both.
 
@@ -67,27 +67,27 @@ class Known:
 
     @property
     def bare_rest(self) -> int:
-        """The same of `bare`."""
+        """The part of `bare_size` that stays with the next change."""
         return self.rest if self.bare is None else self.bare_size - self.bare_head
 
     @property
-    def alone(self) -> "Known":
-        """What is known without large values."""
+    def alone(self) -> "KnownRecord":
+        """The record without large values, as a record of its own."""
         if self.bare is None:
             return self
-        return Known(self.version, self.bare, self.bare_size, None, self.seen, self.bare_head)
+        return KnownRecord(self.version, self.bare, self.bare_size, None, self.seen, self.bare_head)
 
 
 @define(eq=False)
-class Cache:
+class RecordCache:
     """
     Decoded records by table and key, limited by their approximate size in bytes. One of more than
-    `limit` is not stored: each change then writes all its steps again. `lookups`: reads by key that
-    asked it; `decoded`: those that had to decode their row.
+    `limit` is not stored: each change then writes all its steps again. `lookups`: reads by key;
+    `decoded`: the reads that had to decode their row.
     """
 
     limit: int
-    entries: OrderedDict[tuple[str, Key], Known] = field(factory=OrderedDict)
+    entries: OrderedDict[tuple[str, Key], KnownRecord] = field(factory=OrderedDict)
     filled: int = 0
     lookups: int = 0
     decoded: int = 0
@@ -100,12 +100,12 @@ class Cache:
             "wfcore_cache_decoded_total": self.decoded,
         }
 
-    def get(self, table: str, key: Key) -> Known | None:
+    def get(self, table: str, key: Key) -> KnownRecord | None:
         """The record known under that key; the caller compares versions."""
         self.lookups += 1
         return self.entries.get((table, key))
 
-    def keep(self, table: str, key: Key, known: Known) -> None:
+    def keep(self, table: str, key: Key, known: KnownRecord) -> None:
         """Store it, or what it is without large values; the oldest entries make room."""
         self.forget(table, key)
         if known.size > self.limit and known.bare is not None:
@@ -115,7 +115,7 @@ class Cache:
         self.entries[table, key] = known
         self.filled += known.size
         while self.filled > self.limit:
-            self.forget(*next(iter(self.entries)))  # a dict would look past all that were popped
+            self.forget(*next(iter(self.entries)))  # a dict would walk over all that were popped
 
     def forget(self, table: str, key: Key) -> None:
         """Remove it."""
@@ -131,7 +131,7 @@ class Decoder:
     not be read, and the type of the error.
     """
 
-    cache: Cache
+    cache: RecordCache
     sealer: Sealer | None = None
     unreadable: dict[tuple[str, str], str] = field(factory=dict)
 
@@ -144,7 +144,7 @@ class Decoder:
         compared = None if fetch.probe else row
         size = ENTRY_BYTES + cells.cost + sum(map(cost_of, texts))
         size += sum(map(len, texts)) if compared else 0
-        self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
+        self.cache.keep(fetch.table, key, KnownRecord(row[0], record, size, compared, seen))
         return record
 
     def read(
@@ -152,8 +152,8 @@ class Decoder:
     ) -> R:
         """
         The record in *row*. Raises `Unreadable`, and names the record in the log: the first time,
-        and again if somebody asks for just this one (with *cells* of their own). Its content is
-        never logged.
+        and again if this record alone is read (with *cells* of its own). Its content is never
+        logged.
         """
         try:
             return decode(row, cells or Cells(self.sealer, table, key))

@@ -101,12 +101,12 @@ SEALED: Mapping[str, SealedTable] = {
 
 
 def place_of(table: str, column: str, key: Iterable[Any]) -> str:
-    """What a cell is bound to: moved to another row or column, it cannot be opened."""
+    """The place that a cell is bound to: moved to another row or column, it cannot be opened."""
     return f"{table}.{column}/{'/'.join(map(str, key))}"
 
 
 def sealed(sealer: Sealer | None, text: str, table: str, column: str, *key: Any) -> str:
-    """*text* as it is stored there."""
+    """*text* in the form in which that cell is stored."""
     if sealer is None or table not in SEALED or text in EMPTY:
         return text
     return MARK + sealer.seal(text, place_of(table, column, key))
@@ -119,7 +119,7 @@ ASIDE = 64 << 10
 def sealed_later(
     sealer: Sealer | None, text: str, table: str, column: str, *key: Any
 ) -> str | Later:
-    """The same, for a cell that may be large."""
+    """`sealed` for a cell that may be large: it is sealed where it is written."""
     if sealer is None or len(text) <= ASIDE:
         return sealed(sealer, text, table, column, *key)
     return Later(partial(sealed, sealer, text, table, column, *key))

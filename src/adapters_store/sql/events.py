@@ -31,7 +31,7 @@ def _event(row: Row, cells: Cells) -> Event:
 
 
 def _events(row: Row, cells: Cells) -> Sequence[Event]:
-    """Those of a packed execution, or the one of a row."""
+    """The events of a packed execution, or the event of one row."""
     *row, packed, id = row
     if packed is None:
         return (_event((*row, id), cells),)

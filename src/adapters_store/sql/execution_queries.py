@@ -54,7 +54,10 @@ MAY_DECIDE = """CASE WHEN r.named = 1
         WHERE p.approval_id = r.id AND p.approver IN (?, ?))
     ELSE ? IN (r.owner_id, r.workflow_owner_id) OR EXISTS (SELECT 1 FROM shares s
         WHERE s.workflow_id = r.workflow_id AND s.account_id = ? AND s.permission = 'EDIT') END"""
-"""The same asked of each row: for filters that leave few of them. Without seeing as an owner."""
+"""
+The condition of `MAY_SEE` on each row: for filters that leave few of them. Without seeing as an
+owner.
+"""
 ASSENTED = "EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value IN (?, ?))"
 AGREED = f"r.status = 'PENDING' AND r.assented <> '[]' AND {ASSENTED}"
 """In the words of the index of what somebody agreed to, so that nothing else is read."""
@@ -73,9 +76,9 @@ def execution_page(
     if where.id_end is not None:
         floor = f"""SELECT r.accepted_at FROM executions r WHERE {wanted.text}
             ORDER BY r.accepted_at DESC LIMIT 1 OFFSET {SEARCHED - 1}"""
-        asked = wanted.values  # with one lower bound: a second one would be compared row by row
+        before = wanted.values  # with one lower bound: a second one would be compared row by row
         wanted = conditions(evolve(where, since=None), where.statuses)
-        wanted.add(f"r.accepted_at >= coalesce(({floor}), ?)", *asked, where.since or 0)
+        wanted.add(f"r.accepted_at >= coalesce(({floor}), ?)", *before, where.since or 0)
         length = len(where.id_end) - 1
         wanted.add("substr(r.id, length(r.id) - ?) = ?", length, where.id_end)
     pages = evolve(EXECUTION_PAGES, descending=not where.oldest_first)
@@ -88,8 +91,8 @@ def excludes_ended(statuses: Sequence[ExecutionStatus]) -> bool:
 
 def conditions(where: ExecutionFilter, statuses: Sequence[ExecutionStatus]) -> Where:
     """
-    The conditions of a filter. What an index of some statuses has been made for is said in the
-    words of that index, so that it is found. Decision 147.
+    The conditions of a filter. The condition of a partial index is written in the words of that
+    index, so that the planner finds it. Decision 147.
     """
     wanted = Where()
     wanted.equal("r.owner_id", where.owner_id)
@@ -197,7 +200,7 @@ class Executions:
 
 
 async def _instant(unit: SqlUnitOfWork, sql: str) -> EpochMs | None:
-    """What an index has at its beginning."""
+    """The first value of an index."""
     return _first(await unit.few_rows(query(sql)))
 
 
@@ -218,7 +221,7 @@ def approval_count(where: ApprovalFilter, most: int) -> Query:
     """The query for how many there are, up to *most*."""
     wanted = _approvals_wanted(where)
     covered = where.waiting and where.workflow_id is None and where.execution_id is None
-    index = " INDEXED BY approvals_open" if covered else ""  # it holds all that is looked at
+    index = " INDEXED BY approvals_open" if covered else ""  # it holds all columns that are read
     rows = f"SELECT 1 FROM approvals r{index} WHERE {wanted.text} LIMIT ?"
     return query(f"SELECT count(*) FROM ({rows}) found", *wanted.values, most)
 
@@ -229,7 +232,7 @@ def _approvals_wanted(where: ApprovalFilter) -> Where:
     wanted.equal("r.workflow_id", where.workflow_id)
     wanted.among("r.status", where.statuses)
     if _is_decided(where.statuses):
-        wanted.add("r.status <> 'PENDING'")  # in the words of the index of what is decided
+        wanted.add("r.status <> 'PENDING'")  # in the words of the index approvals_decided
     wanted.within("r.created_at", where.since, where.until)
     if where.waiting:
         wanted.add("r.status = 'PENDING'")
@@ -246,8 +249,8 @@ def _is_decided(statuses: Sequence[ApprovalStatus]) -> bool:
 
 def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
     """
-    Only what the account sees, or may decide. If an index leaves few rows, each is checked;
-    otherwise the account's approvals are looked up.
+    Only the approvals that the account sees, or may decide. If an index leaves few rows, each is
+    checked; otherwise the account's approvals are looked up.
     """
     deciding = (me.lower(), email, me, me)
     if where.waiting:

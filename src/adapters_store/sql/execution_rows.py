@@ -12,7 +12,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from adapters_store.sql.cache import ENTRY_BYTES, Known
+from adapters_store.sql.cache import ENTRY_BYTES, KnownRecord
 from adapters_store.sql.cells import (
     SEALED,
     Cells,
@@ -158,7 +158,7 @@ def decode(row: Row, cells: Cells) -> Execution:
 
 
 def decode_listed(row: Row, cells: Cells) -> Execution:
-    """The same of a row of a list, see `LISTED`."""
+    """The execution in a row of a list, see `LISTED`."""
     if row[_BODY]:
         return _read(row, *_in_rows(row, cells))
     return _read(row, *_in_cell(row, cells, listed=True))
@@ -166,7 +166,7 @@ def decode_listed(row: Row, cells: Cells) -> Execution:
 
 _BODY = COLUMNS.index("body")
 Found: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
-"""What is not in columns, and the results by their names."""
+"""The fields that have no columns, and the results by their names."""
 
 
 def _in_rows(row: Row, cells: Cells) -> Found:
@@ -258,8 +258,11 @@ def put(unit: SqlUnitOfWork, record: Execution) -> None:
     unit.pend("executions", (record.id,), kept.record, kept)
 
 
-def known_of(unit: SqlUnitOfWork, record: Execution) -> Known | None:
-    """What is stored at the record's version, if known: what the unit put or read, or the cache."""
+def known_of(unit: SqlUnitOfWork, record: Execution) -> KnownRecord | None:
+    """
+    The record that is stored at this version, if it is known: put or read by the unit, or in the
+    cache.
+    """
     key = (record.id,)
     _, draft = unit.pending.get(("executions", key), (None, None))
     for known in (draft, unit.read.get(record.id), unit.reads.cache.get("executions", key)):
@@ -277,14 +280,14 @@ def _version_of(unit: SqlUnitOfWork, id: str) -> int | None:
 
 def writes(
     run: Execution,
-    base: Known | None,
+    base: KnownRecord | None,
     sealer: Sealer | None,
     version_of: VersionOf = lambda _: None,
-) -> tuple[list[Write], Known]:
+) -> tuple[list[Write], KnownRecord]:
     """
-    The writes that store *run* over *base* (what is stored at its version; None: unknown), and what
-    is known of it then. Of what has ended all rows are written: they may have been packed since.
-    *version_of*: of other executions whose values it takes along without having read them.
+    The writes that store *run* over *base* (the record stored at its version; None: unknown), and
+    the record as it is known then. Of an ended execution all rows are written: they may have been
+    packed since. *version_of*: the version of another execution whose values are copied unread.
     """
     has_ended = base is not None and base.record.status in _ENDED
     base = None if has_ended else base
@@ -309,7 +312,7 @@ def writes(
     version = run.version + 1
     stored = evolve(run, version=version, **divided(run, steps.results))
     size = head + cost_of(output or "") + rest + steps.grown + grown
-    known = Known(version, stored, size, head=head + cost_of(output or ""))
+    known = KnownRecord(version, stored, size, head=head + cost_of(output or ""))
     if apart or any(map(left_out, steps.bare.values())):
         bare = evolve(run, version=version, **divided(run, steps.bare))
         known.bare = leaving_out(bare, **unread(run.id, None, 0, apart))
@@ -336,7 +339,7 @@ def _head(
     )
     last = (run.fence, run.version + 1, body, *cells, run.id)
     stale = ("executions", run.id)
-    ended = run.status in _ENDED  # what is recorded later changes the cost
+    ended = run.status in _ENDED  # a later usage changes the cost
     if run.version and base is not None and not ended and _place(base) == _place(run):
         return STAY, (*last, run.version), stale
     status, *place, secrets = _place(run)
@@ -364,13 +367,13 @@ def _group_writes(run: Execution) -> Iterator[Write]:
 
 
 _place = attrgetter(*_PLACE, "secrets")
-"""Every column that an index or a filter looks at."""
+"""Every column that an index or a filter reads."""
 
 
 def add_event(unit: SqlUnitOfWork, event: Event) -> None:
     """
-    Collect an event, whose number must be new. If the unit puts the execution, its version says so;
-    otherwise its cell is asked, too.
+    Collect an event, whose number must be new. If the unit puts the execution, its version ensures
+    that; otherwise its cell is checked, too.
     """
     if ("executions", (event.execution_id,)) not in unit.pending:
         values = (event.execution_id, number_bytes(event.number))

@@ -22,7 +22,7 @@ from wfcore.ports.system import Sealer
 
 BATCH = 500
 MOST = 100
-"""The most findings of one statement: what is damaged all over is not told row by row."""
+"""The most findings of one statement: damage all over is not reported row by row."""
 
 BELONGS = (
     ("execution_variables", "execution_id", "executions"),
@@ -52,17 +52,17 @@ class Finding:
 
 
 @frozen
-class Stage:
+class CheckStage:
     """A part of the check that begins now."""
 
     name: str
 
 
-Told = Finding | Stage
+CheckEvent = Finding | CheckStage
 
 
 @frozen
-class Table:
+class CheckedTable:
     """How all records of a table are read: `{}` in *sql* is the condition."""
 
     name: str
@@ -71,11 +71,11 @@ class Table:
     decode: Decode[Any]
 
 
-def _of_kind(kind: Kind[Any]) -> Table:
+def _of_kind(kind: Kind[Any]) -> CheckedTable:
     key = ", ".join(kind.key)
     parts = ", ".join((key, "version", kind.whole, *kind.compared))
     sql = f"SELECT {parts} FROM {kind.table} WHERE {{}} ORDER BY {key} LIMIT ?"
-    return Table(kind.table, kind.key, sql, kind.decode_compared)
+    return CheckedTable(kind.table, kind.key, sql, kind.decode_compared)
 
 
 def _event(row: Row, cells: Cells) -> Any:
@@ -105,14 +105,14 @@ def _execution(row: Row, cells: Cells) -> Any:
 
 TABLES = (
     *(_of_kind(kind) for kind in vars(kinds).values() if isinstance(kind, Kind)),
-    Table(
+    CheckedTable(
         "executions",
         ("id",),
         SELECT.replace("SELECT ", "SELECT r.id, ", 1) + "{} ORDER BY id LIMIT ?",
         _execution,
     ),
     *(
-        Table(
+        CheckedTable(
             name,
             ("execution_id", "number"),
             f"SELECT execution_id, number, kind, data FROM {name} WHERE {{}}"
@@ -121,13 +121,13 @@ TABLES = (
         )
         for name in ("events", "logs")
     ),
-    Table(
+    CheckedTable(
         "audit",
         ("number",),
         "SELECT number, body, record, id FROM audit WHERE {} ORDER BY number LIMIT ?",
         _audited,
     ),
-    Table(
+    CheckedTable(
         "webhook_deliveries",
         ("webhook_id", "authenticated", "id"),
         "SELECT webhook_id, authenticated, id, id, 0, body FROM webhook_deliveries WHERE {}"
@@ -137,11 +137,11 @@ TABLES = (
 )
 
 
-def foreign(table: str, column: str, owner: str) -> tuple[Stage, str]:
+def foreign(table: str, column: str, owner: str) -> tuple[CheckStage, str]:
     """The stage, and the statement for the ids that rows of *table* name and *owner* lacks."""
     sql = f"""SELECT DISTINCT {column} FROM {table} t WHERE {column} IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.id = t.{column}) LIMIT {MOST}"""
-    return Stage(f"{table} of {owner}"), sql
+    return CheckStage(f"{table} of {owner}"), sql
 
 
 def homeless(table: str, column: str, owner: str, id: object) -> Finding:
@@ -149,7 +149,7 @@ def homeless(table: str, column: str, owner: str, id: object) -> Finding:
     return Finding(table, f"{column} {id} is not in {owner}")
 
 
-def broken(table: Table, row: Row, sealer: Sealer | None) -> Iterator[Finding]:
+def broken(table: CheckedTable, row: Row, sealer: Sealer | None) -> Iterator[Finding]:
     """The finding of a record that cannot be read; *row*: its key, then what `decode` takes."""
     parts = len(table.key)
     try:
@@ -160,7 +160,7 @@ def broken(table: Table, row: Row, sealer: Sealer | None) -> Iterator[Finding]:
         yield Finding(table.name, f"{key} cannot be read: {why}")
 
 
-def batch(table: Table, last: Row | None) -> tuple[str, Row]:
+def batch(table: CheckedTable, last: Row | None) -> tuple[str, Row]:
     """The statement and values for the next rows of *table*, behind the row *last*."""
     if last is None:
         return table.sql.format("true"), (BATCH,)

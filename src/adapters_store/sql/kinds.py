@@ -1,5 +1,5 @@
 """
-Records that are one row each, and the cells of all rows.
+The kinds of records that are one row each.
 
 A kind is a key, columns for lookups, a version and a body: enough for the statements of each kind.
 
@@ -36,7 +36,7 @@ from wfcore.wire.records import reader_of, writer_of
 
 
 class Differs(ValueError):
-    """A column in clear that is not what the record in its row says."""
+    """A column in clear that differs from the record in its row."""
 
     def __init__(self, column: str) -> None:
         super().__init__(f"its column {column} is not that of the record")
@@ -76,7 +76,7 @@ class Kind(Generic[R]):
     """
 
     whole = "body"
-    """What is selected for `decode`, beside the version."""
+    """The expression that is selected for `decode`, beside the version."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Kind(Generic[R]):
         return tuple(getattr(record, name) for name in self.key)
 
     def bumped(self, record: R) -> R:
-        """The record as it is once it is stored."""
+        """The record with the version that it has once it is stored."""
         return cast("R", evolve(cast("Any", record), version=cast("Any", record).version + 1))
 
     def decode(self, row: Row, cells: Cells) -> R:
@@ -127,8 +127,8 @@ class Kind(Generic[R]):
 
     def found_by(self, columns: Mapping[str, Any]) -> Decode[R]:
         """
-        `decode` for rows that were found by such *columns*: a record that says something else is
-        not what was looked for, but what SQL put in its place. Raises `Differs`. SC-10.
+        `decode` for rows that were found by such *columns*: a record with other values was put
+        there by SQL, and is not the one that was searched. Raises `Differs`. SC-10.
         """
 
         def decoded(row: Row, cells: Cells) -> R:
@@ -178,7 +178,7 @@ class ApprovalKind(Kind[Approval]):
 
     whole = """body || coalesce('\n' ||
         (SELECT d.body FROM approval_details d WHERE d.id = approvals.id), '')"""
-    """No cell has a line break: what is sealed is base64, and what is not is compact JSON."""
+    """No cell has a line break: a sealed one is base64, and one in clear is compact JSON."""
     _DETAILS = ("groups", "history", "attachments", "fields", "answers")
     _PUT = insert(
         "approval_details", ("id", "body"), " ON CONFLICT (id) DO UPDATE SET body = excluded.body"

@@ -1,9 +1,9 @@
 """
-Large values of executions: outputs and items that heads leave out, read when somebody asks.
+Large values of executions: outputs and items that heads leave out, read on demand.
 
-A head (`execution_rows.HEAD`) says of each where it is and how long. Cells are read in pieces of
+A head (`execution_rows.HEAD`) has the place and the length of each. Cells are read in pieces of
 some megabytes, over the connections of lists, and are opened and decoded in a thread, so that the
-event loop goes on meanwhile. Small ones are read where points are. ST-7.
+event loop goes on meanwhile. Small ones are read in the event loop, as points are. ST-7.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from adapters_store.sql.cache import ENTRY_BYTES, Known
+from adapters_store.sql.cache import ENTRY_BYTES, KnownRecord
 from adapters_store.sql.cells import ASIDE, SEALED, Cells, cost_of, value_of
 from adapters_store.sql.execution_rows import FETCH, known_of
 from adapters_store.sql.kinds import Fetch
@@ -55,7 +55,7 @@ async def whole(unit: SqlUnitOfWork, fetch: Fetch[Execution], id: str) -> Execut
     raise StoreUnavailable(detail="an execution changed as often as it was read")
 
 
-async def _known(unit: SqlUnitOfWork, fetch: Fetch[Execution], id: str) -> Known | None:
+async def _known(unit: SqlUnitOfWork, fetch: Fetch[Execution], id: str) -> KnownRecord | None:
     key = fetch.table, (id,)
     if key in unit.pending:
         return unit.pending[key][1]
@@ -64,7 +64,7 @@ async def _known(unit: SqlUnitOfWork, fetch: Fetch[Execution], id: str) -> Known
         return None
     known = unit.reads.cache.entries.get(key)
     if known is None or known.record is not run:
-        known = Known(run.version, run, ENTRY_BYTES)
+        known = KnownRecord(run.version, run, ENTRY_BYTES)
     unit.read[id] = known
     return known
 
@@ -73,13 +73,13 @@ async def filled(
     unit: SqlUnitOfWork, run: Execution, keys: Collection[str | None] | None = None
 ) -> Execution:
     """
-    *run* with the values that were not read of the steps *keys* (None among them: its own output),
-    or of all. Raises `Stale` if it is not what is stored.
+    *run* with the unread values of the steps *keys* (None among them: its own output), or of all.
+    Raises `Stale` if another version is stored.
     """
     missing = [one for one in _left_out(run) if keys is None or one.key in keys]
     if not missing:
         return run
-    known = known_of(unit, run) or Known(run.version, run, ENTRY_BYTES)
+    known = known_of(unit, run) or KnownRecord(run.version, run, ENTRY_BYTES)
     values = _values_of(known.record, missing)
     more = [one for one in missing if not _is_in(values, one)]
     cells = Cells(unit.sealer, FETCH.table, (run.id,))
@@ -90,10 +90,10 @@ async def filled(
     return _with(run, values)
 
 
-def _keep(unit: SqlUnitOfWork, known: Known, record: Execution, cost: int) -> None:
+def _keep(unit: SqlUnitOfWork, known: KnownRecord, record: Execution, cost: int) -> None:
     """More of an execution was read: for the unit, and for all, unless it has changed meanwhile."""
     bare, cache, key = known.alone, unit.reads.cache, ("executions", (record.id,))
-    fuller = Known(
+    fuller = KnownRecord(
         known.version,
         record,
         known.size + cost,
@@ -120,7 +120,7 @@ def _left_out(run: Execution) -> Iterator[Unread]:
 
 
 def _values_of(known: Execution, missing: Sequence[Unread]) -> Values:
-    """What of *missing* has been read before."""
+    """The values of *missing* that were read before."""
     found: Values = {}
     results = _all(known)
     for one in missing:
@@ -159,11 +159,11 @@ async def _read(
 ) -> Values:
     """The values of *part*. Raises `Stale`."""
     if part[0].key is None:
-        asked = query(OUTPUT, run.id)
+        wanted = query(OUTPUT, run.id)
     else:
-        asked = query(STEPS, part[0].place, part[-1].place, run.id)
+        wanted = query(STEPS, part[0].place, part[-1].place, run.id)
     few = sum(one.size for one in part) <= ASIDE
-    rows = await (unit.reads.few(asked) if few else unit.reads.rows(asked))
+    rows = await (unit.reads.few(wanted) if few else unit.reads.rows(wanted))
     if not rows or rows[0][0] != unit.stored_at.get(run.id, run.version):
         raise Stale("executions", run.id)
     decode = partial(_decoded, {_place(one) for one in part})

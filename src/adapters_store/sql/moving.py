@@ -1,5 +1,5 @@
 """
-Moves everything that one database holds into another: from SQLite to PostgreSQL, or back.
+The move of all content of one database into another: from SQLite to PostgreSQL, or back.
 
 Both have the same tables, and rows are copied as they are. A sealed cell, too: it is bound to its
 table and key, not to its database.
@@ -8,19 +8,19 @@ table and key, not to its database.
 fenced before its first row: no server opens it, and every write but those of the move fails, also
 of a process that has it open already. Once all rows are there and were compared, the source is
 marked and fenced. Only then mark and fence of the target go. So nobody can begin work on both, and
-whoever was killed in between runs the same command again.
+after a kill in between the same command goes on.
 
-**Resuming needs no notes.** The source is read in the order of its keys, in batches. What the
-target has between the same keys is compared and, where it differs, replaced. Rows of a broken
-attempt are read and kept; what changed since is written anew, after all that is stale was deleted:
-a unique name may have another owner by now. The check at the end is the same walk once more, which
+**Resuming needs no notes.** The source is read in the order of its keys, in batches. The rows of
+the target between the same keys are compared and, where it differs, replaced. Rows of a broken
+attempt are read and kept; later changes are written anew, after all stale rows were deleted: a
+unique name may have another owner by now. The check at the end is the same walk once more, which
 must find nothing to replace.
 
-**One move, not two.** Whoever has the lock looks at both marks again, and nothing is written to a
-target without one: of two moves at once the later overwrites nothing that the service has done
+**One move, not two.** The move that has the lock reads both marks again, and nothing is written to
+a target without one: of two moves at once the later overwrites nothing that the service has done
 since the earlier ended.
 
-Not moved: which processes are alive, and what they know of changes (`LEFT`); counts of quotas,
+Not moved: the announcements of processes, and their counts of changes (`LEFT`); counts of quotas,
 which begin anew, as after a restore.
 """
 
@@ -91,8 +91,8 @@ BATCH_BYTES, BATCH_ROWS = 4 << 20, 1_000
 """A batch ends where it has so many rows, or this many characters."""
 
 
-class State(StrEnum):
-    """What a database says of itself while it is moved, and afterwards."""
+class MoveState(StrEnum):
+    """The state of a database while it is moved, and afterwards."""
 
     FILLING = "filling"
     MOVED = "moved"
@@ -102,13 +102,13 @@ class State(StrEnum):
 class Mark:
     """`id`: of the service, as in its audit chain. `other`: the other database, without secrets."""
 
-    state: State
+    state: MoveState
     id: str
     other: str
 
     def refusal(self, location: str) -> str:
         """Why *location* is not opened."""
-        if self.state is State.MOVED:
+        if self.state is MoveState.MOVED:
             return f"{location} was moved to {self.other}: work goes on there, and not here"
         return (
             f"{location} is being filled from {self.other}: run wfcore move again, which goes on "
@@ -121,7 +121,7 @@ class Elsewhere(StoreRefused):
 
 
 class Walk(Enum):
-    """What happens to rows of the target that are not those of the source."""
+    """The treatment of rows of the target that differ from the source."""
 
     CLEAR = auto()
     COPY = auto()
@@ -155,7 +155,7 @@ READ_MARK = "SELECT state, id, other FROM moving"
 
 
 @frozen
-class Span:
+class KeyRange:
     """Rows behind the key *after* (None: from the first) up to *last* (None: to the end)."""
 
     table: str
@@ -188,22 +188,22 @@ class Side(Protocol):
 
     async def service_id(self) -> str: ...
     async def columns(self, table: str) -> Sequence[str]:
-        """Those that can be written."""
+        """The columns that can be written."""
 
     async def readable(self, table: str) -> Sequence[str]:
-        """These and those that the database derives."""
+        """The columns that can be written, and the columns that the database derives."""
 
     def locked(self) -> AbstractAsyncContextManager[None]:
-        """Nobody else writes meanwhile; what is done inside is committed at the end, or undone."""
+        """A context without other writers; its changes are committed at the end, or undone."""
 
     def rows(self, table: str, columns: Sequence[str]) -> AsyncIterator[Row]:
         """All of them, inside `locked`, in the order of the table's key."""
 
-    async def between(self, span: Span) -> list[Row]: ...
+    async def between(self, span: KeyRange) -> list[Row]: ...
 
-    async def replace(self, span: Span, rows: Sequence[Row]) -> None:
+    async def replace(self, span: KeyRange, rows: Sequence[Row]) -> None:
         """
-        Delete what is in *span*, and write *rows*, durably and at once. Raises `StoreRefused`
+        Delete the rows in *span*, and write *rows*, durably and at once. Raises `StoreRefused`
         without a mark.
         """
 
@@ -221,8 +221,11 @@ class Side(Protocol):
 
 
 @frozen
-class Told:
-    """What was moved of a table: rows, and their SHA-256, which both databases agree on."""
+class MovedTable:
+    """
+    A table that was moved: the number of its rows, and their SHA-256, which both databases agree
+    on.
+    """
 
     table: str
     rows: int
@@ -232,12 +235,12 @@ class Told:
 async def move(
     source: Side,
     target: Side,
-    told: Callable[[Told], None],
+    report: Callable[[MovedTable], None],
     files: Callable[[AsyncIterator[Row]], Awaitable[None]],
     entry: AuditEntry | None = None,
 ) -> None:
     """
-    Move all of *source* to *target*, or go on with that; *told* hears of each table once it is
+    Move all of *source* to *target*, or go on with that; *report* hears of each table once it is
     checked. *entry* is added to the audit log, and moved with it. *files* moves what lies beside
     the database: it gets the bodies of all artifacts.
 
@@ -245,7 +248,7 @@ async def move(
     `StoreUnavailable`.
     """
     mine = await source.mark()
-    if mine is not None and (mine.state is State.FILLING or mine.other != target.location):
+    if mine is not None and (mine.state is MoveState.FILLING or mine.other != target.location):
         raise StoreRefused(mine.refusal(source.location))
     await require_idle(source)
     service = await source.service_id()
@@ -253,9 +256,9 @@ async def move(
     if theirs is None:
         if mine is not None:
             raise StoreRefused(mine.refusal(source.location))
-        async with target.begun(Mark(State.FILLING, service, source.location)):
+        async with target.begun(Mark(MoveState.FILLING, service, source.location)):
             await _require_empty(target)
-    elif theirs.state is not State.FILLING or theirs.id != service:
+    elif theirs.state is not MoveState.FILLING or theirs.id != service:
         raise StoreRefused(theirs.refusal(target.location))
     if entry is not None and mine is None:
         await source.note(entry)
@@ -267,10 +270,10 @@ async def move(
             for table in MOVED:
                 await _walked(source, target, table, walk)
         for table in MOVED:
-            told(await _walked(source, target, table, Walk.CHECK))
+            report(await _walked(source, target, table, Walk.CHECK))
         await files(source.rows("artifacts", ["body"]))
         if mine is None:
-            await source.fence(Mark(State.MOVED, service, target.location))
+            await source.fence(Mark(MoveState.MOVED, service, target.location))
     await target.end()
 
 
@@ -286,14 +289,14 @@ async def require_idle(side: Side) -> None:
 async def _require_empty(target: Side) -> None:
     for table in MOVED:
         columns = await target.columns(table)
-        if table not in FRESH and await target.between(Span(table, columns)):
+        if table not in FRESH and await target.between(KeyRange(table, columns)):
             raise StoreRefused(
                 f"{target.location} was left untouched: it holds a service already (there is "
                 f"something in {table}); give an empty database"
             )
 
 
-async def _walked(source: Side, target: Side, table: str, walk: Walk) -> Told:
+async def _walked(source: Side, target: Side, table: str, walk: Walk) -> MovedTable:
     """Raises `StoreRefused` where the check finds a difference: somebody else wrote there."""
     known = await source.readable(table)
     columns = [n for n in await target.columns(table) if n in known or (table, n) in DERIVED]
@@ -302,7 +305,7 @@ async def _walked(source: Side, target: Side, table: str, walk: Walk) -> Told:
     count, digest = 0, sha256()
     async for rows in _batches(source.rows(table, columns)):
         last = tuple(rows[-1][place] for place in key) if rows else None
-        span = Span(table, columns, after, last)
+        span = KeyRange(table, columns, after, last)
         if rows != await target.between(span):
             if walk is Walk.CHECK:
                 raise StoreRefused(f"{target.location} changed while it was filled, in {table}")
@@ -310,7 +313,7 @@ async def _walked(source: Side, target: Side, table: str, walk: Walk) -> Told:
         for row in rows:
             digest.update(repr(row).encode())
         count, after = count + len(rows), last or after
-    return Told(table, count, digest.hexdigest())
+    return MovedTable(table, count, digest.hexdigest())
 
 
 async def _batches(rows: AsyncIterator[Row]) -> AsyncIterator[list[Row]]:

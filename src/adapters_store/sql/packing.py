@@ -1,23 +1,23 @@
 """
 Ended executions, packed: head, results, variables and events of each in one cell.
 
-What has ended is hardly ever written again, and most of what its rows take up is said over and
-over: names of fields, kinds of events, instants, keys and seals of cells. So `pack` replaces body,
-output, callback URL, results, variables and events of an execution by one compressed and sealed
-cell, `executions.packed`. Columns that lists and indexes look at stay as they are.
+An ended execution is hardly ever written again, and most of its rows repeats itself: names of
+fields, kinds of events, instants, keys and seals of cells. So `pack` replaces body, output,
+callback URL, results, variables and events of an execution by one compressed and sealed cell,
+`executions.packed`. Columns of lists and indexes stay.
 
 **The cell** is a header of five bytes (the version of the form, whose highest bit says whether the
 rest is sealed; the number of the last event) and four lines of JSON, compressed with a dictionary
-of typical text: the body with variables and callback URL; the results of the steps without what is
-in `apart`; what lists do not show; the events.
+of typical text: the body with variables and callback URL; the results of the steps without the
+values in `apart`; the values that lists leave out; the events.
 
 **Rows say more than the cell.** As long as the body is empty, head and results are those of the
-cell. A later put writes a body and every row, as it does over anything unknown, and then these
-count. Events are those of the cell, followed by rows.
+cell. A later put writes a body and every row, as over every unknown record, and then these count.
+Events are those of the cell, followed by rows.
 
-**Who packs** walks along the ends of executions behind a mark, a minute behind now. Where an
-execution cannot be read, or takes up much, it stays as it is. Each is packed within one
-transaction of the writer, from what is stored then: nobody can write in between.
+**The packer** walks along the ends of executions behind a mark, a minute behind now. Where an
+execution cannot be read, or takes up much, it stays unpacked. Each is packed within one transaction
+of the writer, from the rows of that moment: no other writer comes in between.
 
 One cell for several executions would halve the size again, but each deletion would rewrite the
 others, and a page of a list would open fifty times as much.
@@ -74,7 +74,7 @@ _TYPICAL = {
 """By the version of the form. What is frequent comes last. Never changed: a new one is added."""
 
 
-class Parts(NamedTuple):
+class CellParts(NamedTuple):
     """The JSON of a cell: see the module."""
 
     head: str
@@ -83,7 +83,7 @@ class Parts(NamedTuple):
     events: str
 
 
-def cell_of(parts: Parts, last: int, sealer: Sealer | None, id: str) -> bytes:
+def cell_of(parts: CellParts, last: int, sealer: Sealer | None, id: str) -> bytes:
     """The cell of the execution *id*, whose last event has the number *last*."""
     made = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS, _MEMORY, zdict=_TYPICAL[FORM])
     squeezed = made.compress("\n".join(parts).encode()) + made.flush()
@@ -105,18 +105,18 @@ def _place(id: str, number: bytes) -> str:
     return f"executions.packed/{id}/{int.from_bytes(number, 'big')}"
 
 
-def parts_of(cell: bytes, sealer: Sealer | None, id: str) -> Parts:
+def parts_of(cell: bytes, sealer: Sealer | None, id: str) -> CellParts:
     """The inverse of `cell_of`. Raises `ValueError` for what cannot be opened."""
     form, squeezed = _opened(cell, sealer, id)
     made = zlib.decompressobj(_WINDOW_BITS, zdict=_TYPICAL[form])
     text = made.decompress(squeezed)
     if not made.eof or made.unused_data:
         raise ValueError("it was cut, or is longer than it was")
-    return Parts(*text.decode().split("\n"))
+    return CellParts(*text.decode().split("\n"))
 
 
 def _opened(cell: bytes, sealer: Sealer | None, id: str) -> tuple[int, bytes]:
-    """The form, and what is compressed."""
+    """The form of a cell, and its compressed content."""
     if not cell[0] & SEALED:
         if sealer is not None:
             raise InClear
@@ -151,8 +151,8 @@ LAST_OF_CELL = "substr({0}, 2, 4)"
 
 class Unpacked(NamedTuple):
     """
-    What a cell says of an execution: the body with variables and callback URL, the bodies of the
-    steps, the output, and of each step output and items.
+    The content of a cell: the body with variables and callback URL, the bodies of the steps, the
+    output, and of each step output and items.
     """
 
     head: dict[str, Any]
@@ -163,7 +163,7 @@ class Unpacked(NamedTuple):
 
 def unpacked(cell: bytes, cells: Cells, id: str, *, listed: bool) -> Unpacked:
     """
-    What a cell says, counted in *cells* as what is cached. *listed*: without outputs and items, as
+    The content of a cell, whose cost is added to *cells*. *listed*: without outputs and items, as
     lists show it.
     """
     parts = parts_of(cell, cells.sealer, id)
@@ -179,7 +179,7 @@ Entry = tuple[int, str, Any]
 """Instant, kind and data of an event; their numbers count from 1."""
 
 
-def entries_of(parts: Parts) -> list[Entry]:
+def entries_of(parts: CellParts) -> list[Entry]:
     """The events."""
     found: list[Entry] = []
     at = 0

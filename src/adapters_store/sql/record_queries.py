@@ -52,7 +52,7 @@ WITH used (workflow_id, revision) AS (
         WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED'))
 SELECT version, body, workflow_id, revision
     FROM used JOIN definitions USING (workflow_id, revision) ORDER BY workflow_id, revision"""
-"""Costs what has not ended (`executions_unfinished`), not what is stored."""
+"""The cost grows with the executions that have not ended, and never with the stored ones."""
 
 read_delivery = reader_of(Delivery)
 
@@ -211,7 +211,7 @@ class Definitions:
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
         found = query(IN_USE)
         rows = await self.unit.rows(found)
-        read = self.unit.reads.read  # strictly: what is left out would lose its packages
+        read = self.unit.reads.read  # strictly: one that is left out would lose its packages
         return [read("definitions", DEFINITIONS.decode, row, tuple(row[2:])) for row in rows]
 
 
@@ -330,4 +330,7 @@ OLD = (
     _old("webhook_deliveries", "webhook_id, authenticated, id", "at"),
     _old("notices", "id", "created_at", "due_at IS NULL"),
 )
-"""What deletes old rows, in the order of the instants given to `trim` behind that of the audit."""
+"""
+The statements that delete old rows, in the order of the instants given to `trim` behind that of the
+audit.
+"""

@@ -1,4 +1,4 @@
-"""Who gives a database its schema: servers and `wfcore migrate`, not those who look. ST-6."""
+"""The schema of a database: servers and `wfcore migrate` make it, no other command. ST-6."""
 
 from enum import Enum, auto
 from pathlib import Path
@@ -8,8 +8,8 @@ from wfcore.errors import StoreRefused
 
 class Schema(Enum):
     """
-    What opening a store does to its schema. NEWEST: makes and migrates it. PRESENT: makes it where
-    there is nothing, and refuses an older one. AS_IS: refuses both.
+    The change of schema that opening a store may make. NEWEST: make and migrate it. PRESENT: make
+    it where there is nothing, and refuse an older one. AS_IS: refuse both.
     """
 
     NEWEST = auto()

@@ -24,8 +24,8 @@ _NONCE_BYTES = 12
 _ID_BYTES = 4
 _PREFIX = "wfs_"
 _WRITTEN = re.compile(rf"{_PREFIX}([A-Za-z0-9_-]{{43}})")
-_LOOK_S = 1.0
-"""How long another process' new key may stay unseen by who seals."""
+_RELOAD_S = 1.0
+"""How long a sealer may miss another process's new key."""
 
 
 def new_key() -> str:
@@ -74,7 +74,10 @@ class Sealed(Protocol):
         """
 
     async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
-        """Those of *ids* that nothing is sealed with; a start no longer requires them."""
+        """
+        Forget the keys of *ids* that seal no cell, so that a start no longer requires them; returns
+        their ids.
+        """
 
 
 class AeadSealer:
@@ -96,8 +99,8 @@ class AeadSealer:
         self.where = where or str(file)
         self._file = file
         self._write = write
-        self._seen: tuple[int, int] | None = None
-        self._looked = 0.0
+        self._read_state: tuple[int, int] | None = None
+        self._read_at = 0.0
         self._raw: Mapping[str, bytes] = {}
         self._ciphers: dict[str, AESGCMSIV] = {}
         if file is None:
@@ -108,7 +111,7 @@ class AeadSealer:
     @property
     def keys(self) -> Sequence[str]:
         """Ids of the present keys, the one that seals first."""
-        self._look(at_once=True)
+        self._reload(at_once=True)
         return tuple(self._raw)
 
     def make(self) -> None:
@@ -143,14 +146,14 @@ class AeadSealer:
 
     def _encrypted(self, data: bytes, place: str) -> tuple[str, bytes]:
         """The id of the key, and the nonce with what it made of *data*."""
-        self._look()
+        self._reload()
         id = next(iter(self._raw))
         nonce = os.urandom(_NONCE_BYTES)
         return id, nonce + self._cipher(id).encrypt(nonce, data, place.encode())
 
     def _require(self, id: str) -> None:
         if id not in self._raw:
-            self._look(at_once=True)
+            self._reload(at_once=True)
         if id not in self._raw:
             raise ValueError(f"it is sealed with the key {id!r}, which is not there")
 
@@ -171,22 +174,22 @@ class AeadSealer:
             found = self._ciphers[id] = AESGCMSIV(self._raw[id])
         return found
 
-    def _look(self, at_once: bool = False) -> None:
+    def _reload(self, at_once: bool = False) -> None:
         """Read the file again if it has changed. One that cannot be read changes nothing."""
-        if self._file is None or not (at_once or monotonic() - self._looked > _LOOK_S):
+        if self._file is None or not (at_once or monotonic() - self._read_at > _RELOAD_S):
             return
         try:
             self._read(self._file)
         except (OSError, ValueError):
-            self._looked = monotonic()
+            self._read_at = monotonic()
 
     def _read(self, file: Path) -> None:
-        self._looked = monotonic()
+        self._read_at = monotonic()
         found = file.stat()
         seen = found.st_mtime_ns, found.st_ino
-        if seen != self._seen:
+        if seen != self._read_state:
             self._take(keys_in(file.read_text("utf-8")))
-            self._seen = seen
+            self._read_state = seen
 
     def _take(self, keys: Sequence[str]) -> None:
         self._raw = {id_of(key): _bytes(key) for key in keys}

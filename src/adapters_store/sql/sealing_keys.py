@@ -35,9 +35,9 @@ def lacking(path: Path | str, missing: Sequence[str], sealer: Sealer | None) -> 
 @define(eq=False)
 class Resealing:
     """
-    Seals with the first key what is sealed with another key. `clear`: what is in clear, too;
-    otherwise it stays as it is, because nobody knows who wrote it. `count`: cells that were
-    resealed.
+    Sealing with the first key of cells that have another key. `clear`: also of cells in clear,
+    which otherwise stay, because their author is unknown. `count`: the cells that were sealed
+    again.
     """
 
     sealer: Sealer
@@ -77,7 +77,7 @@ class Resealing:
             if not isinstance(cell, str) or cell.startswith(mine) or cell in EMPTY:
                 continue
             opener = None if self.clear and not cell.startswith(MARK) else self.sealer
-            with suppress(ValueError):  # not ours: it is named by whoever reads it, and stays
+            with suppress(ValueError):  # not ours: it stays, and its reader names it
                 text = Cells(opener, table, tuple(bound)).opened(cell, column)
                 yield column, sealed(self.sealer, text, table, column, *bound), *key, cell
         for column, cell in zip(CELLS.get(table, ()), row[len(about.columns) :], strict=True):

@@ -143,7 +143,7 @@ def assigned(
     new: Sequence[str],
 ) -> tuple[str, str]:
     """
-    What an update sets, and its condition. *new*: how the values are written, in their order.
+    The assignments and the condition of an update. *new*: the texts of the values, in their order.
     """
     sets = dict(zip(columns, new, strict=False))
     named = dict(zip(given, new[len(columns) :], strict=False))

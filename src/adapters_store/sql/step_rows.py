@@ -16,7 +16,7 @@ from typing import Any
 
 from attrs import define, field
 
-from adapters_store.sql.cache import Known
+from adapters_store.sql.cache import KnownRecord
 from adapters_store.sql.cells import EMPTY, SEALED, Cells, cost_of, sealed, sealed_later, text_of
 from adapters_store.sql.statement import Later, Write, insert
 from wfcore.errors import NotRead, Unreadable
@@ -68,7 +68,7 @@ def is_aside(name: str) -> bool:
 
 
 def all_results(run: Execution) -> Mapping[str, StepResult]:
-    """What has a row: the results of earlier rounds first, which do not change."""
+    """The results that have rows: first those of earlier rounds, which do not change."""
     return {**run.put_aside, **run.step_results} if run.put_aside else run.step_results
 
 
@@ -88,7 +88,7 @@ def body_of(apart: Mapping[str, int], body: Mapping[str, Any]) -> str:
 
 
 def unread(id: str, name: str | None, position: int, apart: Mapping[str, int]) -> Any:
-    """What stands for large values, by column; *apart*: their sizes."""
+    """The placeholders of large values, by column; *apart*: their sizes."""
     return {column: Unread(id, name, position, size) for column, size in apart.items()}
 
 
@@ -134,7 +134,7 @@ class Steps:
     def write(
         self, name: str, result: StepResult, old: StepResult | None, bare: StepResult | None
     ) -> None:
-        """The row of the next position, over what is known of it."""
+        """Write the row of the next position, over the record as it is known."""
         place, run = len(self.results), self.run
         kept = _kept(result, old, bare) if self.keeps else {}
         copied = {} if self.keeps else left_out(result)
@@ -171,7 +171,7 @@ class Steps:
         self.bare_grown += cost_of(body) + sum(map(cost_of, here))
 
     def _copy(self, column: str, one: Unread, place: int) -> Later:
-        """The cell *one*, as it is stored at *place* of this execution."""
+        """A copy of the cell *one* for *place* of this execution."""
         here = one.execution_id == self.run.id
         version = self.run.version + 1 if here else self.version_of(one.execution_id)
         if one.key is None or version is None:
@@ -199,15 +199,15 @@ def _resealed(
 
 def step_writes(
     run: Execution,
-    base: Known | None,
+    base: KnownRecord | None,
     sealer: Sealer | None,
     version_of: VersionOf,
     *,
     keeps: bool,
 ) -> Steps:
     """
-    Write the changed step results; all of them if their order does not continue, or if nothing is
-    known of what is stored. If rows *keep* what they have, what was not read stays as it is.
+    Write the changed step results; all of them if their order does not continue, or if the stored
+    ones are unknown. If rows *keep* their values, unread values stay.
     """
     before = {} if base is None else all_results(base.record)
     small = {} if base is None else all_results(base.least)
@@ -256,7 +256,7 @@ def _value(result: StepResult | None, column: str) -> Any:
 def _with_values(
     result: StepResult, old: StepResult | None, kept: Mapping[str, Unread]
 ) -> StepResult:
-    """*result* with what was not read of it, as far as it is known from before."""
+    """*result* with its unread values, as far as they are known from before."""
     if old is None:
         return result
     known = {

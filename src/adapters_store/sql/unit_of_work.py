@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
-from adapters_store.sql.cache import Known, Reads
+from adapters_store.sql.cache import KnownRecord, Reads
 from adapters_store.sql.cells import ASIDE, Key, Row, text_of
 from adapters_store.sql.kinds import Decode, Fetch, Kind
 from adapters_store.sql.queries import Query, query
@@ -39,22 +39,22 @@ def _key_of(row: Row) -> Key:
 @define(eq=False)
 class SqlUnitOfWork:
     """
-    One unit's view of the database. `pending` contains what it put (None: deleted), with what is
-    known of it if it is worth caching. `read`: the executions that it read, by id; `stored_at`: the
-    versions at which those that it put are stored.
+    One unit's view of the database. `pending`: the records that it put (None: deleted), with the
+    form to cache if that is worthwhile. `read`: the executions that it read, by id; `stored_at`:
+    the versions at which the executions that it put are stored.
     """
 
     reads: Reads
     now: Now
     writes: list[Write] = field(factory=list)
-    pending: dict[tuple[str, Key], tuple[Any, Known | None]] = field(factory=dict)
-    read: dict[str, Known] = field(factory=dict)
+    pending: dict[tuple[str, Key], tuple[Any, KnownRecord | None]] = field(factory=dict)
+    read: dict[str, KnownRecord] = field(factory=dict)
     stored_at: dict[str, int] = field(factory=dict)
     changed: set[str] = field(factory=set)
 
     @property
     def sealer(self) -> Sealer | None:
-        """What seals the unit's writes."""
+        """The sealer of the unit's writes."""
         return self.reads.sealer
 
     async def one(self, fetch: Fetch[R], key: Key) -> R | None:
@@ -110,15 +110,17 @@ class SqlUnitOfWork:
         return found
 
     async def read_aside(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
-        """The same, by a thread if the rows are large: a list whose records hold payloads. ST-7."""
+        """
+        `readable` by a thread if the rows are large: a list whose records hold payloads. ST-7.
+        """
         read = partial(self.readable, table, decode, rows)
         size = sum(len(cell) for row in rows for cell in row if isinstance(cell, str))
         return await asyncio.to_thread(read) if size > ASIDE else read()
 
     async def among(self, kind: Kind[R], ids: Collection[str]) -> list[R]:
         """
-        Those of *ids* that exist, by id. A single one is the point read that polls repeat, which
-        the cache answers.
+        The records of *ids* that exist, by id. A single one is the point read that polls repeat,
+        which the cache answers.
         """
         if len(ids) <= 1:
             alone: list[R] = []
@@ -162,8 +164,10 @@ class SqlUnitOfWork:
         """Collect a condition: a text that finds a row, or else the unit is stale."""
         self.writes.append(write)
 
-    def pend(self, table: str, key: Key, record: Any, known: Known | None = None) -> None:
-        """What a read of *key* shows from now on. With *known*: worth caching after the commit."""
+    def pend(self, table: str, key: Key, record: Any, known: KnownRecord | None = None) -> None:
+        """
+        Let reads of *key* show *record* from now on. With *known*: worth caching after the commit.
+        """
         self.pending[table, key] = record, known
 
     def put(self, kind: Kind[R], record: R) -> None:

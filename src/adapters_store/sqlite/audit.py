@@ -34,7 +34,7 @@ ADD_AUDIT = insert("audit", ("number", "previous", "hash", "body", "record"), fi
 
 FIRST = """SELECT 0, body, id FROM audit
     WHERE id >= (SELECT min(+id) FROM audit WHERE at >= ?) AND +at >= ? ORDER BY id LIMIT ?"""
-"""From the first id that counts on: what is older is not even looked at."""
+"""From the first id that counts on: older entries are not even read."""
 NEXT = "SELECT 0, body, id FROM audit WHERE +at >= ? AND id > ? ORDER BY id LIMIT ?"
 START = "UPDATE audit_chain SET start_number = ?, start_hash = ?"
 OLDEST = "SELECT number, hash, at FROM audit ORDER BY number LIMIT ?"
@@ -45,8 +45,9 @@ def trim(
     cursor: Cursor, before: EpochMs, limit: int, trimmed: Trimmed | None, sealer: Sealer | None
 ) -> int:
     """
-    Delete up to *limit* old entries from the beginning of the chain, and add the one that says so;
-    returns how many. An entry that cannot be read counts as old as the one before it. AL-5, AL-9.
+    Delete up to *limit* old entries from the beginning of the chain, and add one that records the
+    deletion. Returns the number of deleted entries. An entry that cannot be read counts as old as
+    the one before it. AL-5, AL-9.
     """
     rows = cursor.execute(OLDEST, (limit,)).fetchall()
     old = list(takewhile(lambda row: row[2] is None or row[2] < before, rows))

@@ -36,15 +36,15 @@ class Batcher(Generic[T]):
             loop = asyncio.get_running_loop()
             self._before = self._quiet = 0
             self._by = loop.time() + LONGEST_S
-            loop.call_soon(self._look, loop)
+            loop.call_soon(self._turn, loop)
         self._items.append(item)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         count = len(self._items)
         self._quiet = self._quiet + 1 if count == self._before else 0
         self._before = count
         if self._quiet < self.quiet_turns and count < MOST and loop.time() < self._by:
-            loop.call_soon(self._look, loop)
+            loop.call_soon(self._turn, loop)
         else:
             self.flush()
 

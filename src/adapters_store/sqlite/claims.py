@@ -1,15 +1,15 @@
 """
 Claims and leases: how workers take executions, and how long they keep them.
 
-A claim is a job for the writer thread, so between looking and taking there is nobody else, in this
-process or in another one (the transaction is IMMEDIATE). It runs in four steps:
+A claim is a job for the writer thread, so no other claim comes between reading and taking, in this
+process or another (the transaction is IMMEDIATE). It runs in four steps:
 
-1. `admit_waiting` admits what waits in a concurrency group and has room now, so that the rest of
-   the claim only looks at one column (`queued`).
+1. `admit_waiting` admits executions that wait in a concurrency group with room, so that the rest of
+   the claim reads only one column (`queued`).
 2. `_questions` finds each account that has something due, with the due time of its earliest
    execution. It walks the index once per *account*, not per execution: a million queued executions
-   of one account cost as much as one. A claim of particular executions, or of what a worker is able
-   to do, asks the same of those only.
+   of one account cost as much as one. A claim of particular executions, or of those that a worker
+   is able to run, walks over those alone.
 3. Accounts take turns: the one with the fewest held slots first, then the one that was served
    longest ago, then the earliest due time. `Slots.admits` keeps the last free slot for an account
    that holds none while others have had work lately (decision 61).
@@ -18,11 +18,11 @@ process or in another one (the transaction is IMMEDIATE). It runs in four steps:
 
 A lease is only a promise about time. That a worker's process has ended is known sooner by its lock
 file (`workers`), and what really prevents double work is the fencing number: a worker that comes
-back after its lease is too late to write, whatever it believes. So a lease may be short without
-harm to correctness, and a clock that jumps can delay work but not duplicate it.
+back after its lease is too late to write, whatever its state. So a lease may be short without harm
+to correctness, and a clock that jumps can delay work but not duplicate it.
 
-What the cache knows of an execution that is taken is not read again: a claim changes four fields of
-it, and tells the cache of them as a unit of work does.
+An execution in the cache is not read again when it is taken: a claim changes four fields of it, and
+updates the cache as a unit of work does.
 
 An execution whose row cannot be decoded is set aside instead of failing the claim: one unreadable
 row must not stop the queue.
@@ -37,7 +37,7 @@ from typing import cast
 import attrs
 from attrs import frozen
 
-from adapters_store.sql.cache import Cache, Known
+from adapters_store.sql.cache import KnownRecord, RecordCache
 from adapters_store.sql.cells import Row, text_of
 from adapters_store.sql.execution_queries import CLAIMABLE
 from adapters_store.sql.execution_rows import SELECT_HEAD
@@ -56,7 +56,7 @@ HELD = "SELECT owner_id, count(*) FROM executions WHERE worker = ? GROUP BY owne
 
 NAMED = """named AS MATERIALIZED (SELECT id, owner_id, due_at FROM executions
     WHERE id IN (SELECT value FROM json_each(:ids)) AND +({wanted}))"""
-"""The sign keeps it to the index of ids: it looks at as many rows as there are ids."""
+"""The sign keeps the planner to the index of ids: as many rows are read as there are ids."""
 
 
 @cache
@@ -99,11 +99,11 @@ EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ? AND id = ? RETU
 
 
 @frozen
-class Taken:
-    """A claimed execution: what is known of it now, or its row where nothing was known."""
+class ClaimedRow:
+    """A claimed execution: the record as it is known now, or its row if it was unknown."""
 
     id: str
-    known: Known | None = None
+    known: KnownRecord | None = None
     row: Row = ()
 
     @property
@@ -114,7 +114,7 @@ class Taken:
 
 @frozen
 class Claim:
-    """A job: claim up to *limit* due executions. It only looks into *cache*."""
+    """A job: claim up to *limit* due executions. It reads *cache* and does not change it."""
 
     worker: str
     now: EpochMs
@@ -123,10 +123,10 @@ class Claim:
     limit: int
     ids: Collection[str] | None = None
     able: Collection[str] | None = None
-    cache: Cache | None = None
+    cache: RecordCache | None = None
 
-    def written(self, taken: Sequence[Taken]) -> Writes:
-        """The same as a unit of work would have stored it."""
+    def written(self, taken: Sequence[ClaimedRow]) -> Writes:
+        """The writes by which a unit of work would have stored the same."""
         return Writes((), {("executions", (one.id,)): (one.run, one.known) for one in taken})
 
     @property
@@ -137,7 +137,7 @@ class Claim:
     def _values(self) -> dict[str, str]:
         return {"ids": text_of(list(self.ids or ())), "able": text_of(list(self.able or ()))}
 
-    def __call__(self, cursor: Cursor) -> list[Taken]:
+    def __call__(self, cursor: Cursor) -> list[ClaimedRow]:
         admit_waiting(cursor)
         held = Counter[str](dict(cursor.execute(HELD, (self.worker,)).fetchall()))
         found = cursor.execute(self._questions[0], self._values).fetchall()
@@ -145,7 +145,7 @@ class Claim:
         due = {owner: due_at for owner, due_at, _ in waiting}
         served = {owner: at for owner, _, at in waiting}
         lately = self._served_lately(cursor) if due else set()
-        taken: list[Taken] = []
+        taken: list[ClaimedRow] = []
         while due and len(taken) < self.limit:
             owner = min(due, key=lambda owner: (held[owner], served[owner], due[owner], owner))
             others = not (lately | held.keys()) <= {owner}
@@ -162,7 +162,7 @@ class Claim:
         found = cursor.execute(SERVED_LATELY, (self.now - self.slots.lately_ms,)).fetchall()
         return {row[0] for row in found}
 
-    def _take_first_of(self, cursor: Cursor, owner: str, due: dict[str, int]) -> Taken:
+    def _take_first_of(self, cursor: Cursor, owner: str, due: dict[str, int]) -> ClaimedRow:
         """Take the account's earliest execution and note when its next one is due."""
         next, which = self._questions[1], {**self._values, "owner": owner}
         id = cursor.execute(next, which).fetchone()[0]
@@ -175,15 +175,15 @@ class Claim:
             del due[owner]
         known = self.cache.entries.get(("executions", (id,))) if self.cache else None
         if known is None or known.version != version - 1:
-            return Taken(id, row=_read(cursor, id))
+            return ClaimedRow(id, row=_read(cursor, id))
         changes = {"version": version, "fence": fence, "worker": self.worker, "due_at": None}
         bare = known.bare and evolve(known.bare, **changes)
         record = evolve(known.record, **changes)
-        return Taken(id, attrs.evolve(known, version=version, record=record, bare=bare))
+        return ClaimedRow(id, attrs.evolve(known, version=version, record=record, bare=bare))
 
 
 UNREADABLE = "unreadable"
-"""The worker of executions that were taken and cannot be read: nobody, who holds no place."""
+"""The worker of executions that were taken and cannot be read: no process, so it holds no place."""
 
 SET_ASIDE = "UPDATE executions SET worker = ?, lease_until = 0 WHERE worker = ? AND id = ?"
 

@@ -25,13 +25,13 @@ AsyncConnection: TypeAlias = aiosqlite.Connection
 DriverError = sqlite3.Error
 UniqueTaken = sqlite3.IntegrityError
 BadJob = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
-"""What is wrong with the statement or its values, not with the database."""
+"""Errors of the statement or its values, and none of the database."""
 
 is_complete = sqlite3.complete_statement
 
 STATEMENTS = 256
 BUSY_S = 4.5
-"""How long threads wait for a lock: whoever waits for them is told within 5 s."""
+"""How long threads wait for a lock: every waiter has an answer within 5 s."""
 NEVER_WAIT = "PRAGMA busy_timeout = 0"
 """The event loop waits for nobody's lock: everybody else would wait with it."""
 COUNTERS_BUSY_S = 1.0
@@ -130,7 +130,10 @@ def is_no_text(error: BaseException) -> bool:
 
 
 def text_or_bytes(stored: bytes) -> str | bytes:
-    """For a connection that found invalid text: what is not UTF-8 is returned as bytes."""
+    """
+    The text factory of a connection that found invalid text: it returns bytes that are not UTF-8
+    unchanged.
+    """
     try:
         return stored.decode()
     except UnicodeDecodeError:
@@ -147,7 +150,7 @@ def unavailable_on_error() -> Iterator[None]:
 
 
 def detail_of(error: BaseException) -> str:
-    """What an operator may want to know about a driver error; never what is stored."""
+    """The part of a driver error that helps an operator; never stored content."""
     if is_no_text(error):
         return f"{type(error).__name__}: a text is not UTF-8"
     return f"{type(error).__name__}: {error}"

@@ -62,8 +62,8 @@ ADD = """INSERT INTO counts (subject, kind, begins, ends, admitted, last_at)
     VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (subject, kind, begins) DO UPDATE SET admitted = admitted + excluded.admitted,
     last_at = max(last_at, excluded.last_at) RETURNING admitted"""
-Asked = tuple[str, Sequence[Window], EpochMs]
-"""Who asks to be counted, in which windows, and when."""
+CountRequest = tuple[str, Sequence[Window], EpochMs]
+"""A request to count: its subject, the windows, and the instant."""
 
 Key = tuple[str, str, int]
 """Subject, kind and begin of a window."""
@@ -75,19 +75,19 @@ class Counts:
 
     connection: Connection
 
-    def take_all(self, asked: Sequence[Asked]) -> list[Admission]:
+    def take_all(self, requests: Sequence[CountRequest]) -> list[Admission]:
         """
-        Count each of *asked* in all of its windows or in none, in order.
+        Count each request in all of its windows or in none, in order.
 
-        At first as if no window were full. Only if one then has more than it admits, all is undone,
-        and each is counted after a look at its windows.
+        At first as if no window were full. If one then has more than it admits, all is undone, and
+        each request is counted after a read of its windows.
         """
         with self._writing():
             self.connection.execute("SAVEPOINT added")
-            taken = [Admission((), self._add(*ask)) for ask in asked]
-            if any(map(_is_over, asked, taken)):
+            taken = [Admission((), self._add(*request)) for request in requests]
+            if any(map(_is_over, requests, taken)):
                 self.connection.execute("ROLLBACK TO added")
-                taken = [self._take(*ask) for ask in asked]
+                taken = [self._take(*request) for request in requests]
         return taken
 
     def _take(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Admission:
@@ -96,7 +96,7 @@ class Counts:
         return Admission(full, counts) if full else Admission((), self._add(subject, windows, now))
 
     def _add(self, subject: str, windows: Sequence[Window], now: EpochMs) -> tuple[int, ...]:
-        """What each window has admitted, with this one."""
+        """The number that each window has admitted, with this one."""
         return tuple([self._added(subject, w.kind, w.start, w.end, 1, now) for w in windows])
 
     def _added(self, *row: str | int) -> int:
@@ -107,7 +107,7 @@ class Counts:
         return tuple(self._read((subject, one.kind, one.start)).admitted for one in windows)
 
     def add(self, counts: Mapping[Key, Count], used: Mapping[str, EpochMs]) -> None:
-        """Add what was counted elsewhere; *used* says when each subject was last admitted."""
+        """Add counts of elsewhere; *used*: when each subject was last admitted."""
         with self._writing():
             for key, one in counts.items():
                 self._added(*key, one.end, one.admitted, used[key[0]])
@@ -139,9 +139,9 @@ class Counts:
             raise
 
 
-def _is_over(asked: Asked, taken: Admission) -> bool:
+def _is_over(request: CountRequest, taken: Admission) -> bool:
     """Whether some window now has more than it admits."""
-    for window, count in zip(asked[1], taken.counts, strict=True):
+    for window, count in zip(request[1], taken.counts, strict=True):
         if window.limit is not None and count > window.limit:
             return True
     return False
@@ -150,7 +150,7 @@ def _is_over(asked: Asked, taken: Admission) -> bool:
 def open_counts(path: Path) -> tuple[Connection, Path | None]:
     """
     Open *path*, created if needed. A file that is damaged or not ours is renamed and a new one
-    begun; the second value says where it went. Raises `DriverError`, `OSError`.
+    begun; the second value is its new path. Raises `DriverError`, `OSError`.
     """
     with alone(path.parent):
         if not _is_sound(path):
@@ -203,8 +203,8 @@ def _move_aside(path: Path) -> Path:
     return aside
 
 
-Waiting = tuple[Asked, "asyncio.Future[Admission]"]
-"""Who asks, and what waits for the answer."""
+Waiting = tuple[CountRequest, "asyncio.Future[Admission]"]
+"""A request, and the future that waits for its answer."""
 
 
 class SqliteCounters:
@@ -287,63 +287,63 @@ class SqliteCounters:
             await asyncio.wait((self._thread,))
         close_quietly(self._counts.connection)
 
-    def _answer(self, asked: Sequence[Waiting]) -> None:
+    def _answer(self, requests: Sequence[Waiting]) -> None:
         if self._thread is not None:
-            self._later += asked
+            self._later += requests
             return
         try:
-            taken = self._count(_asks(asked), self._counts)
+            taken = self._count(_requests_of(requests), self._counts)
         except Exception as error:
             if is_locked(error):
-                self._wait_aside(asked)
+                self._wait_aside(requests)
             else:
-                self._settle(asked, error)
+                self._settle(requests, error)
             return
-        _tell(asked, taken)
+        _resolve(requests, taken)
 
-    def _wait_aside(self, asked: Sequence[Waiting]) -> None:
+    def _wait_aside(self, requests: Sequence[Waiting]) -> None:
         """Let a thread wait for the lock. Until it has ended, this loop counts nothing."""
         loop = asyncio.get_running_loop()
-        self._thread = loop.run_in_executor(None, self._count_patiently, _asks(asked))
-        self._thread.add_done_callback(partial(self._waited, asked))
+        self._thread = loop.run_in_executor(None, self._count_patiently, _requests_of(requests))
+        self._thread.add_done_callback(partial(self._waited, requests))
 
-    def _count_patiently(self, asks: Sequence[Asked]) -> list[Admission]:
+    def _count_patiently(self, requests: Sequence[CountRequest]) -> list[Admission]:
         with closing(connect_counters(self._path)) as connection:
-            return self._count(asks, Counts(connection))
+            return self._count(requests, Counts(connection))
 
-    def _waited(self, asked: Sequence[Waiting], thread: "asyncio.Future[list[Admission]]") -> None:
+    def _waited(self, requests: Sequence[Waiting], thread: "asyncio.Future[list[Admission]]") -> None:
         self._thread = None
         if (error := thread.exception()) is None:
-            _tell(asked, thread.result())
+            _resolve(requests, thread.result())
         else:
-            self._settle(asked, error)
+            self._settle(requests, error)
         if self._later:
             later, self._later = self._later, []
             self._answer(later)
 
-    def _settle(self, asked: Sequence[Waiting], error: BaseException) -> None:
+    def _settle(self, requests: Sequence[Waiting], error: BaseException) -> None:
         """Count in memory what the file did not accept; a defect is raised to the waiters."""
         if isinstance(error, DriverError):
-            self._failed_at = asked[-1][0][2]
-            _tell(asked, [self._take_aside(*one) for one in _asks(asked)])
+            self._failed_at = requests[-1][0][2]
+            _resolve(requests, [self._take_aside(*one) for one in _requests_of(requests)])
             return
-        for _, answer in asked:
+        for _, answer in requests:
             if not answer.done():
                 answer.set_exception(error)
 
-    def _count(self, asks: Sequence[Asked], counts: Counts) -> list[Admission]:
+    def _count(self, requests: Sequence[CountRequest], counts: Counts) -> list[Admission]:
         """Count in the file, or in memory while the file rests. Raises `DriverError`."""
-        if self._rests(asks[-1][2]):
-            return [self._take_aside(*one) for one in asks]
+        if self._rests(requests[-1][2]):
+            return [self._take_aside(*one) for one in requests]
         self._bring_back(counts)
-        return counts.take_all(asks)
+        return counts.take_all(requests)
 
     def _rests(self, now: EpochMs) -> bool:
         """Whether the file failed a moment ago: trying every time would block the event loop."""
         return self._failed_at is not None and 0 <= now - self._failed_at < SECOND
 
-    def _look(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
-        """What the file says, if it can be read, plus what was counted in memory."""
+    def _count_of(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
+        """The counts of the file, if it can be read, plus those in memory."""
         try:
             filed = self._counts.peek_counts(subject, windows)
         except DriverError:
@@ -351,7 +351,7 @@ class SqliteCounters:
         return tuple(map(add, filed, Ledger(self._aside).peek_counts(subject, windows)))
 
     def _take_aside(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Admission:
-        counts = self._look(subject, windows)
+        counts = self._count_of(subject, windows)
         if full := full_of(windows, counts):
             return Admission(full, counts)
         for window in windows:
@@ -370,11 +370,11 @@ class SqliteCounters:
         self._failed_at = None
 
 
-def _asks(asked: Sequence[Waiting]) -> list[Asked]:
-    return [one for one, _ in asked]
+def _requests_of(requests: Sequence[Waiting]) -> list[CountRequest]:
+    return [one for one, _ in requests]
 
 
-def _tell(asked: Sequence[Waiting], taken: Sequence[Admission]) -> None:
-    for (_, answer), one in zip(asked, taken, strict=True):
+def _resolve(requests: Sequence[Waiting], taken: Sequence[Admission]) -> None:
+    for (_, answer), one in zip(requests, taken, strict=True):
         if not answer.done():
             answer.set_result(one)

@@ -25,7 +25,7 @@ NOTE = "-commit"
 RESTORING = "restoring"
 """The folder that a restore works in; as long as it is there, the data folder is not whole."""
 COMPANIONS = ("signing.key", "first.key", "counters.db", "artifacts")
-"""What a data folder gets only after its database: none of it is there on a first start."""
+"""The entries that a data folder gets only after its database: none is there on a first start."""
 
 
 def require_no_broken_restore(data: Path) -> None:
@@ -39,10 +39,9 @@ def require_no_broken_restore(data: Path) -> None:
 
 def require_new(path: Path, data: Path) -> None:
     """
-    Raises `StoreRefused` if *path* contains no database although there was a service.
-
-    Recognized by what is beside *path* and in the folder *data*. Nothing is touched, since SQLite
-    would delete the log of an empty database.
+    Raises `StoreRefused` if *path* contains no database although there was a service. Traces are
+    files beside *path* and in the folder *data*. Nothing is touched, since SQLite would delete the
+    log of an empty database.
     """
     found = list(_traces(path, data))
     if found:

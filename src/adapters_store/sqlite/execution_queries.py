@@ -40,7 +40,7 @@ class SqliteExecutions(Executions):
         ended = self.unit.ended(workers)
         where = f"""r.worker IS NOT NULL AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
             AND (coalesce(r.lease_until, 0) < ? OR r.worker IN ({", ".join("?" for _ in ended)}))
-            ORDER BY +r.id"""  # the sign keeps it to the index of what is held, which is short
+            ORDER BY +r.id"""  # the sign keeps it to executions_held, which is short
         return await self._some(where, limit, self.unit.now(), *ended)
 
     def _total(self, where: ExecutionFilter) -> tuple[str, Sequence[Any]] | None:

@@ -19,10 +19,10 @@ from adapters_store.sql.full_check import (
     BELONGS,
     MOST,
     TABLES,
+    CheckedTable,
+    CheckEvent,
+    CheckStage,
     Finding,
-    Stage,
-    Table,
-    Told,
     batch,
     broken,
     foreign,
@@ -35,14 +35,14 @@ from wfcore.errors import StoreRefused
 from wfcore.ports.system import Sealer
 
 YOUNG_S = 3_600
-"""A folder of artifacts that is younger may belong to what is being written right now."""
+"""A younger folder of artifacts may belong to an execution that is being stored."""
 
 
 STEPS = 100_000
-"""Steps of SQLite between two looks at whether Ctrl-C was pressed."""
+"""Steps of SQLite between two checks for Ctrl-C."""
 
 
-def check(path: Path, artifacts: Path | None, sealer: Sealer | None = None) -> Iterator[Told]:
+def check(path: Path, artifacts: Path | None, sealer: Sealer | None = None) -> Iterator[CheckEvent]:
     """
     Check the database *path* and the folder of *artifacts*, if they are in one; yields findings as
     they are found. *sealer* opens sealed cells.
@@ -64,14 +64,14 @@ def check(path: Path, artifacts: Path | None, sealer: Sealer | None = None) -> I
 def unreadable(path: Path, sealer: Sealer) -> Sequence[Finding]:
     """The records of the database *path* that cannot be read, `MOST` of them."""
     with closing(_opened(path)) as connection:
-        told = _guarded(_records(connection, sealer))
-        return list(islice((one for one in told if isinstance(one, Finding)), MOST))
+        events = _guarded(_records(connection, sealer))
+        return list(islice((one for one in events if isinstance(one, Finding)), MOST))
 
 
-def check_counters(path: Path) -> Iterator[Told]:
+def check_counters(path: Path) -> Iterator[CheckEvent]:
     """Check the file of quota counts, if there is one."""
     if path.exists():
-        yield Stage("quota counts")
+        yield CheckStage("quota counts")
         with closing(_opened(path)) as connection:
             yield from _guarded(_integrity(connection, path.name), path.name)
 
@@ -85,7 +85,7 @@ def _opened(path: Path) -> Connection:
     return connection
 
 
-def _guarded(parts: Iterator[Told], where: str = "database") -> Iterator[Told]:
+def _guarded(parts: Iterator[CheckEvent], where: str = "database") -> Iterator[CheckEvent]:
     """Damage that prevents reading is a finding; the next part may be readable."""
     try:
         yield from parts
@@ -95,19 +95,19 @@ def _guarded(parts: Iterator[Told], where: str = "database") -> Iterator[Told]:
         yield Finding(where, str(error))
 
 
-def _pages(connection: Connection) -> Iterator[Told]:
+def _pages(connection: Connection) -> Iterator[CheckEvent]:
     size = _number(connection, "PRAGMA page_count") * _number(connection, "PRAGMA page_size")
-    yield Stage(f"pages and indexes, {size / (1 << 20):,.0f} MiB")
+    yield CheckStage(f"pages and indexes, {size / (1 << 20):,.0f} MiB")
     yield from _integrity(connection, "database")
 
 
-def _integrity(connection: Connection, where: str) -> Iterator[Told]:
-    for (said,) in connection.execute(f"PRAGMA integrity_check({MOST})"):
-        if said != "ok":
-            yield Finding(where, said)
+def _integrity(connection: Connection, where: str) -> Iterator[CheckEvent]:
+    for (message,) in connection.execute(f"PRAGMA integrity_check({MOST})"):
+        if message != "ok":
+            yield Finding(where, message)
 
 
-def _foreign_rows(connection: Connection) -> Iterator[Told]:
+def _foreign_rows(connection: Connection) -> Iterator[CheckEvent]:
     for belonging in BELONGS:
         stage, sql = foreign(*belonging)
         yield stage
@@ -115,14 +115,14 @@ def _foreign_rows(connection: Connection) -> Iterator[Told]:
             yield homeless(*belonging, id)
 
 
-def _records(connection: Connection, sealer: Sealer | None) -> Iterator[Told]:
+def _records(connection: Connection, sealer: Sealer | None) -> Iterator[CheckEvent]:
     for table in TABLES:
-        yield Stage(f"records of {table.name}")
+        yield CheckStage(f"records of {table.name}")
         for row in _rows(connection, table):
             yield from broken(table, row, sealer)
 
 
-def _rows(connection: Connection, table: Table) -> Iterator[Row]:
+def _rows(connection: Connection, table: CheckedTable) -> Iterator[Row]:
     """All rows, in batches: between them the log can be checkpointed."""
     found = connection.execute(*batch(table, None)).fetchall()
     while found:
@@ -130,18 +130,18 @@ def _rows(connection: Connection, table: Table) -> Iterator[Row]:
         found = connection.execute(*batch(table, found[-1])).fetchall()
 
 
-def _artifacts(connection: Connection, root: Path) -> Iterator[Told]:
-    yield Stage("artifacts without a file")
+def _artifacts(connection: Connection, root: Path) -> Iterator[CheckEvent]:
+    yield CheckStage("artifacts without a file")
     table = next(one for one in TABLES if one.name == ARTIFACTS.table)
     missing: list[tuple[str, str]] = []
     for id, *row in _rows(connection, table):
         artifact = _decoded(row)
         if artifact is not None and not (root / artifact.storage_key).is_file():
             missing.append((id, artifact.storage_key))
-    for id, key in missing:  # looked up again: retention deletes files before their rows
+    for id, key in missing:  # read again: retention deletes files before their rows
         if connection.execute("SELECT 1 FROM artifacts WHERE id = ?", (id,)).fetchone():
             yield Finding("artifacts", f"the file {key} of {id} is missing")
-    yield Stage("files without an execution")
+    yield CheckStage("files without an execution")
     for folder in _folders(root):
         if not connection.execute("SELECT 1 FROM executions WHERE id = ?", (folder,)).fetchone():
             what = "belongs to no execution; it may be deleted"
@@ -151,7 +151,7 @@ def _artifacts(connection: Connection, root: Path) -> Iterator[Told]:
 def _decoded(row: Sequence[Any]) -> Any:
     try:
         return ARTIFACTS.decode(row, Cells(None, ARTIFACTS.table, ()))
-    except Exception:  # told of already, with the other records
+    except Exception:  # events of already, with the other records
         return None
 
 

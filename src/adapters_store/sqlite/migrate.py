@@ -1,5 +1,5 @@
 """
-Whose file it is, and whether its schema is ours: checked before anything is written.
+The owner of a file and its schema, checked before anything is written.
 
 Only the header and the schema are read, so that a start costs the same however much is stored;
 `wfcore check` reads everything.

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from adapters_store.defaults import wall_clock
 from adapters_store.sql import moving
-from adapters_store.sql.moving import Elsewhere, Mark, Row, Span, State
+from adapters_store.sql.moving import Elsewhere, KeyRange, Mark, MoveState, Row
 from adapters_store.sqlite.audit import ADD_AUDIT, link
 from adapters_store.sqlite.connection import (
     Connection,
@@ -23,7 +23,7 @@ from wfcore.model.event import AuditEntry
 from wfcore.rules.audit.chain import entry_text
 
 GONE = '1 FROM "this database was moved"'
-"""No such table: RAISE would look like a race that was lost, after which one tries again."""
+"""No such table: RAISE would pass for a lost race, after which clients try again."""
 FILLING = "this_database_is_being_filled()"
 """A function that the connection of a move alone has."""
 _FENCE = [
@@ -31,7 +31,7 @@ _FENCE = [
     for table in moving.MOVED
     for change in ("INSERT", "UPDATE", "DELETE")
 ]
-"""Triggers: their names, and what they are asked about."""
+"""The triggers of the fence: name, table and change."""
 HAS_NODES = "SELECT 1 FROM sqlite_schema WHERE name = 'nodes'"
 HAS_MARK = "SELECT 1 FROM sqlite_schema WHERE name = 'moving'"
 
@@ -40,7 +40,7 @@ def mark_of(connection: Connection) -> Mark | None:
     if not connection.execute(HAS_MARK).fetchone():
         return None
     state, id, other = connection.execute(moving.READ_MARK).fetchone()
-    return Mark(State(state), id, other)
+    return Mark(MoveState(state), id, other)
 
 
 def require_here(path: Path) -> None:
@@ -116,14 +116,14 @@ class SqliteSide:
         for row in self._connection.execute(text + moving.ordered(table)):
             yield row
 
-    async def between(self, span: Span) -> list[Row]:
+    async def between(self, span: KeyRange) -> list[Row]:
         where, values = span.where
         text = moving.selected(span.table, span.columns, span.columns)
         return self._connection.execute(
             text + where + moving.ordered(span.table), values
         ).fetchall()
 
-    async def replace(self, span: Span, rows: Sequence[Row]) -> None:
+    async def replace(self, span: KeyRange, rows: Sequence[Row]) -> None:
         where, values = span.where
         marks = ", ".join("?" * len(span.columns))
         insert = f"INSERT INTO {span.table} ({', '.join(span.columns)}) VALUES ({marks})"
@@ -142,12 +142,12 @@ class SqliteSide:
     async def fence(self, mark: Mark) -> None:
         self._take(mark, GONE)
 
-    def _take(self, mark: Mark, asked: str) -> None:
+    def _take(self, mark: Mark, expression: str) -> None:
         self._connection.execute(moving.MARKED)
         self._connection.execute(moving.MARK, (mark.state, mark.id, mark.other))
         for name, table, change in _FENCE:
             self._connection.execute(
-                f"CREATE TRIGGER {name} BEFORE {change} ON {table} BEGIN SELECT {asked}; END"
+                f"CREATE TRIGGER {name} BEFORE {change} ON {table} BEGIN SELECT {expression}; END"
             )
 
     async def end(self) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 from attrs import frozen
 
 from adapters_store.sql.cells import Cells, Row, text_of, value_of
-from adapters_store.sql.packing import Entry, Parts, cell_of, entries_of, parts_of
+from adapters_store.sql.packing import CellParts, Entry, cell_of, entries_of, parts_of
 from adapters_store.sql.queries import Query, query
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text
 from wfcore.ports.system import Sealer
 from wfcore.time import MINUTE, EpochMs, later
 
 LAG = MINUTE
-"""By then, followers have seen the end, and who was late has written."""
+"""By then, followers have seen the end, and late writers have written."""
 
 
 MOST_BYTES = 16 << 10
@@ -43,7 +43,7 @@ _SIZE = """length(r.body) + coalesce(length(r.output), 0)
 def ended_next(now: EpochMs, limit: int) -> Query:
     """
     Up to *limit* executions behind the mark, in the order of their ends: instant, id, and about how
-    many characters their rows take up; 0 for what is packed.
+    many characters their rows take up; 0 for a packed one.
     """
     sql = f"""SELECT r.completed_at, r.id,
         CASE WHEN r.packed IS NOT NULL AND r.body = '' THEN 0 ELSE {_SIZE} END
@@ -107,14 +107,14 @@ def pack(
     cursor: Cursor, ids: Sequence[str], opener: Sealer | None, sealer: Sealer | None
 ) -> Sequence[str]:
     """
-    Pack those of *ids* that have ended, seal them with *sealer*, and return them. *opener* opens
-    their rows. What is packed, or cannot be read, stays as it is.
+    Pack the executions of *ids* that have ended, seal them with *sealer*, and return their ids.
+    *opener* opens their rows. A packed execution, or one that cannot be read, stays unchanged.
     """
-    asked = (text_of(list(ids)),)
+    values = (text_of(list(ids)),)
     try:
-        heads = cursor.execute(_HEADS, asked).fetchall()
+        heads = cursor.execute(_HEADS, values).fetchall()
         steps, variables, events = (
-            _by_execution(cursor.execute(sql, asked)) for sql in (_STEPS, _VARIABLES, _EVENTS)
+            _by_execution(cursor.execute(sql, values)) for sql in (_STEPS, _VARIABLES, _EVENTS)
         )
     except DriverError as error:
         if not is_no_text(error):
@@ -127,7 +127,7 @@ def pack(
     cells: list[tuple[bytes, str]] = []
     for id, *head in heads:
         if head[0] or id in events:
-            with suppress(Exception):  # whatever a broken record raises: who reads it names it
+            with suppress(Exception):  # whatever a broken record raises: its reader names it
                 rows = steps.get(id, ()), variables.get(id, ()), events.get(id, ())
                 parts, last = _packed(id, head, *rows, opener)
                 cells.append((cell_of(parts, last, sealer, id), id))
@@ -153,7 +153,7 @@ def _packed(
     variables: Sequence[Row],
     events: Sequence[Row],
     opener: Sealer | None,
-) -> tuple[Parts, int]:
+) -> tuple[CellParts, int]:
     """The parts of the cell, and how many events are in it."""
     body, url, output, cell = head
     old = None if cell is None else parts_of(cell, opener, id)
@@ -183,7 +183,7 @@ def _packed(
     if any(value is not None for pair in apart for value in pair):
         more["steps"] = apart
     hidden = text_of(more) if more else ""
-    return Parts(text_of(about), text_of(results), hidden, text), len(entries)
+    return CellParts(text_of(about), text_of(results), hidden, text), len(entries)
 
 
 def _value(cells: Cells, cell: str | None, column: str, position: int) -> Any:

@@ -6,15 +6,15 @@ would, and a WAL reader never waits for the writer; so it runs in the event loop
 which may take long, go through aiosqlite.
 
 **One transaction per turn.** All point reads of one turn of the event loop share one read
-transaction. It begins by asking whether anybody has committed since the last one. Every request of
-a turn arrived before its snapshot was taken, so clients always read their own writes.
+transaction. It begins by reading whether there was a commit since the last one. Every request of a
+turn arrived before its snapshot was taken, so clients always read their own writes.
 
 **The cache.** Decoded records are kept by key together with their version. They are frozen, so they
 can be handed out to everyone. A record counts as current in one of three ways:
 
-- nobody has committed since it was last found current (`Known.seen`, see `state`);
+- nobody has committed since it was last found current (`KnownRecord.seen`, see `state`);
 - every commit since then was our own, and `committed` took the records that it put or claimed into
-  the cache, before the waiting units were told that they are durable (decision 2);
+  the cache, before the waiting units learned that they are durable (decision 2);
 - its version, or for narrow records its whole row, is read again and is the same.
 
 A commit of another process, or one of ours that did more than that, breaks the second way: then
@@ -22,10 +22,10 @@ versions are compared, also with what our own commit put. Accounts, keys, workfl
 are watched by triggers in the database, so that a change by hand is noticed as well; other tables
 must not be edited while a server runs.
 
-**What must not be done.** What a unit reads behind its own uncommitted writes is decoded by `read`
-and never cached: it may be rolled back. After a driver error the connection is replaced, and states
-are numbered anew, since its snapshot is lost with it. The cache is bounded in bytes: the texts of
-each record plus a fixed overhead per entry (`WFCORE_CACHE`).
+**What must not be done.** Rows that a unit reads behind its own uncommitted writes are decoded by
+`read` and never cached: they are rolled back. After a driver error the connection is replaced, and
+states are numbered anew, since its snapshot is lost with it. The cache is bounded in bytes: the
+texts of each record plus a fixed overhead per entry (`WFCORE_CACHE`).
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar, cast
 
-from adapters_store.sql.cache import Cache, Reads
+from adapters_store.sql.cache import Reads, RecordCache
 from adapters_store.sql.cells import Key, Row
 from adapters_store.sql.kinds import Fetch
 from adapters_store.sql.queries import Query
@@ -65,7 +65,7 @@ class SqliteReads(Reads):
     """All reading connections of one store."""
 
     def __init__(self, file: DatabaseFile, cache_bytes: int, sealer: Sealer | None = None) -> None:
-        super().__init__(Cache(cache_bytes), sealer)
+        super().__init__(RecordCache(cache_bytes), sealer)
         self._file = file
         self._inline: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -90,20 +90,20 @@ class SqliteReads(Reads):
         """Rows of a query that finds only a few. Raises `StoreUnavailable`."""
         return await self._here(lambda: self._few(query))
 
-    async def _here(self, look: Callable[[], R]) -> R:
+    async def _here(self, read: Callable[[], R]) -> R:
         """
-        *look* in the event loop. What cannot be read because of a lock (a log that somebody
-        recovers) or invalid text is read again over a connection that a thread opens.
+        Call *read* in the event loop. A read that fails because of a lock (a log that another
+        process recovers) or invalid text is repeated over a connection that a thread opens.
         """
         if self._inline is None:
             await self.reach()
         try:
-            return look()
+            return read()
         except StoreUnavailable as refusal:
-            if not (is_locked(refusal.__cause__) or self._met_no_text(refusal.__cause__)):
+            if not (is_locked(refusal.__cause__) or self._found_no_text(refusal.__cause__)):
                 raise
         await self.reach()
-        return look()
+        return read()
 
     async def reach(self) -> None:
         """
@@ -139,8 +139,8 @@ class SqliteReads(Reads):
 
     def state(self) -> tuple[int, int]:
         """
-        Two numbers: one that changes with every commit that the cache does not follow, and one that
-        changes with every change of what is watched. Read once per turn of the event loop.
+        Two numbers: one changes with every commit that the cache does not follow, the other with
+        every change of a watched record. Read once per turn of the event loop.
 
         Raises `StoreUnavailable`.
         """
@@ -198,7 +198,7 @@ class SqliteReads(Reads):
         if self._inline is not None:
             close_quietly(self._inline)
             self._inline, self._in_turn, self._beat = None, False, -1
-        self.cache = Cache(self.cache.limit)
+        self.cache = RecordCache(self.cache.limit)
         return StoreUnavailable(detail=detail_of(error))
 
     async def _open_inline(self) -> None:
@@ -220,7 +220,7 @@ class SqliteReads(Reads):
         try:
             return await self._rows(query)
         except StoreUnavailable as refusal:
-            if not self._met_no_text(refusal.__cause__):
+            if not self._found_no_text(refusal.__cause__):
                 raise
         return await self._rows(query)
 
@@ -229,7 +229,7 @@ class SqliteReads(Reads):
             connection.text_factory = self._text
             return list(await connection.execute_fetchall(query.sql, query.values))
 
-    def _met_no_text(self, error: BaseException | None) -> bool:
+    def _found_no_text(self, error: BaseException | None) -> bool:
         """
         Whether to try again: text was invalid, and is returned as bytes from now on. On another
         connection, because the failed statement keeps its snapshot.

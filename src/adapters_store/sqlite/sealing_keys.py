@@ -28,7 +28,10 @@ def key_ids(connection: Connection) -> list[str]:
 
 
 def keys_of(path: Path) -> list[str]:
-    """The same for the database *path*. Raises `StoreUnavailable`."""
+    """
+    Ids of the keys that a cell of the database *path* may be sealed with, newest first. Raises
+    `StoreUnavailable`.
+    """
     with unavailable_on_error(), closing(connect(path, "ro")) as connection:
         return key_ids(connection)
 
@@ -62,7 +65,10 @@ def counts(cursor: Cursor) -> Mapping[str | None, int]:
 
 
 def forget_unused(cursor: Cursor, ids: Sequence[str]) -> Sequence[str]:
-    """Those of *ids* that nothing is sealed with; a start no longer requires them."""
+    """
+    Forget the keys of *ids* that seal no cell, so that a start no longer requires them; returns
+    their ids.
+    """
     used = counts(cursor)
     gone = [id for id in ids if id not in used]
     cursor.executemany(FORGET, [(id,) for id in gone])

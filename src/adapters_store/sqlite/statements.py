@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from attrs import define, field
 
-from adapters_store.sql.cache import Known
+from adapters_store.sql.cache import KnownRecord
 from adapters_store.sql.statement import Later, Statement, Values, Write, has_later
 from adapters_store.sqlite.connection import Cursor
 from wfcore.errors import Stale
@@ -23,20 +23,20 @@ def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
             cursor.execute(statement, _made(cursor, values))
         else:
             cursor.execute(statement.one, _filled(cursor, statement, [values])[0])
-        asks = cursor.description is not None
-        if stale is not None and not (cursor.fetchone() if asks else cursor.rowcount == 1):
+        returns_rows = cursor.description is not None
+        if stale is not None and not (cursor.fetchone() if returns_rows else cursor.rowcount == 1):
             raise Stale(*stale)
 
 
 @define(eq=False)
 class Writes:
     """
-    A job for the writer: what one unit writes, in order. `pending`: its records by table and key
-    (None: deleted), each with what is known of it if it is worth caching.
+    A job for the writer: the writes of one unit, in order. `pending`: its records by table and key
+    (None: deleted), each with the form to cache if that is worthwhile.
     """
 
     writes: Sequence[Write]
-    pending: Mapping[tuple[str, Values], tuple[Any, Known | None]] = field(factory=dict)
+    pending: Mapping[tuple[str, Values], tuple[Any, KnownRecord | None]] = field(factory=dict)
 
     def __call__(self, cursor: Cursor) -> None:
         perform(cursor, self.writes)

@@ -97,7 +97,7 @@ class SqliteStore:
         )
 
     def view(self) -> SqliteUnit:
-        """A read-only look."""
+        """A unit for reading only."""
         return self.unit()
 
     async def enlist(self, worker: str) -> None:
@@ -128,7 +128,9 @@ class SqliteStore:
         return found
 
     def unreadable(self) -> Mapping[tuple[str, str], str]:
-        """What could not be read so far: table and id, and the type of the error."""
+        """
+        The records that could not be read so far, by table and id, with the type of the error.
+        """
         return self._reads.unreadable
 
     async def extend(
@@ -139,7 +141,7 @@ class SqliteStore:
         return await self._writer.submit(extend)
 
     async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
-        """All processes are on one machine: who finds a row first takes it."""
+        """True: all processes are on one machine, and the first that finds a row takes it."""
         return True
 
     async def ping(self) -> None:
@@ -211,7 +213,10 @@ class SqliteStore:
         return await self._writer.submit(counts)
 
     async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
-        """Those of *ids* that nothing is sealed with; a start no longer requires them."""
+        """
+        Forget the keys of *ids* that seal no cell, so that a start no longer requires them; returns
+        their ids.
+        """
         return await self._writer.submit(partial(forget_unused, ids=ids))
 
     async def backup(self, path: str) -> None:

@@ -1,20 +1,19 @@
 """
 Exact totals of executions that read hardly any of them.
 
-What has ended never changes again. So ended executions that were accepted before a mark are counted
-once, into tallies by owner, workflow, status and source, for each hour, each day, and all time. The
-total of a list is the sum of four counts:
+An ended execution never changes again. So those that were accepted before a mark are counted once,
+into tallies by owner, workflow, status and source, for each hour, each day, and all time. The total
+of a list is the sum of four counts:
 
 1. the tallies of the days and hours that lie in the list's period as a whole, and their notes;
-2. ended executions before the mark in what is left at either end of the period: an hour at most;
+2. ended executions before the mark in the rest at either end of the period: an hour at most;
 3. executions before the mark that have not ended;
 4. all executions from the mark on.
 
 The first does not grow with executions, and each of the others is a walk through an index over no
 more than it counts. Retention moves the mark on (`tally`); it stays some time behind, so that most
 executions have ended when it passes them. Those that end later, and those that are deleted, are
-noted by triggers (migration 28), in the transaction that ends or deletes them, until `tally` adds
-the notes.
+noted by triggers, in the transaction that ends or deletes them, until `tally` adds the notes.
 
 Triggers that change tallies at once were measured: SQLite then records how to undo every statement
 on executions, 15 % of a start. PostgreSQL counts rows: there, ends and the mark would need a lock.
@@ -42,7 +41,7 @@ Period: TypeAlias = tuple[int, int]
 
 
 def covering(since: EpochMs | None, until: EpochMs | None) -> tuple[list[Span], list[Period]]:
-    """The tallies that lie in a period as a whole, and what is left of the period."""
+    """The tallies that lie in a period as a whole, and the rest of the period."""
     if since is None and until is None:
         return [(ALL_TIME, 0, ALL_TIME)], []
     begin, end = since or 0, ALL_TIME if until is None else until
@@ -114,8 +113,8 @@ def _counted(wanted: Where, index: str = "") -> tuple[str, Sequence[Any]]:
 
 def _unfinished(where: ExecutionFilter, wanted: Where) -> tuple[str, Sequence[Any]]:
     """
-    Before the mark. By the index of what is unfinished, which is short: the planner may take the
-    one of all executions. Without an owner or a workflow it is kept from it by a sign.
+    The unfinished executions before the mark, by their own short index: the planner may prefer the
+    one of all executions. Without an owner or a workflow a sign keeps it from that.
     """
     found, index, at = _copy(wanted), "", "+r.accepted_at"
     if where.workflow_id is not None or where.owner_id is not None:

@@ -24,7 +24,7 @@ INCREMENTAL = 2
 RESERVE_BYTES = 4 << 20
 """Unused room that a file keeps: executions that come soon need it again."""
 STEPS = 1_000
-"""Steps of SQLite between two looks at the clock."""
+"""Steps of SQLite between two readings of the clock."""
 
 
 def release(cursor: Cursor, limit: int) -> tuple[int, int]:

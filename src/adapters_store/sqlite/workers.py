@@ -27,7 +27,7 @@ class Workers:
         """
         Hold the lock of *worker* until `release`; the files of ended workers are removed.
 
-        One process at a time: a file that another one has created and not yet locked looks like
+        One process at a time: a file that another one has created and not yet locked passes for
         that of an ended worker. Raises `StoreUnavailable`.
         """
         if worker in self.held:
@@ -42,7 +42,10 @@ class Workers:
         self.held[worker] = lock
 
     def _remove_ended(self) -> None:
-        """Most killed workers are named by no execution, so nobody asks for them."""
+        """
+        Remove the files of ended workers: most are named by no execution, so that no query asks for
+        them.
+        """
         mine = {self._path(worker) for worker in self.held}
         for path in self.folder.glob("*.lock"):
             if path not in mine:
@@ -63,7 +66,7 @@ class Workers:
         return None
 
     def ended(self, workers: Collection[str]) -> Sequence[str]:
-        """Those of *workers* whose process has ended; their lock files are removed."""
+        """The workers of *workers* whose process has ended; their lock files are removed."""
         return [
             worker
             for worker in workers

@@ -2,9 +2,9 @@
 The one thread that writes: group commit.
 
 Durable before answered means a disk flush before every 202, and a flush per request would cap the
-server at the disk's latency. So nobody opens a transaction: a unit of work collects its writes and
+server at the disk's latency. So no unit opens a transaction: a unit of work collects its writes and
 hands them over as one *job*, a function of a cursor. This thread takes every job that waits, runs
-them in one `BEGIN IMMEDIATE` transaction, commits, and then tells all the waiters. Decision 2.
+them in one `BEGIN IMMEDIATE` transaction, commits, and then wakes all the waiters. Decision 2.
 
 **Optimistic first.** Usually no job fails, so `_together` runs the batch without savepoints, and
 writes that several units make with the same statement become one statement with many rows
@@ -18,7 +18,7 @@ loop have brought nothing more; a lone request does not notice. Decision 2.
 
 **Commits are numbered.** Every commit that changed something increments one row (`BEAT`), in the
 same transaction. The read cache compares that number with its own, and `Committed` is called, in
-the event loop and before any waiter is told, with the units of the batch; see `read_cache`.
+the event loop and before any waiter wakes, with the units of the batch; see `reads`.
 
 **What may go wrong.** `UniqueTaken` is a lost race (`Stale`). `BadJob` is a value that SQLite
 refuses, and concerns only the job that brought it. Any other driver error concerns the database:
@@ -63,14 +63,17 @@ from wfcore.errors import Stale, StoreClosed, StoreDisplaced, StoreUnavailable
 
 T = TypeVar("T")
 Job = Callable[[Cursor], T]
-"""One with a method `written` says what a unit would have put, by what it returned."""
+"""
+A function of a cursor. Its method `written`, if it has one, gives from its result the writes of an
+equal unit.
+"""
 
 BATCH = 512
 """The most jobs of one transaction, so that the first waiter need not wait for ever."""
 SHORTLY_S = 0.25
 """How long the lock is waited for once the whole of `BUSY_S` was waited in vain."""
 NAP_S, LONGEST_NAP_S = 0.0003, 0.005
-"""Between two looks whether the lock is free: a commit takes about a millisecond."""
+"""Between two attempts to take the lock: a commit takes about a millisecond."""
 QUIET_TURNS = 3
 """A request whose job is still to come takes about so many turns of the event loop."""
 
@@ -125,8 +128,8 @@ class DatabaseFile:
         """
         Note the number of a durable commit; the note may lag behind, but is never ahead.
 
-        It is not flushed: after a power cut it may lag by what the system had not written, after a
-        kill by one commit. A commit is valid without its note.
+        The note is not flushed: after a power cut it may lag by what the system had not written,
+        after a kill by one commit. A commit is valid without its note.
         """
         with suppress(OSError):
             if self._note is None:
@@ -151,7 +154,7 @@ def _identity(path: Path) -> Identity | None:
     return found.st_dev, found.st_ino
 
 
-class Failed(Exception):
+class JobFailed(Exception):
     """A job failed among others: run each of them separately."""
 
     def __init__(self, cause: BaseException) -> None:
@@ -161,8 +164,8 @@ class Failed(Exception):
 
 class Writer:
     """
-    Group commit on one database file. Belongs to the event loop that started it, where
-    *committed* is called before those who wait are told.
+    Group commit on one database file. Belongs to the event loop that started it, where *committed*
+    is called before the waiters learn of the commit.
     """
 
     def __init__(self, file: DatabaseFile, committed: Committed = lambda *_: None) -> None:
@@ -219,10 +222,10 @@ class Writer:
 
     def _report(self, done: "Done") -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._tell, done)
+            self._loop.call_soon_threadsafe(self._resolve, done)
 
-    def _tell(self, done: "Done") -> None:
-        """Wake everybody who still waits."""
+    def _resolve(self, done: "Done") -> None:
+        """Wake every waiter that is left."""
         try:
             if done.beat is not None:
                 self._committed(done.beat, done.units, done.complete)
@@ -243,7 +246,7 @@ class Writer:
             cursor = self._cursor()
             try:
                 done = _together(cursor, batch, self._patience_s())
-            except Failed:
+            except JobFailed:
                 cursor.execute("ROLLBACK")
                 done = _apart(cursor, batch, self._patience_s())
             if self._locked_since is not None:
@@ -309,8 +312,8 @@ def _commit(cursor: Cursor, changes: int) -> int | None:
 
 def _begin(cursor: Cursor, patience_s: float) -> None:
     """
-    Take the write lock. Between two looks SQLite would sleep for longer and longer, up to 100 ms,
-    while another process that commits all the time lets go of it for a moment after each.
+    Take the write lock. Between two attempts SQLite would sleep for longer and longer, up to 100
+    ms, while another process that commits all the time releases it for a moment after each commit.
     """
     until, nap_s = monotonic() + patience_s, NAP_S
     while True:
@@ -366,7 +369,7 @@ def _apart_from_others(cursor: Cursor, waiting: Waiting) -> End:
     try:
         with _failing():
             end: End = (future, job(cursor), None)
-    except Failed as failed:
+    except JobFailed as failed:
         cursor.execute("ROLLBACK TO job")
         end = (future, None, failed.cause)
     cursor.execute("RELEASE job")
@@ -375,14 +378,14 @@ def _apart_from_others(cursor: Cursor, waiting: Waiting) -> End:
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """Distinguishes what is wrong with a job (`Failed`) from what is wrong with the database."""
+    """Separates errors of a job (`JobFailed`) from those of the database."""
     try:
         yield
     except UniqueTaken as error:
-        raise Failed(Stale(kind=str(error))) from error
+        raise JobFailed(Stale(kind=str(error))) from error
     except BadJob as error:
-        raise Failed(StoreUnavailable(detail=detail_of(error))) from error
+        raise JobFailed(StoreUnavailable(detail=detail_of(error))) from error
     except DriverError:
         raise
     except Exception as error:  # Stale or a bug: goes to the waiter, the thread must live on
-        raise Failed(error) from error
+        raise JobFailed(error) from error

@@ -9,7 +9,7 @@ import attrs
 import click
 
 from adapters_store import POSTGRES, database_of
-from adapters_store.sql.full_check import Stage, Told
+from adapters_store.sql.full_check import CheckEvent, CheckStage
 from adapters_store.sql.schema import Schema
 from adapters_store.sqlite.full_check import check, check_counters
 from wfserver.compose import System
@@ -34,8 +34,8 @@ def check_command(invocation: Invocation) -> int:
     began = time.monotonic()
     found = []
 
-    def take(item: Told) -> None:
-        if isinstance(item, Stage):
+    def take(item: CheckEvent) -> None:
+        if isinstance(item, CheckStage):
             say(f"{time.monotonic() - began:7.1f} s  {item.name}", err=True)
             return
         found.append(item)
@@ -56,12 +56,12 @@ def check_command(invocation: Invocation) -> int:
     return 0 if ok else FAILED
 
 
-async def _check_server(system: System, take: Callable[[Told], None]) -> None:
+async def _check_server(system: System, take: Callable[[CheckEvent], None]) -> None:
     async for item in cast("Any", system.services.store).check():  # its driver is of an extra
         take(item)
 
 
-def _items(settings: Settings) -> Iterator[Told]:
+def _items(settings: Settings) -> Iterator[CheckEvent]:
     path = database_of(settings.store, settings.data)
     if path is None:
         raise CommandFailed(

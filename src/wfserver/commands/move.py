@@ -15,7 +15,7 @@ from attrs import define, field
 from adapters_runtime.system import SystemIds
 from adapters_store import POSTGRES, database_of, servers_of, wall_clock
 from adapters_store.files import LocalFiles
-from adapters_store.sql.moving import Row, Side, Told, move
+from adapters_store.sql.moving import MovedTable, Row, Side, move
 from adapters_store.sqlite.moving import SqliteSide
 from wfcore.errors import NotFound
 from wfcore.installed import install
@@ -134,7 +134,7 @@ class Moved:
     target: str
     folder: Path | None
     artifacts: ArtifactCopies
-    tables: list[Told] = field(factory=list)
+    tables: list[MovedTable] = field(factory=list)
 
 
 async def _moved(settings: Settings, target: str, bucket: str | None, shown: bool) -> Moved:
@@ -148,7 +148,7 @@ async def _moved(settings: Settings, target: str, bucket: str | None, shown: boo
         new = await side_of(stack, None if folder else target, folder or settings.data)
         moved = Moved(new.location, folder, artifacts)
 
-        def report(one: Told) -> None:
+        def report(one: MovedTable) -> None:
             moved.tables.append(one)
             if shown:
                 say(f"{one.table:<20}{one.rows:>10,}  {one.digest[:16]}")

@@ -19,7 +19,7 @@ from attrs import define
 from adapters_store.postgres.moving import PostgresSide
 from adapters_store.postgres.store import PostgresStore
 from adapters_store.sql.kinds import TABLE_OF
-from adapters_store.sql.moving import Row, Side, Span, move
+from adapters_store.sql.moving import KeyRange, Row, Side, move
 from adapters_store.sql.sealing import AeadSealer, new_key
 from adapters_store.sqlite.connection import connect_writer
 from adapters_store.sqlite.moving import SqliteSide
@@ -233,7 +233,7 @@ async def _read(where: Where, sealer: Sealer, disk: Disk) -> Changes:
         side = await _side(stack, where)
 
         async def rows(table: str, *columns: str) -> list[Row]:
-            return await side.between(Span(table, columns))
+            return await side.between(KeyRange(table, columns))
 
         for name, table, *columns in OF_THE_STORE:
             pairs = await rows(table, *columns)

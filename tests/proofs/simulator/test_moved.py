@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from adapters_store.sql import moving
-from adapters_store.sql.moving import MOVED, Row, Side, Told, Walk
+from adapters_store.sql.moving import MOVED, MovedTable, Row, Side, Walk
 from adapters_store.sqlite.moving import SqliteSide
 from tests.adapters_store.test_moving import blank, folder
 from tests.support.postgres_server import Cluster
@@ -124,8 +124,10 @@ def test_a_kind_that_is_not_moved_is_missed(
     """Whatever a world keeps is needed for what it does, or missing at its end."""
     walked = moving._walked
 
-    async def forgets(source: Side, target: Side, name: str, walk: Walk) -> Told:
-        return Told(name, 0, "") if name == table else await walked(source, target, name, walk)
+    async def forgets(source: Side, target: Side, name: str, walk: Walk) -> MovedTable:
+        return (
+            MovedTable(name, 0, "") if name == table else await walked(source, target, name, walk)
+        )
 
     monkeypatch.setattr(moving, "_walked", forgets)
     told = violation_kind(found(tmp_path))
