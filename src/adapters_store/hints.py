@@ -11,7 +11,7 @@ from attrs import frozen
 from wfcore.ports.hints import Hint, HintKind
 
 IDS = 100
-"""Ids of one text: what carries notifications of PostgreSQL takes 8,000 bytes."""
+"""The ids of one text: a notification of PostgreSQL holds 8,000 bytes."""
 _MOST_BYTES = 1 << 16
 
 
@@ -25,7 +25,7 @@ def texts_of(hints: Collection[Hint]) -> Iterator[str]:
 
 
 def hints_in(text: str) -> Iterator[Hint]:
-    """The hints of a text. Of what this program does not know it makes nothing."""
+    """The hints of a text; kinds that this program does not know are skipped."""
     kind, _, ids = text.partition(" ")
     if kind in tuple(HintKind):
         for id in ids.split(","):
@@ -44,14 +44,14 @@ class Channel:
     others: Mapping[int, socket.socket]
 
     def send(self, message: bytes, to: Collection[int] | None = None) -> None:
-        """To some, or all others; one that is full, because nobody hears, is left out."""
+        """Send to some, or all others; a full socket, which nobody reads, is left out."""
         for number in self.others if to is None else to:
             with suppress(OSError):
                 self.others[number].send(message)
 
 
 def channels(count: int) -> list[Channel]:
-    """One for each of *count* processes, which are to be forked from this one."""
+    """The hints of each of *count* processes, which are to be forked from this one."""
     pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(count)]
     for one in [end for pair in pairs for end in pair]:
         one.setblocking(False)
@@ -68,7 +68,7 @@ class ChannelHints:
     channel: Channel
 
     async def tell(self, hints: Collection[Hint]) -> None:
-        """Send *hints*; what cannot be sent now is lost."""
+        """Send *hints*; those that cannot be sent now are lost."""
         for text in texts_of(hints):
             self.channel.send(text.encode())
 

@@ -26,7 +26,7 @@ from wfcore.time import EpochMs
 from wfcore.wire.common import disposition
 
 PART = 5 << 20
-"""Bytes of one part, the least that S3 takes; a whole object is at most 10,000 of them."""
+"""The bytes of one part, the least that S3 takes; a whole object is at most 10,000 of them."""
 PARTS_AT_ONCE = 2
 CHUNK = 1 << 20
 """The bytes of one request for content: no connection waits for a slow reader."""
@@ -34,16 +34,18 @@ LISTED = 1_000
 DIRECT_FOR = timedelta(minutes=1)
 
 _CLIENT: Any = {"connect_timeout": "5s", "timeout": "60s", "allow_http": True}
-"""Without TLS only if somebody names an endpoint `http://…`; a secret is never sent either way."""
+"""
+Without TLS only for an endpoint that is written `http://…`; a secret is never sent either way.
+"""
 _RETRY: Any = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
 _HARMLESS: Any = {
     "Content-Type": "application/octet-stream",
     "Content-Disposition": "attachment",
     "Cache-Control": "private, no-store",
 }
-"""How a browser takes it that comes past us: what a step left is a stranger's file."""
+"""The headers of an object that a browser reads from the bucket: a step's file is a stranger's."""
 LONGEST_LABEL = 1_500
-"""Of a Content-Disposition; S3 takes 2 KiB of headers."""
+"""The longest name in a Content-Disposition; S3 takes 2 KiB of headers."""
 _FAULTS = (BaseError, OSError, ValueError)
 """The errors of obstore, which for some causes are Python's own."""
 
@@ -115,7 +117,7 @@ class ObjectFiles:
             raise _unavailable(error) from error
 
     async def direct_url(self, storage_key: str) -> str | None:
-        """A presigned URL for GET, if they are wanted. Raises `StoreUnavailable`."""
+        """A presigned URL for GET, if direct URLs are wanted. Raises `StoreUnavailable`."""
         if not self._direct or not isinstance(self._bucket, S3Store | GCSStore | AzureStore):
             return None
         try:
@@ -128,7 +130,10 @@ class ObjectFiles:
         return [one["path"] async for page in listed for one in page]
 
     def _store(self, key: str, content: BinaryIO, attributes: Any) -> StoredFile:
-        """In one request, or in parts if it is larger than one: never more of it is in memory."""
+        """
+        Store *content* in one request, or in parts if it is larger than one: no more than a part is
+        in memory.
+        """
         counted = _Counted(content)
         try:
             first = counted.part()
@@ -155,7 +160,9 @@ class ObjectFiles:
 
 
 def _attributes(name: str) -> Any:
-    """Harmless, and under its *name*, if there is one and it is not too long for a header."""
+    """
+    The headers that make an object harmless, with its *name* if that is not too long for a header.
+    """
     label = disposition(name) if name else ""
     named = {"Content-Disposition": label} if 0 < len(label) <= LONGEST_LABEL else {}
     return {**_HARMLESS, **named}

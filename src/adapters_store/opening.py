@@ -133,7 +133,7 @@ async def storage_around(store: Store, data_dir: Path) -> Opened:
 
 
 async def _with_counters(store: Store, data_dir: Path) -> Opened:
-    """`storage_around` a store that was opened here: if that fails, nobody else closes it."""
+    """`storage_around` a store that was opened here and is closed here if that fails."""
     try:
         return await storage_around(store, data_dir)
     except BaseException:

@@ -21,8 +21,8 @@ def is_postgres(url: str | None) -> bool:
 
 def servers_of(url: str) -> list[tuple[str, int]]:
     """
-    Hosts and ports to which a PostgreSQL URL leads, as its driver reads it; "" is this machine. Of
-    a Unix socket none. Raises `ValueError`, which does not repeat it.
+    The hosts and ports to which a PostgreSQL URL leads, as its driver reads it; "" is this machine.
+    A Unix socket gives none. Raises `ValueError`, which does not repeat the URL.
     """
     try:
         parts = urlsplit(url)

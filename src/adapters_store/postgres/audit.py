@@ -85,7 +85,7 @@ def _chained(row: Sequence[Any], sealer: Sealer | None) -> ChainedEntry:
 
 
 class PostgresAudit(audit.Audit):
-    """The queries, in the words of this database."""
+    """The queries of the audit log, in the words of this database."""
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
         found = await self.unit.rows(query(LISTED, since, after_id or "", limit))

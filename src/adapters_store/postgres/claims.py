@@ -120,7 +120,7 @@ class ClaimState:
 
 @frozen
 class PostgresClaim:
-    """Claim up to *limit* due executions; the rows as stored, with their ids."""
+    """A claim of up to *limit* due executions, whose rows it gives with their ids."""
 
     worker: str
     lease_ms: DurationMs
@@ -130,7 +130,7 @@ class PostgresClaim:
     able: Collection[str] | None = None
 
     async def take(self, pool: Pool) -> list[Row]:
-        """Ask and take until there is enough, or nothing left."""
+        """The rows of the executions that were taken, until there are enough or none is left."""
         taken: list[Row] = []
         for _ in range(TRIES):
             async with lent(pool) as connection:
@@ -167,7 +167,7 @@ class PostgresClaim:
         )
 
     def _choose(self, state: ClaimState, limit: int) -> list[str]:
-        """Whose turn it is, as often as there is a place."""
+        """The ids of the executions whose turn it is, one for each free place."""
         held, served = state.held.copy(), dict(state.served)
         due = {owner: iter(line) for owner, line in state.waiting.items()}
         first = {owner: next(line) for owner, line in due.items()}

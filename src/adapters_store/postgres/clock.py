@@ -16,7 +16,7 @@ from wfcore.time import EpochMs
 
 NOW = "SELECT wfcore_now()"
 FIRST = 8
-"""Measurements at the start."""
+"""The number of measurements at the start."""
 
 
 def monotonic_us() -> int:
@@ -25,7 +25,7 @@ def monotonic_us() -> int:
 
 @define(eq=False)
 class DatabaseClock:
-    """Tells the time of a database. `steady` counts microseconds and never goes back."""
+    """The clock of a database. `steady` counts microseconds and never goes back."""
 
     steady: Callable[[], int] = monotonic_us
     _least: int | None = None
@@ -60,9 +60,9 @@ class DatabaseClock:
 
     @property
     def known(self) -> bool:
-        """Whether it was ever measured."""
+        """Whether the clock was ever measured."""
         return self._least is not None
 
 
 CLOCKS: dict[str, DatabaseClock] = {}
-"""By the server: what this process knows of its clock."""
+"""The clocks that this process has measured, by the server."""

@@ -32,7 +32,7 @@ from wfcore.errors import Stale, StoreClosed
 
 WRITERS = 3
 MOST = 64
-"""Units of one statement."""
+"""The most units of one statement."""
 PAUSE_S = 0.02
 """The longest pause before a unit that the server broke off is reported as stale."""
 
@@ -55,7 +55,7 @@ class Committer:
     _closed: bool = False
 
     async def commit(self, unit: UnitWrites) -> None:
-        """Store what *unit* writes. Raises `Stale`, `StoreUnavailable`."""
+        """Store the writes of *unit*. Raises `Stale`, `StoreUnavailable`."""
         if self._closed:
             raise StoreClosed()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -74,7 +74,7 @@ class Committer:
         task.add_done_callback(self._tasks.discard)
 
     async def _work(self) -> None:
-        """Write what waits, until nothing does."""
+        """Write the waiting units, until none waits."""
         try:
             while self._waiting:
                 count = min(MOST, len(self._waiting))
@@ -129,7 +129,7 @@ class Committer:
                 await link(connection, unit.audit)
 
     async def close(self) -> None:
-        """Finish what was handed in."""
+        """Store every unit that was handed in."""
         self._closed = True
         while self._tasks:
             await asyncio.wait(set(self._tasks))

@@ -20,7 +20,7 @@ from wfcore.errors import Stale, StoreClosed, StoreRefused, StoreUnavailable
 
 Connection: TypeAlias = Any
 Pool: TypeAlias = Any
-"""The driver's own classes; it has no types of its own."""
+"""The driver's own classes, for which it has no types."""
 
 DriverError = (
     asyncpg.PostgresError,
@@ -95,7 +95,7 @@ _NO_ENTRY = (
 
 
 async def _reset(connection: Connection) -> None:
-    """Sessions have no state; only a transaction that was left behind is undone."""
+    """Undo a transaction that was left behind; sessions have no other state."""
     if connection.is_in_transaction():
         await connection.reset()
 
@@ -154,8 +154,8 @@ _PASSWORD = re.compile(r"//([^:@/]*):[^/?#]*@")
 @cache
 def numbered(sql: str) -> str:
     """
-    A statement that SQLite takes as well, in the form that the server knows: `$1`, `$2`, … for its
-    question marks, the name of the one function that has another, and no hint at an index.
+    A shared statement in the form of the server: `$1`, `$2`, … for its question marks, the server's
+    name of the one function that has another, and no hint at an index.
     """
     marks = count(1)
     text = _HINT.sub("", _MARK.sub(lambda _: f"${next(marks)}", sql))
@@ -167,7 +167,7 @@ _MARK = re.compile(r"\?")
 
 
 async def rows_of(connection: Connection, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-    """All rows as tuples: what the driver calls a record compares unlike one."""
+    """All rows of a statement as tuples, which compare as the records of the driver do not."""
     return [tuple(row) for row in await connection.fetch(numbered(sql), *values)]
 
 

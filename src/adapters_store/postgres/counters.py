@@ -49,7 +49,7 @@ class PostgresCounters:
 
     @classmethod
     async def open(cls, url: str) -> "PostgresCounters":
-        """Count in the database at *url*, whose schema is ours. Raises `StoreUnavailable`."""
+        """Counters in the database at *url*, whose schema is ours. Raises `StoreUnavailable`."""
         return cls(await open_pool(url, CONNECTIONS))
 
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Admission:
@@ -65,7 +65,7 @@ class PostgresCounters:
         return await answer
 
     async def _work(self) -> None:
-        """Count what waits, until nothing does."""
+        """Count the waiting requests, until none waits."""
         await asyncio.sleep(0)  # what arrives in this turn of the loop is counted together
         while self._waiting:
             groups, self._waiting = self._waiting, {}
@@ -119,7 +119,7 @@ class PostgresCounters:
                 gone = len(await rows_of(connection, TRIM, before, long_before, TRIMMED_AT_ONCE))
 
     async def close(self) -> None:
-        """Count what was requested, then close the connections."""
+        """Count the waiting requests, then close the connections."""
         if self._working is not None:
             await asyncio.wait((self._working,))
         await close_pool(self.pool)

@@ -22,7 +22,10 @@ from wfcore.ports.system import Sealer
 
 
 async def check(pool: Pool, sealer: Sealer | None) -> AsyncIterator[CheckEvent]:
-    """Yields findings as they are found. *sealer* opens sealed cells. Raises `StoreUnavailable`."""
+    """
+    Read every record; yields findings as they are found. *sealer* opens sealed cells. Raises
+    `StoreUnavailable`.
+    """
     for belonging in BELONGS:
         stage, sql = foreign(*belonging)
         yield stage

@@ -23,7 +23,7 @@ REFUSED = (
     "(and WFCORE_STORE_DIRECT)"
 )
 _HEADER = 5
-"""Bytes: the type of a message, and the length of the rest with these four."""
+"""The bytes of the type of a message and of the length of the rest with these four."""
 _ours: ContextVar[bool] = ContextVar("ours", default=False)
 
 
@@ -35,7 +35,7 @@ class ClearTextRefused(asyncpg.InterfaceError):  # type: ignore[misc]
 
 
 class Careful(protocol.Protocol):  # type: ignore[misc]
-    """The driver's protocol; for our own connections it refuses what gives the password away."""
+    """The driver's protocol; on our own connections it refuses to give the password away."""
 
     def __init__(self, addr: Any, begun: Any, params: Any, *rest: Any) -> None:
         super().__init__(addr, begun, params, *rest)
@@ -46,7 +46,7 @@ class Careful(protocol.Protocol):  # type: ignore[misc]
         self._come = b""
 
     def data_received(self, data: bytes) -> None:
-        """Hand on what has come: message by message until the session has begun."""
+        """Hand on the received bytes: message by message until the session has begun."""
         if self._reads:
             self._come += data
             data = b""
@@ -61,7 +61,7 @@ class Careful(protocol.Protocol):  # type: ignore[misc]
             super().data_received(data)
 
     def _next(self) -> bytes:
-        """The next message, if the whole of it has come."""
+        """The next message, if all of it was received."""
         size = 1 + max(int.from_bytes(self._come[1:_HEADER]), _HEADER - 1)
         if len(self._come) < max(size, _HEADER):
             return b""

@@ -35,12 +35,12 @@ def lock(group: str) -> Lock:
 
 
 def limit_lock(workflow_id: str, *, shared: bool = True) -> Lock:
-    """Whoever counts shares it; a new limit holds it alone."""
+    """The lock of a limit: transactions that count share it; a new limit holds it alone."""
     return Lock(f"limit {workflow_id}", shared)
 
 
 def locks(run: Execution) -> set[Lock]:
-    """For a unit that accepts or ends *run*."""
+    """The locks of a unit that accepts or ends *run*."""
     return {limit_lock(run.workflow_id), lock(run.concurrency_group or "")}
 
 

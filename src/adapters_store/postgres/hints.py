@@ -44,7 +44,7 @@ ECHO_S = 10.0
 LATE_S = 5.0
 UNHEARD = "hints of other servers are not heard; what they store is found by polling"
 BACKOFF = Backoff(first=0.25, longest=10.0)
-"""In seconds, after a connection that was lost."""
+"""The pauses in seconds after a lost connection."""
 
 
 class _Unheard(Exception):
@@ -64,7 +64,7 @@ class PostgresHints:
     """Set once the message of this process to itself has arrived."""
 
     async def tell(self, hints: Collection[Hint]) -> None:
-        """Send *hints*; what cannot be sent now is lost."""
+        """Send *hints*; those that cannot be sent now are lost."""
         with suppress(StoreUnavailable, Stale):
             await self._send([f"{self._name} {message}" for message in texts_of(hints)])
 
@@ -86,7 +86,7 @@ class PostgresHints:
             await asyncio.sleep(BACKOFF.wait(lost))
 
     async def _listen(self, heard: Callable[[Hint], None]) -> None:
-        """Listen until the connection is lost. Raises what ended it."""
+        """Listen until the connection is lost. Raises the error that ended it."""
         self.echo.clear()
         about = {"application_name": f"{APPLICATION} hints"}
         connection: Connection = await connected(

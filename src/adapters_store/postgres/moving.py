@@ -33,7 +33,7 @@ SUMMED = {
     " sum(count)::bigint AS count, max(last_at) AS last_at"
     " FROM webhook_tallies GROUP BY webhook_id, date, status) AS summed"
 }
-"""A count is the sum of its slots."""
+"""The tables that are read as sums: a count is the sum of its slots."""
 FENCE = """CREATE OR REPLACE FUNCTION wfcore_moved() RETURNS trigger LANGUAGE plpgsql
     AS $$ BEGIN
         IF current_setting('wfcore.filling', true) IS DISTINCT FROM 'on' THEN

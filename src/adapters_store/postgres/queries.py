@@ -24,12 +24,15 @@ from wfcore.rules.limits import DELIVERIES_KEPT
 R = TypeVar("R")
 
 DOABLE = "capabilities::jsonb <@ to_jsonb(?::text[])"
-"""Whether a worker with these words is able to run it."""
+"""The condition that a worker with these words is able to run an execution."""
 OPEN = "status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 
 
 def _fetch(fetch: Fetch[R], whole: str = "body") -> Fetch[R]:
-    """With a *probe*, another value is the version that is known; if it is, nothing else comes."""
+    """
+    *fetch* with one statement. If it has a *probe*, a second value is the known version; if that is
+    current, the server sends nothing else.
+    """
     if fetch.probe is None:
         return fetch
     if fetch.table == FETCH.table:
@@ -43,21 +46,24 @@ def _fetch(fetch: Fetch[R], whole: str = "body") -> Fetch[R]:
 
 
 def _own(kind: Kind[R]) -> Kind[R]:
-    """*kind*, one record of which is read in the words of this database."""
+    """*kind* whose records are read in the words of this database."""
     own = copy(kind)
     own.one = _fetch(kind.one, kind.whole)
     return own
 
 
 EXECUTION = _fetch(FETCH)
-"""How an execution is read."""
+"""The statement by which an execution is read."""
 OWN: Mapping[type[Any], Kind[Any]] = {type: _own(kind) for type, kind in KINDS.items()}
-"""How each kind of record is read here."""
+"""The kinds of records, as they are read here."""
 
 
 class PostgresWebhooks(records.Webhooks):
     async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
-        """More than are kept may be there: units at once do not see what the others add."""
+        """
+        The newest deliveries. More may be stored: units at the same time do not see those of the
+        others.
+        """
         found: Counter[bool] = Counter()
         kept = []
         for delivery in await super().deliveries(webhook_id):

@@ -90,6 +90,6 @@ class PostgresReads(Reads):
                 self.cache.keep(table, key, known)
 
     async def close(self) -> None:
-        """Let a question that is on its way end."""
+        """Wait for a read of changes that is on its way."""
         if self._reading is not None:
             await asyncio.wait((self._reading,))

@@ -23,7 +23,7 @@ from wfcore.time import EpochMs
 OLDEST = 150_000
 """The oldest server that the tests have run with."""
 FAR_MS = 2_000
-"""A clock of this machine that is further away shows people times that others do not see."""
+"""A clock of this machine that is further away shows people wrong times."""
 HEARD_S = 10.0
 """How long a hint may take until it counts as lost."""
 QUESTIONS = 4
@@ -43,7 +43,7 @@ class Between(StrEnum):
 
 @frozen
 class Report:
-    """A sentence, and what to do; None: nothing."""
+    """A sentence, and the advice; None: none is needed."""
 
     detail: str
     cure: str | None
@@ -53,8 +53,8 @@ async def report(
     store: PostgresStore, wall: Callable[[], EpochMs], url: str, direct: str | None = None
 ) -> Report:
     """
-    *wall*: the clock of this machine. *url*: where the store is; *direct*: where hints
-    are listened to, if elsewhere. Raises `StoreUnavailable`.
+    The report on *store*. *wall*: the clock of this machine. *url*: where the store is; *direct*:
+    where hints are listened to, if elsewhere. Raises `StoreUnavailable`.
     """
     await store.ping()
     ahead = wall() - store.now()
@@ -74,7 +74,7 @@ async def report(
 
 
 def _cure(number: int, sync: str, fsync: str, ahead: int) -> str | None:
-    """The gravest first."""
+    """The advice for the gravest fault; None: there is none."""
     if fsync != "on" or sync == "off":
         return "set fsync and synchronous_commit to on: an answer now may be lost in a power cut"
     if number < OLDEST:

@@ -43,7 +43,10 @@ async def require_keys(connection: Connection, location: str, sealer: Sealer | N
 async def batch(
     pool: Pool, work: Resealing, table: str, after: Sequence[Any] | None
 ) -> Sequence[Any] | None:
-    """One batch of *work*: continue behind the key *after*; the last key examined, or None."""
+    """
+    One batch of *work* behind the key *after*. Returns the last key of the batch; None: there was
+    none.
+    """
     sql, values = page(table, after)
     async with lent(pool) as connection:
         rows = await rows_of(connection, sql, *values)
@@ -61,7 +64,7 @@ KEY_OF_CELL = """CASE WHEN encode(substr({0}, 1, 1), 'hex') >= '80'
 
 
 async def counts(connection: Connection) -> Mapping[str | None, int]:
-    """How many cells there are, by the id of the key (None: in clear)."""
+    """The number of cells by the id of their key (None: in clear)."""
     found: list[Any] = []
     for sql in counting(KEY_OF_CELL):
         found += await connection.fetch(numbered(sql), timeout=WHOLE_S)

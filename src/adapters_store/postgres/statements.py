@@ -62,7 +62,7 @@ class ArrayText:
 
     @property
     def rank(self) -> tuple[int, str, str]:
-        """Its place among the parts of a statement."""
+        """The place of the text among the parts of a statement."""
         place = _RANK.index(self.table) if self.table in _RANK else len(_RANK)
         return place, self.table, self.text
 
@@ -151,7 +151,7 @@ def arrays_of(rows: Rows) -> tuple[tuple[ArrayText, ...], list[Sequence[Any]]]:
 
 
 def _added_up(rows: Sequence[Values]) -> list[Values]:
-    """One row for each count, with a slot."""
+    """The counts, one row each, with a slot."""
     slot = random.randrange(SLOTS)  # noqa: S311 - spreads, hides nothing
     sums: dict[Values, list[int]] = defaultdict(lambda: [0, 0])
     for webhook_id, date, status, count, at in rows:
@@ -186,7 +186,9 @@ class UnitWrites:
 
     @cached_property
     def alone(self) -> bool:
-        """Whether it needs a transaction of its own: it is more than rows, each once."""
+        """
+        Whether the unit needs a transaction of its own, because it is more than rows, each once.
+        """
         rows_only = not any(isinstance(statement, str) for statement, _, _ in self.writes)
         if self.locks or self.audit or not rows_only:
             return True
@@ -234,7 +236,7 @@ async def write_rows(connection: Connection, statements: Statements, rows: Rows)
 
 
 async def _made(connection: Connection, values: Values) -> Values:
-    """*values* with those in them that were still to be made, by a thread. Raises `Stale`."""
+    """*values* whose `Later` ones are made by a thread. Raises `Stale`."""
     if not has_later(values):
         return values
     return tuple([await _found(connection, one) for one in values])

@@ -207,7 +207,7 @@ class PostgresStore:
         self._reads.cache.filled = 0
 
     async def tally(self, limit: int) -> int:
-        """Totals are counted."""
+        """0: totals are counted."""
         return 0
 
     async def pack(self, limit: int) -> int:
@@ -226,7 +226,7 @@ class PostgresStore:
         return await work.run(partial(sealing_keys.batch, self.pool, work))
 
     async def sealed(self) -> Mapping[str | None, int]:
-        """How many cells there are, by the id of the key (None: in clear)."""
+        """The number of cells by the id of their key (None: in clear)."""
         async with lent(self.pool) as connection:
             return await sealing_keys.counts(connection)
 

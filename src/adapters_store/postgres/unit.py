@@ -23,7 +23,7 @@ REQUIRE_ABANDONED = """SELECT 1 FROM executions
 
 
 class PostgresUnit(SqlUnit):
-    """One unit of work; also serves as a view if nobody commits it."""
+    """One unit of work; also serves as a view if it is never committed."""
 
     __slots__ = ()
     _unit: PostgresUnitOfWork

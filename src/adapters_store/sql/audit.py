@@ -36,7 +36,7 @@ def _point(number: object, hash: str) -> ChainPoint:
 def cells_of(
     entry: AuditEntry, record: str | None, sealer: Sealer | None
 ) -> tuple[str, str | None]:
-    """Text and record of an entry as they are stored."""
+    """The text and the record of an entry, in the form in which they are stored."""
     if record is not None:
         record = sealed(sealer, record, "audit", "record", entry.id)
     return entry_text(entry), record
@@ -61,7 +61,7 @@ def read(row: Row) -> AuditEntry:
 
 
 def _chained(row: Row, sealer: Sealer | None) -> ChainedEntry:
-    """The hash covers the record in clear."""
+    """The entry in a row; its hash covers the record in clear."""
     number, *cells, id = row
     previous, hash, text, record = (_text(cell) for cell in cells)
     if record is not None:
@@ -70,7 +70,7 @@ def _chained(row: Row, sealer: Sealer | None) -> ChainedEntry:
 
 
 def _text(cell: Any) -> Any:
-    """A cell as it was stored; one of another type was not written by us, and its hash differs."""
+    """The text in a cell; a cell of another type is not ours, and its hash differs."""
     return cell if cell is None or isinstance(cell, str) else repr(cell)
 
 

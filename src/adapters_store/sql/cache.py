@@ -27,7 +27,7 @@ ENTRY_BYTES = 1_900
 
 
 LIGHT = 1 << 20
-"""Bytes of a record that is held beside the cache."""
+"""The most bytes of a record that is held beside the cache."""
 
 
 @define(eq=False)
@@ -93,7 +93,7 @@ class RecordCache:
     decoded: int = 0
 
     def gauges(self) -> dict[str, float]:
-        """For metrics."""
+        """The gauges for metrics."""
         return {
             "wfcore_cache_bytes": self.filled,
             "wfcore_cache_lookups_total": self.lookups,
@@ -106,7 +106,7 @@ class RecordCache:
         return self.entries.get((table, key))
 
     def keep(self, table: str, key: Key, known: KnownRecord) -> None:
-        """Store it, or what it is without large values; the oldest entries make room."""
+        """Store *known*, or only its part without large values; the oldest entries make room."""
         self.forget(table, key)
         if known.size > self.limit and known.bare is not None:
             known = known.alone
@@ -118,7 +118,7 @@ class RecordCache:
             self.forget(*next(iter(self.entries)))  # a dict would walk over all that were popped
 
     def forget(self, table: str, key: Key) -> None:
-        """Remove it."""
+        """Remove the record under that key."""
         old = self.entries.pop((table, key), None)
         if old is not None:
             self.filled -= old.size
@@ -127,8 +127,8 @@ class RecordCache:
 @define(eq=False)
 class Decoder:
     """
-    Makes records of rows, and remembers them. `unreadable`: by table and id the records that could
-    not be read, and the type of the error.
+    Decodes rows to records, and caches them. `unreadable`: by table and id the records that could
+    not be read, with the type of the error.
     """
 
     cache: RecordCache

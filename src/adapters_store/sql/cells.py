@@ -15,7 +15,10 @@ from wfcore.ports.system import Sealer
 
 
 def text_of(value: Any) -> str:
-    """JSON text, also of what orjson refuses (integers beyond 64 bits, lone surrogates)."""
+    """
+    The JSON text of *value*, also of values that orjson refuses (integers beyond 64 bits, lone
+    surrogates).
+    """
     try:
         return orjson.dumps(value).decode()
     except TypeError:
@@ -24,8 +27,8 @@ def text_of(value: Any) -> str:
 
 OBJECT, LIST, MEMBER, NAME, WIDE = 192, 64, 40, 32, 4
 """
-Bytes that an object, a list, what follows a comma and what follows a colon take up, and how many a
-character does where one is not ASCII: measured with `tracemalloc`, rounded up.
+The bytes that an object, a list, a part after a comma and a part after a colon take up, and a
+character where one is not ASCII: measured with `tracemalloc`, rounded up.
 """
 
 
@@ -56,7 +59,7 @@ MARK = "~"
 
 
 EMPTY = ("{}", "null")
-"""Cells that say nothing are not sealed."""
+"""Cells without content, which are not sealed."""
 
 
 class InClear(ValueError):
@@ -136,8 +139,8 @@ class Cells:
 
     def opened(self, cell: str, column: str, table: str | None = None, *more: Any) -> str:
         """
-        The text of a cell. *table* and *more*: it is a row of another table that belongs to this
-        one. Raises `ValueError` for what cannot be opened, `InClear` for what should be sealed.
+        The text of a cell. *table* and *more*: of a row of another table that belongs to this one.
+        Raises `ValueError` if the cell cannot be opened, `InClear` if it should be sealed.
         """
         if not cell.startswith(MARK):
             if cell not in EMPTY and (table or self.table) in SEALED:

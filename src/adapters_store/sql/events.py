@@ -22,7 +22,10 @@ _LOGS = _ROWS.format("logs") + " ORDER BY number"
 _EVENTS = f"""{_ROWS.replace("data,", "data, NULL AS packed,").format("events")}
     UNION ALL SELECT id, 0, 0, '', '', packed, id FROM executions
     WHERE id = ? AND packed IS NOT NULL AND {LAST_OF_CELL.format("packed")} > ? ORDER BY number"""
-"""In one statement, so that nobody packs between two. What is packed comes first."""
+"""
+Packed events and those in rows in one statement, so that no packing comes between two. Packed ones
+come first.
+"""
 
 
 def _event(row: Row, cells: Cells) -> Event:

@@ -60,7 +60,7 @@ owner.
 """
 ASSENTED = "EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value IN (?, ?))"
 AGREED = f"r.status = 'PENDING' AND r.assented <> '[]' AND {ASSENTED}"
-"""In the words of the index of what somebody agreed to, so that nothing else is read."""
+"""The condition in the words of the index `approvals_agreed`, so that nothing else is read."""
 UNDECIDED = f"""(r.allow_self_approval = 1 OR r.owner_id <> ?)
     AND NOT {ASSENTED} AND NOT EXISTS (SELECT 1 FROM json_each(r.idle) WHERE value IN (?, ?))"""
 
@@ -108,7 +108,9 @@ def conditions(where: ExecutionFilter, statuses: Sequence[ExecutionStatus]) -> W
 
 
 def counts_by_status(where: ExecutionFilter, most: int) -> Query:
-    """The query for one row for each status: its name, and how many there are up to *most*."""
+    """
+    The query for one row for each status: its name, and the number of executions up to *most*.
+    """
     each, values = [], list[Any]()
     for status in ExecutionStatus:
         wanted = conditions(where, (status,))
@@ -120,8 +122,8 @@ def counts_by_status(where: ExecutionFilter, most: int) -> Query:
 
 def _index(where: ExecutionFilter, status: ExecutionStatus) -> str:
     """
-    COMPLETED ones of a source that starts few: the planner takes the index of all executions of the
-    owner or workflow, which covers the query, and reads them all. Decision 147.
+    The index for COMPLETED ones of a source that starts few: the planner takes the index of all
+    executions of the owner or workflow, which covers the query, and reads them all. Decision 147.
     """
     if status is not ExecutionStatus.COMPLETED or not where.sources:
         return ""
@@ -144,7 +146,10 @@ PURGE = (
     f"DELETE FROM execution_variables WHERE execution_id IN {_PURGED}",
     f"DELETE FROM executions WHERE id IN {_PURGED}",
 )
-"""Each for any number of executions, so that a batch of them costs no more statements than one."""
+"""
+The statements that delete executions with their parts. Each takes any number of ids, so that a
+batch costs no more statements than one.
+"""
 
 FORGET_APPROVERS = "DELETE FROM approval_approvers WHERE approval_id = ?"
 ADD_APPROVER = insert("approval_approvers", ("approver", "approval_id"))
@@ -218,7 +223,7 @@ def approval_page(where: ApprovalFilter, page: PageRequest) -> Query:
 
 
 def approval_count(where: ApprovalFilter, most: int) -> Query:
-    """The query for how many there are, up to *most*."""
+    """The query for the number of approvals up to *most*."""
     wanted = _approvals_wanted(where)
     covered = where.waiting and where.workflow_id is None and where.execution_id is None
     index = " INDEXED BY approvals_open" if covered else ""  # it holds all columns that are read
@@ -273,7 +278,7 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
 OPEN = """SELECT count(*), min(created_at) FROM (
     SELECT created_at FROM approvals INDEXED BY approvals_waiting
     WHERE status = 'PENDING' ORDER BY created_at, id LIMIT ?) o"""
-"""The planner would rather read the index of all approvals, because that covers the query."""
+"""Without the hint the planner reads the index of all approvals, because that covers the query."""
 
 
 @define(eq=False)

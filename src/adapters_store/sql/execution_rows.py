@@ -63,7 +63,10 @@ _cells = (
 
 
 def _head_cell(column: str) -> str:
-    """A number stands for a cell of a row whose body names large values: nothing is read of it."""
+    """
+    The text of a cell, or a number for a cell of a row whose body names large values: nothing is
+    read of it.
+    """
     return f"""CASE WHEN substr(s.body, 1, {len(SAYS_SO)}) = '{SAYS_SO}' THEN '0'
         ELSE {_cell.format(column)} END"""
 
@@ -72,7 +75,7 @@ _head_cells = (
     f"s.body || ',' || {_head_cell('output')} || ',' || coalesce({_head_cell('items')}, '[]')"
 )
 _NOT_READ = "!"
-"""No cell begins so."""
+"""The mark of an output that was not read; no cell is like it."""
 _head_output = f"""CASE WHEN substr(r.body, 1, {len(SAYS_SO)}) = '{SAYS_SO}' THEN '{_NOT_READ}'
     ELSE r.output END"""
 _variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
@@ -92,7 +95,10 @@ HEAD = {
     "steps": _steps.replace("{cells}", _head_cells),
     "output": _head_output,
 }
-"""Large values are left out, so what a head costs does not depend on them. ST-7."""
+"""
+The columns of a head. Large values are left out, so that the cost of a head does not depend on
+them. ST-7.
+"""
 LISTED = {
     "output": "NULL",
     "variables": f"CASE WHEN r.masked = 1 THEN coalesce({_variables}, '{{}}') END",
@@ -119,7 +125,7 @@ MOVE = update(
     lease_until="CASE WHEN executions.worker = {holder} THEN lease_until END",
 )
 STAY = update("executions", _HEAD, ("id", "version"))
-"""For a head whose place in every index is the same as before: no index is touched."""
+"""The update of a head whose place in every index stays: no index is touched."""
 
 PUT_VARIABLES = insert(
     "execution_variables",
@@ -131,19 +137,22 @@ QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ? AND (
     EXISTS (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 1)
     OR (SELECT count(*) FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 0)
         > (SELECT at_once FROM group_limits WHERE workflow_id = ?))"""
-"""Where others wait already, or where one more than the limit would be in the group."""
+"""
+The update that queues an execution where others wait already, or where one more than the limit
+would be in the group.
+"""
 MARK_BUSY_GROUP = f"""INSERT INTO group_checks (concurrency_group)
     SELECT CAST(? AS TEXT) WHERE EXISTS (
         SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 1)
     ON CONFLICT (concurrency_group) DO NOTHING"""
-"""The next claim counts the group."""
+"""The mark of a group, which the next claim counts."""
 ADD_EVENT = {
     table: insert(table, ("execution_id", "number", "at", "kind", "data"))
     for table in ("events", "logs")
 }
 _IS_NEW = f"""SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM executions
     WHERE id = ? AND packed IS NOT NULL AND {LAST_OF_CELL.format("packed")} >= ?)"""
-"""Whether an event may have this number, as far as packed ones are concerned."""
+"""The condition that no packed event has this number or a later one."""
 DROP_VARIABLES = "DELETE FROM execution_variables WHERE execution_id = ?"
 
 _ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
@@ -185,7 +194,10 @@ def _in_rows(row: Row, cells: Cells) -> Found:
 
 
 def _in_cell(row: Row, cells: Cells, *, listed: bool = False) -> Found:
-    """Of a packed execution. Lists show variables where some are masked, as in rows."""
+    """
+    The fields and results of a packed execution. Lists show variables where some are masked, as in
+    rows.
+    """
     *_, variables, _, packed, id = row
     data, steps, output, apart = unpacked(packed, cells, id, listed=listed)
     if listed and variables is None:
@@ -218,12 +230,12 @@ def _read(row: Row, data: dict[str, Any], found: dict[str, Any]) -> Execution:
 
 
 def _taken_out(data: dict[str, Any], names: Sequence[str]) -> dict[str, Unread]:
-    """The values of *data* that were not read, which are no longer in it."""
+    """Remove the unread values from *data*, and return them."""
     return {name: data.pop(name) for name in names if isinstance(data.get(name), Unread)}
 
 
 def _results(id: str, steps: str, cells: Cells) -> Iterator[tuple[str, Any]]:
-    """Names and results in the order of their positions."""
+    """The names and results in the order of their positions."""
     for position, body, *found in sorted(value_of(f"[{steps}]"), key=lambda step: step[0]):
         name, apart = body.pop("name"), body.pop("apart", {})
         for column, cell in zip(STEP_APART, found, strict=False):
@@ -246,8 +258,8 @@ FETCH = Fetch(
 
 def put(unit: SqlUnitOfWork, record: Execution) -> None:
     """
-    Collect the compare-and-set of an execution: the rows that change. Raises `NotRead` where a row
-    has to be written of which not everything was read.
+    Collect the compare-and-set of an execution: the rows that change. Raises `NotRead` if a row has
+    to be written of which a value was not read.
     """
     base = known_of(unit, record)
     found, kept = writes(record, base, unit.sealer, partial(_version_of, unit))
@@ -322,7 +334,9 @@ def writes(
 
 
 def _has_new_variables(run: Execution, base: Execution | None) -> bool:
-    """Whether the stored variables may differ; one that has none has no row of them."""
+    """
+    Whether the stored variables may differ; an execution without variables has no row of them.
+    """
     if base is None:
         return bool(run.variables or run.version)
     return base.variables is not run.variables and bool(base.variables or run.variables)

@@ -39,12 +39,12 @@ BELONGS = (
     ("workflows", "owner_id", "accounts"),
     ("shares", "workflow_id", "workflows"),
 )
-"""Rows of a table, by a column, belong to a row of another."""
+"""Tables, a column of each, and the table of the row to which it belongs."""
 
 
 @frozen
 class Finding:
-    """Something that is wrong. *harmless*: it only takes up room."""
+    """A fault that was found. *harmless*: it only takes up room."""
 
     where: str
     what: str
@@ -63,7 +63,7 @@ CheckEvent = Finding | CheckStage
 
 @frozen
 class CheckedTable:
-    """How all records of a table are read: `{}` in *sql* is the condition."""
+    """The query for all records of a table: `{}` in *sql* is the condition."""
 
     name: str
     key: tuple[str, ...]
@@ -83,7 +83,7 @@ def _event(row: Row, cells: Cells) -> Any:
 
 
 def _audited(row: Row, cells: Cells) -> Any:
-    """With the record that belongs to it."""
+    """The entry in a row of the audit log, whose record is opened, too."""
     body, record, id = row
     if record is not None:
         Cells(cells.sealer, "audit", (id,)).opened(record, "record")
@@ -96,7 +96,7 @@ def _delivery(row: Row, cells: Cells) -> Any:
 
 
 def _execution(row: Row, cells: Cells) -> Any:
-    """With its events, as far as they are packed."""
+    """The execution in a row, with its packed events."""
     found, packed, id = decode(row, cells), *row[-2:]
     if packed is None:
         return found
@@ -145,7 +145,7 @@ def foreign(table: str, column: str, owner: str) -> tuple[CheckStage, str]:
 
 
 def homeless(table: str, column: str, owner: str, id: object) -> Finding:
-    """One of these."""
+    """The finding of such an id."""
     return Finding(table, f"{column} {id} is not in {owner}")
 
 

@@ -34,7 +34,7 @@ MARK_ALL = """INSERT INTO group_checks (concurrency_group)
     AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
     ON CONFLICT (concurrency_group) DO NOTHING"""
 HAS_ROOM = f"SELECT 1 WHERE ({COUNT}) < ?"
-"""Finds a row exactly where there is room."""
+"""The condition that the group has room."""
 
 
 @define(eq=False)

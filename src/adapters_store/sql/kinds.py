@@ -44,7 +44,7 @@ class Differs(ValueError):
 
 R = TypeVar("R")
 Decode = Callable[[Row, Cells], R]
-"""Makes a record of a row, whose sealed cells the second argument opens."""
+"""A function that makes a record of a row, whose sealed cells the second argument opens."""
 
 
 @frozen
@@ -144,7 +144,7 @@ class Kind(Generic[R]):
         return self._structure({**data, "version": row[0]})
 
     def put(self, record: R, sealer: Sealer | None) -> list[Write]:
-        """The writes that compare the version and set, of which the first does so."""
+        """The writes of *record*, the first of which compares the version and sets."""
         return [self._put(record, self._encode(record), sealer)]
 
     def _put(self, record: R, data: Mapping[str, Any], sealer: Sealer | None) -> Write:
@@ -172,8 +172,8 @@ class Kind(Generic[R]):
 
 class ApprovalKind(Kind[Approval]):
     """
-    Approvals: the body is that of the head, so that lists read no rows, and what the head is
-    without is a row of `approval_details`, if it is anything.
+    Approvals: the body is that of the head, so that lists read no rows; the other parts, if there
+    are any, are a row of `approval_details`.
     """
 
     whole = """body || coalesce('\n' ||
@@ -195,7 +195,7 @@ class ApprovalKind(Kind[Approval]):
         return found
 
     def decode_head(self, row: Row, cells: Cells) -> ApprovalHead:
-        """The head, from `version, body`."""
+        """The head in a row of `version, body`."""
         return self._made(row, value_of(cells.opened(row[1], "body"))).head
 
     def put(self, record: Approval, sealer: Sealer | None) -> list[Write]:
@@ -287,7 +287,7 @@ KINDS: Mapping[type[Any], Kind[Any]] = {
         *(APPROVALS, ARTIFACTS, CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, NOTICES, NODES, REPLAYS),
     )
 }
-"""How each kind of record is stored; of executions see `execution_rows`."""
+"""The kinds of records, by type; of executions see `execution_rows`."""
 
 TABLE_OF: Mapping[type[Any], str] = {
     **{type: kind.table for type, kind in KINDS.items()},

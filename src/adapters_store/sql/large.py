@@ -21,10 +21,10 @@ from wfcore.errors import Stale, StoreUnavailable
 from wfcore.model.execution import Execution, StepResult, Unread, evolve, left_out
 
 Values = dict[tuple[int, str], Any]
-"""By position and column; the output of the execution itself is at `_ITS_OWN`."""
+"""Values by position and column; the output of the execution itself is at `_ITS_OWN`."""
 
 _PIECE = 4 << 20
-"""Characters of cells that are read at once."""
+"""The characters of cells that are read at once."""
 _ITS_OWN = -1
 _TRIES = 20
 _COLUMNS = SEALED["step_results"].columns
@@ -42,7 +42,7 @@ async def head(unit: SqlUnitOfWork, fetch: Fetch[Execution], id: str) -> Executi
 
 
 async def whole(unit: SqlUnitOfWork, fetch: Fetch[Execution], id: str) -> Execution | None:
-    """The execution with all that it holds. Raises `StoreUnavailable`."""
+    """The execution with all its values. Raises `StoreUnavailable`."""
     for _ in range(_TRIES):
         known = await _known(unit, fetch, id)
         if known is None:
@@ -91,7 +91,7 @@ async def filled(
 
 
 def _keep(unit: SqlUnitOfWork, known: KnownRecord, record: Execution, cost: int) -> None:
-    """More of an execution was read: for the unit, and for all, unless it has changed meanwhile."""
+    """Keep more of an execution for the unit, and in the cache unless it has changed meanwhile."""
     bare, cache, key = known.alone, unit.reads.cache, ("executions", (record.id,))
     fuller = KnownRecord(
         known.version,
@@ -140,7 +140,7 @@ def _is_in(values: Values, one: Unread) -> bool:
 
 
 def _pieces(missing: Sequence[Unread], *, apart: bool) -> Iterator[Sequence[Unread]]:
-    """*missing* in the order of their rows. *apart*: what lies between them is not wanted."""
+    """*missing* in the order of their rows, in pieces. *apart*: without the rows between them."""
     part: list[Unread] = []
     size = 0
     for one in sorted(missing, key=_place):
@@ -172,7 +172,7 @@ async def _read(
 
 
 def _decoded(places: Collection[int], rows: Any, cells: Cells) -> Values:
-    """The values of *rows* at *places*; the rows are given up on the way."""
+    """The values of *rows* at *places*; *rows* is emptied on the way."""
     found: Values = {}
     while rows:
         _, position, *texts = rows.pop()

@@ -82,13 +82,13 @@ LEFT = frozenset(
     }
 )
 FRESH = frozenset({"audit_chain"})
-"""Not empty in a new database."""
+"""The tables that have a row in a new database."""
 
 DERIVED = {("webhook_tallies", "slot"): "0"}
-"""Columns that PostgreSQL alone has, as SQLite knows them."""
+"""The columns that PostgreSQL alone has, with their values in SQLite."""
 
 BATCH_BYTES, BATCH_ROWS = 4 << 20, 1_000
-"""A batch ends where it has so many rows, or this many characters."""
+"""The most characters and the most rows of a batch."""
 
 
 class MoveState(StrEnum):
@@ -107,7 +107,7 @@ class Mark:
     other: str
 
     def refusal(self, location: str) -> str:
-        """Why *location* is not opened."""
+        """The reason why *location* is not opened."""
         if self.state is MoveState.MOVED:
             return f"{location} was moved to {self.other}: work goes on there, and not here"
         return (
@@ -132,7 +132,7 @@ NODES = "SELECT body FROM nodes"
 
 
 def living(bodies: Iterable[str], now: EpochMs) -> list[str]:
-    """Of announcements those that still hold: host, process and address."""
+    """The announcements that still hold: host, process and address."""
     nodes = [json.loads(body) for body in bodies]
     return [
         " ".join(filter(None, (one["host"], f"(process {one['pid']})", one.get("address"))))
@@ -144,7 +144,7 @@ def living(bodies: Iterable[str], now: EpochMs) -> list[str]:
 
 
 def ended(location: str) -> str:
-    """Why nothing more is moved to *location*."""
+    """The reason why nothing more is moved to *location*."""
     return f"{location} was filled by another move meanwhile; see wfcore serve there"
 
 
@@ -197,7 +197,7 @@ class Side(Protocol):
         """A context without other writers; its changes are committed at the end, or undone."""
 
     def rows(self, table: str, columns: Sequence[str]) -> AsyncIterator[Row]:
-        """All of them, inside `locked`, in the order of the table's key."""
+        """All rows of *table*, inside `locked`, in the order of the table's key."""
 
     async def between(self, span: KeyRange) -> list[Row]: ...
 
@@ -209,8 +209,8 @@ class Side(Protocol):
 
     def begun(self, mark: Mark) -> AbstractAsyncContextManager[None]:
         """
-        Take *mark*, and refuse every write but `replace`; durable at the end, or undone. Inside it
-        nobody else writes.
+        Take *mark*, and refuse every write but `replace`; durable at the end, or undone. Inside the
+        context there is no other writer.
         """
 
     async def fence(self, mark: Mark) -> None:
@@ -297,7 +297,10 @@ async def _require_empty(target: Side) -> None:
 
 
 async def _walked(source: Side, target: Side, table: str, walk: Walk) -> MovedTable:
-    """Raises `StoreRefused` where the check finds a difference: somebody else wrote there."""
+    """
+    Walk through a table. Raises `StoreRefused` if the check finds a difference, that is another
+    writer.
+    """
     known = await source.readable(table)
     columns = [n for n in await target.columns(table) if n in known or (table, n) in DERIVED]
     key = [columns.index(name) for name in MOVED[table]]

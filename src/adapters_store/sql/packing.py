@@ -31,13 +31,15 @@ from adapters_store.sql.cells import Cells, InClear, cost_of, value_of
 from wfcore.ports.system import Sealer
 
 FORM = 1
-"""The form that is written, which is also the version of the dictionary."""
+"""The form of new cells, which is also the version of the dictionary."""
 SEALED = 0x80
 _HEADER = 5
 _MOST_NUMBER = (1 << 32) - 1
 _WINDOW_BITS, _LEVEL, _MEMORY = -12, 6, 5
-"""Without a header or checksum, and with small tables, which take longer to make than to use. The
-window, 4 KB, has room for the dictionary."""
+"""
+Without a header or checksum, and with small tables, whose making costs more than their use. The
+window, 4 KB, has room for the dictionary.
+"""
 
 _TYPICAL = {
     1: (
@@ -71,7 +73,10 @@ _TYPICAL = {
         b'"step.completed",{"step":"s1","duration":1}],[0,"execution.completed"]]'
     )
 }
-"""By the version of the form. What is frequent comes last. Never changed: a new one is added."""
+"""
+The dictionaries, by the version of the form. Frequent text comes last. They never change: a new one
+is added.
+"""
 
 
 class CellParts(NamedTuple):
@@ -97,7 +102,7 @@ def _sealed(squeezed: bytes, form: int, number: bytes, sealer: Sealer | None, id
 
 
 def number_bytes(number: int) -> bytes:
-    """As in the header, so that SQL can compare it."""
+    """*number* as in the header, so that SQL can compare it."""
     return min(max(number, 0), _MOST_NUMBER).to_bytes(4, "big")
 
 
@@ -106,7 +111,7 @@ def _place(id: str, number: bytes) -> str:
 
 
 def parts_of(cell: bytes, sealer: Sealer | None, id: str) -> CellParts:
-    """The inverse of `cell_of`. Raises `ValueError` for what cannot be opened."""
+    """The inverse of `cell_of`. Raises `ValueError` for a cell that cannot be opened."""
     form, squeezed = _opened(cell, sealer, id)
     made = zlib.decompressobj(_WINDOW_BITS, zdict=_TYPICAL[form])
     text = made.decompress(squeezed)
@@ -129,8 +134,8 @@ def _opened(cell: bytes, sealer: Sealer | None, id: str) -> tuple[int, bytes]:
 
 def resealed(cell: bytes, sealer: Sealer, id: str, *, clear: bool = False) -> bytes | None:
     """
-    The cell sealed with the first key; None if it is. *clear*: also one in clear. Raises
-    `ValueError` if it cannot be opened.
+    The cell sealed with the first key; None if it is sealed with that already. *clear*: also a cell
+    in clear. Raises `ValueError` if it cannot be opened.
     """
     if not isinstance(cell, bytes) or len(cell) <= _HEADER:
         raise ValueError("it was cut, or is no cell")
@@ -180,7 +185,7 @@ Entry = tuple[int, str, Any]
 
 
 def entries_of(parts: CellParts) -> list[Entry]:
-    """The events."""
+    """The events of a cell."""
     found: list[Entry] = []
     at = 0
     for after_ms, kind, *data in value_of(parts.events):

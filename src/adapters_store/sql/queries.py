@@ -17,7 +17,10 @@ _TABLE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 
 @lru_cache(1_024)
 def tables_in(sql: str) -> frozenset[str]:
-    """The names that follow FROM or JOIN in *sql*: its tables, and what it calls like one."""
+    """
+    The names that follow FROM or JOIN in *sql*: its tables, and parts of the query that are read
+    like one.
+    """
     return frozenset(_TABLE.findall(sql))
 
 
@@ -34,7 +37,7 @@ class Query:
         return tables_in(self.sql)
 
     def part(self, limit: int, offset: int) -> "Query":
-        """Its rows from *offset*, at most *limit*."""
+        """The query for its rows from *offset* on, at most *limit*."""
         return Query(f"{self.sql} LIMIT ? OFFSET ?", (*self.values, limit, offset))
 
 
@@ -61,7 +64,7 @@ class Where:
             self.add(f"{column} = ?", value)
 
     def among(self, column: str, members: Sequence[StrEnum]) -> None:
-        """The column has one of these values; none given: any value."""
+        """The column has one of these values; without *members*: any value."""
         if members:
             marks = ", ".join("?" for _ in members)
             self.add(f"{column} IN ({marks})", *(member.value for member in members))
@@ -75,7 +78,7 @@ class Where:
 
     @property
     def text(self) -> str:
-        """All of them as SQL."""
+        """The conditions as SQL."""
         return " AND ".join(self.conditions) or "1 = 1"
 
 

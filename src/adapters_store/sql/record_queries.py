@@ -172,7 +172,7 @@ _ENDS = {
     "ended": "r.status IN ('COMPLETED', 'CANCELLED')",
     "failed": "r.status = 'FAILED' AND r.status IN ('FAILED', 'CANCELLED')",
 }
-"""How an execution ends; the second in the words of its index (decision 147)."""
+"""The kinds of ends of an execution; the second in the words of its index (decision 147)."""
 
 
 _SPLIT = 1_000_000
@@ -184,7 +184,7 @@ _COSTS = " || ' ' || ".join(
         (f"= {UNPRICED}", "1"),
     )
 )
-"""Two parts of a sum, neither of which grows beyond 64 bits, and a count: one reading of it all."""
+"""Two parts of a sum, each within 64 bits, and a count: all of them in one reading."""
 
 
 def _activity(rows: Sequence[Row]) -> Activity:

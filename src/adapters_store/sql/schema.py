@@ -18,7 +18,7 @@ class Schema(Enum):
 
 
 class Unmade(StoreRefused):
-    """There is nothing yet."""
+    """The database is still empty."""
 
 
 class OlderSchema(StoreRefused):
@@ -26,7 +26,7 @@ class OlderSchema(StoreRefused):
 
 
 def require(schema: Schema, location: str, found: int, newest: int) -> None:
-    """Raises `Unmade` or `OlderSchema` where *schema* lets nobody change what was *found*."""
+    """Raises `Unmade` or `OlderSchema` if *schema* forbids to change the schema *found*."""
     if schema is Schema.AS_IS and not found:
         raise Unmade(f"{location} is empty; the first start makes what it needs")
     if schema is not Schema.NEWEST and 0 < found < newest:

@@ -51,7 +51,7 @@ def keys_in(text: str) -> Sequence[str]:
 
 
 def id_of(key: str) -> str:
-    """A name for a key that reveals nothing about it; stored beside what the key sealed."""
+    """A name for a key that reveals nothing about it; stored beside every sealed cell."""
     return sha256(b"wfcore seal key " + _bytes(key)).hexdigest()[:8]
 
 
@@ -64,7 +64,7 @@ class Sealed(Protocol):
     """A store whose cells are sealed, and can be sealed anew."""
 
     async def sealed(self) -> Mapping[str | None, int]:
-        """How many cells there are, by the id of the key (None: in clear)."""
+        """The number of cells by the id of their key (None: in clear)."""
 
     async def reseal(self, sealer: Sealer, *, clear: bool = False) -> int:
         """
@@ -145,7 +145,7 @@ class AeadSealer:
         return self._decrypted(id, sealed[_ID_BYTES:], place)
 
     def _encrypted(self, data: bytes, place: str) -> tuple[str, bytes]:
-        """The id of the key, and the nonce with what it made of *data*."""
+        """The id of the key, and the nonce with the encrypted *data*."""
         self._reload()
         id = next(iter(self._raw))
         nonce = os.urandom(_NONCE_BYTES)

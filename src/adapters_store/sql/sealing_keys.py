@@ -14,11 +14,11 @@ from adapters_store.sql.packing import KEY_OF_CELL, resealed
 from wfcore.ports.system import Sealer
 
 CELLS = {"executions": ("packed",)}
-"""Columns of cells that are sealed as `packing` does it."""
+"""The columns of cells that `packing` seals."""
 ID_CHARACTERS = 8
 """An id is the hexadecimal form of four bytes (`wfcore.ports.system.Sealer`)."""
 BATCH = 200
-"""Rows that are sealed anew in one transaction: others wait some milliseconds for it."""
+"""The rows that are sealed anew in one transaction: others wait some milliseconds for it."""
 
 
 def lacking(path: Path | str, missing: Sequence[str], sealer: Sealer | None) -> str:
@@ -57,8 +57,8 @@ class Resealing:
 
     def changes(self, table: str, rows: Sequence[Row]) -> Sequence[tuple[str, Sequence[Any]]]:
         """
-        The statements for *rows* of `page`. Each replaces a cell only while it is as it was read:
-        what somebody has written since is left to the next pass.
+        The statements for *rows* of `page`. Each replaces a cell only while it is unchanged: a
+        later write is left to the next pass.
         """
         parts = len(SEALED[table].key)
         made = [
@@ -70,7 +70,7 @@ class Resealing:
         return made
 
     def _row(self, table: str, key: Row, row: Row) -> Iterator[tuple[Any, ...]]:
-        """Of each cell that changes: the column, the new cell, the key, the old cell."""
+        """Each cell that changes: the column, the new cell, the key, the old cell."""
         about, mine = SEALED[table], f"{MARK}{self.sealer.keys[0]}."
         bound = [dict(zip(about.key, key, strict=True))[name] for name in about.bound or about.key]
         for column, cell in zip(about.columns, row, strict=False):
@@ -97,7 +97,9 @@ was none.
 
 
 def page(table: str, after: Sequence[Any] | None) -> tuple[str, Sequence[Any]]:
-    """Statement and values for key and cells of the next `BATCH` rows behind the key *after*."""
+    """
+    The statement and values for key and cells of the next `BATCH` rows behind the key *after*.
+    """
     about = SEALED[table]
     keys = ", ".join(about.key)
     columns = ", ".join((*about.columns, *CELLS.get(table, ())))
@@ -131,7 +133,7 @@ def counting(key_of_cell: str = KEY_OF_CELL) -> Iterator[str]:
 
 
 def summed(rows: Iterable[Row]) -> Mapping[str | None, int]:
-    """How many cells there are, by the id of the key, from the rows of `counting`."""
+    """The number of cells by the id of their key, from the rows of `counting`."""
     found = Counter[str | None]()
     for id, count in rows:
         found[id] += count

@@ -21,7 +21,7 @@ Values = tuple[Any, ...]
 class Later:
     """
     A value that is made where it is written, aside of the event loop: of the row that *source*
-    finds if there is one; without it the kind and id are *stale*.
+    finds if there is one; without such a row the kind and id are *stale*.
     """
 
     make: Callable[..., str]
@@ -36,13 +36,13 @@ def has_later(values: Values) -> bool:
 
 Fill = Callable[[Any, Sequence[Values]], Sequence[Values]]
 """
-Makes of a cursor and the collected values of rows those that are written: for what only the
-transaction knows.
+A function that makes, of a cursor and the collected values, the values to write: for those that
+only the transaction knows.
 """
 
 MOST = 64
 """
-Rows of one statement. A power of two, as all numbers of rows are, so that texts are few.
+The most rows of one statement. A power of two, as all numbers of rows are, so that texts are few.
 """
 
 

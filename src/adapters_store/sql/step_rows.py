@@ -34,9 +34,9 @@ from wfcore.wire.records import writer_of
 log = logging.getLogger("wfcore.store")
 
 LARGE = 1_024
-"""Characters of JSON from which on a value is left out of heads."""
+"""The characters of JSON from which on a value is left out of heads."""
 SAYS_SO = '{"apart"'
-"""How the body begins of a row with large values; it names them first, with their sizes."""
+"""The begin of the body of a row with large values; it names them first, with their sizes."""
 
 _COLUMNS = ("execution_id", "position", "body", "output", "items")
 PUT_STEP = insert(
@@ -46,14 +46,16 @@ PUT_STEP = insert(
     SET body = excluded.body, output = excluded.output, items = excluded.items""",
 )
 COPY_STEP = f"INSERT INTO step_results ({', '.join(_COLUMNS)}) VALUES (?, ?, ?, ?, ?)"
-"""Apart from `PUT_STEP`, of which many rows are one statement: these are written one by one."""
+"""
+A text apart from `PUT_STEP`, of which many rows are one statement: copies are written one by one.
+"""
 _COPIED = """SELECT s.{} FROM executions r JOIN step_results s ON s.execution_id = r.id
     WHERE r.id = ? AND r.version = ? AND s.position = ?"""
 CUT_STEPS = "DELETE FROM step_results WHERE execution_id = ? AND position >= ?"
 DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
 PLACE_STEPS = """UPDATE step_results SET position = -1 - position
     WHERE execution_id = ? AND position < 0"""
-"""Copies within an execution wait at negative positions until the rows of before are gone."""
+"""Copies within an execution wait at negative positions until the earlier rows are gone."""
 
 STEP_APART = SEALED["step_results"].columns
 _write_step = writer_of(StepResult, STEP_APART)
@@ -113,7 +115,7 @@ class Steps:
 
     @property
     def in_order(self) -> Iterator[Write]:
-        """The writes; copies come before the rows that they are made of are gone."""
+        """The writes; copies come before the rows that they copy are gone."""
         yield from self.copies
         if self.run.version and not self.keeps:
             yield DROP_STEPS + " AND position >= 0" * bool(self.copies), (self.run.id,), None
@@ -122,13 +124,13 @@ class Steps:
         yield from self.writes
 
     def forget(self, name: str, old: StepResult, bare: StepResult, kept: Collection[str]) -> None:
-        """A row is no longer what it was, except for the values that it has *kept*."""
+        """Subtract a row that changes, except for the values that it has *kept*."""
         apart = {column: one.size for column, one in left_out(bare).items()}
         self.grown -= _cost(name, old, apart, kept)
         self.bare_grown -= _cost(name, bare, apart, kept)
 
     def leave(self, name: str, old: StepResult, bare: StepResult) -> None:
-        """A row that does not change."""
+        """Take over a row that does not change."""
         self.results[name], self.bare[name] = old, bare
 
     def write(
@@ -230,7 +232,7 @@ def step_writes(
 
 
 def _places(results: Mapping[str, StepResult]) -> Iterator[tuple[int, Unread]]:
-    """The values that were not read, each with the position that its row is to have."""
+    """The unread values, each with the position that its row will have."""
     for position, result in enumerate(results.values()):
         for one in left_out(result).values():
             yield position, one
@@ -241,7 +243,7 @@ def _is_at(one: Unread, run: Execution, position: int) -> bool:
 
 
 def _kept(result: StepResult, old: StepResult | None, bare: StepResult | None) -> dict[str, Unread]:
-    """The large values that are in the row already: those not read, and the same as before."""
+    """The large values that are in the row already: unread ones, and unchanged ones."""
     same = {} if old is None or bare is None else left_out(bare)
     return {**left_out(result)} | {
         column: one for column, one in same.items() if _value(result, column) is _value(old, column)
@@ -249,7 +251,7 @@ def _kept(result: StepResult, old: StepResult | None, bare: StepResult | None) -
 
 
 def _value(result: StepResult | None, column: str) -> Any:
-    """A value of a result, or what stands for it."""
+    """A value of a result, or its placeholder."""
     return result.__dict__[column]
 
 
@@ -268,14 +270,16 @@ def _with_values(
 
 
 def _sizes(texts: Mapping[str, str], beside: bool) -> dict[str, int]:
-    """Of a row with a large value, here or *beside* these, the sizes of all that are not null."""
+    """
+    The sizes of all values that are not null, of a row with a large value here or *beside* these.
+    """
     if not beside and all(len(text) <= LARGE for text in texts.values()):
         return {}
     return {column: len(text) for column, text in texts.items() if text not in EMPTY}
 
 
 def _put_step(id: str, place: int, body: str, cells: Mapping[str, Any]) -> Write:
-    """Writes body and *cells* of a row; its other cells stay as they are."""
+    """The write of body and *cells* of a row, whose other cells stay."""
     if len(cells) == len(STEP_APART):
         return PUT_STEP, (id, place, body, *(cells[column] for column in STEP_APART)), None
     changed = "".join(f", {column} = ?" for column in cells)
@@ -285,7 +289,7 @@ def _put_step(id: str, place: int, body: str, cells: Mapping[str, Any]) -> Write
 
 
 def _cost(name: str, result: StepResult, apart: Mapping[str, int], without: Collection[str]) -> int:
-    """The approximate bytes of a row and of what was read of it, *without* some values."""
+    """The approximate bytes of a row and of its values that were read, *without* some of them."""
     left = {*left_out(result), *without}
     values = (getattr(result, column) for column in STEP_APART if column not in left)
     texts = (body_of(apart, {"name": name, **_write_step(result)}), *map(text_of, values))

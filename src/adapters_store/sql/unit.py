@@ -27,8 +27,8 @@ R = TypeVar("R")
 
 class SqlUnit:
     """
-    One unit of work; also serves as a view if nobody commits it. Each database adds what it writes
-    in words of its own.
+    One unit of work; also serves as a view if it is never committed. Each database adds its own
+    writes.
     """
 
     __slots__ = ("_unit",)
@@ -40,7 +40,7 @@ class SqlUnit:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Uncommitted writes were only collected: there is nothing to undo."""
+        """Do nothing: uncommitted writes were only collected."""
 
     accounts = queries(record_queries.Accounts)
     keys = queries(record_queries.Keys)
@@ -62,7 +62,7 @@ class SqlUnit:
 
     kinds: ClassVar[Mapping[type[Any], Kind[Any]]] = KINDS
     fetch: ClassVar[Fetch[Execution]] = FETCH
-    """How an execution is read."""
+    """The statement by which an execution is read."""
 
     async def get(self, kind: type[R], *key: str | int) -> R | None:
         if kind is Execution:
@@ -81,7 +81,7 @@ class SqlUnit:
         return await self._unit.among(self.kinds[kind], ids)
 
     def put(self, record: Any) -> None:
-        """Compare the version and set."""
+        """Collect the comparison of the version and the record."""
         unit = self._unit
         if isinstance(record, Execution):
             execution_rows.put(unit, record)
@@ -92,7 +92,7 @@ class SqlUnit:
             _name_approvers(unit, record)
 
     def delete(self, record: Any) -> None:
-        """Compare the version and delete, with what it owns."""
+        """Collect the comparison of the version, and the deletion with all that the record owns."""
         unit = self._unit
         kind = self.kinds[type(record)]
         unit.delete(kind, kind.key_of(record), kind.drop(record))
@@ -101,7 +101,7 @@ class SqlUnit:
             unit.write(table, (f"DELETE FROM {table} WHERE {owner} = ?", (record.id,), None))
 
     def discard(self, kind: type[Any], *key: str) -> None:
-        """Delete it if it exists."""
+        """Collect the deletion of the record if it exists."""
         unit = self._unit
         table = self.kinds[kind]
         unit.delete(table, key, (table.delete, key, None))
@@ -155,7 +155,7 @@ class SqlUnit:
         self._unit.require((groups.HAS_ROOM, (group, at_once), ("concurrency group", group)))
 
     async def commit(self) -> None:
-        """Store what was collected. Raises `Stale`, `StoreUnavailable`."""
+        """Store all that was collected. Raises `Stale`, `StoreUnavailable`."""
         await self._unit.commit()
 
 

@@ -26,9 +26,12 @@ from wfcore.time import Now
 
 R = TypeVar("R")
 _NARROW = 4
-"""Version, body, and a key of up to two columns."""
+"""The columns of a narrow row: version, body, and a key of up to two columns."""
 _PLACED = 3
-"""A row of a `Listing` begins with the total and the two values of its order."""
+"""
+The columns before those of a record in a row of a `Listing`: the total and the two values of its
+order.
+"""
 
 
 def _key_of(row: Row) -> Key:
@@ -96,8 +99,8 @@ class SqlUnitOfWork:
 
     async def records(self, kind: Kind[R], query: Query, **by: str) -> list[R]:
         """
-        The records of a query for version, body and key, except those that cannot be read, or do
-        not say what they were found by.
+        The records of a query for version, body and key, without those that cannot be read, or that
+        differ from the columns by which they were found.
         """
         return self.readable(kind.table, kind.found_by(by), await self.rows(query))
 
@@ -134,8 +137,8 @@ class SqlUnitOfWork:
 
     async def some(self, table: str, decode: Decode[R], query: Query, limit: int) -> list[R]:
         """
-        Up to *limit* records of a query without a limit. If all of these cannot be read, those
-        behind them: records that nobody can work on must not block the rest.
+        Up to *limit* records of a query without a limit. If none of these can be read, the ones
+        behind them: unreadable records must not block the rest.
         """
         offset = 0
         while True:
@@ -185,7 +188,7 @@ class SqlUnitOfWork:
         raise NotImplementedError
 
     def begin_anew(self) -> None:
-        """Nothing is collected, and nothing that was read counts any more."""
+        """Forget all that was collected or read."""
         self.writes, self.pending = [], {}
         self.read, self.stored_at = {}, {}
         self.changed.clear()

@@ -311,7 +311,9 @@ class SqliteCounters:
         with closing(connect_counters(self._path)) as connection:
             return self._count(requests, Counts(connection))
 
-    def _waited(self, requests: Sequence[Waiting], thread: "asyncio.Future[list[Admission]]") -> None:
+    def _waited(
+        self, requests: Sequence[Waiting], thread: "asyncio.Future[list[Admission]]"
+    ) -> None:
         self._thread = None
         if (error := thread.exception()) is None:
             _resolve(requests, thread.result())

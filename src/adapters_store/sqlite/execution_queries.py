@@ -15,13 +15,13 @@ from wfcore.ports.records import ExecutionFilter
 
 DOABLE = """NOT EXISTS (SELECT 1 FROM json_each(capabilities)
     WHERE value NOT IN (SELECT value FROM json_each(?)))"""
-"""Whether a worker with these words is able to run it."""
+"""The condition that a worker with these words is able to run an execution."""
 
 
 def total_of(where: ExecutionFilter) -> tuple[str, Sequence[Any]] | None:
     """
-    The number of executions by the tallies of what has ended; None where these do not help. Of all
-    accounts since some day they do not: what has not ended is in no index of all accounts by time.
+    The number of executions by tallies; None where these do not help. Of all accounts since some
+    day they do not: unfinished executions are in no index of all accounts by time.
     """
     of_all = where.owner_id is None and where.workflow_id is None and where.since is not None
     if where.id_end is not None or of_all or excludes_ended(where.statuses):

@@ -33,7 +33,7 @@ from adapters_store.sqlite.database_file import (
 from wfcore.errors import StoreRefused
 
 APPLICATION_ID = 0x77666372
-"""`wfcr`: marks a database file as ours."""
+"""`wfcr`: the mark of our database files."""
 
 FOLDER = Path(__file__).parent
 

@@ -25,7 +25,7 @@ from wfcore.rules.audit.chain import entry_text
 GONE = '1 FROM "this database was moved"'
 """No such table: RAISE would pass for a lost race, after which clients try again."""
 FILLING = "this_database_is_being_filled()"
-"""A function that the connection of a move alone has."""
+"""The function that only the connection of a move has."""
 _FENCE = [
     (f"moved_{table}_{change}", table, change)
     for table in moving.MOVED

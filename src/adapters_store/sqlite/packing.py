@@ -20,11 +20,11 @@ LAG = MINUTE
 
 
 MOST_BYTES = 16 << 10
-"""Rows that take up more stay as they are: lists would have to open all of it."""
+"""The most bytes of rows that are packed: lists have to open all of a cell."""
 
 
 def _events_text(entries: Sequence[Entry]) -> str:
-    """Each by the time since the one before."""
+    """The text of *entries*, each with the time since the one before."""
     found: list[list[Any]] = []
     before = 0
     for at, kind, data in entries:
@@ -94,7 +94,7 @@ class Pack:
 
     @classmethod
     def of(cls, found: Sequence[Row], sealer: Sealer | None) -> "Pack":
-        """Of the rows of `ended_next` those that fit in a cell."""
+        """The job for those rows of `ended_next` that fit in a cell."""
         ids = [id for _, id, size in found if 0 < size <= MOST_BYTES]
         return cls(ids, (found[-1][0], found[-1][1]), sealer)
 
@@ -139,7 +139,7 @@ def pack(
 
 
 def _by_execution(rows: Iterable[Row]) -> Mapping[str, Sequence[Row]]:
-    """Rows without their first value, by that."""
+    """*rows* by their first value, without it."""
     found = defaultdict[str, list[Row]](list)
     for id, *row in rows:
         found[id].append(row)
@@ -154,7 +154,7 @@ def _packed(
     events: Sequence[Row],
     opener: Sealer | None,
 ) -> tuple[CellParts, int]:
-    """The parts of the cell, and how many events are in it."""
+    """The parts of the cell, and the number of events in it."""
     body, url, output, cell = head
     old = None if cell is None else parts_of(cell, opener, id)
     entries = [] if old is None else entries_of(old)

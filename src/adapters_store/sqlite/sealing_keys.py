@@ -20,7 +20,7 @@ from wfcore.ports.system import Sealer
 
 
 def key_ids(connection: Connection) -> list[str]:
-    """Ids of the keys that something may be sealed with, newest first."""
+    """The ids of the keys that a cell may be sealed with, newest first."""
     if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'seal_keys'").fetchone():
         return []
     found = connection.execute("SELECT id FROM seal_keys ORDER BY number DESC").fetchall()
@@ -29,7 +29,7 @@ def key_ids(connection: Connection) -> list[str]:
 
 def keys_of(path: Path) -> list[str]:
     """
-    Ids of the keys that a cell of the database *path* may be sealed with, newest first. Raises
+    The ids of the keys that a cell of the database *path* may be sealed with, newest first. Raises
     `StoreUnavailable`.
     """
     with unavailable_on_error(), closing(connect(path, "ro")) as connection:
@@ -53,14 +53,14 @@ def require_keys(path: Path, sealer: Sealer | None) -> None:
 
 
 def note_key(cursor: Cursor, sealer: Sealer) -> None:
-    """From now on a start requires the key that *sealer* seals with."""
+    """Record the key that *sealer* seals with: every later start requires it."""
     id = sealer.keys[0]
     if not cursor.execute("SELECT 1 FROM seal_keys WHERE id = ?", (id,)).fetchone():
         cursor.execute("INSERT INTO seal_keys (id) VALUES (?)", (id,))
 
 
 def counts(cursor: Cursor) -> Mapping[str | None, int]:
-    """How many cells there are, by the id of the key (None: in clear)."""
+    """The number of cells by the id of their key (None: in clear)."""
     return summed(row for sql in counting() for row in cursor.execute(sql))
 
 
@@ -79,8 +79,8 @@ def batch(
     cursor: Cursor, work: Resealing, table: str, after: Sequence[Any] | None
 ) -> Sequence[Any] | None:
     """
-    One batch of *work*, as a job for the writer: continue behind the key *after*; returns the last
-    key examined, None if there was none.
+    One batch of *work* behind the key *after*, as a job for the writer. Returns the last key of the
+    batch; None: there was none.
     """
     sql, values = page(table, after)
     rows = cursor.execute(sql, values).fetchall()

@@ -83,7 +83,7 @@ def _filled(cursor: Cursor, statement: Statement, rows: Sequence[Values]) -> Seq
 
 
 def _made(cursor: Cursor, values: Values) -> Values:
-    """*values* with those in them that were still to be made. Raises `Stale`."""
+    """*values* whose `Later` ones are made. Raises `Stale`."""
     if not has_later(values):
         return values
     return tuple(_found(cursor, one) if type(one) is Later else one for one in values)

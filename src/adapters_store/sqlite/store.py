@@ -145,7 +145,7 @@ class SqliteStore:
         return True
 
     async def ping(self) -> None:
-        """Write something small, durably. Raises `StoreUnavailable`."""
+        """Write the smallest row durably. Raises `StoreUnavailable`."""
         await self._writer.submit(claims.touch)
 
     async def trim(
@@ -157,7 +157,7 @@ class SqliteStore:
         limit: int,
         trimmed: Trimmed | None = None,
     ) -> int:
-        """Delete up to *limit* old records, oldest first; returns how many."""
+        """Delete up to *limit* old records, oldest first. Returns the number of deleted records."""
         of_sessions, of_deliveries = [sessions_before] * 3, [deliveries_before] * 2
         before = (audit_before, replays_before, *of_sessions, *of_deliveries)
         job = partial(claims.trim, before=before, limit=limit, trimmed=trimmed, sealer=self.sealer)
@@ -168,7 +168,7 @@ class SqliteStore:
         return await self._writer.submit(partial(tally, now=self._now(), limit=limit))
 
     async def pack(self, limit: int) -> int:
-        """Pack what has ended among the next *limit* executions, those that fit in a cell."""
+        """Pack the ended ones among the next *limit* executions, as far as they fit in a cell."""
         found = await self._reads.rows(ended_next(self._now(), limit))
         if found:
             await self._writer.submit(Pack.of(found, self.sealer))
@@ -176,8 +176,8 @@ class SqliteStore:
 
     async def release(self, limit: int) -> int:
         """
-        Return about *limit* unused bytes to the file system; returns how many. After the last of
-        them the log is checkpointed, because the file shrinks only then.
+        Return about *limit* unused bytes to the file system. Returns their number. After the last
+        of them the log is checkpointed, because the file shrinks only then.
         """
         gone, size = await self._writer.submit(partial(vacuum.release, limit=limit))
         if not gone:
@@ -185,12 +185,14 @@ class SqliteStore:
         return gone
 
     async def gauges(self) -> Mapping[str, float]:
-        """For metrics: the size of the file with its log, and what the cache holds."""
+        """
+        The gauges for metrics: the size of the file with its log, and the content of the cache.
+        """
         size = await asyncio.to_thread(size_of, self.path)
         return {"wfcore_store_size_bytes": float(size), **self._reads.cache.gauges()}
 
     async def drop_caches(self) -> None:
-        """Give back memory that is only used to be fast. Raises `StoreUnavailable`."""
+        """Free the memory of caches. Raises `StoreUnavailable`."""
         self._reads.cache.entries.clear()
         self._reads.cache.filled = 0
         await self._reads.row(vacuum.SHRINK, ())
@@ -209,7 +211,7 @@ class SqliteStore:
         )
 
     async def sealed(self) -> Mapping[str | None, int]:
-        """How many cells there are, by the id of the key (None: in clear)."""
+        """The number of cells by the id of their key (None: in clear)."""
         return await self._writer.submit(counts)
 
     async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
@@ -226,7 +228,7 @@ class SqliteStore:
 
     async def close(self) -> None:
         """
-        Finish what was submitted, then release everything. Safe to call twice.
+        Do every submitted job, then release everything. Safe to call twice.
 
         The writer is closed last, because only a writer can checkpoint and remove the log.
         """

@@ -36,7 +36,7 @@ UNFINISHED = "r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 MARK = "(SELECT before FROM tally_mark)"
 
 Span: TypeAlias = tuple[int, int, int]
-"""How long tallies are, the first of them, and the end of the last."""
+"""The length of tallies, the first of them, and the end of the last."""
 Period: TypeAlias = tuple[int, int]
 
 
@@ -60,8 +60,8 @@ def covering(since: EpochMs | None, until: EpochMs | None) -> tuple[list[Span], 
 
 def total(where: ExecutionFilter, wanted: Where) -> tuple[str, Sequence[Any]]:
     """
-    How many executions fit *where*, as an expression with its values; *wanted*: the conditions of
-    *where* without the period. `id_end` is not among what tallies know.
+    The number of executions that fit *where*, as an expression with its values; *wanted*: the
+    conditions of *where* without the period. Tallies have no `id_end`.
     """
     spans, edges = covering(where.since, where.until)
     counts = [_tallied(where, span) for span in spans]
@@ -86,14 +86,14 @@ def _tallied(where: ExecutionFilter, span: Span) -> tuple[str, Sequence[Any]]:
 
 
 def _noted(where: ExecutionFilter, first: int, end: int) -> tuple[str, Sequence[Any]]:
-    """Between the first and the end of the spans that tallies are taken of."""
+    """The notes between the first and the end of the spans of tallies."""
     wanted = _fitting(where)
     wanted.within("t.accepted_at", EpochMs(first), EpochMs(end))
     return _summed("tally_notes", wanted)
 
 
 def _fitting(where: ExecutionFilter) -> Where:
-    """Whatever the period."""
+    """The conditions on tallies, without the period."""
     wanted = Where()
     wanted.equal("t.owner_id", where.owner_id)
     wanted.equal("t.workflow_id", where.workflow_id)

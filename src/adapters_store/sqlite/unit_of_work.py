@@ -13,7 +13,7 @@ from adapters_store.sqlite.statements import Writes, perform
 from adapters_store.sqlite.writer import Writer
 
 Ended = Callable[[Collection[str]], Sequence[str]]
-"""Of these workers, those whose process has ended."""
+"""Returns the workers of the given ones whose process has ended."""
 
 
 def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:

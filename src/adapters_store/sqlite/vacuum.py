@@ -19,10 +19,10 @@ from adapters_store.sqlite.connection import (
 from wfcore.errors import StoreUnavailable
 
 SHRINK = "PRAGMA shrink_memory"
-"""Frees the pages that a connection keeps."""
+"""The statement that frees the pages of a connection."""
 INCREMENTAL = 2
 RESERVE_BYTES = 4 << 20
-"""Unused room that a file keeps: executions that come soon need it again."""
+"""The unused room that a file keeps: executions that come soon need it again."""
 STEPS = 1_000
 """Steps of SQLite between two readings of the clock."""
 
@@ -51,7 +51,7 @@ def keeps_account(path: Path) -> bool:
 
 
 def used(path: Path) -> int:
-    """How many bytes of *path* are in use. Raises `StoreUnavailable`."""
+    """The bytes of *path* in use. Raises `StoreUnavailable`."""
     with unavailable_on_error(), closing(connect(path, "ro")) as connection:
         cursor = connection.cursor()
         pages = _number(cursor, "page_count") - _number(cursor, "freelist_count")
@@ -92,7 +92,7 @@ def shrink(path: Path, size: int) -> None:
 
 
 def carry_over(path: Path) -> None:
-    """Checkpoint the log as far as nobody still reads it: only then the file shrinks."""
+    """Checkpoint the log as far as it has no readers: only then the file shrinks."""
     with unavailable_on_error(), closing(connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

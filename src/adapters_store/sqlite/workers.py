@@ -52,7 +52,7 @@ class Workers:
                 _remove_if_ended(path)
 
     def _locked(self, worker: str) -> int | None:
-        """The locked file, or None if somebody removed it between opening and locking."""
+        """The locked file; None if it was removed between opening and locking."""
         path = self._path(worker)
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -85,7 +85,7 @@ class Workers:
 
 
 def _remove_if_ended(path: Path) -> bool:
-    """Remove the file of a worker whose process has ended; whether it has."""
+    """Remove the file of a worker if its process has ended. Returns whether it has."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

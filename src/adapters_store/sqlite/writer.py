@@ -71,21 +71,21 @@ equal unit.
 BATCH = 512
 """The most jobs of one transaction, so that the first waiter need not wait for ever."""
 SHORTLY_S = 0.25
-"""How long the lock is waited for once the whole of `BUSY_S` was waited in vain."""
+"""The time to wait for the lock after the whole of `BUSY_S` was waited in vain."""
 NAP_S, LONGEST_NAP_S = 0.0003, 0.005
 """Between two attempts to take the lock: a commit takes about a millisecond."""
 QUIET_TURNS = 3
-"""A request whose job is still to come takes about so many turns of the event loop."""
+"""The turns of the event loop after which no further job of the same requests is expected."""
 
 
 Waiting = tuple[Job[Any], "asyncio.Future[Any]"]
 """A job and the future that waits for it."""
 
 End = tuple["asyncio.Future[Any]", Any, BaseException | None]
-"""How a job ended: with a value, or with an error."""
+"""The end of a job: its value, or its error."""
 
 BEAT = "UPDATE pulse SET beats = beats + 1 RETURNING beats"
-"""Numbers the commits of all processes."""
+"""The statement that numbers the commits of all processes."""
 
 Committed = Callable[[int, Sequence[Writes], bool], None]
 """Called with the number of a commit, its units, and whether nothing else was written."""
@@ -155,7 +155,7 @@ def _identity(path: Path) -> Identity | None:
 
 
 class JobFailed(Exception):
-    """A job failed among others: run each of them separately."""
+    """A job of a batch failed: each has to run separately."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(cause)
@@ -190,7 +190,7 @@ class Writer:
         return future
 
     async def close(self) -> None:
-        """Do what was submitted, then end the thread."""
+        """Do every submitted job, then end the thread."""
         if not self._closed:
             self._closed = True
             self._gathering.flush()
@@ -293,7 +293,7 @@ class Writer:
 
 @frozen
 class Done:
-    """How the jobs of a batch ended; see `Committed`. No number: nothing was committed."""
+    """The ends of the jobs of a batch; see `Committed`. No number: nothing was committed."""
 
     ends: Sequence[End]
     beat: int | None = None
@@ -302,7 +302,7 @@ class Done:
 
 
 def _commit(cursor: Cursor, changes: int) -> int | None:
-    """The number of the commit; None if nothing has changed and nothing is flushed."""
+    """The number of the commit; None if nothing has changed, so that nothing is flushed."""
     beat: int | None = None
     if cursor.connection.total_changes != changes:
         beat = cursor.execute(BEAT).fetchone()[0]
@@ -328,7 +328,7 @@ def _begin(cursor: Cursor, patience_s: float) -> None:
 
 
 def _together(cursor: Cursor, batch: Sequence[Waiting], patience_s: float) -> Done:
-    """The usual case: no job fails, so no savepoints are needed."""
+    """Do a batch of which no job fails, as usual: without savepoints."""
     changes = cursor.connection.total_changes
     _begin(cursor, patience_s)
     ends: list[End] = []
@@ -356,7 +356,9 @@ def _is_unit(waiting: Waiting) -> bool:
 
 
 def _apart(cursor: Cursor, batch: Sequence[Waiting], patience_s: float) -> Done:
-    """Some job fails: each gets a savepoint, so that only its own work is undone."""
+    """
+    Do a batch of which some job fails: each has a savepoint, so that only its own work is undone.
+    """
     changes = cursor.connection.total_changes
     _begin(cursor, patience_s)
     ends = [_apart_from_others(cursor, waiting) for waiting in batch]
