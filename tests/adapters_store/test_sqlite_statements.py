@@ -71,7 +71,7 @@ def known(run: Execution) -> KnownRecord:
 def test_a_claim_does_not_walk_through_a_flood(database: Connection) -> None:
     """Claiming from thousands of due executions of one account takes a few steps for each taken."""
     steps = Steps(database)
-    taken = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(100), 8)(database.cursor())
+    taken = claims.SqliteClaim("w1", NOW, EpochMs(NOW + 1), Slots(100), 8)(database.cursor())
     assert [one.id for one in taken[:2]] == [f"e{MANY - 1}", "e2"]
     assert len(taken) == 8
     assert steps.taken <= 3_000
@@ -82,7 +82,7 @@ def test_a_claim_does_not_walk_through_accounts(database: Connection) -> None:
     rows = ((f"acc_{number}", NOW - number % 9) for number in range(3, MANY))
     database.executemany("INSERT INTO served VALUES (?, ?)", rows)
     steps = Steps(database)
-    assert len(claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(8), 8)(database.cursor())) == 7
+    assert len(claims.SqliteClaim("w1", NOW, EpochMs(NOW + 1), Slots(8), 8)(database.cursor())) == 7
     assert steps.taken <= 3_000
 
 
@@ -106,7 +106,7 @@ def queue(connection: Connection, groups: int) -> None:
 def test_a_claim_of_one_execution_looks_at_that_one(database: Connection) -> None:
     """A queue that says which one is next costs the same however many others wait."""
     steps = Steps(database)
-    claim = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(100), 1, ids=["e7"])
+    claim = claims.SqliteClaim("w1", NOW, EpochMs(NOW + 1), Slots(100), 1, ids=["e7"])
     assert [one.id for one in claim(database.cursor())] == ["e7"]
     assert steps.taken <= 2_000
 
@@ -116,7 +116,7 @@ def test_a_claim_of_what_a_worker_is_able_to_do_does_not_walk_through_a_flood(
 ) -> None:
     """While it is able to do what is first in line, it takes a few steps for each taken."""
     steps = Steps(database)
-    claim = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(100), 8, able=["network"])
+    claim = claims.SqliteClaim("w1", NOW, EpochMs(NOW + 1), Slots(100), 8, able=["network"])
     assert len(claim(database.cursor())) == 8
     assert steps.taken <= 10_000
 
@@ -126,10 +126,10 @@ def test_a_claim_does_not_walk_through_queues(database: Connection, groups: int)
     """However many wait in one group or in many, a claim takes a few steps for each taken. CC-2."""
     queue(database, groups)
     cursor = database.cursor()
-    first = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(10_000), 300)(cursor)
+    first = claims.SqliteClaim("w1", NOW, EpochMs(NOW + 1), Slots(10_000), 300)(cursor)
     assert [one.id for one in first if one.id.startswith("q")][:1] == ["q0"]
     steps = Steps(database)
-    taken = claims.Claim("w2", NOW, EpochMs(NOW + 1), Slots(100), 8)(cursor)
+    taken = claims.SqliteClaim("w2", NOW, EpochMs(NOW + 1), Slots(100), 8)(cursor)
     assert len(taken) == 8
     assert steps.taken <= 20_000
     queued = [one.id for one in (*first, *taken) if one.id.startswith("q")]
@@ -137,7 +137,7 @@ def test_a_claim_does_not_walk_through_queues(database: Connection, groups: int)
     database.execute("UPDATE executions SET status = 'COMPLETED' WHERE id = 'q0'")
     database.execute(execution_rows.MARK_BUSY_GROUP, ("wf_9:0",) * 2)
     steps = Steps(database)
-    after = claims.Claim("w3", NOW, EpochMs(NOW + 1), Slots(100), 8)(cursor)
+    after = claims.SqliteClaim("w3", NOW, EpochMs(NOW + 1), Slots(100), 8)(cursor)
     assert steps.taken <= 20_000
     if groups < MANY:
         assert f"q{groups}" in [one.id for one in after]

@@ -20,6 +20,10 @@ from wfcore.rules.audit.chain import BEGINNING, entry_text, read_entry
 NEWEST = "SELECT number, body, id FROM audit WHERE number < ? ORDER BY number DESC LIMIT ?"
 CHAINED = "SELECT number, previous, hash, body, record, id FROM audit"
 CHAIN = "SELECT id, start_number, start_hash, end_number, end_hash FROM audit_chain"
+END = "UPDATE audit_chain SET end_number = ?, end_hash = ?"
+START = "UPDATE audit_chain SET start_number = ?, start_hash = ?"
+OLDEST = "SELECT number, hash, at FROM audit ORDER BY number LIMIT ?"
+DELETE = "DELETE FROM audit WHERE number <= ?"
 
 
 def chain_of(row: Row) -> AuditChain:

@@ -9,7 +9,17 @@ cannot differ.
 from collections.abc import Sequence
 from itertools import takewhile
 
-from adapters_store.sql.audit import CHAIN, Audit, cells_of, chain_of, read
+from adapters_store.sql.audit import (
+    CHAIN,
+    DELETE,
+    END,
+    OLDEST,
+    START,
+    Audit,
+    cells_of,
+    chain_of,
+    read,
+)
 from adapters_store.sql.queries import query
 from adapters_store.sql.statement import Values, insert
 from adapters_store.sqlite.connection import Cursor
@@ -18,8 +28,6 @@ from wfcore.ports.store import Trimmed
 from wfcore.ports.system import Sealer
 from wfcore.rules.audit.chain import extended
 from wfcore.time import EpochMs
-
-END = "UPDATE audit_chain SET end_number = ?, end_hash = ?"
 
 
 def link(cursor: Cursor, rows: Sequence[Values]) -> Sequence[Values]:
@@ -36,9 +44,6 @@ FIRST = """SELECT 0, body, id FROM audit
     WHERE id >= (SELECT min(+id) FROM audit WHERE at >= ?) AND +at >= ? ORDER BY id LIMIT ?"""
 """From the first id that counts on: older entries are not even read."""
 NEXT = "SELECT 0, body, id FROM audit WHERE +at >= ? AND id > ? ORDER BY id LIMIT ?"
-START = "UPDATE audit_chain SET start_number = ?, start_hash = ?"
-OLDEST = "SELECT number, hash, at FROM audit ORDER BY number LIMIT ?"
-DELETE = "DELETE FROM audit WHERE number <= ?"
 
 
 def trim(

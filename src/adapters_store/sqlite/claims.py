@@ -113,7 +113,7 @@ class ClaimedRow:
 
 
 @frozen
-class Claim:
+class SqliteClaim:
     """A job: claim up to *limit* due executions. It reads *cache* and does not change it."""
 
     worker: str

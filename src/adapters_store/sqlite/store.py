@@ -116,7 +116,9 @@ class SqliteStore:
     ) -> Sequence[Execution]:
         """Claim due executions for *worker*, fairly between accounts."""
         now, cache = self._now(), self._reads.cache
-        claim = claims.Claim(worker, now, later(now, lease_ms), slots, limit, ids, able, cache)
+        claim = claims.SqliteClaim(
+            worker, now, later(now, lease_ms), slots, limit, ids, able, cache
+        )
         found, aside = list[Execution](), list[str]()
         for one in await self._writer.submit(claim):
             try:
