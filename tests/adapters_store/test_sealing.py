@@ -15,18 +15,19 @@ from adapters_store.sql.cells import SEALED
 from adapters_store.sql.full_check import Finding
 from adapters_store.sql.kinds import KINDS
 from adapters_store.sql.sealing import AeadSealer, id_of, new_key
+from adapters_store.sql.statement import Statement
 from adapters_store.sqlite.full_check import check
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused, Unreadable
 from wfcore.model.access import Account, ApiKey, LoginLink, NamedSecret, Scope, Session
-from wfcore.model.approval import Approval, Assent, Group
+from wfcore.model.approval import Approval, Group
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Callback, Execution, Replay, StepResult, StepStatus
 from wfcore.model.page import PageRequest
 from wfcore.model.signing import SigningKeys
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import DefinitionSnapshot
-from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.system import Sealer
 from wfcore.rules.canonical import canonical, digest
 from wfcore.testing import SealerContract
@@ -251,9 +252,10 @@ async def test_sql_lets_nobody_in(store: SqliteStore, kind: type[Any]) -> None:
         Session: Session("forged", "acc_1", NOW, NOW),
         LoginLink: LoginLink("forged", "acc_1", NOW, NOW),
     }[kind]
-    [(sql, values, _)] = KINDS[kind].put(forged, None)
+    [(insertion, values, _)] = KINDS[kind].put(forged, None)
+    assert isinstance(insertion, Statement)
     with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
-        database.execute(sql, values)
+        database.execute(insertion.one, values)
     fresh = await SqliteStore.open(store.path, sealer=store.sealer)
     async with fresh.view() as view:
         with pytest.raises(Unreadable):
@@ -443,66 +445,3 @@ async def test_damage_is_left_alone_by_a_rotation(store: SqliteStore, key: str) 
     assert cells(store.path)["webhooks.body"] == damaged
     assert (await store.sealed())[id_of(key)] == 1
     assert await store.forget_keys([id_of(key)]) == []
-
-
-TABLES_SINCE = (
-    *("seal_keys", "logs", "login_links", "notices", "nodes"),
-    *("approval_details", "signing_keys", "execution_tallies", "tally_notes", "tally_mark"),
-    "packing_mark",
-)
-LISTED_SINCE = (
-    "ended_badly_of_owner",
-    "ended_badly_of_workflow",
-    "unfinished_of_owner",
-    "unfinished_of_workflow",
-    "by_source",
-    "of_workflow_by_source",
-    "costs",
-)
-
-
-async def test_what_became_columns_is_carried_over(store: SqliteStore) -> None:
-    """A file of the schema before: loops' items, callback URLs and who may decide are all there."""
-    folder = store.path.parent / "old"
-    folder.mkdir()
-    plain = await SqliteStore.open(folder / "wfcore.db")
-    await fill(plain)
-    barred = evolve(make.approval("appr_2"), allow_self_approval=False)
-    assented = evolve(
-        make.approval("appr_3"), required_approvals=2, assents=(Assent("x", barred.owner_id, NOW),)
-    )
-    await keep(plain, barred, assented)
-    before = await seen(plain)
-    before[8], before[12] = [], None  # there were no output lines and no keys for links then
-    await plain.close()
-    run_sql(
-        plain.path,
-        "UPDATE step_results SET body = json_set(body, '$.items', json(items))"
-        " WHERE items <> 'null'",
-        "UPDATE executions SET body = json_set(body, '$.callback_url', json(callback_url))",
-        "ALTER TABLE step_results DROP COLUMN items",
-        "ALTER TABLE executions DROP COLUMN callback_url",
-        "DROP INDEX approvals_agreed",
-        "DROP INDEX approvals_open",
-        "CREATE INDEX approvals_open ON approvals (expires_at) WHERE status = 'PENDING'",
-        "ALTER TABLE approvals DROP COLUMN allow_self_approval",
-        "ALTER TABLE approvals DROP COLUMN assented",
-        "UPDATE approvals SET body = json_patch(body, (SELECT d.body FROM approval_details d"
-        " WHERE d.id = approvals.id)) WHERE id IN (SELECT id FROM approval_details)",
-        "DROP TRIGGER approval_details_go",
-        *(f"DROP TRIGGER executions_{how}_behind_mark" for how in ("ended", "inserted", "deleted")),
-        *(f"DROP TABLE {name}" for name in TABLES_SINCE),
-        "DROP INDEX approvals_open_of_workflow",
-        "ALTER TABLE approvals DROP COLUMN idle",
-        "ALTER TABLE executions DROP COLUMN capabilities",
-        *(f"DROP INDEX executions_{name}" for name in LISTED_SINCE),
-        "ALTER TABLE executions DROP COLUMN cost",
-        "ALTER TABLE executions DROP COLUMN packed",
-        "PRAGMA user_version = 13",
-    )
-    again = await SqliteStore.open(plain.path, cache_bytes=0)
-    assert await seen(again) == before
-    async with again.view() as view:
-        waiting = ApprovalFilter(account_id=barred.owner_id, email="a@example.org", waiting=True)
-        assert [one.id for one in (await view.approvals.list(waiting, PAGE)).rows] == ["appr_1"]
-    await again.close()

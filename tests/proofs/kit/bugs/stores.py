@@ -193,8 +193,8 @@ def append_over(event: Any) -> Any:
 def perform_blindly(cursor: Any, units: Any) -> bool:
     """How many rows a write has touched is not looked at."""
     for unit in units:
-        for sql, values, _ in unit.writes:
-            cursor.execute(sql, values)
+        for what, values, _ in unit.writes:
+            cursor.execute(what if isinstance(what, str) else what.one, values)
     return True
 
 
