@@ -1,4 +1,4 @@
-"""Public names, each loaded when it is asked for; the package's stub lists them. Decision 52."""
+"""Public names, each loaded on first use; the stub of the package lists them. Decision 52."""
 
 import sys
 from collections.abc import Callable

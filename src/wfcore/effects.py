@@ -1,8 +1,8 @@
 """
-What must happen because of a decision: a closed union with one interpreter.
+The effects of a decision: a closed union with one interpreter.
 
-Two sorts. IN UNIT: belongs to the same unit of work as the record, or neither is stored.
-HINT: told after the commit, may be lost; what it announces is a due row in the store.
+IN UNIT effects belong to the unit of work of the record: both are stored or neither. HINT effects
+are sent after the commit and may be lost, because each announces a due row of the store.
 """
 
 from typing import Generic, TypeAlias, TypeVar
@@ -20,7 +20,7 @@ R = TypeVar("R")
 @frozen
 class OpenApproval:
     """
-    IN UNIT: store this new approval, with the artifacts of the steps with these keys *attached*.
+    IN UNIT: store a new approval. `attached`: keys of the steps whose artifacts belong to it.
     """
 
     approval: Approval
@@ -29,14 +29,14 @@ class OpenApproval:
 
 @frozen
 class WithdrawApprovals:
-    """IN UNIT: nobody waits for these approvals any more; those still open become CANCELLED."""
+    """IN UNIT: nobody waits for these approvals any more; open ones become CANCELLED."""
 
     approval_ids: tuple[str, ...]
 
 
 @frozen
 class StartChild:
-    """IN UNIT: accept an execution with that id, of that workflow, for this step."""
+    """IN UNIT: accept the execution `child_id` of `workflow` for the step `step_name`."""
 
     step_name: str
     child_id: str
@@ -46,33 +46,33 @@ class StartChild:
 
 @frozen
 class CancelChildren:
-    """IN UNIT: nobody waits for these executions any more; they are CANCELLED."""
+    """IN UNIT: cancel these executions, for which nobody waits any more."""
 
     execution_ids: tuple[str, ...]
 
 
 @frozen
 class TellParent:
-    """IN UNIT: this execution has ended; the step that started it learns of it."""
+    """IN UNIT: report the end of this execution to the step that started it."""
 
     parent_id: str
 
 
 @frozen
 class CallBack:
-    """IN UNIT: the caller is owed this message; it is due at once."""
+    """IN UNIT: store a callback, which is due at once."""
 
     callback: Callback
 
 
 @frozen
 class SetTimers:
-    """IN UNIT: the execution completed; chains that wait for its workflow set their timers."""
+    """IN UNIT: the execution completed; set the timers of chains that wait for its workflow."""
 
 
 @frozen
 class TellTrigger:
-    """IN UNIT: an execution has ended; the trigger that started it keeps how. SH-10."""
+    """IN UNIT: store how an execution ended with the trigger that started it. SH-10."""
 
     trigger_id: str
 
@@ -80,10 +80,10 @@ class TellTrigger:
 @frozen
 class StartStep:
     """
-    HINT to the worker that holds the lease: this step is recorded as begun, run it now.
+    HINT to the worker that holds the lease: run this step, which is recorded as begun.
 
-    Lost with the worker, it turns into INTERRUPTED when the lease is found abandoned.
-    `postponed`: how often this attempt was to begin before, and did not. EX-27.
+    If the worker is lost, the execution becomes INTERRUPTED once its lease is found abandoned.
+    `postponed`: how often this attempt was postponed before. EX-27.
     """
 
     step_name: str
@@ -93,33 +93,33 @@ class StartStep:
 
 @frozen
 class WakeRunner:
-    """HINT: the execution is due, now or later, or has left room in its group: workers look."""
+    """HINT: the execution is or will be due, or has left room in its group; workers poll."""
 
 
 @frozen
 class StopSteps:
-    """HINT: whatever still runs for this execution is to be killed, its results dropped."""
+    """HINT: kill the processes of this execution and drop their results."""
 
     execution_id: str
 
 
 @frozen
 class Reload:
-    """HINT: the worker that holds this execution finds something to do in it."""
+    """HINT: the worker that holds this execution reloads it, because it has something to do."""
 
     execution_id: str
 
 
 @frozen
 class LogGrew:
-    """HINT: another execution was moved, too; who follows it may look."""
+    """HINT: another execution's event log grew; wake its subscribers."""
 
     execution_id: str
 
 
 @frozen
 class DeadlineSet:
-    """HINT: an approval, timer, callback or notice falls due; reconsider when to look."""
+    """HINT: an approval, timer, callback or notice has a new deadline; compute the next one."""
 
 
 Effect: TypeAlias = (
@@ -142,7 +142,7 @@ Effect: TypeAlias = (
 
 @frozen
 class Outcome(Generic[R]):
-    """A decision: the next record, its numbered events, and what must happen because of it."""
+    """The result of a rule: the next record, its numbered events, and their effects."""
 
     record: R
     events: tuple[Event, ...] = ()

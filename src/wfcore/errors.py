@@ -1,8 +1,8 @@
 """
-What can go wrong, as types that carry data.
+The errors of wfcore, as types that carry data.
 
-An error is named for what is true, says so in words a caller may read, and knows nothing of
-HTTP: one table in the HTTP adapter maps types to statuses. Secrets never enter an error.
+An error is named for what is true, describes it in words that a caller may read, and knows nothing
+of HTTP: one table in the HTTP adapter maps types to statuses. Secrets never enter an error.
 """
 
 from enum import StrEnum
@@ -128,7 +128,7 @@ class ItemsChanged(Conflict):
 
 @define
 class NoMoreRevisions(Conflict):
-    """Changes to this were asked for as often as its step allows."""
+    """The step allows no further revision of this approval."""
 
     approval_id: str = ""
 
@@ -193,7 +193,7 @@ class RateLimited(WfError):
 
 @define
 class LinkOver(WfError):
-    """A link to sign in was used, is over its time, or never was one: nobody is told which."""
+    """A sign-in link was used, has expired, or never existed; the error does not reveal which."""
 
     says: ClassVar[str] = "This link was used or is over; each signs in once"
 
@@ -218,7 +218,9 @@ class SignInFirst(Forbidden):
 
 @define
 class Unvouched(WfError):
-    """A provider's word does not sign anybody in here; the message says why. SE-9."""
+    """
+    The word of the identity provider signs nobody in here; the message gives the reason. SE-9.
+    """
 
     message: str
 
@@ -238,7 +240,7 @@ class TooManyAttempts(WfError):
 
 @define
 class TooManyLogins(TooManyAttempts):
-    """More logins are tried, from one address or in all, than are looked at in a minute."""
+    """More logins are tried, from one address or in all, than are checked in a minute."""
 
     def __str__(self) -> str:
         return f"Too many logins; retry in {self.retry_after_s} s"
@@ -246,7 +248,7 @@ class TooManyLogins(TooManyAttempts):
 
 @define
 class Problem:
-    """One mistake in a definition: where (path of the field) and what would be right."""
+    """One mistake in a definition. `path`: of the field; `message`: the correction."""
 
     path: str
     message: str
@@ -281,7 +283,7 @@ class PackagesUnavailable(WfError):
 
 @define
 class TemplateFailed(WfError):
-    """A template could not be evaluated: unknown name, wrong type, out of fuel."""
+    """A template could not be evaluated: unknown name, wrong type, or budget exceeded."""
 
     template: str
     why: str
@@ -293,9 +295,9 @@ class TemplateFailed(WfError):
 @define
 class NotRead(Exception):
     """
-    Output or items of the step *key* (None: the output of the execution) are in the store, and were
-    not read with the execution: the unit of work reads them and decides again. Callers never see
-    it. ST-7.
+    Output or items of the step *key* (None: the output of the execution) were left out when the
+    execution was read. The unit of work reads them and decides again; callers never see this error.
+    ST-7.
     """
 
     execution_id: str
@@ -334,7 +336,7 @@ class StoreUnavailable(WfError):
 
 @define
 class StoreClosed(StoreUnavailable):
-    """`Store.close` was called: whoever still uses the store holds on to it for too long."""
+    """`Store.close` was called, but the caller still uses the store."""
 
     says: ClassVar[str] = "The store is closed"
 
@@ -351,7 +353,7 @@ class StoreDisplaced(StoreUnavailable):
 
 @define
 class Unreadable(WfError):
-    """A stored record that nobody can make sense of: damaged, or written by a newer version."""
+    """A stored record that cannot be read: damaged, or written by a newer version."""
 
     kind: str
     id: str

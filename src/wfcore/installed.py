@@ -1,8 +1,8 @@
 """
-Where this program was installed from, for what says how to add an extra.
+The source of this installation, for messages that explain how to add an extra.
 
-The name of the project is not registered with any index: a cure that named it alone would install
-whatever somebody else registered under that name.
+The name of the project is not registered with any index: a command with the name alone would
+install a stranger's package of that name.
 """
 
 import json

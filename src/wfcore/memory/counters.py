@@ -26,11 +26,11 @@ class MemoryCounters:
         return taken
 
     async def peek_counts(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
-        """What each window has admitted."""
+        """The admissions of each window so far."""
         return self.ledger.peek_counts(subject, windows)
 
     async def last_used(self, subject: str) -> EpochMs | None:
-        """When *subject* was last admitted, to within a minute."""
+        """The last admission of *subject*, to within a minute."""
         return self._used.get(subject)
 
     async def trim(self, before: EpochMs) -> None:

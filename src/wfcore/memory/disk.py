@@ -1,7 +1,8 @@
 """
-What all units in memory read and change, the gate on the way there, and files.
+The medium of all units in memory, the scheduling point on the way there, and files.
 
-Like a disk it may lose what was not synced; at the gate other tasks may run, and faults may occur.
+Like a disk the medium may lose changes that were not synced. At the scheduling point other tasks
+may run and faults may occur.
 """
 
 from collections import defaultdict
@@ -23,17 +24,14 @@ Watch = Callable[[Mapping[str, Rows], Changes], None]
 
 
 def unwatched(tables: Mapping[str, Rows], changes: Changes) -> None:
-    """For disks that nobody watches."""
+    """The `Watch` of a disk without a watcher."""
 
 
 class Medium(Protocol):
     """
-    The rows that a `MemoryStore` reads and writes: a dict, a file, a key-value database, a server.
-
-    Both methods are called inside the store's gate alone, so the gate opens and ends a transaction
-    for each step. A step that writes must exclude other writers before its first read. The gate
-    runs `apply` at most once and raises `StoreUnavailable` if the medium fails; the step `commit`
-    may raise `Stale` instead. The store's `now` must be the same clock for all handles of a medium.
+    The tables that a `MemoryStore` reads and writes. Another medium makes it another store: a file,
+    a key-value database. The store uses a medium only inside its scheduling point, which is the
+    place to open a transaction.
     """
 
     @property
@@ -72,7 +70,7 @@ class Disk:
         self._unsafe.clear()
 
     def power_cut(self) -> None:
-        """What was not synced is lost, the latest first."""
+        """Lose the changes that were not synced, the latest first."""
         while self._unsafe:
             self._write(self._unsafe.pop())
 
@@ -133,12 +131,12 @@ class MemoryFiles:
             yield FoundFile(key, EpochMs(0))
 
     async def direct_url(self, storage_key: str) -> str | None:
-        """None: nobody else sees this memory."""
+        """Returns None: no other process sees this memory."""
         return None
 
 
 class SchedulingPoint(Protocol):
-    """Lets one operation through after the other."""
+    """Lets one operation of the store through after another."""
 
     async def __call__(
         self, name: str, about: object, apply: Callable[[], R], *, writes: bool = False

@@ -1,8 +1,8 @@
 """
-What one unit in memory sees: the shared tables under its own changes.
+One unit's sight of the shared tables: the tables under its own changes.
 
-The same list of changes is run twice: leniently before the unit reads (so that it sees its own
-writes), strictly when it commits, where any expectation that does not hold is `Stale`.
+The same list of changes runs twice: leniently before the unit reads, so that the unit sees its own
+writes, and strictly when the unit commits, where a failed expectation is `Stale`.
 """
 
 from collections.abc import Callable, Hashable, Iterable

@@ -1,4 +1,4 @@
-"""What belongs to executions, in memory: executions, approvals, artifacts, events."""
+"""The records of executions in memory: executions, approvals, artifacts, events."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -125,7 +125,7 @@ def ordered(
 
 
 def waits(run: Execution) -> bool:
-    """Whether *run* is due at some time and nobody holds it."""
+    """Whether *run* has a due time and no worker."""
     return run.status in DUE and run.due_at is not None and run.worker is None
 
 
@@ -305,7 +305,7 @@ class Notices:
 
 @frozen
 class Events:
-    """Events, or output lines, which look the same."""
+    """Queries of one log: the events, or the output lines."""
 
     unit: UnitOfWork
     table: Table[tuple[Event, ...]] = EVENTS

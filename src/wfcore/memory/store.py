@@ -42,10 +42,11 @@ R = TypeVar("R")
 
 class MemoryUnit:
     """
-    One unit of work; also serves as a view if nobody commits it.
+    One unit of work, which is also a view if it is never committed.
 
-    The queries of each subject look at every row of a table: right, and slow where there are many.
-    A subclass replaces those that must be fast on its medium, as in `executions = queries(Mine)`.
+    The queries of each subject read every row of a table: correct, and slow for large tables. A
+    subclass replaces the queries that must be fast on its medium, as in `executions =
+    queries(Mine)`.
     """
 
     __slots__ = ("_unit",)
@@ -57,7 +58,7 @@ class MemoryUnit:
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        """What was not committed leaves no trace."""
+        """Drop all changes that were not committed."""
 
     accounts = queries(records.Accounts)
     keys = queries(records.Keys)
@@ -240,7 +241,7 @@ class MemoryStore:
         return True
 
     async def ping(self) -> None:
-        """Reachable, unless the gate says no."""
+        """Pass the scheduling point once, which raises if the medium is unreachable."""
         await self._gate("ping", "", lambda: None)
 
     async def trim(
@@ -303,7 +304,7 @@ def _taken(run: Execution, worker: str) -> Execution:
 def _turn(
     run: Execution, held: Mapping[str, int], served: Mapping[Hashable, EpochMs]
 ) -> tuple[int, EpochMs, EpochMs, str, str]:
-    """Whose turn comes first: the smallest of these."""
+    """The sort key of a claim: the execution with the smallest key comes first."""
     owner, due_at = run.owner_id, run.due_at or EpochMs(0)
     return held[owner], served.get(owner, EpochMs(0)), due_at, owner, run.id
 

@@ -96,8 +96,8 @@ def audit_chain(overlay: Overlay) -> AuditChain:
 
 class UnitOfWork:
     """
-    Where a unit reads and collects. Each read passes the gate, as it would travel; what was
-    collected before is carried out then.
+    The reads and collected writes of one unit. Each read passes the scheduling point, as it would
+    travel to a server; it sees the writes collected before it.
     """
 
     __slots__ = ("_gate", "_overlay", "_seen", "changes", "ended", "medium", "now")
@@ -115,14 +115,14 @@ class UnitOfWork:
 
     @property
     def overlay(self) -> Overlay:
-        """What the unit sees, its own changes included. Only to be asked inside of the gate."""
+        """The tables with the changes of this unit. Use it only inside the scheduling point."""
         for change in self.changes[self._seen :]:
             change(self._overlay)
         self._seen = len(self.changes)
         return self._overlay
 
     def __str__(self) -> str:
-        """What was collected, in words."""
+        """The collected changes, in words."""
         changed = (
             f"{name} {key} {_state(row)}".rstrip()
             for name, rows in self.overlay.changes.items()
@@ -132,8 +132,8 @@ class UnitOfWork:
 
     async def ask(self, name: str, about: object, apply: Callable[[], R]) -> R:
         """
-        The result of *apply*, inside of the gate; *name* and *about* say in words what it is. For
-        queries that look at the `medium` themselves, where `changes` is empty.
+        Returns the result of *apply*, which runs at the scheduling point; *name* and *about*
+        describe it in words. For queries on the `medium` itself while `changes` is empty.
         """
         return await self._gate(name, about, apply)
 
@@ -165,7 +165,7 @@ class UnitOfWork:
 
 
 def _state(record: Any) -> str:
-    """What is worth telling of a record."""
+    """The state of a record in a few words."""
     if record is None:
         return "deleted"
     if isinstance(record, tuple):
@@ -187,7 +187,7 @@ def by_id(records: Sequence[R]) -> Sequence[R]:
 def cut(
     records: Sequence[R], page: PageRequest, key: str = "created_at", ascending: bool = False
 ) -> Page[R]:
-    """One page of *records*, which are ordered by *key* and id."""
+    """One page of *records*, which must be ordered by *key* and id."""
     place, cursor = attrgetter(key, "id"), page.after
     total = len(records) if cursor is None else None
     if cursor is not None:

@@ -17,7 +17,7 @@ from wfcore.time import EpochMs
 
 
 class ManualClock:
-    """A clock that moves only when told to."""
+    """A clock that moves only by `advance` and `jump`."""
 
     def __init__(self, now: int = 1_700_000_000_000) -> None:
         self._wall = now

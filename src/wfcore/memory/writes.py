@@ -1,8 +1,8 @@
 """
-How a unit in memory writes: one way for every kind of record, and the few writes that are special.
+The writes of a unit in memory: one way for every kind of record, and a few special writes.
 
-Each function gives a change: it is carried out on what the unit sees before its next read, and
-again, strictly, when the unit commits (see `overlay`).
+Each function returns a change. A change is applied to the overlay of the unit before its next read,
+and again, strictly, when the unit commits (see `overlay`).
 """
 
 from collections.abc import Callable, Collection
@@ -65,7 +65,7 @@ def put(record: Any) -> Change:
 
 
 def _let_go(overlay: Overlay, run: Execution) -> None:
-    """The lease of whoever does not hold it any more."""
+    """Delete the lease of a worker that does not hold the execution any more."""
     stored = overlay.get(EXECUTIONS, run.id)
     if run.worker is None or stored is None or stored.worker != run.worker:
         overlay.set(LEASES, run.id, None)
@@ -129,8 +129,8 @@ def log_audit(entry: AuditEntry, record: str | None) -> Change:
 
 def over_time(disk: Medium, before: EpochMs, limit: int, trimmed: Trimmed | None = None) -> Changes:
     """
-    What deletes up to *limit* entries from the beginning of the chain, those that are old, and adds
-    the one that says so.
+    The changes that delete up to *limit* old entries from the beginning of the chain and add the
+    entry that records the deletion.
     """
     kept = sorted(Overlay(disk).all(AUDIT), key=lambda entry: entry.number)[:limit]
     entries = [(read_entry(one.text), one) for one in kept]

@@ -1,4 +1,4 @@
-"""Sending callbacks: what a client is given and what it answers."""
+"""Sending callbacks: the client that posts them, and its answers."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -10,9 +10,8 @@ from attrs import frozen
 class CallbackAnswer:
     """
     The HTTP status of the answer, or None with the reason in `error`, which contains no secrets.
-    `postponed`: the request was not sent because this machine lacked a resource, which is named; it
-    does not count as an attempt. EX-27. `retry_after_s`: how long the
-    other side asked to wait.
+    `postponed`: the resource that this machine lacked, so that nothing was sent and the attempt
+    does not count. EX-27. `retry_after_s`: the wait that the other side requests.
     """
 
     status: int | None = None
@@ -24,7 +23,7 @@ class CallbackAnswer:
 class CallbackClient(Protocol):
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> CallbackAnswer:
         """
-        Send *body* to *url* once. Never raises for what the receiver did.
+        Send *body* to *url* once. Raises nothing for an answer of the receiver.
 
         The host name is resolved once, every resulting address is checked, and the connection goes
         to a checked address. Redirects are not followed; time and response size are limited.

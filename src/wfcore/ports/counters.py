@@ -19,14 +19,14 @@ class Counters(Protocol):
         """
 
     async def peek_counts(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
-        """What each window has admitted so far; nothing is counted."""
+        """The admissions of each window so far. Counts nothing."""
 
     async def last_used(self, subject: str) -> EpochMs | None:
-        """When *subject* was last admitted, to within a minute; None if that is not known."""
+        """The last admission of *subject*, to within a minute; None if it is not known."""
 
     async def trim(self, before: EpochMs) -> None:
         """
-        Forget windows that ended before *before*. Days may be kept longer, to be looked at. RL-7.
+        Delete windows that ended before *before*. Windows of a day may be kept longer. RL-7.
         """
 
     async def close(self) -> None:

@@ -17,14 +17,14 @@ class StoredFile:
 
 @frozen
 class FoundFile:
-    """A file that is there, whether or not a record refers to it. `stored_at`: by its medium."""
+    """A file in the medium, with or without a record. `stored_at`: by the clock of the medium."""
 
     storage_key: str
     stored_at: EpochMs
 
     @property
     def execution_id(self) -> str:
-        """Whose file it is; of something else that lies there, a name that no execution has."""
+        """The execution of the file; for a foreign file, a name that no execution has."""
         return self.storage_key.partition("/")[0]
 
 
@@ -38,8 +38,8 @@ class ArtifactFiles(Protocol):
         self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
     ) -> StoredFile:
         """
-        Copy *content* from its position to its end. *name*: what it is called where `direct_url`
-        leads to; any text, without secrets. Raises `StoreUnavailable`.
+        Copy *content* from its position to its end. *name*: the name of the download behind
+        `direct_url`; any text, without secrets. Raises `StoreUnavailable`.
         """
 
     async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
@@ -61,10 +61,10 @@ class ArtifactFiles(Protocol):
         """
 
     def find_all(self) -> AsyncIterator[FoundFile]:
-        """Every file that is whole, in no order. Raises `StoreUnavailable`."""
+        """All complete files, in no order. Raises `StoreUnavailable`."""
 
     async def direct_url(self, storage_key: str) -> str | None:
         """
-        A URL that opens the content for a minute, as an attachment of no particular type and past
-        this service; None: only `read` does. Raises `StoreUnavailable`.
+        A URL that opens the content for a minute without this service, as an attachment of no
+        particular type; None: only `read` gives the content. Raises `StoreUnavailable`.
         """

@@ -8,14 +8,14 @@ from typing import Protocol, TypeAlias
 from attrs import frozen
 
 Rest: TypeAlias = Callable[[int], Awaitable[None]]
-"""Wait until something was told since the last call returned, at most so many milliseconds."""
+"""Waits for an event after the last call returned, at most the given number of milliseconds."""
 
 
 class Wakeup(Protocol):
     """
     Hints sent after a commit to all listeners. A lost hint costs a polling delay, never work.
 
-    An implementation that spans processes passes the hints of the others to its own listeners.
+    An implementation that spans processes passes the hints of other processes to its listeners.
     """
 
     def listen(
@@ -35,21 +35,21 @@ class Wakeup(Protocol):
         """An execution is due, now or later: claim, and compute the next due time again."""
 
     def stop(self, execution_id: str) -> None:
-        """The execution was changed from outside: stop whatever runs for it in this process."""
+        """The execution was changed from outside: stop its steps in this process."""
 
     def reload(self, execution_id: str) -> None:
-        """The execution has something to do: whichever worker holds it should load it again."""
+        """The execution has something to do: its worker loads it again."""
 
     def timer(self) -> None:
-        """The deadline of something else was set or moved: compute the next one again."""
+        """A deadline that is no execution's was set or moved: compute the next one again."""
 
     def events(self, execution_id: str) -> None:
         """The execution's event log grew: wake its subscribers."""
 
     def follow(self, execution_id: str) -> AbstractContextManager[Rest]:
         """
-        Subscribe to the execution's event log while the context is open. Whoever follows, looks,
-        and then rests misses nothing: what was told during the look ends the rest at once.
+        Subscribe to the execution's event log while the context is open. A subscriber that reads
+        first and then waits misses nothing: an event during the read ends the wait at once.
         """
 
     def release(self) -> None:
@@ -57,7 +57,7 @@ class Wakeup(Protocol):
 
 
 class HintKind(StrEnum):
-    """What a process is told to look at. The first two concern no particular execution."""
+    """The kinds of hints. DUE and TIMER concern no particular execution."""
 
     DUE = "due"
     TIMER = "timer"
@@ -75,16 +75,16 @@ class Hint:
 
 class Hints(Protocol):
     """
-    How the processes on one store tell each other where to look: kinds and ids, never contents.
+    The hints between the processes on one store: kinds and ids, never contents.
 
-    Hints may be lost, repeated and late, so a listener only ever looks into the store.
+    Hints may be lost, repeated and late, so a listener acts only on what it reads from the store.
     """
 
     async def tell(self, hints: Collection[Hint]) -> None:
-        """Send *hints* to all other processes. What cannot be sent is lost; nothing is raised."""
+        """Send *hints* to all other processes. What cannot be sent is lost without an error."""
 
     async def hear(self, heard: Callable[[Hint], None]) -> None:
         """
         Call *heard* for each hint of other processes until cancelled. A lost connection is made
-        again; what was told meanwhile is lost.
+        again; hints sent meanwhile are lost.
         """

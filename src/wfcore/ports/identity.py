@@ -1,4 +1,4 @@
-"""Asking an identity provider who somebody is. SE-9."""
+"""Signing in through an identity provider. SE-9."""
 
 from typing import Protocol
 
@@ -10,9 +10,9 @@ from wfcore.model.access import Identity
 @frozen
 class SignOnAttempt:
     """
-    What one browser keeps while its owner is at the provider: nobody else may complete it. Three
-    unguessable texts: `state` comes back in the query, `nonce` in the token, and `verifier` goes to
-    the provider with the code.
+    The secrets that one browser keeps while its owner is at the provider, so that nobody else can
+    complete the sign-on. Three unguessable texts: `state` comes back in the query, `nonce` in the
+    token, and `verifier` goes to the provider with the code.
     """
 
     state: str = field(repr=False)
@@ -21,13 +21,13 @@ class SignOnAttempt:
 
 
 class IdentityProvider(Protocol):
-    """One provider that the operator chose. Both raise `NotReady` while it does not answer."""
+    """A provider that the operator chose. Its methods raise `NotReady` while it does not answer."""
 
     async def address(self, attempt: SignOnAttempt, redirect_uri: str) -> str:
-        """Where to send the browser; it comes back to *redirect_uri*."""
+        """The URL to send the browser to; it comes back to *redirect_uri*."""
 
     async def identity(self, attempt: SignOnAttempt, redirect_uri: str, code: str) -> Identity:
         """
-        Who came back with *code*, which works once. Raises `Unvouched` for a code or a token that
-        is not exactly what *attempt* asked for.
+        The identity of the person who came back with *code*, which works once. Raises `Unvouched`
+        for a code or a token that does not match *attempt* exactly.
         """

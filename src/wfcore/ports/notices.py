@@ -1,4 +1,4 @@
-"""Sending notices: what a notifier is given, and how it says that it could not."""
+"""Sending notices: the messages for a notifier, and its errors."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from wfcore.time import DurationMs
 
 @frozen
 class NoticeLine:
-    """One thing to tell: `path` leads to its page on this server, `about` is what is said of it."""
+    """One line of a notice. `path`: its page on this server; `about`: the facts to show."""
 
     kind: NoticeKind
     path: str
@@ -22,7 +22,7 @@ class NoticeLine:
 @frozen
 class Message:
     """
-    One message to one address, in facts: a notifier has the words.
+    One message to one address, as facts; the notifier puts them into words.
 
     `id` is the notice's, the same for every attempt. `to` is an email, or empty where the channel
     is a room. `lines`: one; of a digest several.
@@ -36,13 +36,13 @@ class Message:
 
     @property
     def kind(self) -> str:
-        """What its words are found by."""
+        """The key under which a notifier finds the words."""
         return self.lines[0].kind.value if len(self.lines) == 1 else "digest"
 
 
 @define
 class NotDelivered(WfError):
-    """It did not arrive, as far as is known. The words never show a secret or an address."""
+    """The message did not arrive, as far as is known. Its text shows no secret and no address."""
 
     message: str
 
@@ -52,14 +52,14 @@ class NotDelivered(WfError):
 
 @define
 class NoticeRefused(NotDelivered):
-    """The other side will not take it, however often it is tried."""
+    """The other side refuses the message for good."""
 
 
 @define
 class NoticeDelayed(NotDelivered):
     """
-    Not now: nothing was sent. `after_ms`: when to try again; the attempt does not count. None: it
-    counts, and the next one comes in its turn.
+    Nothing was sent now. `after_ms`: when to try again, without counting the attempt; None: the
+    attempt counts, and the next one follows as usual.
     """
 
     after_ms: DurationMs | None = None
@@ -70,12 +70,12 @@ class Notifier(Protocol):
 
     async def send(self, message: Message) -> str:
         """
-        Deliver once; what the other side said, in words without secrets.
+        Deliver *message* once. Returns the answer of the other side, without secrets.
 
-        Sending a message of the same id again is allowed: receivers know it by its id.
+        The same message may be sent again: receivers recognise its id.
 
         Raises:
-            NoticeRefused, NoticeDelayed: see there. A channel that is not set up is a
-                `NoticeRefused` that names the setting.
-            NotDelivered: it failed, and is tried again.
+            NoticeRefused: also for a channel that is not set up; it names the setting.
+            NoticeDelayed: the message can be sent later.
+            NotDelivered: the attempt failed; another one follows.
         """

@@ -11,8 +11,8 @@ from wfcore.time import DurationMs
 @frozen
 class DueExecution:
     """
-    What a unit of work has made due: an execution that a worker with all the capabilities `needs`
-    may claim in *in_ms*. `key`: one for each time that it becomes due.
+    An execution that a worker with all the capabilities `needs` may claim in *in_ms*. `key`: a new
+    one each time that the execution becomes due.
     """
 
     execution_id: str
@@ -23,36 +23,35 @@ class DueExecution:
 
 class DueDelivery(Protocol):
     """
-    The message that an execution is due, handed to one worker until that settles it or puts it
-    back. Each method says so if it can; a message that is lost, or comes again, does no harm.
+    The message that an execution is due, held by one worker until the worker settles it or puts it
+    back. A method that cannot reach the queue does nothing: lost and repeated messages do no harm.
     """
 
     @property
     def execution_id(self) -> str:
-        """What to claim."""
+        """The execution to claim."""
 
     @property
     def tries(self) -> int:
-        """How often it was delivered, this time included."""
+        """How often the message was delivered, this time included."""
 
     async def keep(self) -> None:
-        """It is still worked on: deliver it to nobody else meanwhile."""
+        """The worker still works on it: do not deliver it to anybody else."""
 
     async def settle(self) -> None:
-        """Nothing is left to do about it: never deliver it again."""
+        """The work is done: never deliver the message again."""
 
     async def put_back(self, in_ms: DurationMs) -> None:
-        """Deliver it again, to any worker, in *in_ms*."""
+        """Deliver the message again, to any worker, in *in_ms*."""
 
 
 class DispatchQueue(Protocol):
     """
-    Tells workers which executions to claim, and when: a queue beside the store.
+    A queue beside the store that tells workers which executions to claim, and when.
 
-    The store's rows are the truth. A message holds an id, and a worker that gets it claims exactly
-    that execution, or finds that there is nothing to claim. So messages may be lost, repeated or
-    late: workers also look into the store themselves, seldom while this is `up`, and as
-    often as without it while it is not.
+    The store's rows are the truth. A message holds an id, and its worker claims exactly that
+    execution, or finds nothing to claim. So messages may be lost, repeated or late: workers also
+    poll the store, seldom while the queue is `up`, and otherwise as often as without a queue.
     """
 
     @property
@@ -62,8 +61,8 @@ class DispatchQueue(Protocol):
     @property
     def keep_s(self) -> float:
         """
-        How often whoever has a delivery must `keep` it, in seconds. One that was not kept for three
-        times as long is delivered again: its worker is gone.
+        The seconds within which a worker must `keep` each delivery. A delivery that was not kept
+        for three times as long is delivered again, because its worker is gone.
         """
 
     async def run(self, changed: Callable[[], None]) -> None:
@@ -73,38 +72,37 @@ class DispatchQueue(Protocol):
 
     async def tell(self, due: Collection[DueExecution]) -> bool:
         """
-        Have these executions delivered once they are due. False: some of it may be lost, and
-        workers have to look. Never raises for want of a connection. What has the same key may be
-        delivered once.
+        Deliver these executions once they are due. Executions with the same key may be delivered
+        once. Returns False if some may be lost, so that workers must poll. A missing connection
+        raises nothing.
         """
 
     async def take(self, limit: int, able: Collection[str] | None = None) -> Sequence[DueDelivery]:
         """
-        Wait a moment for deliveries, and return what has come: none, some, rarely more than
-        *limit*. *able*: as for `Store.claim`; what somebody else has to do may come all the same.
-        *limit* 0: do not wait and ask for nothing; what was asked for before may still come.
+        Wait a moment for deliveries and return them: none, some, rarely more than *limit*. *able*:
+        as for `Store.claim`; work for other workers may come all the same. With limit 0, `take`
+        returns at once and requests nothing; deliveries requested before may still come.
         """
 
     async def gauges(self) -> Mapping[str, float]:
-        """For the metrics: whether it is up, and how much waits."""
+        """The figures for the metrics: whether the queue is up, and how many messages wait."""
 
 
 class Worker(Protocol):
     """
     Claims due executions and runs their steps.
 
-    If several workers share a store, exactly one of them gets each execution, and a step that one
-    has begun is never begun by another. The executions of a worker that died are recovered by the
-    sweep.
+    If several workers share a store, exactly one of them gets each execution, and no step is begun
+    by two workers. The sweep recovers the executions of a worker that died.
     """
 
     async def run(self) -> None:
-        """Claim and run until `stop` is called, which must always happen."""
+        """Claim and run executions until `stop` is called, which must always happen."""
 
     async def stop(self, drain_s: float) -> None:
         """
         Stop claiming, give running steps up to *drain_s* seconds to end, then end them.
 
-        On return nothing runs and no lease is held: steps that had not begun are due for other
-        workers, and an execution whose step had to be ended is INTERRUPTED.
+        On return no step runs and no lease is held: steps that had not begun are due for other
+        workers, and an execution whose step was ended by force is INTERRUPTED.
         """

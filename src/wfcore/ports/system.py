@@ -1,4 +1,4 @@
-"""What rules take as arguments: time, calendars, ids, randomness, passwords, templates."""
+"""The ports whose values rules take as arguments: time, calendars, ids, passwords, templates."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, tzinfo
@@ -17,7 +17,7 @@ class Offload(Protocol):
 
     async def __call__(self, work: Callable[[], T], /) -> T:
         """
-        Returns what *work* returns, or raises what it raises. *work* changes nothing, and nothing
+        Run *work*; returns its result and raises its errors. *work* changes nothing, and nothing
         that it reads changes meanwhile.
         """
 
@@ -28,7 +28,7 @@ async def inline(work: Callable[[], T], /) -> T:
 
 
 Tracing = Callable[[str], Trace | None]
-"""From the id of an execution to the trace that begins with it; None: no spans are made. TR-2."""
+"""Returns the trace that begins with an execution, by its id; None: no spans are made. TR-2."""
 
 
 class Clock(Protocol):
@@ -57,7 +57,7 @@ class Calendar(Protocol):
     """Cron expressions of five fields, and time zones by name."""
 
     def problems(self, cron: str, timezone: str) -> Mapping[str, str]:
-        """What is invalid, by field (`cron`, `timezone`); empty if nothing is."""
+        """The problems by field (`cron`, `timezone`); empty if both are valid."""
 
     def next_local(self, cron: str, after: datetime) -> datetime | None:
         """
@@ -88,15 +88,15 @@ class Passwords(Protocol):
 
 
 class Sealer(Protocol):
-    """Encrypts what a store keeps, so that the file alone reveals nothing of it."""
+    """Encrypts cells of a store, so that its file alone reveals no contents."""
 
     @property
     def keys(self) -> Sequence[str]:
-        """The ids of the keys that can open cells; the first one seals."""
+        """The ids of the keys that can open cells; the first key seals."""
 
     @property
     def where(self) -> str:
-        """Where the keys come from, described for the operator."""
+        """The source of the keys, described for the operator."""
 
     def make(self) -> None:
         """Create a first key if there is none; called before anything is sealed."""
@@ -115,16 +115,16 @@ class Sealer(Protocol):
 
     def seal_bytes(self, data: bytes, place: str) -> bytes:
         """
-        Seal *data* for *place*: the four bytes that the key's id is the hexadecimal form of, and
-        what only `open_bytes` reads.
+        Seal *data* for *place*: the key's id as four bytes, and the sealed data, which only
+        `open_bytes` reads.
         """
 
     def open_bytes(self, sealed: bytes, place: str) -> bytes:
-        """What `seal_bytes` sealed for *place*. Raises `ValueError` as `open` does."""
+        """The data that `seal_bytes` sealed for *place*. Raises `ValueError` as `open` does."""
 
 
 Inserted = Callable[[str], str]
-"""What becomes of a text that a template inserts into another."""
+"""Converts a text that a template inserts into another text."""
 
 
 class Templates(Protocol):
@@ -143,8 +143,8 @@ class Templates(Protocol):
     ) -> Json:
         """
         Evaluate every template in *value* (strings, also inside lists and objects). With *inserted*
-        the result is a text, and each text that an expression gives goes through it before it is
-        inserted, save what the filter `markdown` gives. MD-3.
+        the result is a text, and *inserted* converts each text that an expression gives, except the
+        result of the filter `markdown`. MD-3.
 
         Raises `TemplateFailed`: unknown name, wrong type, budget exceeded, a result with an integer
         that does not fit 64 bits, or one larger than *limit* (the characters of its texts, and one

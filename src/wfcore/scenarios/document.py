@@ -48,7 +48,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class StartedBy(StrEnum):
-    """How the execution is started: by hand, by an API call, or by the next schedule."""
+    """The ways to start the execution: by hand, by an API call, or by the next schedule."""
 
     HAND = "hand"
     API = "api"
@@ -56,7 +56,7 @@ class StartedBy(StrEnum):
 
 
 class ScenarioNotice(StrEnum):
-    """The kinds of notices that people get."""
+    """The kinds of notices to people."""
 
     OPENED = "opened"
     REMINDER = "reminder"
@@ -69,7 +69,7 @@ class ScenarioNotice(StrEnum):
 @frozen
 class Stub:
     """
-    What an attempt of a step does instead of running. `fails`: its error; None if it succeeds.
+    The result of one attempt of a step, which does not run. `fails`: its error; None for a success.
     """
 
     output: Json = None
@@ -81,8 +81,8 @@ class Stub:
 @frozen
 class ScenarioDecision:
     """
-    A decision about an approval of *step*, `after_ms` after it opened. `by` None: the first
-    approver who has not approved. `refused`: the service is expected to refuse it.
+    A decision about an approval of *step*, `after_ms` after the approval opened. `by` None: the
+    first approver who has not approved. `refused`: the service must refuse the decision.
     """
 
     step: str
@@ -97,7 +97,10 @@ class ScenarioDecision:
 
 @frozen
 class Given:
-    """How the execution is started. `secrets`: named secrets; those left out get made-up values."""
+    """
+    The start of the execution. `secrets`: values of named secrets; other secrets get made-up
+    values.
+    """
 
     inputs: JsonObject = field(factory=dict)
     by: str | None = None
@@ -107,7 +110,10 @@ class Given:
 
 @frozen
 class Scenario:
-    """One execution, and what is expected of it: the fields of `EXPECTED` that were written."""
+    """
+    One execution and the expectations of it. `expect`: only the fields of `EXPECTED` that were
+    written.
+    """
 
     name: str
     expect: Mapping[str, Any]
@@ -196,7 +202,7 @@ _ATTEMPTS = list_of(_STUB, least=1)
 
 @accepting(any_of(_STUB.schema, _ATTEMPTS.schema))
 def _stubs(document: Json, path: str, findings: Findings) -> Any:
-    """What a step returns: always, or attempt by attempt."""
+    """The results of a step: one for all attempts, or one for each attempt."""
     if isinstance(document, list | tuple):
         return _ATTEMPTS(document, path, findings)
     return (_STUB(document, path, findings),)

@@ -22,7 +22,7 @@ _ABSENT = "(none)"
 
 @frozen
 class Mismatch:
-    """One expectation that was not met; both sides as text of one or more lines."""
+    """An expectation that failed; both sides as text of one or more lines."""
 
     path: str
     expected: str
@@ -89,12 +89,15 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _only(fields: Mapping[str, Any], was: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of what was, the *fields* that were written; a part of a text that will do as it is there."""
+    """
+    The observed values of the expected *fields*; of a text that contains the expected part, that
+    part.
+    """
     return {name: was.get(name) for name in fields}
 
 
 def _brief(was: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of what nobody expected, as much as names it."""
+    """The few fields that identify an unexpected value."""
     return {name: was[name] for name in ("notice", "step") if was.get(name) is not None}
 
 
@@ -162,7 +165,7 @@ def _approval(opened: Approval, approval: Approval, played: ScenarioRun) -> Mapp
 
 
 def _notices(played: ScenarioRun) -> Iterator[Mapping[str, Any]]:
-    """Each fact once, with all who are told of it by mail, and the channels."""
+    """Each notice once, with its channels and all who got it by mail."""
     steps = {one.id: played.keys[one.execution_id] + one.step_name for one, _ in played.approvals}
     facts: dict[tuple[str, str, int], list[Notice]] = {}
     for notice in played.notices:

@@ -69,7 +69,7 @@ _POLICY = Policy(
 
 @frozen
 class ScenarioParts:
-    """What definitions are evaluated with: templates and calendar."""
+    """The ports that definitions are evaluated with."""
 
     templates: Templates
     calendar: Calendar
@@ -86,12 +86,11 @@ class StubAttempt:
 @frozen
 class ScenarioRun:
     """
-    What came of a scenario. `run` None: nothing was started, for the reason in `refused`.
+    The result of a scenario. `run` None: nothing was started; `refused` gives the reason.
 
-    `approvals` in the order in which they opened, each as it opened and as it was in the end;
-    `notices` as they were written, of all executions.
-    `keys`: what the scenario calls the steps of each execution: their key behind this. `problems`:
-    what the scenario itself got wrong.
+    `approvals`: in the order in which they opened, each at its opening and at the end. `notices`:
+    of all executions, in the order of writing. `keys`: for each execution, the prefix of its steps
+    in the scenario. `problems`: mistakes of the scenario itself.
     """
 
     started_at: EpochMs
@@ -251,7 +250,7 @@ class _Stage:
                 self._main = fired.execution_id
 
     def _person(self, name: str) -> Principal:
-        """Who is called so: an email or the id of an account, as approvers are named."""
+        """The account of a name, which is an email or an id, as in `approvers`."""
         key = name.strip().lower()
         if key not in self._people:
             made_up = f"acc_{key.replace('@', '.')}"  # what has an @ would be taken for an email
@@ -299,7 +298,7 @@ class _Stage:
         return (at for at in known if at is not None and at > now)
 
     def _started(self, job: Job) -> Ending:
-        """The attempt as its stub says; an attempt without a stub fails, which is reported."""
+        """The end of an attempt by its stub; an attempt without a stub fails and is reported."""
         key, attempt = self._prefix(job.execution_id) + job.step_name, job.attempt
         run = self._runs[job.execution_id]
         if run.workflow_id in self._stand_ins and run.parent_id and run.parent_step:

@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What is named by the option is collected, wherever the other tests are."""
+    """Add the paths of the option to the arguments, so that pytest collects them."""
     if config.getoption("--wfcore"):
         _require_server()
     for path in config.getoption("--wfcore"):
@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What leads to one of the paths is not passed over, whatever `norecursedirs` says."""
+    """Keep the folders on the way to these paths, even if `norecursedirs` excludes them."""
     named = (_absolute(config, path) for path in config.getoption("--wfcore"))
     return False if any(path.is_relative_to(collection_path) for path in named) else None
 
@@ -82,7 +82,7 @@ class ScenarioModule(pytest.File):
             yield item
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
-        """Mistakes of the file, without a traceback of ours."""
+        """The mismatches of the scenario, without a traceback."""
         failures = import_module(FAILURES)
         if failures.is_expected(excinfo.value):
             return failures.explain(excinfo.value)
@@ -109,7 +109,7 @@ class ScenarioItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the scenario stands."""
+        """The place of the scenario in its file."""
         return self.path, self.line - 1, self.name
 
 

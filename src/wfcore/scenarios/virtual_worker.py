@@ -47,13 +47,13 @@ class NotedMoves:
         self.stopped: set[str] = set()
 
     def listen(self, **hear: Callable[..., None] | None) -> None:
-        """What is noted is looked at between two steps."""
+        """Ignored: this worker reads the hints between two steps."""
 
     def runner(self) -> None:
-        """Due executions are looked for anyway."""
+        """Ignored: this worker polls for due executions."""
 
     def timer(self) -> None:
-        """Deadlines are looked for anyway."""
+        """Ignored: this worker polls for deadlines."""
 
     def events(self, execution_id: str) -> None:
         """Nobody follows."""
@@ -73,7 +73,7 @@ class NotedMoves:
 
 @frozen
 class Ending:
-    """How long an attempt takes, and how it ends."""
+    """The duration and the result of an attempt."""
 
     takes_ms: int
     end: StepEnd

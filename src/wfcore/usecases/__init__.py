@@ -1,1 +1,1 @@
-"""What callers can ask: one unit of work each, over the ports."""
+"""The use cases: one unit of work each, over the ports."""

@@ -1,9 +1,8 @@
 """
-What a program hands to a use case, or to what makes services ready for it, looked at where it
-comes in: `from wfcore import …`.
+Checks of the arguments that a program passes to a use case through `from wfcore import …`.
 
-A type checker says the same earlier, but not everybody runs one, and what comes from somebody
-else's data no checker sees. The adapters check what they pass on themselves.
+A type checker finds the same mistakes earlier, but not everybody runs one, and none sees data from
+elsewhere. The adapters check their own arguments.
 """
 
 import inspect
@@ -34,8 +33,9 @@ _ANY_SIZE = 2**63
 
 def checked(use_case: Callable[P, R]) -> Callable[P, R]:
     """
-    *use_case*, which raises `TypeError` for an argument that is not what its annotation says, and
-    `InvalidInput` for one that is no JSON where JSON is wanted: nothing was done then.
+    Returns *use_case* with checks: it raises `TypeError` for an argument that does not match its
+    annotation, and `InvalidInput` for a value that is no JSON where JSON is expected, before it
+    does anything.
     """
     parameters = inspect.signature(use_case).parameters
     wanted: dict[str, Any] = {}
@@ -74,8 +74,8 @@ def _check(what: str, value: Any, annotation: Any) -> None:
 @cache
 def _plain_fields(kind: type) -> Mapping[str, Any]:
     """
-    The fields of a record of ours whose classes are records, names, texts or numbers; none of a
-    definition, whose checker says more.
+    The fields of a record of ours whose types are records, names, texts or numbers. A definition
+    has none here, because its own checker is stricter.
     """
     if kind is Definition or not has(kind) or not kind.__module__.startswith("wfcore."):
         return {}

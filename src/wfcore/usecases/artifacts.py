@@ -38,8 +38,8 @@ async def read_artifact(
     services: Services, who: Principal | None, execution_id: str, artifact_id: str
 ) -> Artifact:
     """
-    One artifact of that execution, also for those who see an approval that it is attached to: the
-    file, and nothing else of the execution. AP-29. Raises `NotFound`.
+    One artifact of an execution, also for people who see an approval that it is attached to; the
+    approval shows no other part of the execution. AP-29. Raises `NotFound`.
     """
     async with services.store.view() as view:
         if who is None or not await _is_attached(view, who, execution_id, artifact_id):

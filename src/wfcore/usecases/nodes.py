@@ -1,4 +1,4 @@
-"""Nodes: processes that take executions announce themselves, and can be asked to take no more."""
+"""Nodes: processes that run executions announce themselves, and can be drained."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -50,7 +50,10 @@ def state_of(node: Node, now: EpochMs) -> NodeState | None:
 
 @retried
 async def announce_node(services: Services, node: Node) -> Node:
-    """*node* is alive for another `NODE_LEASE_MS`; as it is stored, `draining` by others' wish."""
+    """
+    Keep *node* alive for another `NODE_LEASE_MS`; returns its record, with `draining` if others set
+    it.
+    """
     now = services.store.now()
     async with services.store.unit() as unit:
         known = await unit.get(Node, node.id)
@@ -89,8 +92,8 @@ async def known_nodes(services: Services) -> Sequence[tuple[Node, NodeState]]:
 
 async def tell_of_waiting(services: Services, report: Report = at_once) -> int:
     """
-    Executions that no node can run, among the oldest `LOOKED_AT` that wait, are told of, each once;
-    how many were not before. NT-9.
+    Write a notice for each execution that no node can run, among the oldest `LOOKED_AT` that wait,
+    once each. Returns the number of new notices. NT-9.
     """
     nodes, told, looked = await list_nodes(services), 0, 0
     now = services.store.now()

@@ -1,9 +1,9 @@
 """
-Executions as units of work need them: without large outputs, until a rule asks for one. ST-7.
+Executions without large outputs until a rule needs one. ST-7.
 
-What a store leaves out of an execution (`ports.store.head_of`) is read when a rule asks for it:
-`NotRead` says which value, the whole unit is repeated, as after `Stale`, and reads it from the
-start. So rules do not know of it, a poll reads no output, and a step's template costs what it
+A rule that needs an omitted value (`ports.store.head_of`) raises `NotRead`, which names the value.
+The whole unit is then repeated, as after `Stale`, and reads the value from the start. So rules know
+nothing of omissions, a poll reads no output, and a template of a step costs only the values that it
 names.
 """
 
@@ -45,7 +45,10 @@ def want(wanted: Wanted, missed: NotRead) -> None:
 
 
 async def execution_of(view: View, id: str) -> Execution | None:
-    """`head_of`, with the outputs that this unit of work asked for before. Raises `Stale`."""
+    """
+    The execution from `head_of`, with the outputs that this unit of work needed before. Raises
+    `Stale`.
+    """
     run = await head_of(view, id)
     wanted = _wanted.get({})
     if run is None or id not in wanted:
@@ -57,8 +60,8 @@ async def outputs_of(
     services: Services, run: Execution, keys: set[str | None] | None = None
 ) -> Execution:
     """
-    *run* with the outputs of these steps (None among them: with its own), or of all; as it is now,
-    if it has changed meanwhile.
+    *run* with the outputs of these steps (None among them: its own output), or of all steps. If the
+    execution has changed meanwhile, its present state.
     """
     async with services.store.view() as view:
         try:
@@ -70,7 +73,7 @@ async def outputs_of(
 async def held_outputs(
     services: Services, run: Execution, keys: set[str | None] | None = None
 ) -> Execution:
-    """The same of an execution that a worker holds. Raises `LeaseLost`."""
+    """The same as `outputs_of` for an execution that a worker holds. Raises `LeaseLost`."""
     found = await outputs_of(services, run, keys)
     if (found.worker, found.fence) != (run.worker, run.fence):
         raise LeaseLost(run.id)

@@ -1,4 +1,4 @@
-"""What use cases work with: the ports, and the few settings that are policy."""
+"""The ports that use cases work with, and the few settings that are policy."""
 
 from typing import TypedDict
 
@@ -35,21 +35,20 @@ class Policy:
     Settings that influence what happens, not what is allowed.
 
     A schedule that fires later than `schedule_grace_ms` was missed; `missed` applies to schedules
-    that do not say what follows then.
+    without a setting of their own.
 
-    `poll_ms`: how long a worker may leave unseen what another process stored; `reconcile_ms`: the
-    same while a `DispatchQueue` delivers what is due. `heartbeat_ms`: how
-    often it extends its leases of `lease_ms`, which must be longer. `facts_at_once`: how much of an
-    execution is decided before others get their turn. EX-33. `sweep_ms`: how often the
-    scheduler looks for what it was not told of. `one_for_all`: one person
-    answers every approval, whomever it names. `default_plan`: of accounts made without one.
-    `operators`: emails in lower case of accounts that
-    operate the server, beside those that are marked so. AC-7. `gate_approvers`: addresses, and
-    domains written `@example.org`, that data and gates may name without an account. AP-41, GT-5.
+    `poll_ms`: the time between two polls of the store by a worker; `reconcile_ms`: the same while a
+    `DispatchQueue` is up. `heartbeat_ms`: the time between two extensions of a worker's leases of
+    `lease_ms`, which must be longer. `facts_at_once`: the facts of one execution that are decided
+    before other executions get their turn. EX-33. `sweep_ms`: the time between two sweeps.
+    `one_for_all`: one person answers every approval, whatever its approvers. `default_plan`: of
+    accounts created without a plan. `operators`: emails in lower case of accounts that operate the
+    server, beside accounts marked as operators. AC-7. `gate_approvers`: addresses, and domains
+    written `@example.org`, that data and gates may name without an account. AP-41, GT-5.
 
-    `channels`: by which notices can be sent; without any nobody is told of anything unless a
-    definition names one. `failure_channels`: those where every failure is told. NT-8. `language`:
-    of notices to whoever has set none. `notice_rows`: rows of an approval that a notice shows.
+    `channels`: the channels that can send notices; if empty, only channels named by a definition
+    get notices. `failure_channels`: the channels for every failure. NT-8. `language`: of notices to
+    people without a setting. `notice_rows`: rows of an approval that a notice shows.
     """
 
     lease_ms: DurationMs = DurationMs(15 * SECOND)
@@ -89,7 +88,7 @@ class Policy:
 
     @property
     def audit_ms(self) -> DurationMs:
-        """How long audit entries are kept: at least as long as executions. AL-5."""
+        """The time for which audit entries are kept: at least that of executions. AL-5."""
         return max(self.keep_audit_ms, self.keep_executions_ms)
 
 

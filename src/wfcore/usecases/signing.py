@@ -43,7 +43,7 @@ async def keys_in(view: View, services: Services) -> Keyring:
 
 
 async def signing_keys(services: Services) -> Keyring:
-    """The same, where nothing else is read."""
+    """The signing keys, read in a view of their own."""
     async with services.store.view() as view:
         return await keys_in(view, services)
 
@@ -86,7 +86,7 @@ async def retire_signing_key(
     services: Services, key_id: str, who: Principal | None = None, origin: Origin = UNKNOWN
 ) -> None:
     """
-    What that key signed is refused from now on, at every server. Raises `NotFound`, `Conflict`.
+    Retire a key: every server refuses its signatures from now on. Raises `NotFound`, `Conflict`.
     """
     async with services.store.unit() as unit:
         kept = await unit.get(SigningKeys, NO_KEYS.id) or NO_KEYS

@@ -1,17 +1,18 @@
 """
-What every use case does around its rule: load, stage, commit, notify; and start over if it lost.
+The frame of every use case around its rule: load, stage, commit, notify, and retry after a lost
+race.
 
-A use case opens a unit of work and loads what it needs, with the access rules applied: what the
-caller may not see is not there (`workflow_for`, `execution_for`, `approval_for`). It asks a rule,
-and gets an `Outcome`: the next record, its events, and effects.
+A use case opens a unit of work and loads records with the access rules applied: a record that the
+caller may not see is `NotFound` (`workflow_for`, `execution_for`, `approval_for`). It calls a rule,
+which returns an `Outcome`: the next record, its events, and effects.
 
 `stage` puts the record, its events and every IN UNIT effect into the unit. One outcome may lead to
-others (an end cancels children and tells the parent), so staging is recursive; all of it is one
-commit. `notify` passes the HINT effects on after that commit. They may be lost: whatever they
-announce is also a due row in the store.
+others (an end cancels children and reports to the parent), so staging is recursive; all of it is
+one commit. `notify` sends the HINT effects after that commit. Hints may be lost: each announces a
+due row of the store.
 
-`retried` repeats the whole use case if the commit finds that somebody else was faster (`Stale`).
-Nothing may therefore happen in a use case before its commit that cannot happen twice.
+`retried` repeats the whole use case if the commit loses a race (`Stale`). So a use case does
+nothing before its commit that must not happen twice.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -91,8 +92,8 @@ async def execution_for(
     view: View | Unit, who: Caller | None, execution_id: str, *, whole: bool = False
 ) -> Execution:
     """
-    The execution; large outputs may be left out unless it is to be *whole*. Raises `NotFound`, to
-    guests always: their identity owns nothing. PL-2.
+    The execution; large outputs may be left out unless *whole*. Raises `NotFound`, also for every
+    guest, whose identity owns nothing. PL-2.
     """
     if whole:
         run = await view.get(Execution, execution_id)
@@ -135,11 +136,11 @@ async def definition_of(view: View | Unit, workflow_id: str, revision: int) -> D
 
 async def stage(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcome[Execution]:
     """
-    Put an execution's next record, its events, and what belongs to the same unit: also what it
-    means for the execution that started it, and for those that it started. FL-6. *now* is the
-    store's: what others are due at follows from it.
+    Put an execution's next record and its events, and all that belongs to the same unit: the
+    effects on its parent and on its children. FL-6. *now*: the store's time, from which the due
+    times of other records follow.
 
-    The outcome with the hints that follow from what was collected.
+    Returns the outcome with the resulting hints.
     """
     unit.put(outcome.record)
     for event in outcome.events:
@@ -175,14 +176,14 @@ async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
 
 
 async def _tell_trigger(unit: Unit, trigger_id: str, run: Execution) -> None:
-    """What started it keeps how it ended, unless the trigger is gone. SH-10."""
+    """Store with the trigger how its execution ended, unless the trigger is gone. SH-10."""
     trigger = await unit.get(Trigger, trigger_id)
     if trigger is not None:
         unit.put(ended(trigger, run))
 
 
 async def _withdraw(unit: Unit, ids: Iterable[str], now: EpochMs) -> None:
-    """An ended execution or step no longer asks anybody. AP-5."""
+    """Cancel the open approvals of an ended execution or step. AP-5."""
     for id in ids:
         approval = await unit.get(Approval, id)
         if approval is not None and approval.status is ApprovalStatus.PENDING:
@@ -190,7 +191,9 @@ async def _withdraw(unit: Unit, ids: Iterable[str], now: EpochMs) -> None:
 
 
 async def _cancel_children(unit: Unit, ids: Iterable[str], now: EpochMs) -> Sequence[Effect]:
-    """Nobody waits for them any more: they end, with everything that they started. FL-6."""
+    """
+    End the children, for which nobody waits any more, with everything that they started. FL-6.
+    """
     hints: list[Effect] = []
     for id in ids:
         child = await execution_of(unit, id)
@@ -203,7 +206,7 @@ async def _cancel_children(unit: Unit, ids: Iterable[str], now: EpochMs) -> Sequ
 async def _tell_parent(
     unit: Unit, parent_id: str, child: Execution, now: EpochMs
 ) -> Sequence[Effect]:
-    """The step that started an execution learns of its end in the same unit. FL-6."""
+    """Report the end of a child, in the same unit, to the step that started it. FL-6."""
     parent = await execution_of(unit, parent_id)
     if parent is None or not waits_for(parent, child.id, child.parent_step):
         return ()
@@ -248,10 +251,10 @@ class Collided(StoreUnavailable):
 
 def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
     """
-    Repeat a whole unit of work on `Stale`: it reads and decides again. So it does on `NotRead`, and
-    then also reads what was missing.
+    Repeat a whole unit of work on `Stale`: it reads and decides again. On `NotRead` it also reads
+    the missing values.
 
-    In a race somebody always wins, so losing twenty times means that the store is in trouble:
+    Somebody wins every race, so twenty lost races mean that the store is in trouble:
     `StoreUnavailable`.
     """
 
@@ -286,15 +289,15 @@ Report = Callable[[DutyFailure], None]
 
 
 def at_once(failed: DutyFailure) -> None:
-    """A `Report` that raises everything."""
+    """A `Report` that raises every failure."""
     raise failed.error
 
 
 @contextmanager
 def apart(report: Report, kind: str, id: str) -> Iterator[None]:
     """
-    Report a failure inside instead of raising it, so that the rest continues; not if the store is
-    unavailable.
+    Report a failure inside instead of raising it, so that the rest continues. `StoreUnavailable` is
+    raised.
     """
     try:
         yield

@@ -76,12 +76,13 @@ async def set_account(
     on_host: bool = True,
 ) -> Account:
     """
-    Change plan, status, password or language, whether it is an operator (AC-7), or where the
-    failures of its workflows are told (NT-8). A downgrade
-    disables the newest webhooks above the new limit, an upgrade enables them again. WH-5, WH-16. A
-    new password, a status other than ACTIVE, or becoming an operator ends every session and link.
-    SE-4. Raises `NotFound`, `InvalidInput`, also where somebody would shut themselves out, and for
-    an operator, or the password of one, where this is not *on_host* (AC-10).
+    Change plan, status, password or language, the right to operate the server (AC-7), or the
+    channels for failures of the account's workflows (NT-8). A downgrade disables the newest
+    webhooks above the new limit, an upgrade enables them again. WH-5, WH-16. A new password, a
+    status other than ACTIVE, and becoming an operator end every session and link. SE-4.
+
+    Raises `NotFound`; `InvalidInput` for bad values, for disabling one's own account, and, unless
+    *on_host*, for a new operator or the password of an operator (AC-10).
     """
     if (
         who is not None
@@ -139,9 +140,9 @@ def _checked_channels(
 
 async def _fit_webhooks(services: Services, unit: Unit, owner: Account, now: EpochMs) -> bool:
     """
-    Disable webhooks that exceed the plan, and enable those that an earlier plan disabled and this
-    one has room for, if their owner may still EDIT the workflow. WH-5, WH-16. Whether there is
-    somebody to be told.
+    Disable the webhooks that exceed the plan, and enable those that an earlier plan disabled if the
+    plan has room and the owner may still EDIT the workflow. WH-5, WH-16. Returns whether notices
+    were written.
     """
     webhooks, written = await unit.webhooks.all_of_owner(owner.id), False
     for webhook in over_limit(owner.plan, webhooks):
@@ -173,9 +174,8 @@ async def find_account(services: Services, id_or_email: str) -> Account:
 
 async def ensure_account(services: Services, email: str, plan: Tier = Tier.PRO) -> Account:
     """
-    The account of that email, made where there is none: for programs that start again and again.
-
-    One that is there stays as it is. Raises `InvalidInput`.
+    The account of *email*, created if it does not exist: for programs that start again and again.
+    An existing account does not change. Raises `InvalidInput`.
     """
     while True:
         with suppress(NotFound):

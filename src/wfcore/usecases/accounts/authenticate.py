@@ -143,7 +143,7 @@ async def admit_visitor(
 
 
 def _said_by(keys: Keyring, token: str, now: EpochMs) -> PersonalLink:
-    """What a personal link says, whichever key signed it. Raises `PersonalLinkOver`."""
+    """The content of a personal link, whichever key signed it. Raises `PersonalLinkOver`."""
     refusal = PersonalLinkOver()
     for key, made in keys.tried(token):
         try:
@@ -155,9 +155,9 @@ def _said_by(keys: Keyring, token: str, now: EpochMs) -> PersonalLink:
 
 async def admit_guest(services: Services, token: str) -> Guest:
     """
-    Who came by a personal link. Nothing is counted or stored. PL-1, PL-2.
+    The guest of a personal link. Counts and stores nothing. PL-1, PL-2.
 
-    Raises `PersonalLinkOver`; `AccountBlocked` if the account with that email is.
+    Raises `PersonalLinkOver`; `AccountBlocked` if an account with that email is blocked.
     """
     async with services.store.view() as view:
         said = _said_by(await keys_in(view, services), token, services.clock.deadline_now())

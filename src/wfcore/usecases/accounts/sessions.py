@@ -159,11 +159,11 @@ async def mail_login_link(
     services: Services, notifier: Notifier, email: str, origin: Origin
 ) -> None:
     """
-    Mail a link to the active account with that *email*, if there is one. SE-10.
+    Mail a sign-in link to the active account with *email*, if there is one. SE-10.
 
-    Whoever asks must not wait for it: neither the answer nor its time may tell whether there is.
-    The message is sent at once and stored nowhere, because its link is a credential.
-    Raises what the notifier raises.
+    Call it in the background: neither the response nor its time may reveal whether the account
+    exists. The message is sent at once and stored nowhere, because its link is a credential. Raises
+    the errors of the notifier.
     """
     async with services.store.view() as view:
         account = await view.accounts.by_email(same_name(email))
@@ -181,7 +181,8 @@ async def mail_login_link(
 
 async def account_of_link(services: Services, token: str) -> Account:
     """
-    Whom a link would sign in; looking does not use it up, as scanners of mail look. SE-7.
+    The account that a link would sign in. The link stays valid, because mail scanners open links,
+    too. SE-7.
 
     Raises `LinkOver`.
     """

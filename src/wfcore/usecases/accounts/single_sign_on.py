@@ -45,8 +45,8 @@ _BY_PROVIDER: JsonObject = {"by": "oidc"}
 @frozen
 class Departure:
     """
-    Where to send the browser, what it keeps meanwhile, and the `state` that tells this sign-in from
-    others in the same browser.
+    The redirect to the provider: its URL, the cookie value for the browser, and the `state` that
+    distinguishes this sign-in from others in the same browser.
     """
 
     url: str
@@ -107,7 +107,10 @@ async def come_back(
 def _attempt(
     keys: Keyring, kept: str | None, query: Mapping[str, str], now: EpochMs
 ) -> tuple[SignOnAttempt, str]:
-    """What the browser kept, if it is what the provider answers. Raises `Unvouched`."""
+    """
+    The attempt that the browser kept, if it matches the response of the provider. Raises
+    `Unvouched`.
+    """
     read = (read_signed(key, _PURPOSE, made) for key, made in keys.tried(kept or ""))
     found = next((one for one in read if one is not None), None)
     if found is None or now >= found[1]:

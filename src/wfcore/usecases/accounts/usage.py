@@ -1,4 +1,4 @@
-"""What keys have used of their quotas, and what models have cost. RL-1, AI-7."""
+"""The use of quotas by keys, and the costs of models. RL-1, AI-7."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ LOOKED_AT, RESULTS_LOOKED_AT, _AT_ONCE = 500, 50_000, 20
 @frozen
 class KeyUsage:
     """
-    What a key, or a webhook without one, has used of each window that is open now. `month`: what
-    was admitted in `MONTH_DAYS` days up to now. RL-7.
+    The use of each open window by a key, or by a webhook without a key. `month`: the admissions of
+    the last `MONTH_DAYS` days. RL-7.
     """
 
     id: str
@@ -38,7 +38,7 @@ class KeyUsage:
 
 @frozen
 class ModelUsage:
-    """What a model has done for a workflow. `unpriced`: some of it has no known price."""
+    """The use of a model by a workflow. `unpriced`: the price of some of it is unknown."""
 
     workflow_id: str
     workflow: str
@@ -85,7 +85,9 @@ async def read_usage(services: Services, who: Principal) -> AccountUsage:
 
 @frozen
 class _Spent:
-    """What is kept of an execution: the steps that called a model, and what each used."""
+    """
+    The part of an execution that counts here: its steps that called a model, with their usage.
+    """
 
     workflow_id: str
     workflow: str
@@ -95,8 +97,9 @@ class _Spent:
 
 async def _spent(view: View, where: ExecutionFilter) -> tuple[Sequence[_Spent], bool]:
     """
-    What the newest executions used, and whether there were more. A few are read at a time, and
-    there is an end to their step results too, of which each may have thousands.
+    The usage of the newest executions, and whether there were more executions. Reads a few
+    executions at a time; their step results are limited as well, because each execution may have
+    thousands.
     """
     found: list[_Spent] = []
     after, results = NEWEST, 0
@@ -138,7 +141,7 @@ async def _definition(view: View, workflow_id: str, revision: int) -> Definition
 
 
 def _model(definition: Definition | None, name: str) -> str:
-    """Looked up, not looked for: a result for each round of a loop asks for it."""
+    """The model of a step by a dictionary, because each round of a loop needs it."""
     with suppress(KeyError):
         step = definition.step(name) if definition else None
         return step.model if isinstance(step, AiStep) else ""

@@ -1,1 +1,1 @@
-"""What operators ask of the service, from its host or from elsewhere. Decision 187."""
+"""The operations of operators, on the host of the service or from elsewhere. Decision 187."""

@@ -110,7 +110,7 @@ async def delegate(at: Operator, id: str, by: str, to: str, until: int | None = 
 
 
 async def _approver(services: Services, email: str, approval_id: str) -> Caller:
-    """The account with that email, or whoever a personal link names so."""
+    """The account with that email, or the guest whom a personal link addresses by it."""
     async with services.store.view() as view:
         account = await view.accounts.by_email(same_name(email))
     return Principal(account) if account else Guest(same_name(email), approval_id)

@@ -15,7 +15,7 @@ _PAGE = 200
 
 
 async def account(services: Services, id_or_email: str, parameter: str = "account") -> Account:
-    """The account. Raises `InvalidInput` naming *parameter* and what was looked for."""
+    """The account. Raises `InvalidInput`, which names *parameter* and the value."""
     try:
         return await find_account(services, id_or_email)
     except NotFound:
@@ -66,7 +66,7 @@ async def workflow(services: Services, id_or_name: str) -> WorkflowRow:
 
 
 async def workflows_named(services: Services, name: str) -> list[WorkflowRow]:
-    """All workflows with that name, whoever owns them."""
+    """All workflows with that name, of all owners."""
     found: list[WorkflowRow] = []
     page: PageRequest | None = PageRequest(size=_PAGE)
     while page is not None:

@@ -27,10 +27,10 @@ async def acquainted(
     turn: Callable[[NewId, People | None], T],
 ) -> T:
     """
-    What *turn* comes to once everybody is known whom it asks for.
+    Returns the result of *turn* once every account that it names is known.
 
-    It is pure, so that it is taken again with those who were looked up: whom a template names shows
-    only in the middle of it. Ids that were made before are used again.
+    *turn* is pure, so it runs again after each look-up: a name from a template appears only in the
+    middle of it. Ids made in an earlier run are used again.
     """
     if services.policy.one_for_all:
         return turn(lambda prefix: services.ids.new(prefix, now), None)
@@ -70,7 +70,7 @@ async def met(
 async def require_own_choice(
     services: Services, view: View | Unit, who: Principal, gate: Definition
 ) -> None:
-    """Raises `InvalidInput` if *gate* asks people whom *who* may not choose. GT-5."""
+    """Raises `InvalidInput` if *gate* names approvers whom *who* may not choose. GT-5."""
     names, bound = approvers_of(gate), who.key.approvers if who.key else ()
     if bound and not names:
         raise InvalidInput("approvers", "this key is bound to its own approvers")

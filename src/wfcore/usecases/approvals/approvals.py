@@ -45,7 +45,7 @@ async def list_approvals(
     page: PageRequest,
     where: ApprovalFilter = EVERY_APPROVAL,
 ) -> Page[ApprovalHead]:
-    """The approvals that the caller may see, whatever *where* says about the account. AC-5."""
+    """The approvals that the caller may see; the account in *where* is ignored. AC-5."""
     await expire_all_due(services)
     if who is not None:
         where = evolve(where, account_id=who.account.id, email=who.account.email)
@@ -54,7 +54,7 @@ async def list_approvals(
 
 
 async def read_approval(services: Services, who: Caller | None, approval_id: str) -> Approval:
-    """One approval as it is now, as far as *who* is shown it. Raises `NotFound`. PL-4."""
+    """One approval with the parts that *who* may see. Raises `NotFound`. PL-4."""
     async with services.store.view() as view:
         approval, _ = await approval_for(view, who, approval_id)
     if await expire_if_due(services, approval):
@@ -65,7 +65,7 @@ async def read_approval(services: Services, who: Caller | None, approval_id: str
 
 @frozen
 class Question:
-    """An approval as a person is asked, with the name of the workflow."""
+    """An approval for a person to decide, with the name of its workflow."""
 
     approval: Approval
     workflow_name: str
@@ -91,7 +91,7 @@ async def question_for(
 async def standings(
     services: Services, who: Principal, found: Sequence[Approval]
 ) -> Mapping[str, Standing]:
-    """What each of *found* is to *who*, by its id: whether it can be approved now. AP-10, AP-16."""
+    """For each of *found*, by its id, whether *who* can approve it now. AP-10, AP-16."""
     now = services.clock.deadline_now()
     ids = {one.workflow_id for one in found}
     async with services.store.view() as view:
@@ -106,7 +106,7 @@ async def standings(
 
 
 def why_not(approval: Approval, who: Caller, share: Share | None, now: EpochMs) -> str | None:
-    """Why *who* may not approve it now, in words; None: nothing is in the way."""
+    """The reason, in words, for which *who* may not approve now; None: nothing is in the way."""
     if approval.status is not ApprovalStatus.PENDING or expired(approval, now):
         return "The approval has already been decided"
     try:

@@ -1,4 +1,4 @@
-"""An approver lets somebody else decide in their place, until then. AP-36."""
+"""Delegating: an approver lets somebody else decide in their place, for a time. AP-36."""
 
 from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput
 from wfcore.model.access import Caller
@@ -31,11 +31,11 @@ async def delegate_approval(
     origin: Origin = UNKNOWN,
 ) -> Approval:
     """
-    The approval with the delegation, in its history, in the log and in the audit. *until* None:
-    until it expires.
+    The approval with the delegation, which is also in its history, in the event log and in the
+    audit log. *until* None: until the approval expires.
 
-    Raises `NotFound`, `Forbidden` (not an approver in their own right, or the step does not let
-    them), `AlreadyDecided`, `InvalidInput`.
+    Raises `NotFound`, `Forbidden` (no approver in their own right, or not allowed by the step),
+    `AlreadyDecided`, `InvalidInput`.
     """
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:

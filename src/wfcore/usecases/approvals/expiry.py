@@ -1,8 +1,9 @@
 """
-Approvals whose time has come: reminders on the way, and rejection in the end. AP-4, AP-20.
+Approvals whose time has come: reminders before the expiry, and rejection at the expiry. AP-4,
+AP-20.
 
-From `expires_at` on an approval counts as rejected, whether or not a timer has run. So every
-reader settles an expired approval before showing it; the sweep settles those nobody looks at.
+From `expires_at` on an approval counts as rejected, whether or not a timer has run. So every reader
+settles an expired approval before showing it; the sweep settles approvals without a reader.
 
 A reminder is an event in the execution's log, which feeds the stream and the history. The approval
 counts its reminders in the same unit of work, so that of any number of sweepers, and across
@@ -79,7 +80,9 @@ async def _each(
     settle: Callable[[Services, str], Awaitable[int]],
     report: Report,
 ) -> int:
-    """Settle what is due, a batch at a time, until nothing is left or nothing can be settled."""
+    """
+    Settle due approvals, a batch at a time, until none is left or none of a batch can be settled.
+    """
     count = 0
     while True:
         async with services.store.view() as view:
@@ -110,7 +113,7 @@ async def expire_if_due(services: Services, approval: Approval) -> bool:
 
 @retried
 async def expire(services: Services, approval_id: str) -> bool:
-    """Reject one approval because nobody decided in time. False: somebody did, after all."""
+    """Reject one approval because its time is over. Returns False if somebody decided in time."""
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
         approval = await unit.get(Approval, approval_id)
@@ -169,7 +172,7 @@ async def _remind(services: Services, approval_id: str) -> int:
 
 
 def _is_late(approval: Approval, now: EpochMs) -> bool:
-    """Whether others are to be asked, too. AP-37."""
+    """Whether the approval is due for escalation. AP-37."""
     is_open = approval.status is ApprovalStatus.PENDING and not expired(approval, now)
     return is_open and approval.escalate_at is not None and approval.escalate_at <= now
 

@@ -1,6 +1,6 @@
 """
-What becomes of an approval between the step that asks and the store: its times by the calendar,
-and the files that belong to the question. AP-1, AP-29.
+The opening of an approval between its step and the store: its times by the calendar, and its
+attached files. AP-1, AP-29.
 """
 
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ async def opened(
     left: Sequence[Artifact],
 ) -> Outcome[Execution]:
     """
-    The outcome with its new approvals as they are stored. *now*: the store's; *left*: artifacts
-    that the same unit stores, which it does not read back. What a rule has approved is in the audit
+    The outcome with its new approvals in their stored form. *now*: the store's; *left*: artifacts
+    that the same unit stores, which it does not read back. Approvals by a rule are in the audit
     log. AP-35.
     """
     if not any(isinstance(one, OpenApproval) for one in outcome.effects):
@@ -59,7 +59,10 @@ async def _with_files(
 async def _files_of(
     unit: Unit, run: Execution, key: str, left: Sequence[Artifact]
 ) -> Sequence[Attachment]:
-    """What the last attempt of a step left, by name; *left*: what the same unit stores."""
+    """
+    The artifacts of the last attempt of a step, by name; *left*: artifacts that the same unit
+    stores.
+    """
     result = run.step_results[key]
     stored = await unit.artifacts.of_execution(run.id)
     known = {one.id: one for one in (*stored, *left)}

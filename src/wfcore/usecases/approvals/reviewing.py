@@ -1,4 +1,4 @@
-"""What a person at the pages is shown of approvals: the inbox, and one approval to review."""
+"""Approvals for the pages: the inbox, and one approval to review."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -52,9 +52,10 @@ async def read_inbox(
     text: str = "",
 ) -> Inbox:
     """
-    What is in the inbox of *who*: open approvals by their expiry, decided ones by age. AC-5.
+    The inbox of *who*: open approvals by their expiry, decided approvals by age. AC-5.
 
-    With *text* those that say it, of the next `SEARCHED`; `next` is where the search goes on.
+    With *text*, the approvals that contain it among the next `SEARCHED`; `next` continues the
+    search.
     """
     where = evolve(_SHOWN[tab], workflow_id=workflow_id)
     page = evolve(page, after=page.after or (_FIRST if where.soonest else NEWEST))
@@ -75,7 +76,7 @@ MOST_WAITING = 1_000
 
 
 async def count_waiting(services: Services, who: Principal) -> int:
-    """How many wait for *who*, up to one more than `MOST_WAITING`. AC-5."""
+    """The number of approvals that wait for *who*, up to one more than `MOST_WAITING`. AC-5."""
     mine = evolve(_SHOWN[Tab.WAITING], account_id=who.account.id, email=who.account.email)
     async with services.store.view() as view:
         return await view.approvals.count(mine, MOST_WAITING + 1)
@@ -88,7 +89,7 @@ SEARCHED, _AT_ONCE = 400, 200
 async def _search(
     services: Services, who: Principal, page: PageRequest, where: ApprovalFilter, text: str
 ) -> Page[ApprovalHead]:
-    """What an approval says is sealed in the store, so that each one has to be read."""
+    """Search by reading each approval, because the store seals their texts."""
     found, at = list[ApprovalHead](), PageRequest(size=_AT_ONCE, after=page.after)
     for _ in range(SEARCHED // _AT_ONCE):
         part = await list_approvals(services, who, at, where)
@@ -107,7 +108,7 @@ async def _search(
 
 
 def _words(approval: ApprovalHead, names: Mapping[str, str]) -> str:
-    """What of an approval can be searched for."""
+    """The searchable text of an approval."""
     titles = [group.title or group.name for group in approval.groups]
     named = names.get(approval.workflow_id, "")
     return "\n".join([approval.message, approval.step_name, named, approval.id, *titles]).lower()
@@ -116,11 +117,11 @@ def _words(approval: ApprovalHead, names: Mapping[str, str]) -> str:
 @frozen
 class Review:
     """
-    One approval as somebody sees it who may see it. `barred`: why that person may not approve;
-    None: nothing is in the way. `rejects`: whether the person may reject, or ask for changes where
-    the step takes them. `execution_id`: of the execution, if that person sees it. `delegates`:
-    whether the person may let somebody else decide. `released`: how many rows of each group, once
-    it is approved; guests are shown no more of them. PL-4.
+    One approval for a person who may see it. `barred`: the reason for which the person may not
+    approve; None: nothing is in the way. `rejects`: whether the person may reject, or request
+    changes where the step allows them. `execution_id`: only if the person sees the execution.
+    `delegates`: whether the person may delegate the decision. `released`: the number of rows of
+    each group once it is approved, which is all that guests see of them. PL-4.
     """
 
     approval: Approval

@@ -25,11 +25,11 @@ async def decide_several(
     services: Services, who: Caller, asked: Sequence[Decide], origin: Origin = UNKNOWN
 ) -> Sequence[DecisionResult]:
     """
-    Decide each by itself, in order, with a result of its own: what is refused keeps nothing else
-    from being decided. AP-39.
+    Decide several approvals in order, each in a unit of its own; a refusal keeps none of the others
+    from being decided. Returns a result for each. AP-39.
 
-    Raises `InvalidInput`, before anything is decided: too many, one twice, or an approval of rows
-    that does not say which ones were seen.
+    Raises `InvalidInput`, before anything is decided, for too many decisions, for an approval that
+    appears twice, and for approved rows without their hash.
     """
     _require_plain(asked)
     return [await _decide(services, who, one, origin) for one in asked]

@@ -1,4 +1,4 @@
-"""The audit log: who asked for what, from where, and why it was refused."""
+"""The audit log: each deed with its actor and origin, and the reason of each refusal."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -39,9 +39,9 @@ from wfcore.usecases.unit_of_work import retried
 @frozen
 class Origin:
     """
-    Where a request came from, as far as is known. Never contains a query string. `operator`: who
-    administers from elsewhere; what they do is noted as theirs, whoever's it is. AC-8. `trace`:
-    of the request. TR-1.
+    The origin of a request, as far as it is known. Never contains a query string. `operator`: the
+    operator who administers from elsewhere; the audit log names the operator, whoever owns the
+    object. AC-8. `trace`: of the request. TR-1.
     """
 
     path: str | None = None
@@ -98,7 +98,7 @@ def note(
 
 @frozen
 class DecisionAudit:
-    """What the audit log keeps of a decision: its verb, the hash of the rows, and a record."""
+    """The audit of a decision: its verb, the hash of the rows, and a record."""
 
     verb: str
     items_hash: str
@@ -207,7 +207,7 @@ _REFUSED: Mapping[type[Exception], str] = {
 
 
 def trimmed(services: Services, start: ChainPoint) -> tuple[AuditEntry, str]:
-    """The entry that says that retention cut the log up to *start*, and its record. AL-9."""
+    """The entry, and its record, that retention cut the log up to *start*. AL-9."""
     record = record_of(start_record(start))
     entry = _entry(services, TRIM, UNKNOWN, None)
     return evolve(entry, record_hash=record.hash), record.text
@@ -301,7 +301,7 @@ async def read_audit(
 
 @frozen
 class AuditFilter:
-    """Which entries somebody looks for; what is empty or None narrows nothing."""
+    """The conditions of a search. An empty or None field does not narrow it."""
 
     event: str = ""
     outcome: AuditOutcome | None = None
@@ -312,7 +312,7 @@ class AuditFilter:
     until: EpochMs | None = None
 
     def fits(self, entry: AuditEntry) -> bool:
-        """Whether *entry* is looked for; an event by its beginning, as in `approval`."""
+        """Whether *entry* matches; `event` is a prefix, such as `approval`."""
         late = self.since is None or entry.at >= self.since
         return (
             entry.event.startswith(self.event)
@@ -328,8 +328,8 @@ class AuditFilter:
 @frozen
 class AuditMatches:
     """
-    Entries with their numbers, newest first. `next`: below which number to look on; None: nothing
-    is left. `looked_at`: how many were read for it.
+    Entries with their numbers, newest first. `next`: the number below which the search continues;
+    None: nothing is left. `looked_at`: the number of entries read.
     """
 
     entries: Sequence[tuple[int, AuditEntry]]
@@ -344,8 +344,9 @@ async def search_audit(
     services: Services, who: Principal, where: AuditFilter, before: int | None, size: int
 ) -> AuditMatches:
     """
-    What *who* did or was refused (an operator: anybody), newest first. At most `MOST_LOOKED_AT`
-    entries are read, so that a search for something rare takes no longer than one for much.
+    The deeds and refusals of *who* (for an operator: of everybody), newest first. At most
+    `MOST_LOOKED_AT` entries are read, so that a search for a rare entry takes no longer than one
+    for many.
     """
     if not who.operator:
         where = evolve(where, account_id=who.account.id)
@@ -369,8 +370,8 @@ async def search_audit(
 
 async def newest_audited(services: Services, who: Principal, since: int) -> int:
     """
-    The number of the newest entry that *who* may read among those above *since*; *since* if there
-    is none. To be asked again and again: mostly nothing was added, and one entry is read. AL-1.
+    The number of the newest entry above *since* that *who* may read; *since* if there is none.
+    Cheap to repeat: if no entry was added, one entry is read. AL-1.
     """
     async with services.store.view() as view:
         head = await view.audit.newest(None, 1)

@@ -58,7 +58,7 @@ class AuditCheck:
 
     @property
     def entries(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return self.chain.end.number - self.chain.start.number
 
 
@@ -74,7 +74,9 @@ async def check_audit(services: Services, anchors: Sequence[Anchor] = ()) -> Aud
 
 
 async def _fault(view: View, chain: AuditChain) -> Fault | None:
-    """From the first entry there is, be it in front of the start, to the end, and none behind."""
+    """
+    The first fault from the first stored entry, even before the start, to the end and behind it.
+    """
     at, after = chain.start, _BEFORE_ALL
     starts: set[ChainPoint] = set()
     while at.number < chain.end.number:
@@ -91,7 +93,7 @@ async def _fault(view: View, chain: AuditChain) -> Fault | None:
 
 
 async def _behind(view: View, end: ChainPoint) -> Fault | None:
-    """An entry after the end, although nobody has added one."""
+    """A fault if an entry after the end exists that no append has added."""
     for entry in await view.audit.chained(end.number, 1):
         if (await view.audit.chain()).end.number < entry.number:
             return Fault(entry.number, None, "it was inserted: the log ends before it")

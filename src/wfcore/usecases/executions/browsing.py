@@ -1,6 +1,6 @@
 """
-What people look for among executions: counts, a search, one with all that belongs to it, two beside
-each other. PG-6, XP-3, XP-4.
+Browsing executions: counts, a search, one execution with all that belongs to it, and two side by
+side. PG-6, XP-3, XP-4.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ _MOST_EVENTS = 2_000
 async def count_executions(
     services: Services, who: Principal | None, where: ExecutionFilter = EVERY_EXECUTION
 ) -> Mapping[ExecutionStatus, int]:
-    """How many of those that `list_executions` shows have each status, to `MOST_COUNTED`. PG-6."""
+    """The executions that `list_executions` shows, counted by status up to `MOST_COUNTED`. PG-6."""
     async with services.store.view() as view:
         found = await visible(view, who, where)
         return await view.executions.by_status(found, MOST_COUNTED + 1)
@@ -57,7 +57,7 @@ async def find_execution(services: Services, who: Principal, text: str) -> str |
 
 
 async def _started_by(view: View, who: Principal, key: str) -> Execution | None:
-    """What the first request with an idempotency key started, of any key of the caller's."""
+    """The first execution started under an idempotency key, of any of the caller's keys."""
     callers = [who.account.id, *(one.id for one in await view.keys.of_account(who.account.id))]
     flows = await view.workflows.visible_to(who.account.id, _WORKFLOWS)
     scopes = [f"start:{caller}:{flow.id}" for caller in callers for flow in flows.rows]
@@ -77,10 +77,10 @@ async def workflow_names(services: Services, who: Principal) -> Sequence[Workflo
 @frozen
 class ExecutionDetail:
     """
-    One execution and what belongs to it. `definition`: the one that it runs; None: it cannot be
-    read. `names`: of whoever started it, by id. `children`: the executions that it started, by id,
-    as far as the caller sees them. `redrives`: whether the caller may redrive it now. `retried`:
-    the first events, from which earlier attempts are read; none if no step was tried again.
+    One execution and its surroundings. `definition`: of its revision; None: it cannot be read.
+    `names`: of its starters, by id. `children`: the executions that it started, by id, as far as
+    the caller sees them. `redrives`: whether the caller may redrive it now. `retried`: the first
+    events, from which earlier attempts are read; none if no step was tried again.
     """
 
     explained: Explanation
@@ -100,7 +100,7 @@ class ExecutionDetail:
 
 
 async def read_whole(services: Services, who: Principal, execution_id: str) -> ExecutionDetail:
-    """One execution as its page shows it. Raises `NotFound`."""
+    """One execution with its surroundings. Raises `NotFound`."""
     explained = await explain_execution(services, who, execution_id)
     run = explained.run
     async with services.store.view() as view:
@@ -135,8 +135,8 @@ async def read_some(
     services: Services, who: Principal, ids: Iterable[str]
 ) -> Sequence[tuple[Execution, Definition | None, str | None]]:
     """
-    Those of *ids* that *who* sees, each with the definition that it runs, and the last execution
-    that redrives it: for a look at them before something is done.
+    The executions of *ids* that *who* sees, each with its definition and the last execution that
+    redrives it: for a preview of a deed on several.
     """
     found = list[tuple[Execution, Definition | None, str | None]]()
     for id in dict.fromkeys(ids):

@@ -1,6 +1,5 @@
 """
-Callbacks that are due: an attempt is on record before it is made. What became of one can be read.
-CB-1, CB-3, CB-5.
+Callbacks: an attempt is on record before it is made, and its result can be read. CB-1, CB-3, CB-5.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,7 @@ NO_SECRET = CallbackAnswer(error="the key that signs it is gone")
 
 @frozen
 class CallbackAttempt:
-    """One attempt, ready to be sent."""
+    """One attempt of a callback, ready to be sent."""
 
     callback: Callback
     headers: Mapping[str, str] = field(repr=False)
@@ -33,7 +32,7 @@ class CallbackAttempt:
 
     @property
     def url(self) -> str:
-        """Where it goes."""
+        """The address of the callback."""
         return self.callback.url
 
 
@@ -41,8 +40,8 @@ async def read_callback(
     services: Services, who: Principal | None, execution_id: str
 ) -> tuple[Execution, Callback]:
     """
-    An execution and what became of its callback; before the end, what is owed then. CB-5. Raises
-    `NotFound`, also where no callback was asked for.
+    An execution and the state of its callback; before the end, the callback that will be due then.
+    CB-5. Raises `NotFound`, also for an execution without a callback.
     """
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
@@ -52,7 +51,9 @@ async def read_callback(
 
 
 async def callback_of(view: View, run: Execution) -> Callback | None:
-    """The callback of *run*, if it has one: the one that it owes, where it has not ended."""
+    """
+    The callback of *run*, or None. Before the end of *run*, the callback that will be due then.
+    """
     if run.callback_url is None:
         return None
     pending = Callback(run.id, run.callback_url, run.key_id, run.accepted_at, due_at=None)
@@ -60,7 +61,7 @@ async def callback_of(view: View, run: Execution) -> Callback | None:
 
 
 async def next_call(services: Services) -> EpochMs | None:
-    """When the next attempt is due."""
+    """The due time of the next attempt."""
     async with services.store.view() as view:
         return await view.callbacks.next_due()
 
@@ -68,7 +69,7 @@ async def next_call(services: Services) -> EpochMs | None:
 async def take_calls(
     services: Services, limit: int, report: Report = at_once
 ) -> Sequence[CallbackAttempt]:
-    """Up to *limit* attempts that are due now, each on record; of racing workers one gets it."""
+    """Up to *limit* attempts that are due now, each on record; of racing workers one gets each."""
     async with services.store.view() as view:
         due = await view.callbacks.due(limit)
     taken: list[CallbackAttempt] = []
@@ -102,7 +103,7 @@ async def _take(services: Services, callback: Callback) -> CallbackAttempt | Non
 
 
 def _traced(run: Execution, callback: Callback) -> Mapping[str, str]:
-    """The headers by which what receives the call joins the trace, where spans are made. TR-2."""
+    """The headers by which the receiver joins the trace, if spans are made. TR-2."""
     if run.trace is None or not run.trace.recorded:
         return {}
     span = span_about(run.id, f"callback/{callback.attempts}")
@@ -129,5 +130,5 @@ async def settle_call(
 
 
 def _beginning(callback: Callback) -> tuple[int, EpochMs | None]:
-    """What distinguishes attempts: a postponed attempt returns its number."""
+    """The values that distinguish attempts: a postponed attempt returns its number."""
     return callback.attempts, callback.due_at

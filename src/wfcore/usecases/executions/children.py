@@ -1,9 +1,9 @@
 """
-Starting what a `workflow` step asks for, in the unit in which the step begins. FL-6, FL-9.
+Starting the child of a `workflow` step, in the unit in which the step begins. FL-6, FL-9.
 
-The definition's author answers for what it starts: the workflow is looked for among those of
-the owner of the parent's workflow, by name, or by id among those that it may execute. The
-execution belongs to whom the parent belongs to, and is resumed only where the parent is. EX-24.
+The workflow is found with the rights of the author of the definition: by name among the workflows
+of the owner of the parent's workflow, or by id among those that this owner may execute. The child
+belongs to the owner of the parent, and is resumed only if the parent is. EX-24.
 """
 
 from attrs import evolve
@@ -31,8 +31,8 @@ async def start_children(
     unit: Unit, render: Render, outcome: Outcome[Execution], now: EpochMs
 ) -> Outcome[Execution]:
     """
-    Start every execution that *outcome*, which is already staged, requests. A step whose child
-    cannot be started learns why, as if the child had failed.
+    Start every child that *outcome*, which is already staged, requests. A step whose child cannot
+    be started gets the reason, as if the child had failed.
 
     Returns the outcome with the resulting hints.
     """
@@ -48,8 +48,8 @@ async def start_children(
 
 async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list[ChildFailed]:
     """
-    For each step of *run* that timed out while its child, or an execution below it, is interrupted:
-    to the step the child has ended. The caller cancels it. EX-26.
+    A failed child for each step of *run* that timed out while its child, or an execution below the
+    child, was interrupted: for the step the child has ended. The caller cancels the child. EX-26.
     """
     late: list[ChildFailed] = []
     for result in run.step_results.values():

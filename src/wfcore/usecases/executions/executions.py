@@ -34,8 +34,8 @@ async def list_executions(
     where: ExecutionFilter = EVERY_EXECUTION,
 ) -> Page[Execution]:
     """
-    The caller's executions; for a workflow that the caller owns, all of its executions, whatever
-    *where* says about the owner. AC-4.
+    The executions of the caller, or all executions of a workflow that the caller owns; the owner in
+    *where* is ignored. AC-4.
 
     The rows contain no step outputs.
     """
@@ -59,7 +59,7 @@ async def visible(view: View, who: Principal | None, where: ExecutionFilter) -> 
 async def read_execution(
     services: Services, who: Principal | None, execution_id: str, *, outputs: bool = True
 ) -> Execution:
-    """One execution as it is now; without *outputs* large ones are left out. Raises `NotFound`."""
+    """One execution; without *outputs* large outputs are left out. Raises `NotFound`."""
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id, whole=outputs)
     if run.asks and await expire_due_of(services, run):
@@ -99,8 +99,8 @@ async def read_result(
     services: Services, who: Principal | None, execution_id: str, *, outputs: bool = True
 ) -> Execution:
     """
-    An ended execution with its output, and, unless told otherwise, with those of its steps. Raises
-    `NotFound`; `NoResultYet` before the end. EX-18.
+    An ended execution with its output and, by default, the outputs of its steps. Raises `NotFound`;
+    `NoResultYet` before the end. EX-18.
     """
     run = await read_execution(services, who, execution_id, outputs=False)
     if run.status not in EXECUTION.final:
@@ -156,12 +156,12 @@ async def read_logs(
     search: str | None = None,
 ) -> tuple[Execution, Sequence[Event], int]:
     """
-    The execution (large outputs may be left out), its output lines with numbers above *after*,
-    whoever started it, and the number to continue after. No lines: there are no more yet. EX-28.
-    Only those of one *step*, by its key; of one *stream*; the lines that contain *search*, in
-    whatever case.
+    The execution (large outputs may be left out), the names of its starters, its output lines with
+    numbers above *after*, and the number to continue after. No lines: there are no more yet. EX-28.
+    *step*: only lines of the step with that key; *stream*: only of that stream; *search*: only
+    lines that contain the text, in upper or lower case.
 
-    Raises `NotFound`: no such execution, or no step of it can have that key.
+    Raises `NotFound` for an unknown execution, and for a key that none of its steps can have.
     """
     found: list[Event] = []
     async with services.store.view() as view:
@@ -219,13 +219,13 @@ async def wait_for_rest(
     outputs: bool = True,
 ) -> Execution:
     """
-    The execution as soon as it rests, or as it is after *wait_ms* or when this process is
-    *leaving*; without *outputs* large ones are left out. Raises `NotFound`, and what *still*
-    raises.
+    The execution as soon as it rests, or its state after *wait_ms* or when this process is
+    *leaving*; without *outputs* large outputs are left out. Raises `NotFound`, and the errors of
+    *still*.
 
-    It rests when it has ended, waits for an approval, or is INTERRUPTED until its grace is over. If
-    it rests already, this returns at once. So a loop until the end must not call it without a
-    pause: while the status is not in `EXECUTION.final`, sleep before the next call.
+    An execution rests when it has ended, waits for an approval, or is INTERRUPTED until its grace
+    is over. If it rests already, this returns at once. So a loop until the end must pause: while
+    the status is not in `EXECUTION.final`, sleep before the next call.
     """
     run = await wait_until(
         rests, services, who, execution_id, wait_ms, leaving=leaving, still=still

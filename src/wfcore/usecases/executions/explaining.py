@@ -67,7 +67,7 @@ async def explain_execution(
 
 
 async def _approvals(view: View, run: Execution) -> Sequence[Approval]:
-    """Those of *run*, without their rows."""
+    """The approvals of *run*, without their rows."""
     where = ApprovalFilter(execution_id=run.id)
     return (await view.approvals.list(where, PageRequest(1, _MOST_HELD))).rows
 
@@ -86,7 +86,7 @@ async def _children(view: View, run: Execution, who: Principal | None) -> Sequen
 
 
 async def _group(view: View, run: Execution, who: Principal | None) -> GroupAhead | None:
-    """Who is ahead of *run*, by the limit that its workflow has now."""
+    """The executions ahead of *run* in its group, by the present limit of its workflow."""
     if run.concurrency_group is None or run.fence > 0:
         return None
     workflow = await view.get(Workflow, run.workflow_id)
@@ -101,7 +101,7 @@ async def _group(view: View, run: Execution, who: Principal | None) -> GroupAhea
 
 
 async def _holders(view: View, run: Execution) -> Sequence[Execution]:
-    """Those of the same group that were taken and have not ended, oldest first."""
+    """The executions of the same group that were claimed and have not ended, oldest first."""
     found: list[Execution] = []
     for status in ExecutionStatus:
         if status not in EXECUTION.final:

@@ -52,12 +52,12 @@ async def open_gate(
     origin: Origin = UNKNOWN,
 ) -> StartReceipt:
     """
-    Ask people; the approval is open on return. GT-1, GT-2.
+    Open an approval without a workflow; it is open on return. GT-1, GT-2.
 
-    *question*: `message`, and if wanted `groups` (with `rows`), `approvers` and `timeout`, as a
-    `manual_approval` step has them, but that nothing in them is a template. Approvers are those
-    whom *who* may choose. GT-5. Raises `Forbidden` (GT-3), `InvalidInput`, `Conflict` (the
-    idempotency key with another body, or a workflow of another kind has the name of gates).
+    *question*: `message`, and optionally `groups` (with `rows`), `approvers` and `timeout`, as in a
+    `manual_approval` step, but without templates. Approvers are people whom *who* may choose. GT-5.
+    Raises `Forbidden` (GT-3), `InvalidInput`, `Conflict` (the idempotency key with another body, or
+    a workflow of another kind has the name of gates).
     """
     require_no_approver(who)
     question = bound(question, who)
@@ -112,7 +112,7 @@ _LOOKED_AT = 8
 async def _workflow(
     unit: Unit, services: Services, who: Principal, definition: Definition, now: EpochMs
 ) -> tuple[Workflow, int]:
-    """The account's workflow of gates, and its version that says *definition*. GT-4."""
+    """The account's workflow of gates, and its version with *definition*. GT-4."""
     old = await unit.workflows.by_name(who.account.id, GATES)
     if old is None:
         workflow = Workflow(services.ids.new("wf", now), GATES, who.account.id, 1, now, now)
@@ -139,7 +139,7 @@ async def read_gate(
     still: Still | None = None,
 ) -> GateState:
     """
-    A gate as it is now; with *wait_ms* as soon as it is decided. Raises `NotFound`, also for an
+    The state of a gate; with *wait_ms* as soon as it is decided. Raises `NotFound`, also for an
     execution that is no gate.
     """
     run = await read_execution(services, who, execution_id, outputs=False)

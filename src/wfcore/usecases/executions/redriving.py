@@ -102,7 +102,8 @@ async def redrive(
 ) -> StartReceipt:
     """
     A new execution that keeps the results of finished steps of an old one, and their artifacts.
-    EX-17, EX-35. *once*: only if nobody has redriven it, of several at one moment one.
+    EX-17, EX-35. *once*: only the first redrive of an execution; of several at one moment one wins.
+
     Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
     `InvalidInput` (`from`, inputs), `Conflict` (a step before `from` has no result, an artifact is
     gone, the plan is another one, or *once*), `LimitReached` (nothing was changed).
@@ -199,8 +200,8 @@ async def _line(unit: Unit, old: Execution) -> Sequence[Execution]:
 
 async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect]:
     """
-    An interrupted execution that is redriven has its successor: it is FAILED now, not when its
-    grace is over, so that it is not resumed beside it and holds no place in its group. EX-17.
+    Fail an interrupted execution at its redrive instead of at the end of its grace, so that it is
+    not resumed beside its successor and holds no place in its group. EX-17.
     """
     if old.status is not ExecutionStatus.INTERRUPTED:
         return ()

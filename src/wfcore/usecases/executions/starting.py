@@ -64,10 +64,10 @@ async def start_execution(
     Accept an execution of a workflow that *who* may EXECUTE; durable on return.
 
     *source*: its trigger. MANUAL lets the service restart a step that ran at a crash. EX-12, EX-14.
-    *monitored*: output lines are in the event stream, too. EX-28.
-    *callback_url* is told of its end.
-    *idempotency*: within 24 h the same key returns the first answer and starts nothing. IK-1.
-    *origin*: where the request came from, for the audit log; its id and trace are stored.
+    *monitored*: output lines are in the event stream, too. EX-28. *callback_url*: gets a callback
+    at the end. *idempotency*: within 24 h the same key returns the first answer and starts nothing.
+    IK-1. *origin*: of the request, for the audit log; its id and trace are stored.
+
     Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict` (the same key with another
     fingerprint), `LimitReached`.
     """
@@ -118,7 +118,7 @@ async def accept_start(
     id: str | None = None,
     files: Sequence[Artifact] = (),
 ) -> StartReceipt:
-    """Store a new execution with what stands for its request, and commit."""
+    """Store a new execution with the record of its request, and commit."""
     outcome = await enqueue(
         services, unit, workflow, start, now, revision=revision, id=id, files=files
     )
@@ -148,10 +148,10 @@ async def enqueue(
     Stage a new execution of the workflow into *unit*, as far as it goes without a worker; notify
     after the commit. EX-34.
 
-    *about*: what else its first event says; *revision*: another one than the workflow's; *id*: made
-    before; *files*: artifacts that it begins with, which are staged. Raises `InvalidInput` for
-    inputs that break the declarations, `LimitReached` where the workflow says `onLimit: skip` and
-    is full.
+    *about*: further details of its first event; *revision*: instead of the workflow's present one;
+    *id*: made before; *files*: artifacts that it begins with, which are staged. Raises
+    `InvalidInput` for inputs that break the declarations, `LimitReached` for a full workflow with
+    `onLimit: skip`.
     """
     id, render = id or services.ids.new("exec", now), services.templates.render
     start = await _in_its_trace(services, unit, start, id, about)
@@ -173,8 +173,8 @@ async def _in_its_trace(
     services: Services, unit: Unit, start: Start, id: str, about: JsonObject
 ) -> Start:
     """
-    *start* in the trace that its request brought along, or in one that begins here if such are
-    recorded; it says which execution of another trace it follows from. TR-2.
+    *start* in the trace of its request, or in a new trace if spans are made; the trace names the
+    execution of another trace that it follows from. TR-2.
     """
     trace = start.get("trace") or (services.tracing(id) if services.tracing else None)
     if trace is None:
@@ -194,8 +194,8 @@ async def stage_turn(
     left: Sequence[Artifact] = (),
 ) -> Outcome[Execution]:
     """
-    Stage what a turn of an execution came to, with its approvals as they are stored, and its
-    notices; the outcome has the hints that follow. *left*: artifacts that the same unit stores.
+    Stage the result of a turn of an execution with its approvals and notices; returns the outcome
+    with the resulting hints. *left*: artifacts that the same unit stores.
     """
     outcome = await opened(services, unit, outcome, now, left)
     return await tell_outcome(services, unit, await stage(unit, outcome, now))
@@ -213,10 +213,10 @@ async def prepared(
     revision: int | None = None,
 ) -> tuple[Outcome[Execution], Definition]:
     """
-    The execution as it is accepted, in its concurrency group and with room claimed if it needs it;
-    and the definition that it is bound to.
+    The accepted execution, in its concurrency group and with room claimed if it needs room, and its
+    definition.
 
-    Whoever starts one because of another one takes that one's `chain_depth` along. The limit is
+    An execution that another one starts takes the `chain_depth` of that one along. The limit is
     that of the workflow's newest definition, whatever the revision. CC-5.
     """
     newest = definition = await definition_of(unit, workflow.id, workflow.revision)
@@ -247,8 +247,8 @@ async def startable_workflow(
     revision: int | None = None,
 ) -> Workflow:
     """
-    The workflow, for whoever may start it; to start that of gates is to open one, whatever the way.
-    GT-3, GT-5. *revision*: None, or an older one. Raises `NotFound`, `Forbidden`.
+    The workflow, if *who* may start it; for a workflow of gates, if *who* may open a gate. GT-3,
+    GT-5. *revision*: None, or an older one. Raises `NotFound`, `Forbidden`.
     """
     workflow = await workflow_for(view, who, workflow_id, Permission.EXECUTE)
     if workflow.name == GATES:

@@ -1,4 +1,4 @@
-"""What a runner gets of a begun step, its templates rendered, and what is kept of what it left."""
+"""The job of a begun step, with its templates rendered, and the facts and artifacts of its end."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -254,7 +254,7 @@ async def named_secrets(services: Services, run: Execution, step: Step) -> Mappi
 
 
 def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
-    """The same end with the job's secrets masked. SC-6."""
+    """*end* with the job's secrets masked. SC-6."""
     output = mask(end.output, hidden)
     return evolve(
         with_names_masked(end, hidden),
@@ -268,8 +268,8 @@ def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
 
 def with_names_masked(end: StepEnd, hidden: Secrets) -> StepEnd:
     """
-    The same end with what is *hidden* masked in the names of its files. They are stored so, because
-    they are shown to people who know nothing of the execution. SC-1.
+    *end* with *hidden* masked in the names of its files, which are stored and shown to people who
+    know nothing of the execution. SC-1.
     """
     if not hidden:
         return end
@@ -282,9 +282,9 @@ def with_names_masked(end: StepEnd, hidden: Secrets) -> StepEnd:
 
 def room_for(run: Execution, kept: Sequence[Artifact], failed: bool) -> int:
     """
-    How many more artifacts *run* may have beside those that are *kept*. Those of an attempt do not
-    count once a later one of its step has begun; of these, too, there are at most as many, which
-    limits what an attempt that *failed* leaves. CS-14.
+    The number of artifacts that *run* may still have beside *kept*. Artifacts of an attempt do not
+    count once a later attempt of its step has begun; they have a limit of the same size, which
+    bounds the artifacts of an attempt that *failed*. CS-14.
     """
     past = sum(1 for one in kept if _is_past(run, one))
     room = MOST_FILES - (len(kept) - past)
@@ -298,9 +298,9 @@ def _is_past(run: Execution, artifact: Artifact) -> bool:
 
 def fitting(end: StepEnd, room: int) -> StepEnd:
     """
-    The same end if its files are within the execution's limits; otherwise a failed one, with the
-    files within the limits, naming the others. An attempt that failed keeps its cause, and may be
-    repeated as before. CS-10.
+    *end* if its files are within the limits of the execution; otherwise a failed end with the files
+    within the limits, which names the others. A failed attempt keeps its cause, and may be repeated
+    as before. CS-10.
     """
     room = max(room, 0)
     if len(end.files) <= room:
@@ -318,7 +318,7 @@ def fitting(end: StepEnd, room: int) -> StepEnd:
 def end_facts(
     run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
 ) -> Sequence[facts.Fact]:
-    """What the attempt consumed and left behind, and how it ended; or that it did not begin."""
+    """The facts of an attempt: its usage, its files, and its end; or that it did not begin."""
     if end.postponed is not None:
         why = mask_text(end.postponed, secret_values(run))
         if not end.lasting:

@@ -1,8 +1,8 @@
 """
-Running executions: claim, begin, complete. What a worker calls. EX-2, EX-3, EX-14, EX-16.
+Running executions: claim, begin, complete. The use cases of a worker. EX-2, EX-3, EX-14, EX-16.
 
-A step is recorded as begun before it starts; its end and the next step's beginning are one
-unit. Every write checks the lease: a worker that lost it changes nothing any more.
+A step is recorded as begun before it starts; its end and the begin of the next step are one unit.
+Every write checks the lease, so a worker that lost it changes nothing any more.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -57,7 +57,7 @@ _ASIDE = 64 * KIB
 
 @define(eq=False)
 class LastStored:
-    """What the holder stored last of an execution; None: it is to be read."""
+    """The execution that the holder of the lease stored last; None: read it."""
 
     run: Execution | None = None
 
@@ -65,8 +65,8 @@ class LastStored:
 @frozen
 class Lease:
     """
-    A worker's hold on one execution. Writes with an old fence are refused. `last`: where the next
-    unit of work goes on from without a read; its commit compares versions.
+    A worker's hold on one execution. Writes with an old fence are refused. `last`: the start of the
+    next unit of work, without a read; its commit compares versions.
     """
 
     worker: str
@@ -78,9 +78,8 @@ class Lease:
 @frozen
 class Work:
     """
-    What a worker has to do for an execution that it holds: run these jobs, each once, however often
-    they are returned; stop what it runs of steps that are not `in_flight`, because those were
-    stopped; and `go_on` with it at `due_at`.
+    The work for an execution that a worker holds: run `jobs`, each once, however often they are
+    returned; stop its steps that are not `in_flight`; and call `go_on` at `due_at`.
     """
 
     jobs: tuple[Job, ...] = ()
@@ -94,8 +93,8 @@ async def claim(
     """
     Take up to *limit* due executions for *worker*; *which*: `ids`, `able` of `Store.claim`. EX-2.
 
-    None where the store took so long that half of the lease is gone already: what was taken is
-    left to run out and goes on, rather than to be begun under a lease that ends meanwhile.
+    Returns none if the store took longer than half of the lease: the claimed executions are left to
+    expire and continue later, rather than begin under a lease that ends meanwhile.
     """
     now, lease_ms = services.store.now(), services.policy.lease_ms
     slots = Slots(services.policy.places)
@@ -118,21 +117,21 @@ async def heartbeat(
     services: Services, worker: str, execution_ids: Collection[str]
 ) -> Mapping[str, EpochMs | None]:
     """
-    Extend the leases of what *worker* holds; returns those of *execution_ids* that it still holds,
-    each with the instant at which it must `go_on`.
+    Extend the leases of *worker*; returns the executions of *execution_ids* that it still holds,
+    each with the time at which it must `go_on`.
 
-    The others were taken away. Executions that it holds without knowing (because the answer to a
-    claim was lost) are left to expire and continue elsewhere.
+    The rest was taken away. Executions that the worker holds without knowing, because the answer to
+    a claim was lost, are left to expire and continue elsewhere.
     """
     return await services.store.extend(worker, execution_ids, services.policy.lease_ms)
 
 
 async def begin(services: Services, lease: Lease) -> Work:
     """
-    Take a claimed execution as far as it goes by itself; returns what to do now. EX-2, EX-15.
+    Take a claimed execution as far as it goes by itself; returns the work to do now. EX-2, EX-15.
 
-    Called again under the same lease (the answer was lost), it records nothing and returns the same
-    steps: nothing of a claimed execution is in flight but what this call began. EX-23.
+    A second call under the same lease (the answer was lost) records nothing and returns the same
+    steps: in a claimed execution only the steps of this call are in flight. EX-23.
 
     Raises `LeaseLost`.
     """
@@ -184,16 +183,17 @@ async def complete_step(
     hidden: Secrets = NO_SECRETS,
 ) -> Work:
     """
-    Record how a step ended, with its artifacts, and what follows; what to do now.
+    Record the end of a step with its artifacts, and begin the next steps; returns the work to do
+    now.
 
-    *attempt* says which one ended (None: the one in flight), *postponed* how often it had been
-    postponed before (None: whatever is on record). One whose end is on record is not
-    recorded again (the answer got lost, or the step was stopped): then these are all steps in
-    flight, and the caller starts those that it has not started yet. EX-23. One of which nothing
-    has run (*end* says so) is taken back, and the caller may be told of it again. EX-27.
+    *attempt*: the ended attempt (None: the one in flight); *postponed*: how often it had been
+    postponed before (None: as on record). An end that is on record already (the answer was lost, or
+    the step was stopped) is not recorded again; then the jobs are all steps in flight, and the
+    caller starts those that it has not started yet. EX-23. An attempt of which nothing has run, by
+    *end*, is taken back and may be returned again. EX-27.
 
-    With *go_on* False no step starts: where one would, another worker goes on with it. *hidden*:
-    what the job was given in secret, masked in all that is recorded. SC-6.
+    *go_on* False: no step starts; another worker continues the execution. *hidden*: the secrets of
+    the job, masked in all that is recorded. SC-6.
 
     Raises `LeaseLost`: the result is dropped.
     """
@@ -269,8 +269,8 @@ async def log_lines(
     continued: bool = False,
 ) -> None:
     """
-    Add output lines of a running step to the event log, masked, also what its job has *hidden*.
-    *continued*: what came before ended within a line. Raises `LeaseLost`.
+    Add output lines of a running step to the event log; the secrets of the execution and *hidden*,
+    those of the job, are masked. *continued*: the line before is still open. Raises `LeaseLost`.
     """
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -294,9 +294,9 @@ async def keep_lines(
     continued: Collection[str] = (),
 ) -> int:
     """
-    Keep output lines of a running step, masked, and no event of it: pages follow them, the stream
-    does not. Returns how many rows that are, after the *before* that this lease stored.
-    *continued*: streams that ended within a line before. EX-28. Raises `LeaseLost`.
+    Store output lines of a running step, masked, without an event: pages follow them, the stream
+    does not. Returns the number of rows, which follow the *before* rows of this lease. *continued*:
+    streams whose last line is still open. EX-28. Raises `LeaseLost`.
     """
     now = services.store.now()
     lease.last.run = None  # lines change no record, so that no commit would notice a lost lease
@@ -337,7 +337,7 @@ async def hand_back(services: Services, lease: Lease) -> None:
 
 @retried
 async def break_off(services: Services, lease: Lease) -> None:
-    """End as FAILED what a defect of the service keeps from going on. Raises `LeaseLost`."""
+    """End as FAILED an execution that a defect of the service stops. Raises `LeaseLost`."""
     now = services.store.now()
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
@@ -358,7 +358,7 @@ def _runs(run: Execution, step_name: str, attempt: int | None, postponed: int | 
 
 
 def _in_flight(run: Execution) -> Outcome[Execution]:
-    """What was begun under the present lease and has not ended, as if it began now."""
+    """The steps begun under the present lease that have not ended, as if they began now."""
     results = ((name, run.step_results[name]) for name in run.in_flight)
     begun = (StartStep(name, one.attempts, one.postponed) for name, one in results)
     return Outcome(run, effects=tuple(begun))
@@ -367,7 +367,7 @@ def _in_flight(run: Execution) -> Outcome[Execution]:
 def _not_started(
     outcome: Outcome[Execution], started_attempts: Collection[tuple[str, int]]
 ) -> Outcome[Execution]:
-    """The same, with every step in flight to be started except what was *started_attempts*."""
+    """The outcome with every step in flight to be started, except *started_attempts*."""
     others = [one for one in outcome.effects if not isinstance(one, StartStep)]
     begun = (one for one in _in_flight(outcome.record).effects if isinstance(one, StartStep))
     unmet = [one for one in begun if (one.step_name, one.attempt) not in started_attempts]
@@ -403,7 +403,7 @@ async def _confirmed(unit: Unit, lease: Lease, run: Execution) -> Execution:
 
 
 async def _commit(unit: Unit, lease: Lease) -> None:
-    """Commit, and remember the execution as it is stored then."""
+    """Commit, and remember the stored execution."""
     stored = await head_of(unit, lease.execution_id)
     await unit.commit()
     lease.last.run = stored

@@ -51,8 +51,8 @@ async def send_test(
     origin: Origin = UNKNOWN,
 ) -> Notice:
     """
-    A notice that says nothing but that it arrived. Raises `InvalidInput` for a channel that is not
-    set up here, and for a mail to nobody.
+    Send a notice without content, as a test. Raises `InvalidInput` for a channel that is not set up
+    here, and for a mail without a recipient.
     """
     if channel not in services.policy.channels:
         known = ", ".join(sorted(services.policy.channels)) or "none is set up"

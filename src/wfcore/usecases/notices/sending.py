@@ -34,14 +34,14 @@ NOBODY = "the account is not active"
 
 @frozen
 class Sending:
-    """One attempt, ready to be sent."""
+    """One attempt of a notice, ready to be sent."""
 
     notice: Notice
     message: Message = field(repr=False)
 
 
 async def next_notice(services: Services) -> EpochMs | None:
-    """When the next attempt is due."""
+    """The due time of the next attempt."""
     async with services.store.view() as view:
         return await view.notices.next_due()
 
@@ -61,7 +61,7 @@ async def take_notices(
 
 
 async def _take(services: Services, id: str) -> Sending | None:
-    """None: there is nothing to send now, or another process was faster."""
+    """The attempt, or None if there is nothing to send now or another process was faster."""
     now = services.store.now()
     async with services.store.unit() as unit:
         notice = await unit.get(Notice, id)
@@ -128,7 +128,7 @@ def _path(notice: Notice) -> str:
 
 
 async def _line(services: Services, view: View, notice: Notice, now: EpochMs) -> NoticeLine | None:
-    """What is told; None: it need not be told any more. NT-5."""
+    """The line of a notice; None: it is not needed any more. NT-5."""
     about, path = dict(notice.about), _path(notice)
     if notice.kind.startswith("approval."):
         approval = await view.get(Approval, notice.subject)
@@ -221,7 +221,7 @@ def _settled(notice: Notice, failure: NotDelivered | None, now: EpochMs) -> Noti
 
 
 async def _note_failure(unit: Unit, notice: Notice, now: EpochMs) -> None:
-    """Those who follow the execution see who could not be told; its log ends with its end."""
+    """Add the undelivered notice to the event log of the execution, unless it has ended."""
     told = (notice, *(await unit.some(Notice, notice.gathered) if notice.gathered else ()))
     for one in told:
         run = await execution_of(unit, one.execution_id) if one.execution_id else None
@@ -237,5 +237,5 @@ async def _note_failure(unit: Unit, notice: Notice, now: EpochMs) -> None:
 
 
 def _beginning(notice: Notice) -> tuple[int, EpochMs | None, bool]:
-    """What distinguishes attempts."""
+    """The values that distinguish attempts."""
     return notice.attempts, notice.attempted_at, notice.sending

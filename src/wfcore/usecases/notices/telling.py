@@ -1,7 +1,7 @@
 """
-Writing notices: in the unit of the fact that they tell, so that neither is stored alone. NT-1.
+Writing notices in the unit of their fact, so that neither is stored alone. NT-1.
 
-What a notice says is read when it is sent; here is only who is told, and on which channels.
+The content of a notice is read when it is sent; here only its recipients and channels are decided.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,7 +32,9 @@ from wfcore.usecases.unit_of_work import definition_of, retried
 
 
 async def tell(unit: Unit, found: Iterable[Notice]) -> bool:
-    """Put those of *found* that are not there yet into the unit; whether there are any."""
+    """
+    Put the notices of *found* that do not exist yet into the unit; returns whether there are any.
+    """
     new = {one.id: one for one in found}
     if not new:
         return False
@@ -70,9 +72,9 @@ async def tell_asked(
     services: Services, unit: Unit, approval: Approval, before: Approval | None = None
 ) -> bool:
     """
-    Whoever is asked now, and was not in *before*, learns of it, each once; as it opens and as a
-    stage begins also the rooms. Whether there is somebody new. Those whose yes was voided learn
-    that instead. NT-3.
+    Write a notice to each present approver who was no approver in *before*; also to the rooms when
+    an approval opens or a stage begins. People whose assent was voided get a notice of that
+    instead. Returns whether notices were written. NT-3.
     """
     channels, now = _channels(services, approval), services.store.now()
     people = await people_asked(services, unit, approval) if MAIL in channels else ()
@@ -91,7 +93,7 @@ _OPENED = NoticeKind.APPROVAL_OPENED
 async def tell_reminders(
     services: Services, unit: Unit, approval: Approval, due: Sequence[EpochMs]
 ) -> bool:
-    """Those who have not agreed are reminded, once, however many reminders are due."""
+    """Remind each approver who has not approved once, however many reminders are due."""
     channels, people = _channels(services, approval), await people_asked(services, unit, approval)
     left, now = without_assent(approval, people), services.store.now()
     kind = NoticeKind.APPROVAL_REMINDER
@@ -100,8 +102,8 @@ async def tell_reminders(
 
 async def tell_decision(services: Services, unit: Unit, before: Approval, after: Approval) -> bool:
     """
-    Who agreed to rows that were changed is asked again; who started the execution learns of a
-    decision that somebody else made. NT-3.
+    Write notices of a decision: to approvers whose rows were changed after their assent, and to the
+    starter of the execution about the decision of somebody else. NT-3.
     """
     channels, now = _channels(services, after), services.store.now()
     if not channels:
@@ -132,7 +134,7 @@ async def tell_owner(
     about: JsonObject,
     *occasion: str | int,
 ) -> bool:
-    """The owner of a webhook, trigger or key is told by mail what became of it. NT-3."""
+    """Mail the owner of a webhook, trigger or key what happened to it. NT-3."""
     channels = _channels_of(None, services.policy.channels)
     if not channels:
         return False
@@ -163,7 +165,7 @@ async def tell_refused(services: Services, unit: Unit, trigger: Trigger, why: Re
 
 @retried
 async def tell_quota(services: Services, subject: str, account: Account, window: Window) -> None:
-    """Little is left of a window of the quota: told once for each window. NT-3."""
+    """Write a notice that little is left of a window of the quota, once for each window. NT-3."""
     about: JsonObject = {"limit": window.limit, "resetsAt": window.end}
     async with services.store.unit() as unit:
         kind, times = NoticeKind.QUOTA_NEAR, window.end
@@ -175,8 +177,9 @@ async def tell_quota(services: Services, subject: str, account: Account, window:
 
 async def _tell_failure(services: Services, unit: Unit, run: Execution, now: EpochMs) -> bool:
     """
-    Where the definition, the account that owns the workflow, and the server say so: in each channel
-    once. A mail goes to the owner; the server's, to its operators. NT-3, NT-8.
+    Write notices of a failure to the channels of the definition, of the account that owns the
+    workflow, and of the server, each channel once. A mail goes to the owner; the server's mail to
+    its operators. NT-3, NT-8.
     """
     definition = await definition_of(unit, run.workflow_id, run.revision)
     owner, policy = await unit.get(Account, run.workflow_owner_id), services.policy
@@ -213,8 +216,8 @@ async def tell_waiting(services: Services, run: Execution) -> bool:
 
 async def _pause_after(services: Services, unit: Unit, run: Execution, now: EpochMs) -> bool:
     """
-    A schedule whose executions failed as often in a row as it says is paused, in the unit of the
-    last of them; its owner is told. SH-10.
+    Pause a schedule whose executions failed as often in a row as its limit allows, in the unit of
+    the last failure, and mail its owner. SH-10.
     """
     trigger = await unit.get(Trigger, run.trigger_id) if run.trigger_id else None
     paused = paused_by_failures(trigger, services.clock.now()) if trigger else None
@@ -234,10 +237,10 @@ async def _pause_after(services: Services, unit: Unit, run: Execution, now: Epoc
 
 def _channels_of(named: Sequence[str] | None, offered: Collection[str]) -> tuple[str, ...]:
     """
-    The channels that a definition names, each once; if it says nothing, mail where it is
-    offered. NT-2.
+    The channels of a definition, each once; by default mail, if it is offered. NT-2.
 
-    A channel that nobody set up is kept: its notices are given up, and operators see them.
+    A channel that is not set up stays in the list: its notices are given up, and operators see
+    them.
     """
     if named is None:
         return (MAIL,) if MAIL in offered else ()
@@ -249,7 +252,7 @@ def _channels(services: Services, approval: Approval) -> tuple[str, ...]:
 
 
 async def people_asked(services: Services, view: View, approval: Approval) -> tuple[str, ...]:
-    """The emails of those who are asked now."""
+    """The emails of the present approvers."""
     shares = () if approval.approvers else await view.shares.of_workflow(approval.workflow_id)
     now = services.clock.deadline_now()
     return await _emails(view, approver_ids(approval, shares, now))
@@ -262,6 +265,6 @@ async def _emails(view: View, names: Sequence[str]) -> tuple[str, ...]:
 
 
 async def workflow_named(view: View, workflow_id: str) -> str:
-    """What people call the workflow; nothing if it is gone."""
+    """The name of the workflow; empty if it is gone."""
     workflow = await view.get(Workflow, workflow_id)
     return workflow.name if workflow is not None else ""

@@ -1,1 +1,1 @@
-"""What nobody asks for: sweeping, retention, the audit log."""
+"""The duties that no caller requests: sweeping, deletion of old records, orphaned files."""

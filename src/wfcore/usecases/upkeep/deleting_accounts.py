@@ -40,9 +40,9 @@ MOST_NOTICES = 1_000
 @frozen
 class Belongings:
     """
-    What goes with an account. `going`: executions that have not ended, of the account or of its
-    workflows. `executions`: of the account, counted up to `MOST_COUNTED` in each status; with them
-    go their artifacts, events, approvals, callbacks and notices.
+    The records that are deleted with an account. `going`: executions that have not ended, of the
+    account or of its workflows. `executions`: of the account, counted up to `MOST_COUNTED` in each
+    status; their artifacts, events, approvals, callbacks and notices are deleted with them.
     """
 
     workflows: int
@@ -55,7 +55,7 @@ class Belongings:
 
 
 async def read_belongings(services: Services, account_id: str) -> Belongings:
-    """What deleting the account would take along. Raises `NotFound`."""
+    """The records that deleting the account would delete. Raises `NotFound`."""
     async with services.store.view() as view:
         if await view.get(Account, account_id) is None:
             raise NotFound("Account")
@@ -77,10 +77,11 @@ async def delete_account(
     services: Services, account_id: str, *, cancel: bool = False, origin: Origin = UNKNOWN
 ) -> Belongings:
     """
-    Delete the account with its belongings; the audit log stays. *cancel*: end what is going.
+    Delete the account with its belongings; the audit log stays. *cancel*: cancel the executions
+    that have not ended.
 
-    Raises `NotFound`; `InvalidInput` for the account that asks; `Conflict` where executions have
-    not ended and *cancel* was not said, or others began meanwhile.
+    Raises `NotFound`; `InvalidInput` for the caller's own account; `Conflict` for executions that
+    have not ended without *cancel*, or that began meanwhile.
     """
     if origin.operator is not None and origin.operator.account.id == account_id:
         raise InvalidInput("account", "is the one whose key asks for this")
@@ -98,7 +99,9 @@ async def delete_account(
 
 @retried
 async def _disable(services: Services, account_id: str) -> None:
-    """It makes no more requests, and its triggers start nothing. AC-1, SH-7."""
+    """
+    Disable the account: it makes no more requests, and its triggers start nothing. AC-1, SH-7.
+    """
     async with services.store.unit() as unit:
         account = await unit.get(Account, account_id)
         if account is None:
@@ -117,7 +120,9 @@ async def _cancel_all(services: Services, account_id: str, origin: Origin) -> No
 
 @retried
 async def _give_up_access(services: Services, account_id: str, origin: Origin) -> None:
-    """Webhooks, workflows with their triggers, shares, keys, sessions, what was to be told."""
+    """
+    Delete webhooks, workflows with their triggers, shares, keys, sessions, and unsent notices.
+    """
     async with services.store.view() as view:
         webhooks = await view.webhooks.all_of_owner(account_id)
         workflows = [one async for one in _workflows(view, account_id)]
@@ -149,7 +154,7 @@ async def _discard_access(services: Services, account_id: str, workflow_ids: Seq
 
 @retried
 async def _purge_executions(services: Services, account_id: str) -> None:
-    """Those that have ended, oldest first; others make the last step refuse."""
+    """Delete the ended executions, oldest first; if others exist, the last step refuses."""
     ended = ExecutionFilter(account_id, statuses=tuple(EXECUTION.final), oldest_first=True)
     while True:
         async with services.store.view() as view:

@@ -1,11 +1,11 @@
 """
-Files and records of artifacts, compared both ways.
+Files and records of artifacts, compared in both directions.
 
-A file is stored before its record and deleted before it, so what a lost worker uploaded has no
-record, and retention deletes it with its execution. A file whose execution is not in the store is
-found by nobody else: those, and only those, are deleted here. An execution is stored before
-anything of it runs and its id is never used again, so no upload can still be recorded for one that
-is missing; young files are left alone all the same, for a store that was just restored or moved.
+A file is stored before its record and deleted before its record. So an upload of a lost worker has
+no record, and is deleted with its execution. A file whose execution is not in the store is found by
+nothing else: such files, and no others, are deleted here. An execution is stored before any of its
+steps runs and its id is never used again, so no later upload can belong to a missing execution.
+Young files stay all the same, for a store that was just restored or moved.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -36,9 +36,9 @@ _BATCH = 200
 @define
 class FileComparison:
     """
-    What a comparison saw. `strange`: executions that have files and are not in the store.
-    `unrecorded`: files without a record of executions that are. `missing`: storage keys of records
-    without a file. Each names at most `MOST`; `beyond` counts the rest.
+    The result of a comparison. `strange`: executions with files that are not in the store.
+    `unrecorded`: files without a record of executions that are in the store. `missing`: storage
+    keys of records without a file. Each list has at most `MOST` names; `beyond` counts the rest.
     """
 
     files: int = 0
@@ -133,7 +133,7 @@ async def _known(view: View, ids: Collection[str]) -> set[str]:
 
 
 async def _is_known(view: View, id: str) -> bool:
-    """One that cannot be read is there all the same."""
+    """Whether the store has the execution; an unreadable execution counts."""
     try:
         return await execution_of(view, id) is not None
     except Unreadable:
@@ -156,7 +156,10 @@ async def _without_file(services: Services, seen: Collection[str], found: FileCo
 
 
 async def _is_missing(services: Services, artifact: Artifact) -> bool:
-    """The record is looked up again: retention deletes a file before its row."""
+    """
+    Whether the file is missing although its record still exists: retention deletes a file before
+    its row.
+    """
     try:
         async for _ in services.files.read(artifact.storage_key, 0, 0):
             pass

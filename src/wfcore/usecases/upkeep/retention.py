@@ -39,10 +39,9 @@ MOST_LEFT_OUT = 200
 @frozen
 class DeletionPiece:
     """
-    What a piece did. `executions` and `records`: how many were deleted; `released`: bytes returned
-    to the system, once little is left that is old; `left_out`: executions that could not be
-    deleted; `tallied`: how many were counted for totals; `packed`: how many were looked at to be
-    packed. `more`: the next piece may have something to do.
+    The result of one piece. `executions` and `records`: deleted; `released`: bytes returned to the
+    system, once little is left that is old; `left_out`: executions that could not be deleted;
+    `tallied`: executions counted for totals; `packed`: executions examined for packing.
     """
 
     executions: int
@@ -63,11 +62,11 @@ async def delete_expired(
     services: Services, report: Report = at_once, left_out: set[str] | None = None
 ) -> DeletionPiece:
     """
-    One piece of deleting what is past its time: ended executions with artifacts and events, audit
-    entries, idempotency records, sessions, logins, deliveries of webhooks; of counting what has
-    ended, for the totals of lists; and of packing it.
+    Do one piece of upkeep: delete ended executions with artifacts and events, audit entries,
+    idempotency records, sessions, logins and webhook deliveries that are past their time; count
+    ended executions for the totals of lists; and pack them.
 
-    Failures are passed to *report*, which by default raises. *left_out*: executions whose files
+    Failures are passed to *report*, which raises by default. *left_out*: executions whose files
     could not be deleted; they are skipped, and those of this piece are added.
     """
     left_out = set() if left_out is None else left_out
@@ -138,9 +137,8 @@ async def _trim_some(services: Services) -> int:
 
 async def run_upkeep(services: Services, report: Report = at_once) -> None:
     """
-    Now and then: old quota counters and packages that nothing needs any more go, schedules are
-    planned anew, and people are told of executions that nobody can run. What fails is told to
-    *report*. PK-6, NT-9.
+    Trim old quota counters, remove unused packages, plan schedules anew, and write notices of
+    executions that no worker can run. Failures are passed to *report*. PK-6, NT-9.
     """
     await _tried("counters", _trim_counters(services), report)
     await _tried("packages", prune_packages(services), report)

@@ -1,7 +1,7 @@
 """
-What falls due without anybody asking: a loop, not a start-up action.
+The duties that fall due by themselves: a loop, not a start-up action.
 
-Each duty is a row in the store; losing a sweep costs a delay, never work.
+Each duty is a row in the store; a lost sweep costs a delay, never work.
 """
 
 from collections.abc import Sequence
@@ -39,11 +39,11 @@ async def sweep(
     services: Services, report: Report = at_once, *, deadlines: bool = True
 ) -> Sequence[FiringResult]:
     """
-    Everything that is due now; what came of due triggers. What is too old: `retention`.
-    *deadlines* False: `next_deadline` says that no approval and no trigger is due.
+    Do everything that is due now; returns the results of due triggers. *deadlines* False:
+    `next_deadline` shows that no approval and no trigger is due. `retention` deletes old records.
 
-    Each duty and each record has its own try: what fails is told to *report*, which by default
-    ends the sweep with it. Does nothing where another machine has been elected to sweep. Raises
+    A duty or record that fails is passed to *report*, which by default raises; with another
+    *report* the rest continues. Does nothing if another machine is elected to sweep. Raises
     `StoreUnavailable`.
     """
     if not await services.store.elect(SWEEP, DurationMs(SWEEPS_MISSED * services.policy.sweep_ms)):
@@ -89,7 +89,10 @@ async def _recover(services: Services, lost: Execution) -> None:
 
 
 async def end_graces(services: Services, report: Report = at_once) -> int:
-    """Resume what the service may resume; end what nobody resumed in time. EX-12, EX-13."""
+    """
+    Resume the interrupted executions that the service may resume; end those that nobody resumed in
+    time. EX-12, EX-13.
+    """
     async with services.store.view() as view:
         over = await view.executions.grace_over(BATCH)
     for run in over:
@@ -116,7 +119,10 @@ async def _end_grace(services: Services, execution_id: str) -> None:
 
 
 async def next_deadline(services: Services) -> EpochMs | None:
-    """When the next approval expires or is due a reminder, or a trigger fires; None for never."""
+    """
+    The next expiry or reminder of an approval, or the next timer of a trigger; None if there is
+    none.
+    """
     async with services.store.view() as view:
         known = await view.approvals.next_deadline(), await view.timers.next_due()
     return min((at for at in known if at is not None), default=None)

@@ -103,8 +103,8 @@ def _secret(services: Services, scheme: Scheme, given: str | None, makes: bool) 
 
 async def _claim_room(unit: Unit, owner: Account, webhook_id: str) -> None:
     """
-    One more webhook within the plan, or one that is to be active again. The account's record is
-    read first and put unchanged, so that of two units that both saw room only one is stored.
+    Require room within the plan for a webhook that is new or active again. The account is read
+    first and put unchanged, so that of two units that both saw room only one commits.
     """
     current = await unit.get(Account, owner.id)
     if current is None:
@@ -206,14 +206,14 @@ async def delete_webhook(
 
 
 async def webhook_stats(services: Services, who: Principal | None, webhook_id: str) -> Stats:
-    """How often it was triggered, and refused. Raises `NotFound`. WH-9."""
+    """The counts of accepted and refused triggers. Raises `NotFound`. WH-9."""
     async with services.store.view() as view:
         webhook = _own(await view.get(Webhook, webhook_id), who)
         return stats(await view.webhooks.tallies(webhook.id))
 
 
 async def last_triggered(services: Services, webhook_id: str) -> EpochMs | None:
-    """When it last accepted a trigger."""
+    """The time of the last accepted trigger."""
     async with services.store.view() as view:
         return stats(await view.webhooks.tallies(webhook_id)).last_triggered_at
 

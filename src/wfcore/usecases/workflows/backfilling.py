@@ -1,10 +1,9 @@
 """
-Backfill: a schedule is started for instants of a past period, each at most once. SH-11.
+Backfill: starting a schedule for instants of a past period, each at most once. SH-11.
 
-The id of an execution that a schedule starts follows from trigger and instant, here as in
-`firing`. So a second execution for an instant, whoever asks for it and at whichever moment, would
-be a second record with the same id, which no store accepts. Idempotency records would not do: they
-live for 24 hours.
+The id of an execution that a schedule starts follows from trigger and instant, here as in `firing`.
+So a second execution for an instant would be a second record with the same id, which no store
+accepts. Idempotency records would not do: they live for 24 hours.
 """
 
 from collections.abc import Sequence
@@ -44,7 +43,8 @@ async def preview_backfill(
     services: Services, who: Principal | None, trigger_id: str, since: EpochMs, until: EpochMs
 ) -> Sequence[BackfillResult]:
     """
-    What `backfill` would do; nothing is changed. Needs EDIT on the workflow, or the operator.
+    The results that `backfill` would have; nothing is changed. Needs EDIT on the workflow, or the
+    operator.
 
     Raises `NotFound`, `Forbidden`; `InvalidInput` for a chain, and for a period that is empty, not
     past, or has more than `MOST_BACKFILLED` instants.
@@ -88,7 +88,7 @@ async def _begun(
     until: EpochMs,
     origin: Origin,
 ) -> Sequence[EpochMs]:
-    """The instants of the period; that somebody asked for them is in the audit log."""
+    """The instants of the period, after an entry in the audit log."""
     async with services.store.unit() as unit:
         trigger = await trigger_for(unit, who, trigger_id)
         found = _instants(services, trigger, since, until)

@@ -1,4 +1,4 @@
-"""Workflows as their owners look at them: what each does lately, and one with all around it."""
+"""Lists of workflows with their recent activity, and one workflow with all that belongs to it."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -82,7 +82,7 @@ _LOOKED_THROUGH = 200
 
 
 def day_of(now: EpochMs) -> EpochMs:
-    """Where the hours of an `Activity` begin, so that the last one is the present hour."""
+    """The begin of the hours of an `Activity`, so that the last hour is the present one."""
     return EpochMs(max(now - now % HOUR - (HOURS - 1) * HOUR, 0))
 
 
@@ -96,8 +96,8 @@ async def _held(view: View, workflow: Workflow, account_id: str) -> Permission:
 @frozen
 class WorkflowDetail:
     """
-    One workflow and what belongs to it, as far as somebody sees it: their own webhooks, and of
-    their own workflow the shares, each with the email of its holder. `owner`: an email.
+    One workflow and its surroundings as one account sees them: the account's own webhooks and, if
+    it owns the workflow, the shares, each with the email of its holder. `owner`: an email.
     """
 
     defined: WorkflowRow
@@ -150,8 +150,8 @@ async def read_version(
     services: Services, who: Principal | None, workflow_id: str, number: int
 ) -> tuple[Workflow, DefinitionSnapshot, DefinitionSnapshot | None]:
     """
-    One version of a workflow, and the one before it; what is secret now, is so in them. SC-9.
-    Raises `NotFound`.
+    One version of a workflow, and the version before it; secrets of the present definition are
+    masked in both. SC-9. Raises `NotFound`.
     """
     async with services.store.view() as view:
         workflow = await workflow_for(view, who, workflow_id, Permission.VIEW)

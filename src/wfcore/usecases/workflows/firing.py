@@ -1,8 +1,8 @@
 """
 Firing timers: schedules and chains start their workflows. SH-1, CH-1.
 
-A start is one unit with the timer that it consumes: a crash leaves both or neither, and of
-several servers one commits. What starts nothing says why, in the audit log and at the trigger.
+A start is one unit with the timer that it consumes: a crash leaves both or neither, and of several
+servers one commits. A refused start leaves its reason in the audit log and at the trigger.
 """
 
 from collections.abc import Sequence
@@ -147,7 +147,7 @@ async def start_by(
 
 
 async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> FiringResult:
-    """It starts nothing: kept at the trigger, and told where it is news."""
+    """Store a refusal at the trigger, and write a notice of a new one."""
     if is_news(trigger, why):
         note_skipped(services, unit, "trigger.fire", why.value, trigger.owner_id, trigger.id)
         await tell_refused(services, unit, trigger, why)
@@ -204,16 +204,15 @@ async def _sees_cause(unit: Unit, timer: Timer, trigger: Trigger, owner: Account
 
 
 def _about(timer: Timer, trigger: Trigger, for_instant: EpochMs | None) -> JsonObject:
-    """What the first event of the execution says of its start."""
+    """The details of the start in the first event of the execution."""
     cause: JsonObject = {"completedExecutionId": timer.cause} if timer.cause else {}
     return {"triggerId": trigger.id, "scheduledFor": for_instant, **cause}
 
 
 async def plan_anew(services: Services, report: Report = at_once) -> int:
     """
-    Schedules that were planned under a clock far ahead get their next instant by the clock as it
-    is; how many. Else they would not fire before it has come there again. One that fails is told
-    to *report*. SH-9.
+    Give a new instant to schedules that were planned under a clock far ahead; they would otherwise
+    not fire before that time. Returns how many. Failures are passed to *report*. SH-9.
     """
     if services.calendar is None:
         return 0

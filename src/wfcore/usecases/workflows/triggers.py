@@ -33,7 +33,9 @@ from wfcore.usecases.unit_of_work import retried, workflow_for
 
 
 def following_of(services: Services, schedule: Schedule) -> Following:
-    """When *schedule* fires. Raises `InvalidInput` where there is no calendar, or no such zone."""
+    """
+    The instants of *schedule*. Raises `InvalidInput` without a calendar or for an unknown zone.
+    """
     calendar = services.calendar
     if calendar is None:
         raise InvalidInput("triggers", "there is no calendar here, so no schedules")
@@ -142,7 +144,10 @@ async def triggers_of(view: View, workflow_id: str) -> tuple[TriggerRow, ...]:
 
 
 async def _shown(view: View, triggers: Sequence[Trigger]) -> tuple[TriggerRow, ...]:
-    """Those that rest on nothing that cannot be read; the log names the others."""
+    """
+    The triggers that can be read with all that they refer to. The others are left out; the log
+    names them.
+    """
     rows: list[TriggerRow] = []
     for trigger in triggers:
         with suppress(Unreadable):
@@ -217,7 +222,7 @@ async def pause_trigger(
     why: str | None = None,
 ) -> TriggerRow:
     """
-    Until it is resumed it starts nothing. One that is paused stays as it is. SH-10.
+    Pause a trigger: it starts nothing until it is resumed. A paused trigger does not change. SH-10.
 
     Needs EDIT on its workflow, or an operator. Raises `NotFound`, `Forbidden`.
     """
@@ -229,8 +234,8 @@ async def resume_trigger(
     services: Services, who: Principal | None, trigger_id: str, origin: Origin = UNKNOWN
 ) -> TriggerRow:
     """
-    It starts again from its next instant on, and its failures are counted anew. What it missed is
-    not made up for. SH-10. As `pause_trigger` otherwise.
+    Resume a trigger from its next instant on, with its count of failures at 0. Missed instants stay
+    missed. SH-10. Needs and raises the same as `pause_trigger`.
     """
     return await _set_pause(services, who, trigger_id, origin, None)
 

@@ -25,7 +25,7 @@ from wfcore.usecases.workflows.workflows import (
 
 
 class WorkflowChange(StrEnum):
-    """What applying a definition does to the owner's workflow of its name."""
+    """The effect of applying a definition on the owner's workflow of its name."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -34,7 +34,7 @@ class WorkflowChange(StrEnum):
 
 @frozen
 class Preview:
-    """What applying would do; `version`: which it would be then. `difference`: of the texts."""
+    """The result that applying would have. `version`: its number; `difference`: of the texts."""
 
     name: str
     change: WorkflowChange
@@ -46,8 +46,8 @@ async def preview_workflow(
     services: Services, owner_id: str, definition: Definition, source: str
 ) -> Preview:
     """
-    What `apply_workflow` would change, or its refusal. Nothing is stored, no package is installed;
-    whether the workflows are there that its chains name is seen only when it is applied.
+    The change that `apply_workflow` would make, or its refusal. Nothing is stored, no package is
+    installed; the workflows that its chains name are checked only when it is applied.
 
     Raises `NotFound` for the account, and `InvalidDefinition`.
     """
@@ -112,10 +112,10 @@ async def roll_back_workflow(
     services: Services, workflow_id: str, to: int, origin: Origin = UNKNOWN
 ) -> Workflow:
     """
-    What version *to* said as the next version; the present one, where it says the same.
+    The definition of version *to* as the next version; the present version if it is the same.
 
-    Raises `NotFound`, `Conflict` (it was changed meanwhile), and what `apply_workflow` raises: what
-    once was right may lack a secret by now.
+    Raises `NotFound`, `Conflict` (changed meanwhile), and the errors of `apply_workflow`: a secret
+    of the old definition may be gone.
     """
     async with services.store.view() as view:
         workflow = await view.get(Workflow, workflow_id)

@@ -87,18 +87,16 @@ async def apply_workflow(
     """
     Create a workflow, or give the owner's workflow of that name a new revision. DF-1.
 
-    However *definition* was made, it is checked as its text would be, and stored as the checker
-    reads it. DF-12. *source*: the text that says it, kept with it. *after*: only as the version
-    after this one. *who*: who applies it, if not the owner.
+    A *definition* made by a program is checked as its text would be, and stored as the checker
+    reads it. DF-12. *source*: the text of the definition, kept with it. *after*: the version that
+    must be the present one. *who*: the person who applies it, if not the owner.
 
-    The same definition again changes nothing, but that packages which are no longer there, or
-    damaged, are installed again, as their locks say. Running executions keep theirs. Its triggers
-    are in force from then on.
+    The same definition again changes nothing; missing or damaged packages are installed again, as
+    their locks list. Running executions keep their definition. The triggers take effect at once.
 
     Raises `NotFound` for the account, `Conflict` if *after* is not the present version,
-    `InvalidDefinition` for every mistake, for triggers that the
-    account cannot have, for secrets that it does not have (SC-7), for masks in the place of secrets
-    (SC-9), and for packages of a step that
+    `InvalidDefinition` for every mistake, for triggers that the account cannot have, for secrets
+    that it lacks (SC-7), for masks in the place of secrets (SC-9), and for packages of a step that
     cannot be installed (PK-3); nothing is stored then.
     """
     definition = await checked_definition(services, definition)
@@ -125,7 +123,9 @@ async def checked_definition(services: Services, definition: Definition) -> Defi
 
 
 def beyond_owner(definition: Definition, owner: Account) -> tuple[Problem, ...]:
-    """What *owner* cannot have: steps with secrets that are not there, schedules. SC-7, SH-7."""
+    """
+    The problems for *owner*: steps with missing secrets, and schedules beyond the plan. SC-7, SH-7.
+    """
     return (*missing_secrets(owner, definition), *beyond_plan(definition, owner.plan))
 
 
@@ -248,7 +248,7 @@ async def share_workflow(
 
 
 async def shares_of(services: Services, workflow_id: str) -> Sequence[Share]:
-    """Who else may do what with a workflow."""
+    """The shares of a workflow."""
     async with services.store.view() as view:
         return await view.shares.of_workflow(workflow_id)
 
@@ -296,11 +296,11 @@ async def edit_workflow(
     origin: Origin = UNKNOWN,
 ) -> Workflow:
     """
-    *definition*, with the text that says it, as the version after *version*.
+    Store *definition*, with its text, as the version after *version*.
 
-    Raises `NotFound`, `Forbidden` (no EDIT), `Conflict` where *version* is not the present one,
-    `InvalidInput` for another name, `InvalidDefinition` for secrets of the owner's that the present
-    version does not use (SC-8), and what `apply_workflow` raises. Nothing is stored then.
+    Raises `NotFound`, `Forbidden` (no EDIT), `Conflict` if *version* is not the present one,
+    `InvalidInput` for another name, `InvalidDefinition` for secrets of the owner that the present
+    version does not use (SC-8), and the errors of `apply_workflow`. Nothing is stored then.
     """
     async with services.store.view() as view:
         workflow = await workflow_for(view, who, workflow_id, Permission.EDIT)
