@@ -1,23 +1,23 @@
-// What every page does: texts in the reader's language, times that stay true, keys, drafts that are forgotten.
+// Every page: texts in the reader's language, times that stay true, keys, and drafts that signing out deletes.
 // Every text that a script shows goes through `_`, so that one catalogue has them all.
 
 /** How the reader writes numbers and dates. */
 export const LANG = document.documentElement.lang;
 
-/** What the browser keeps for the site; undefined where it may keep nothing. */
+/** The storage of the browser for this site; undefined if it is blocked. */
 export let local, session;
 try { [local, session] = [localStorage, sessionStorage]; } catch {}
 
 const catalogue = JSON.parse(document.getElementById("words")?.textContent ?? "{}");
 
-/** The text in the reader's language, with {name} replaced by what *facts* say. */
+/** The text in the reader's language, with each {name} replaced by that fact. */
 export function _(text, facts = {}) {
   return (catalogue[text] ?? text).replace(/\{(\w+)\}/g, (all, name) => facts[name] ?? all);
 }
 
 const UNITS = [[86_400_000, "{count} d"], [3_600_000, "{count} h"], [60_000, "{count} min"], [1_000, "{count} s"]];
 
-/** `in 23 h`, `35 s ago`: as `words.py` says it. */
+/** `in 23 h`, `35 s ago`: like `formats.py`. */
 function relative(at) {
   const left = at - Date.now();
   const away = Math.abs(left);
@@ -26,7 +26,7 @@ function relative(at) {
   return left > 0 ? _("in {length}", { length }) : _("{length} ago", { length });
 }
 
-/** Say every <time> anew, with the instant in local time and in UTC. */
+/** Renew every <time>, with the instant in local time and in UTC. */
 export function refreshTimes() {
   const inUtc = document.documentElement.dataset.times === "utc";
   const now = new Date().toDateString();
@@ -38,7 +38,7 @@ export function refreshTimes() {
       time.tabIndex = 0;
     }
     // The rest takes long, and is the same all day.
-    if (time.said === (time.said = time.dateTime + now)) continue;
+    if (time.done === (time.done = time.dateTime + now)) continue;
     const local = (dateStyle, timeStyle) => at.toLocaleString(LANG, { dateStyle, timeStyle });
     const utc = `${at.toISOString().slice(0, 19).replace("T", " ")} UTC`;
     if (clock) time.textContent = inUtc ? utc : local(at.toDateString() === now ? undefined : "short", "medium");

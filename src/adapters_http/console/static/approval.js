@@ -1,18 +1,18 @@
-// The approval page: rows become fields, and what is typed is shown against what was proposed.
+// The approval page: rows become fields, and edits are shown against the proposal.
 
 import { _, refreshTimes } from "./app.js";
 import { LOST, ask, button, composes, desk, focusCell, keep, kept, make, place, plain, say } from "./desk.js";
 import { follow } from "./follow.js";
 import { Review } from "./review.js";
 import { GroupView } from "./table.js";
-import { shown } from "./values.js";
+import { format } from "./values.js";
 
-/** What is seldom done, by its name: loaded when it is, and the connection may be gone then; no matter for what is merely hinted at. */
-async function late(deed, ...facts) {
-  const known = await import("./deciding.js").catch(() => deed === "look" || say(LOST, true));
+/** Call a rare action of `deciding.js`, loaded on demand. A lost connection is reported, unless a mere hint called it. */
+async function rare(deed, ...facts) {
+  const known = await import("./deciding.js").catch(() => deed === "refresh" || say(LOST, true));
   return known?.[deed]?.(...facts);
 }
-desk.late = late;
+desk.rare = rare;
 
 function changed() {
   keep(desk.review.draft());
@@ -27,7 +27,7 @@ function paintBar() {
   const facts = [];
   if (edited) facts.push(_("{edited} edited", { edited }));
   if (out) facts.push(_("{out} left out", { out }));
-  const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => make("span", { className: "totals" }, make("bdi", {}, column.title), " ", ...(was === now ? [] : [make("s", {}, shown(was)), " "]), shown(now)));
+  const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => make("span", { className: "totals" }, make("bdi", {}, column.title), " ", ...(was === now ? [] : [make("s", {}, format(was)), " "]), format(now)));
   desk.bar.facts.replaceChildren(make("b", {}, _("{inside} of {all} rows", { inside, all })), facts.length ? ` · ${facts.join(" · ")} ` : " ", ...totals);
   desk.bar.undo.disabled = !desk.review.done.length;
   const open = wrong || clashes;
@@ -38,9 +38,9 @@ function paintBar() {
 function makeBar() {
   const facts = make("div");
   const undo = button(_("Undo"), () => step("undo"), { className: "undo" });
-  const reject = button(_("Reject…"), () => late("askReject"), { className: "danger" });
-  const revise = Number(place.revisions) ? [button(_("Ask for changes…"), () => late("askRevise"))] : [];
-  const approve = button("", () => late("toReview"));
+  const reject = button(_("Reject…"), () => rare("askReject"), { className: "danger" });
+  const revise = Number(place.revisions) ? [button(_("Ask for changes…"), () => rare("askRevise"))] : [];
+  const approve = button("", () => rare("toReview"));
   desk.bar = make("div", { className: "card bar" }, facts, make("div", { className: "actions" }, undo, reject, ...revise, approve));
   Object.assign(desk.bar, { facts, undo, approve, paint: paintBar });
   plain.hidden = true;
@@ -58,9 +58,9 @@ function step(way) {
 document.addEventListener("keydown", (event) => {
   if (!(event.ctrlKey || event.metaKey) || composes(event) || !desk.review || document.querySelector("dialog[open]")) return;
   const key = event.key.toLowerCase();
-  // what is no cell has an undo of its own
+  // other fields have their own undo
   const other = event.target.matches("input:not([type=checkbox]), textarea, select") && !event.target.closest("td");
-  if (event.key === "Enter") late("toReview");
+  if (event.key === "Enter") rare("toReview");
   else if (other) return;
   else if (key === "z") step(event.shiftKey ? "redo" : "undo");
   else if (key === "y") step("redo");
@@ -78,24 +78,24 @@ desk.redraw = () => {
 };
 
 const first = typeof JSON.rawJSON === "function" ? await ask("/rows") : { status: -1 };
-if (first.status === 200 && first.said.status === "PENDING") {
-  desk.load(first.said);
+if (first.status === 200 && first.reply.status === "PENDING") {
+  desk.load(first.reply);
   if (kept?.count) {
-    const { rows, clashes } = await late("restore", desk.review, kept);
+    const { rows, clashes } = await rare("restore", desk.review, kept);
     if (clashes) say(_("The rows have changed since you typed your draft; cells to settle: {clashes}.", { clashes }));
     else if (rows) say(_("Your draft is back; rows with edits: {rows}.", { rows }));
   }
   makeBar();
-  Object.assign(desk, { changed, taken: () => late("taken") });
+  Object.assign(desk, { changed, redraft: () => rare("redraft") });
   for (const section of document.querySelectorAll(".group")) desk.views.push(new GroupView(section, desk.review.groups[section.dataset.group]));
   desk.redraw();
   refreshTimes();
   addEventListener("beforeprint", () => desk.views.forEach((view) => view.print()));
   addEventListener("afterprint", () => desk.views.forEach((view) => view.draw()));
-  const look = () => late("look");
-  follow(`${place.url}/live`, desk.review.version, look);
-  // not needed yet, but the connection may be gone when it is
-  for (const touch of ["focusin", "pointerdown"]) document.addEventListener(touch, look, { once: true });
+  const refresh = () => rare("refresh");
+  follow(`${place.url}/live`, desk.review.version, refresh);
+  // load early: the connection may be gone later
+  for (const touch of ["focusin", "pointerdown"]) document.addEventListener(touch, refresh, { once: true });
 } else if (first.status === -1) {
   say(_("This browser is too old to edit rows. You can approve what is shown, or reject."));
 }

@@ -1,21 +1,21 @@
-// What is seldom done, loaded by the first click that needs it: deciding, with the sheets before it and what the server
-// said to it; below that editing more than a cell, and carrying edits over.
+// Rare actions, loaded by the first click that needs one: decisions with their sheets and the answers of the server;
+// below that edits of more than one cell, and drafts on changed rows.
 
 import { _, local } from "./app.js";
 import { DRAFT, ask, banner, brief, button, comment, desk, focusCell, kept, make, nameOf, place, plain, say } from "./desk.js";
 import { control, valueOf } from "./table.js";
-import { decided, refused } from "./told.js";
-import { difference, read, same, seen, shown, textOf, unmarked } from "./values.js";
+import { sayDecision, sayRefusal } from "./notices.js";
+import { difference, read, same, asText, format, textOf, unmarked } from "./values.js";
 
-export { look } from "./told.js";
+export { refresh } from "./notices.js";
 
-/** A dialog with one deed; Escape and "back" leave all as it is. */
-function sheet(title, parts, deed, look, act) {
+/** A dialog with one action; Escape and "back" change nothing. */
+function sheet(title, parts, deed, style, act) {
   const dialog = make("dialog", {});
   const heading = make("h2", { id: "sheet-title" }, title);
   dialog.setAttribute("aria-labelledby", "sheet-title");
   const back = button(_("Back to the rows"), () => dialog.close());
-  const go = make("button", { className: look }, deed);
+  const go = make("button", { className: style }, deed);
   const form = make("form", {}, heading, ...parts, make("div", { className: "actions" }, back, go));
   form.addEventListener("submit", (event) => { event.preventDefault(); act(go); });
   dialog.append(form);
@@ -31,8 +31,8 @@ function commentField() {
   return [make("label", { htmlFor: "sheet-comment" }, _("Comment"), " ", make("span", { className: "quiet" }, _("(optional, for the history)"))), field];
 }
 
-/** The row as it is sent: with a key only what changed, else all of it. */
-function sent(row) {
+/** The row for the server: its key and the changed cells; without a key the whole row. */
+function toSend(row) {
   const { columns, rowKey, fixed } = row.group;
   const changed = columns.filter((column) => row.edits.has(column.key)).map((column) => [column.key, row.cell(column).value]);
   const now = Object.fromEntries(changed.filter(([key, value]) => !same(value, row.base[key])));
@@ -42,13 +42,13 @@ function sent(row) {
 
 const includedOf = (group) => group.rows.filter((row) => row.included);
 
-/** What `editedItems` are to be; undefined: the rows as they stand. */
+/** The value of `editedItems`; undefined: the rows as they stand. */
 function editedItems({ rows, groups }) {
   if (!rows.some((row) => row.touched)) return undefined;
-  return Object.fromEntries(groups.map((group) => [group.name, includedOf(group).map(sent)]));
+  return Object.fromEntries(groups.map((group) => [group.name, includedOf(group).map(toSend)]));
 }
 
-/** Every difference to what was proposed: rows that are left out or added, and cells. */
+/** All differences from the proposal: rows that are left out or added, and cells. */
 function changesOf({ rows }) {
   return rows.filter((row) => row.included || !row.added).flatMap((row) => {
     if (!row.included) return [{ row, out: true }];
@@ -58,34 +58,34 @@ function changesOf({ rows }) {
   });
 }
 
-/** A value in a sentence; where a line ends is marked, and what is text instead of a number or yes and no. */
-function said(column, value) {
+/** A value in a sentence. Line ends are marked; a text in a column of another type is quoted. */
+function inWords(column, value) {
   if (typeof value === "boolean") return value ? _("yes") : _("no");
   const isOdd = typeof value === "string" && ["number", "boolean"].includes(column.type);
-  return (isOdd ? JSON.stringify(value) : seen(column, value)).replaceAll("\n", "⏎\n") || _("empty");
+  return (isOdd ? JSON.stringify(value) : asText(column, value)).replaceAll("\n", "⏎\n") || _("empty");
 }
 
-/** What stands open first, a required field too; with nothing open, the sheet with everything that is about to be done. */
+/** Go to the first open problem, required fields included; without one, show the sheet with all changes. */
 export function toReview() {
-  document.activeElement?.dispatchEvent(new Event("blur")); // of a date that is typed in half only this tells
+  document.activeElement?.dispatchEvent(new Event("blur")); // only this event reports a half-typed date
   const open = desk.review.rows.find((row) => row.wrong || row.clashes);
   if (open) return focusCell(open, open.group.columns.find((column) => open.error(column) || open.edits.get(column.key)?.theirs !== undefined));
-  const unfit = desk.review.fields.filter(toldWrong);
+  const unfit = desk.review.fields.filter(markWrong);
   if (unfit.length) return fieldOf(unfit[0]).focus();
   if (!plain.checkValidity()) return [...plain.elements].find((one) => !one.validity.valid).focus();
   const inside = desk.review.rows.filter((row) => row.included).length;
   const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => {
-    const changes = was === now ? [shown(now)] : [make("s", {}, shown(was)), " ", shown(now), ` (${shown(difference(was, now), { signDisplay: "exceptZero" })})`];
+    const changes = was === now ? [format(now)] : [make("s", {}, format(was)), " ", format(now), ` (${format(difference(was, now), { signDisplay: "exceptZero" })})`];
     return make("p", {}, make("bdi", {}, column.title), ": ", ...changes);
   });
   const changes = changesOf(desk.review).map(({ row, column, was, now, out }) => {
     const name = make("b", {}, nameOf(row));
     if (out) return make("li", { className: "left" }, name, " ", row.choice === undefined && row.by ? _("left out by {who}", { who: row.by }) : _("left out"));
-    return make("li", {}, name, " ", make("bdi", {}, column.title), " ", make("s", {}, brief(said(column, was))), " ", make("ins", {}, said(column, now)));
+    return make("li", {}, name, " ", make("bdi", {}, column.title), " ", make("s", {}, brief(inWords(column, was))), " ", make("ins", {}, inWords(column, now)));
   });
   const list = changes.length ? [make("ul", { className: "changes", tabIndex: 0, ariaLabel: _("Changes") }, ...changes)] : [make("p", { className: "quiet" }, _("Nothing was changed."))];
   const given = desk.review.fields.map((field) => [field, answerOf(field).value ?? null]);
-  const answered = given.filter(([, value]) => value !== null).map(([field, value]) => make("p", {}, make("bdi", {}, field.title), ": ", make("ins", {}, said(field, value))));
+  const answered = given.filter(([, value]) => value !== null).map(([field, value]) => make("p", {}, make("bdi", {}, field.title), ": ", make("ins", {}, inWords(field, value))));
   const answers = given.length ? Object.fromEntries(given.map(([field, value]) => [field.key, value])) : undefined;
   const others = place.required > 1 ? [make("p", { className: "quiet" }, _("{required} people must agree to the same rows before the workflow goes on. Changing rows starts the count anew.", { required: place.required }))] : [];
   const deed = inside === 1 ? _("Approve 1 row") : _("Approve {inside} rows", { inside });
@@ -96,8 +96,8 @@ export function toReview() {
 
 const fieldOf = (field) => plain.elements.namedItem(`answers.${field.key}`);
 
-/** What is wrong with an answer, which is said below its field until it is mended; null: nothing. */
-function toldWrong(field) {
+/** The problem with an answer, shown below its field until it is solved; null: none. */
+function markWrong(field) {
   const one = fieldOf(field);
   const id = `${one.id}-wrong`;
   const error = answerOf(field).error ?? null;
@@ -106,11 +106,11 @@ function toldWrong(field) {
   if (!error) return one.removeAttribute("aria-describedby") ?? null;
   one.after(make("small", { className: "wrong", id }, error));
   one.setAttribute("aria-describedby", id);
-  one.addEventListener("input", () => toldWrong(field), { once: true });
+  one.addEventListener("input", () => markWrong(field), { once: true });
   return error;
 }
 
-/** What an answer says; one that nobody touched is that which stands, however its field shows it. */
+/** The value of an answer; an untouched field stands for the stored answer. */
 function answerOf(field) {
   const one = fieldOf(field);
   const standing = desk.review.answers[field.key] ?? null;
@@ -137,14 +137,14 @@ export function askReject() {
 
 async function decide(dialog, go, path, body) {
   go.disabled = true;
-  const { status, said, retry } = await ask(path, body);
+  const { status, reply, retry } = await ask(path, body);
   dialog.close();
   if (status === 200) {
     local?.removeItem(DRAFT);
     location.reload();
   } else if (status === 409) await desk.merge();
-  else if (status === 400 && pointAt(said.error)) return;
-  else if (status !== 400) refused(status, said, retry);
+  else if (status === 400 && pointAt(reply.error)) return;
+  else if (status !== 400) sayRefusal(status, reply, retry);
   if (!banner.hidden) banner.focus();
 }
 
@@ -157,7 +157,7 @@ function pointAt(error = "") {
     const one = fieldOf(field);
     one.ariaInvalid = "true";
     one.setAttribute("aria-describedby", "banner");
-    one.addEventListener("input", () => toldWrong(field), { once: true });
+    one.addEventListener("input", () => markWrong(field), { once: true });
     one.focus();
     return true;
   }
@@ -181,14 +181,14 @@ function pointAt(error = "") {
 /** Somebody was there before: take the new rows, and carry over what was typed. */
 desk.merge = async () => {
   const draft = desk.review.draft();
-  const { status, said } = await ask("/rows");
-  if (status !== 200) return refused(status, said);
-  if (said.status !== "PENDING") return decided(said);
-  if (said.itemsHash === desk.review.itemsHash) return location.reload();
-  desk.load(said);
+  const { status, reply } = await ask("/rows");
+  if (status !== 200) return sayRefusal(status, reply);
+  if (reply.status !== "PENDING") return sayDecision(reply);
+  if (reply.itemsHash === desk.review.itemsHash) return location.reload();
+  desk.load(reply);
   const kept = restore(desk.review, draft);
   desk.redraw();
-  const discard = button(_("Discard my edits"), () => { desk.load(said); banner.hidden = true; desk.redraw(); });
+  const discard = button(_("Discard my edits"), () => { desk.load(reply); banner.hidden = true; desk.redraw(); });
   const changed = kept.clashes
     ? _("The rows have changed since you began. Your edits remain on top of the new ones; cells to settle: {clashes}. Nothing was decided.", kept)
     : _("The rows have changed since you began. Your edits remain on top of the new ones. Nothing was decided.");
@@ -208,7 +208,7 @@ export function restore(review, draft) {
     if (choice !== null && choice !== (row.standing !== null)) row.choose(choice);
     for (const [key, text, base] of cells) {
       const column = row.group.columns.find((one) => one.key === key && row.open(one));
-      if (!column || seen(column, row.base[key]) === text) continue;
+      if (!column || asText(column, row.base[key]) === text) continue;
       const now = textOf(row.base[key]);
       row.put(column, now === base ? { text, base } : { text, base, theirs: now });
     }
@@ -216,8 +216,8 @@ export function restore(review, draft) {
   return { rows: review.rows.filter((row) => row.touched).length, clashes: review.count("clashes") };
 }
 
-/** The draft as another tab has left it. */
-export function taken() {
+/** Show the draft that another tab has stored. */
+export function redraft() {
   const note = document.activeElement.getAttribute("aria-describedby");
   for (const row of desk.review.rows) row.forget();
   restore(desk.review, kept);
@@ -226,17 +226,17 @@ export function taken() {
   document.getElementById(note)?.previousElementSibling?.focus({ preventScroll: true });
 }
 
-/** Where both changed a cell: theirs, and a click each to take theirs or mine. */
+/** The note at a cell that both changed: their text, and buttons for theirs and mine. */
 desk.clash = (view, column, edit) => {
   const choose = (mine, label) => button(label, () => {
     desk.review.settle(view.row, column, edit, mine ? { text: edit.text, base: edit.theirs } : undefined);
     view.view.redraw(view.row, column);
     desk.changed();
   });
-  return make("small", { className: "wrong theirs" }, _("theirs: {text}", { text: seen(column, view.row.base[column.key]) || _("empty") }), choose(false, _("Take theirs")), choose(true, _("Keep mine")));
+  return make("small", { className: "wrong theirs" }, _("theirs: {text}", { text: asText(column, view.row.base[column.key]) || _("empty") }), choose(false, _("Take theirs")), choose(true, _("Keep mine")));
 };
 
-/** One value in a column of all rows that are shown. */
+/** Set one value in a column of all shown rows. */
 export function setAll(view, column) {
   const field = control(column, "");
   field.ariaLabel = column.title;
@@ -276,7 +276,7 @@ function truth(text) {
   return TRUE.includes(word) ? "true" : FALSE.includes(word) ? "false" : text;
 }
 
-/** Put copied cells over those of all rows that the filter found, from one on; what has no place there is said. AP-45. */
+/** Paste cells over the rows that the filter shows, from one cell on; a notice names cells without a place. AP-45. */
 export function paste({ view, row }, column, text) {
   const cells = cellsOf(text).map((parts) => parts.map(unmarked));
   const field = view.drawn.get(row).fields.get(column);
@@ -302,7 +302,7 @@ export function paste({ view, row }, column, text) {
     else if (!at.open(target)) isKnown || part === at.text(target) || fixed.add(target.title);
     else if (!at.included) isKnown || out.add(at);
     else {
-      desk.review.type(at, target, isKnown ? seen(target, base) : target.type === "date" ? (value ?? part) : part);
+      desk.review.type(at, target, isKnown ? asText(target, base) : target.type === "date" ? (value ?? part) : part);
       set += 1;
     }
   })));
@@ -318,7 +318,7 @@ export function paste({ view, row }, column, text) {
   view.drawn.get(row)?.fields.get(column)?.focus();
 }
 
-/** A row of the reviewer's own. */
+/** Add a row. */
 export function addRow(view) {
   const row = desk.review.add(view.group);
   desk.review.pick(row, true);
@@ -326,7 +326,7 @@ export function addRow(view) {
   focusCell(row);
 }
 
-/** All cells of a row as they were proposed. */
+/** Set all cells of a row to the proposal. */
 export function revert(view) {
   desk.review.gesture(() => view.fields.forEach((field, column) => view.propose(column)));
   view.view.redraw(view.row);

@@ -1,4 +1,4 @@
-// What the parts of the approval page share: the review, its tables, the notice, and the server.
+// The parts that all scripts of the approval page share: review, tables, notices, draft, and requests.
 
 import { _, local } from "./app.js";
 import { isDate, parse, read, textOf, visible } from "./values.js";
@@ -10,10 +10,10 @@ export const DRAFT = `wfcore:draft:${place.id}:${place.person}`;
 export const LOST = _("No answer from the server. What you typed is saved on this device; try again, nothing is decided twice.");
 export const banner = document.getElementById("banner");
 
-/** The review of now, a table for each group, and what to do when something was typed, here or in another tab. */
-export const desk = { review: null, views: [], bar: null, changed: () => keep(), late: null, taken: () => {}, merge: () => location.reload() };
+/** The present review, a table for each group, and callbacks for input here or in another tab. */
+export const desk = { review: null, views: [], bar: null, changed: () => keep(), rare: null, redraft: () => {}, merge: () => location.reload() };
 
-/** What was typed, here or in another tab; nothing of what the person has agreed to since, or of what is over. */
+/** The draft of this or another tab; null after the person has agreed, or when the approval is over. */
 export let kept = null;
 let typed = {};
 let last = local?.getItem(DRAFT) ?? null; // the draft as this tab knows it
@@ -28,10 +28,10 @@ function take() {
 }
 
 if (last && !take()) local.removeItem(DRAFT);
-// What another tab typed is here at once, so that what is typed next is added to it. One without a storage event was frozen.
+// Input in another tab appears here at once. A tab that was frozen gets no storage event, so focus counts, too.
 for (const event of ["storage", "focus"]) addEventListener(event, () => {
   const now = local?.getItem(DRAFT) ?? null;
-  if (now !== last && ((last = now), take())) desk.taken();
+  if (now !== last && ((last = now), take())) desk.redraft();
 });
 
 document.addEventListener("input", ({ target }) => {
@@ -40,7 +40,7 @@ document.addEventListener("input", ({ target }) => {
   desk.changed();
 });
 
-/** Put a text into a field; one that is no date yet can stand in a field for text alone. */
+/** Put a text into a field; a date field becomes a text field for an incomplete date. */
 function fill(field, text) {
   if (field.type === "date" && text && !isDate(text)) field.type = "text";
   field.value = text;
@@ -55,7 +55,7 @@ document.addEventListener("paste", (event) => {
   target.dispatchEvent(new Event("input", { bubbles: true }));
 });
 
-/** Keep a draft of the rows, with the comment and the answers, on this device; an empty one tells other tabs that all was undone. */
+/** Store a draft of rows, comment and answers on this device; an empty draft tells other tabs that all was undone. */
 export function keep(draft = kept ?? { count: 0, rows: [] }) {
   if (!last && !draft.count && !Object.keys(typed).length) return;
   try {
@@ -66,7 +66,7 @@ export function keep(draft = kept ?? { count: 0, rows: [] }) {
   }
 }
 
-/** An element with attributes and children; text stays text, and all of it can be seen. */
+/** An element with attributes and children; text stays text, and invisible characters get a sign. */
 export function make(tag, facts = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(facts)) {
@@ -77,20 +77,20 @@ export function make(tag, facts = {}, ...children) {
   return made;
 }
 
-/** Whether a key is the input method's: it chooses among words, or ends choosing. */
+/** Whether a key event belongs to an input method that composes a word. */
 export const composes = (event) => event.isComposing || event.keyCode === 229;
 
 /** The beginning of a text that may be long. */
 export const brief = (text) => (text.length > 300 ? `${text.slice(0, 300)}…` : text);
 
-/** A button that does something. */
+/** A button that calls *act*. */
 export function button(text, act, facts = {}) {
   const made = make("button", { type: "button", ...facts }, text);
   made.addEventListener("click", act);
   return made;
 }
 
-/** A sentence above the rows, with what can be done about it. */
+/** Show a sentence above the rows, with elements to act on it. */
 export function say(text, bad = false, ...more) {
   const close = button("✕", () => (banner.hidden = true), { className: "close", ariaLabel: _("Close") });
   banner.replaceChildren(close, make("p", {}, text), ...more);
@@ -98,18 +98,18 @@ export function say(text, bad = false, ...more) {
   banner.hidden = false;
 }
 
-/** What the server answers; a lost connection is an answer, too: status 0. */
+/** The answer of the server; status 0 for a lost connection. */
 export async function ask(path, body) {
   const options = body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   try {
     const answer = await fetch(place.url + path, options);
-    return { status: answer.status, said: parse(await answer.text()), retry: answer.headers.get("retry-after") };
+    return { status: answer.status, reply: parse(await answer.text()), retry: answer.headers.get("retry-after") };
   } catch {
-    return { status: 0, said: {} };
+    return { status: 0, reply: {} };
   }
 }
 
-/** Go to a cell, on whatever page of its table it is. */
+/** Go to a cell, on any page of its table. */
 export function focusCell(row, column) {
   const view = desk.views.find((one) => one.group === row.group);
   const field = view.field(row, column ?? row.group.columns.find((one) => row.open(one))) ?? view.drawn.get(row).pick;
@@ -117,7 +117,7 @@ export function focusCell(row, column) {
   field.scrollIntoView({ block: "center" });
 }
 
-/** What people call a row. */
+/** The name of a row for people. */
 export function nameOf(row) {
   const { columns, rowKey } = row.group;
   const key = rowKey ?? columns[0]?.key;

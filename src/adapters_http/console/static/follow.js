@@ -1,8 +1,9 @@
-// Following: the server says that something changed.
+// Following a page: hints of the server that it has changed.
 
 /**
- * Call *changed* for hints of *url*, at most five a second, and where the stream is refused; not while nobody looks.
- * It returns the status that it met: a 401 ends this until somebody looks again. *says*: whether it is connected.
+ * Call *changed* for each hint of *url*, at most five times a second, and if the stream is refused; not while the page
+ * is hidden. *changed* returns the status of its request: 401 ends this until the page is shown again. *says* gets
+ * whether the stream is connected.
  */
 export function follow(url, after, changed, says = () => {}) {
   let source, busy, again, status;

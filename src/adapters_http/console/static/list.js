@@ -1,4 +1,4 @@
-// Lists: the cells of each row as they are now; how many rows are new or gone, and how many are selected. No row moves until the reader asks for it.
+// Lists: cells are renewed in place; new, gone and selected rows are counted. No row moves until the reader reloads.
 
 import { _, refreshTimes } from "./app.js";
 import { follow } from "./follow.js";
@@ -22,12 +22,12 @@ const link = document.createElement("a");
 const chosen = document.getElementById("chosen");
 const rows = (root) => [...root.querySelectorAll("tr[id],li[id]")];
 
-/** The parts of *old* as they are in *now*; boxes to tick, and what has the focus, stay. */
+/** Replace the parts of *old* by those of *now*, but not checkboxes and the focused part. */
 function renew(old, now) {
   if (old && now) [...now.children].forEach((part, at) => old.children[at]?.matches(":not(input,.pick,:focus-within)") && old.children[at].replaceWith(part));
 }
 
-async function look() {
+async function refresh() {
   const { status, response: now } = await fetched(says);
   if (status !== 200) return status;
   const fresh = rows(now).filter((row) => !document.getElementById(row.id)).length;
@@ -49,7 +49,7 @@ async function look() {
   if (!link.isConnected) says.replaceChildren(link); // else it stays under the pointer
 }
 
-if (says) follow(says.dataset.live, says.dataset.after, look);
+if (says) follow(says.dataset.live, says.dataset.after, refresh);
 
 function tally() {
   const count = chosen.querySelectorAll(":checked:enabled").length;

@@ -5,7 +5,7 @@ import { follow } from "./follow.js";
 
 session?.clear(); // the form that led here was sent
 
-/** Make *old* what *now* is, node by node, by ids; what is the same keeps its focus, scroll, text typed and open details. */
+/** Turn *old* into *now*, node by node, by ids; equal nodes keep focus, scroll position, typed text and open details. */
 function morph(old, now) {
   if (old.isEqualNode(now) || (old.nodeName === "TIME" && old.dateTime === now.dateTime)) return;
   if (old.nodeName !== now.nodeName || old.id !== now.id) return old.replaceWith(now);
@@ -65,7 +65,7 @@ async function renew() {
   const { status, response: now } = await fetched(says);
   if (status !== 200) return status;
   document.title = now.title;
-  // What is being read stays where it is, whatever comes or goes above it.
+  // The part in view stays in place when parts above it come or go.
   const seen = place.querySelector(":focus") ?? [...place.querySelectorAll("[id]")].find((one) => top(one) >= 0);
   const stood = seen && top(seen);
   morph(place, now.getElementById("live"));

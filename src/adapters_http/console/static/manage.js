@@ -1,4 +1,4 @@
-// Forms, and pages of operating: buttons that copy, what is asked before something is left, and what was typed.
+// Forms, and pages of operating: buttons that copy, a question before leaving, and drafts of forms.
 
 import { session } from "./app.js";
 
@@ -12,8 +12,8 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
-// What was typed into a long form outlasts a reload, and an answer that is not its own: signed out, or not now. It is
-// for the same person only; secrets are typed again, and which rows were seen is the page's to say.
+// The input in a long form survives a reload and an error page (signed out, not available), for the same person only.
+// Passwords and the hashes of shown rows are not stored.
 const form = document.querySelector("form[data-keep]");
 if (form) {
   const KEPT = `wfcore:form:${form.dataset.keep}:${location.pathname}${location.search}`;

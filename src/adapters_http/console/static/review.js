@@ -1,7 +1,7 @@
-// A review: the rows as proposed and as they stand, what this person has made of them, undo, drafts,
-// and how edits are carried over to rows that somebody else has changed. Nothing of a page here.
+// A review: the rows as proposed and as they stand, the edits of this person, undo, drafts, and clashes with the edits
+// of others. Independent of the page.
 
-import { Exact, difference, judge, read, same, seen, sum, textOf, visible } from "./values.js";
+import { Exact, difference, judge, read, same, asText, sum, textOf, visible } from "./values.js";
 
 class Row {
   /** *added*: by this person, just now. */
@@ -12,10 +12,10 @@ class Row {
   }
   get included() { return this.choice ?? this.standing !== null; }
   get touched() { return this.edits.size > 0 || this.choice !== undefined; }
-  /** What was proposed, as a field shows it. */
-  was(column) { return seen(column, this.proposed[column.key]); }
-  /** What its field shows. */
-  text(column) { return this.edits.get(column.key)?.text ?? seen(column, this.base[column.key]); }
+  /** The proposal as a field shows it. */
+  was(column) { return asText(column, this.proposed[column.key]); }
+  /** The text in the field. */
+  text(column) { return this.edits.get(column.key)?.text ?? asText(column, this.base[column.key]); }
   cell(column) {
     const edit = this.edits.get(column.key);
     const proposed = this.proposed[column.key];
@@ -27,7 +27,7 @@ class Row {
   }
   /** Whether a cell may be typed into: of a row that is added, every one. */
   open(column) { return column.editable || this.added; }
-  /** A row that nobody edited passes as it was proposed; in another what is required is there, and what was edited fits. */
+  /** The problem of a cell. An unedited row is valid as proposed; an edited one needs required values, and edits that fit. */
   error(column) {
     if (!this.included || !(this.edited || this.added)) return null;
     const found = this.cell(column);
@@ -38,7 +38,7 @@ class Row {
     const found = this.cell(column);
     return "error" in found || !same(found.value, this.proposed[column.key]);
   }
-  /** Whether it differs and whether it is invalid; worked out once, until it is touched again. */
+  /** Whether the row differs and is invalid; computed once, until the next edit. */
   get verdict() {
     if (!this.judged) {
       this.judged = { edited: this.group.columns.some((column) => this.differs(column)) };
@@ -46,7 +46,7 @@ class Row {
     }
     return this.judged;
   }
-  /** What *Find* looks through, until it is touched again. */
+  /** The text for *Find*; computed once, until the next edit. */
   get says() {
     return (this.words ??= this.group.columns.map((column) => this.text(column)).join("\n").toLowerCase());
   }
@@ -61,7 +61,7 @@ class Row {
     else this.edits.delete(column.key);
     this.judged = this.words = undefined;
   }
-  /** Nothing was done to it. */
+  /** Drop all edits of the row. */
   forget() {
     this.edits.clear();
     this.choose(undefined);
@@ -96,7 +96,7 @@ export class Review {
     const before = row.edits.get(column.key);
     const base = textOf(row.base[column.key]);
     if (column.type !== "enum") text = visible(text);
-    const after = text === seen(column, row.base[column.key]) ? undefined : { text, base: before?.theirs ?? before?.base ?? base };
+    const after = text === asText(column, row.base[column.key]) ? undefined : { text, base: before?.theirs ?? before?.base ?? base };
     if (!before && !after) return;
     const [last, more] = (!this.made && this.done.at(-1)) || [];
     const first = last?.row === row && last.column === column && !more ? this.done.pop()[0].before : before;
@@ -114,7 +114,7 @@ export class Review {
     else this.done.push([step]);
     this.undone = [];
   }
-  /** A row of one's own, which goes on if it stays ticked. */
+  /** Add a row of this person; it counts while it is ticked. */
   add(group) {
     const row = new Row(group, group.rows.length, [null, null], true);
     group.rows.push(row);
@@ -144,7 +144,7 @@ export class Review {
     return side === "after" ? steps[0] : steps.at(-1);
   }
 
-  /** [column, proposed, now] for each column that is summed: the rows nobody touched are summed once. */
+  /** [column, proposed, now] for each column with a total; untouched rows are summed once. */
   totals(group) {
     const touched = group.rows.filter((row) => row.touched);
     return group.totals.map((column) => {
@@ -155,7 +155,7 @@ export class Review {
       return [column, column.was, sum([rest, ...touched.map((row) => row.included && row.cell(column).value)])];
     }).filter((one) => one[1] !== null);
   }
-  /** What a browser keeps: only what was typed, and the texts that stood there then. */
+  /** The draft for the browser: the typed texts, and the texts that stood there before. */
   draft() {
     const rows = this.rows.filter((row) => row.touched);
     return {
@@ -166,7 +166,7 @@ export class Review {
   }
 }
 
-/** What rows may be filtered by. */
+/** The filters of rows. */
 export const KINDS = {
   all: (row) => row.included || !row.added,
   edited: (row) => row.included && (row.edited || row.added),

@@ -3,13 +3,13 @@
 import { _ } from "./app.js";
 import { brief, button, composes, desk, make, nameOf } from "./desk.js";
 import { KINDS } from "./review.js";
-import { isDate, seen, shown, textOf, unmarked, visible } from "./values.js";
+import { isDate, asText, format, textOf, unmarked, visible } from "./values.js";
 
 const ROWS = 100;
-/** Rows that are drawn while somebody types what to find; the rest follows. */
+/** Rows that are drawn at once during typing in *Find*; the others follow. */
 const FEW = 15;
 const LONG = 2_000;
-/** What stands for a date that the browser cannot read: no text of a date, and so an error. */
+/** The text for a date that the browser cannot read: an error, because it is no date. */
 const UNREAD = "?";
 
 /** One group: filters, the rows that fit, their pages. */
@@ -19,7 +19,7 @@ export class GroupView {
     this.pills = make("div", { className: "pills", role: "group", ariaLabel: _("Which rows") });
     const find = make("input", { type: "search", placeholder: _("Find in rows"), ariaLabel: _("Find in rows") });
     find.addEventListener("input", () => { this.find = find.value.toLowerCase(); this.from = 0; this.draw(FEW); });
-    const add = group.adds ? [button(_("Add a row"), () => desk.late("addRow", this), { className: "small" })] : [];
+    const add = group.adds ? [button(_("Add a row"), () => desk.rare("addRow", this), { className: "small" })] : [];
     section.querySelector(".tools").append(this.pills, ...add, find);
     section.querySelector(".pager")?.remove();
     this.pager = make("p", { className: "pager quiet" });
@@ -42,7 +42,7 @@ export class GroupView {
       if (column.required) cell.append(make("span", { className: "must", ariaHidden: "true" }, "*"));
       if (column.editable) {
         const label = _("Set {column} in all shown rows", { column: column.title });
-        cell.append(button("⇊", () => desk.late("setAll", this, column), { title: label, ariaLabel: label }));
+        cell.append(button("⇊", () => desk.rare("setAll", this, column), { title: label, ariaLabel: label }));
       }
       return cell;
     });
@@ -69,7 +69,7 @@ export class GroupView {
     for (const view of fresh) this.drawn.set(view.row, view);
     this.body.append(...fresh.map((view) => view.element));
   }
-  /** On paper: every row that is found, as text. */
+  /** For paper: all found rows, as text. */
   print() {
     const word = (column, text) => (column.type === "boolean" && { __proto__: null, true: _("yes"), false: _("no") }[text]) || text;
     const cell = (row, column) => make("td", { className: column.type === "number" ? "number" : "" }, ...(row.differs(column) ? [make("s", {}, word(column, row.was(column))), " "] : []), word(column, row.text(column)));
@@ -88,7 +88,7 @@ export class GroupView {
     const turns = count > ROWS ? [turn(-1, _("Rows before"), this.from === 0), turn(1, _("Next rows"), to === count)] : [];
     this.pager.replaceChildren(make("span", {}, text), ...turns);
   }
-  /** Numbers on the filters, and the box of all rows. */
+  /** Update the numbers of the filters and the checkbox of all rows. */
   mark() {
     const names = { all: _("All"), edited: _("Edited"), out: _("Left out"), wrong: _("Invalid"), clashes: _("Clashes"), others: _("Changed by others") };
     this.pills.replaceChildren(...Object.keys(KINDS).flatMap((kind) => {
@@ -107,7 +107,7 @@ export class GroupView {
     this.draw();
     this.pills.querySelector("[aria-pressed=true]").focus();
   }
-  /** Draw a row anew, as another field may fit a cell now, and go to that cell. */
+  /** Draw a row again, because a cell may need another field now, and go to that cell. */
   redraw(row, column) {
     const old = this.drawn.get(row);
     const made = new RowView(this, row);
@@ -116,7 +116,7 @@ export class GroupView {
     this.drawn.set(row, made);
     made.fields.get(column)?.focus();
   }
-  /** The field of a cell, on whatever page it is. */
+  /** The field of a cell, on any page. */
   field(row, column) {
     this.#more(ROWS);
     if (!this.drawn.has(row)) {
@@ -136,7 +136,7 @@ class RowView {
     Object.assign(this, { view, row, fields: new Map(), notes: new Map() });
     this.pick = make("input", { type: "checkbox" });
     this.pick.addEventListener("change", () => { desk.review.pick(row, this.pick.checked); desk.changed(); this.paint(); });
-    this.back = button("↺", () => desk.late("revert", this), { ariaLabel: _("Back to what was proposed: {row}", { row: nameOf(row) }) });
+    this.back = button("↺", () => desk.rare("revert", this), { ariaLabel: _("Back to what was proposed: {row}", { row: nameOf(row) }) });
     this.brief = button("", () => {
       this.brief.ariaExpanded = String(this.element.classList.toggle("open"));
     }, { ariaExpanded: "false" });
@@ -159,7 +159,7 @@ class RowView {
     field.addEventListener("input", () => this.#typed(column, valueOf(field)));
     field.addEventListener("keydown", (event) => this.#key(event, column));
     field.addEventListener("paste", (event) => this.#paste(event, column));
-    // a date that is typed in half, or cleared then, is no input
+    // a half-typed date, or one that is cleared then, fires no input event
     if (field.type === "date") field.addEventListener("blur", () => field.isConnected && field.validity.badInput === (row.text(column) !== UNREAD) && this.#typed(column, valueOf(field)));
     cell.append(text.length > LONG ? inPart(text, field) : field, note);
     return cell;
@@ -191,10 +191,10 @@ class RowView {
   }
   #paste(event, column) {
     const text = event.clipboardData.getData("text/plain");
-    // a word goes where the cursor stands
+    // a single word is pasted at the cursor
     if (!text || (event.target.matches("[type=text], textarea") && !/[\t\r\n]/.test(text) && text === unmarked(text))) return;
     event.preventDefault();
-    desk.late("paste", this, column, text);
+    desk.rare("paste", this, column, text);
   }
   propose(column) {
     if (this.row.differs(column)) desk.review.type(this.row, column, this.row.was(column));
@@ -219,7 +219,7 @@ class RowView {
     const wrong = error ? [make("small", { className: "wrong" }, error)] : [];
     const field = this.fields.get(column);
     if (!field) {
-      // no field takes the focus: the row does
+      // without a field, the checkbox of the row takes the focus
       if (error) this.pick.setAttribute("aria-describedby", note.id);
       return note.replaceChildren(...wrong);
     }
@@ -232,14 +232,14 @@ class RowView {
     const notes = [];
     if (differs) notes.push(make("small", {}, make("s", {}, was || _("empty"))));
     const { value } = row.cell(column);
-    const isRead = differs && !error && ["number", "date"].includes(column.type) && seen(column, value) !== field.value;
-    if (isRead) notes.push(make("small", {}, _("read as {number}", { number: column.type === "date" ? value : shown(textOf(value)) })));
+    const isRead = differs && !error && ["number", "date"].includes(column.type) && asText(column, value) !== field.value;
+    if (isRead) notes.push(make("small", {}, _("read as {number}", { number: column.type === "date" ? value : format(textOf(value)) })));
     if (differs && !edit && row.by) notes.push(make("small", {}, _("by {who}", { who: row.by })));
     notes.push(...wrong);
     if (edit?.theirs !== undefined) notes.push(desk.clash(this, column, edit));
     note.replaceChildren(...notes);
   }
-  /** A row on a phone. */
+  /** The row on a phone. */
   #paintBrief() {
     const { row } = this;
     const [first, second] = row.group.columns;
@@ -252,17 +252,17 @@ class RowView {
   }
 }
 
-/** What shows a long text by its beginning, with a button that puts *whole* in its place. */
+/** The beginning of a long text, with a button that replaces it by *whole*. */
 function inPart(text, whole) {
   const show = () => { part.replaceWith(whole); whole.focus(); };
-  const part = make("span", {}, brief(text), " ", button(_("Show all {count} characters", { count: shown(text.length) }), show, { className: "small" }));
+  const part = make("span", {}, brief(text), " ", button(_("Show all {count} characters", { count: format(text.length) }), show, { className: "small" }));
   whole.show = show;
   return part;
 }
 
 /**
- * The field for a column that can show *text*, which stands for *value*; *base*: what stood there. The decimal keypad of
- * some phones has no minus, so numbers of a column with negative ones are typed on the whole keyboard.
+ * The field for a column with *text* of *value*; *base*: the stored value. The decimal keypad of some phones has no
+ * minus, so a column with negative numbers uses the whole keyboard.
  */
 export function control(column, text, value = null, base = null) {
   const isSaid = column.type === "boolean" && typeof value === "boolean";

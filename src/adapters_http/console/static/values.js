@@ -1,14 +1,14 @@
-// Values of cells: from text and back, and whether the server will take them. Nothing of a page here.
+// Values of cells: parsing, texts, and the checks of the server. Independent of the page.
 
 import { _ } from "./app.js";
 
-/** A number that a double cannot hold: kept, compared and sent as it is written. */
+/** A number that a double cannot hold: stored, compared and sent as written. */
 export class Exact {
   constructor(source) { this.source = source; }
   toJSON() { return JSON.rawJSON(this.source); }
 }
 
-/** JSON with every number intact. Objects have no prototype: of a row only what is its own is read. */
+/** Parse JSON with every number intact. Objects have no prototype: only own fields of a row are read. */
 export function parse(text) {
   return JSON.parse(text, (key, value, { source }) => {
     if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value) ? new Exact(source) : value;
@@ -16,7 +16,7 @@ export function parse(text) {
   });
 }
 
-/** The number that *source* stands for, if it is stored as it is written: else undefined. The server has the same rule. */
+/** The number that *source* writes; undefined if storing would change it. The server has the same rule. */
 function numeral(source) {
   const value = Number(source);
   if (/^-?\d+$/.test(source)) {
@@ -53,31 +53,31 @@ export function textOf(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** What the server knows of the reader's languages, whatever one the page was translated to: decimal signs, and what begins a date. */
+/** Conventions of the reader's languages, from the server: decimal signs, and the orders of dates. */
 const { signs, orders } = document.documentElement.dataset;
 
 const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\ufffb\u{e0000}-\u{e007f}]/gu;
 
-/** A text as people are shown it: with a sign for what cannot be seen, or turns text around. `visible.py` has the same. */
+/** A text with a sign for each invisible character and each that turns text around. `visible.py` has the same rule. */
 export function visible(text) {
   return text.replaceAll("\r\n", "\n").replace(UNSEEN, "\ufffd");
 }
 
-/** A text that was pasted, without the mark that the CSV puts before what looks like a formula. `review_rows.py` has the same. */
+/** A pasted text without the mark that the CSV puts before a formula. `spreadsheet.py` has the same rule. */
 export const unmarked = (text) => text.replace(/^'(?='*[=+\-@\t\r])/, "");
 const isNumber = (value) => typeof value === "number" || value instanceof Exact;
 
-/** The text of a value as a field shows it: a number with the reader's decimal sign; of options, what the field is set to. */
-export function seen(column, value) {
+/** The text of a value in a field: a number has the reader's decimal sign; of options it is the value of the field. */
+export function asText(column, value) {
   const text = textOf(value);
   if (column.type === "enum") return text;
   return visible(column.type === "number" && isNumber(value) ? text.replace(/^(-?\d+)\./, `$1${signs[0]}`) : text);
 }
 
-/** Whether a value is missing where one is required: it is null, or a text in which nothing can be seen. */
+/** Whether a value counts as missing: null, or a text without visible characters. */
 const isBlank = (value) => value === null || value === undefined || (typeof value === "string" && !value.replace(UNSEEN, "").replace(/[\u200c\u200d]/g, "").trim());
 
-/** What is wrong with a value, in words; null: nothing. *known*: it was proposed, whatever its type. The rules are those of the server. */
+/** The problem with a value, in words; null: none. *known*: a proposed value is valid in any type. The server has the same rules. */
 export function judge(column, value, known = false) {
   if (column.required && isBlank(value)) return _("is required");
   if (known || value === null || value === undefined) return null;
@@ -102,7 +102,7 @@ const WANTED = {
 };
 const TOO_LONG = _("has more digits than can be stored");
 
-/** Whether a text is a date as it is kept. */
+/** Whether a text is a date in its stored form. */
 export const isDate = (text) => dateOf(...text.split("-")) === text;
 
 function dateOf(year, month = "", day = "") {
@@ -113,19 +113,19 @@ function dateOf(year, month = "", day = "") {
 const WRITTEN = /^(\d\d?|\d{4})([-/.])\s?(\d\d?)\2\s?(\d\d?|\d{4})\.?(?:,?[T\s]\s*(?:0?0[:.]00[:.0]*|12:00[:0]*\s?AM)Z?)?$/;
 const inDoubt = (one, other, exact) => ({ error: _("is {one} or {other}? Write {one} or {exact}", { one, other, exact }) });
 
-/** `31.12.2026`, `12/31/2026`, with midnight behind it, too; what may be two dates is none. `written_dates.py` reads the same. */
+/** `31.12.2026`, `12/31/2026`, also followed by midnight; an ambiguous date is an error. `written_dates.py` has the same rule. */
 function calendar(typed) {
   const [, one = "", sign, other = "", last = ""] = WRITTEN.exec(typed.trim()) ?? [];
   const byDay = dateOf(last, other, one);
   const byMonth = dateOf(last, one, other);
   const value = dateOf(one, other, last) ?? byDay ?? byMonth ?? (typed.trim() || null);
   if (!byDay || !byMonth || byDay === byMonth) return { value };
-  // nobody writes points behind a month that comes first
+  // no language writes a point after a leading month
   if (orders === "d" || (sign === "." && orders === "dm")) return { value: byDay };
   return orders === "m" && sign !== "." ? { value: byMonth } : inDoubt(byDay, byMonth, byMonth);
 }
 
-/** {value} that a typed text stands for, or {error}. *was*: what stood there. */
+/** The {value} of a typed text, or an {error}. *was*: the stored value. */
 export function read(column, text, was) {
   if (!text.isWellFormed()) return { error: _("contains half of a surrogate pair") };
   const found = READ[column.type](text, column, was);
@@ -176,7 +176,7 @@ function isSendable(value, depth) {
 // 12,34,567 in India
 const GROUPED = /^[+-]?\d{1,3}(?:(?:,\d{2,3})*,\d{3}|(?:\.\d{3})+)$/;
 
-/** `1200,50`, `1 200.50`, `1.200,50`, `1,200,300`; what may be two numbers is none. `decimals.py` reads the same. */
+/** `1200,50`, `1 200.50`, `1.200,50`, `1,200,300`; an ambiguous number is an error. `decimals.py` has the same rule. */
 function decimal(typed) {
   let text = typed.trim().replace("\u2212", "-");
   const groups = /^([+-]?\d{1,3})((?:[\s'’]\d{3})+)(?!\d)/.exec(text);
@@ -192,7 +192,7 @@ function decimal(typed) {
     if (!GROUPED.test(text)) return { error: WANTED.number };
     text = text.replace(/[.,]/g, "");
   } else if ((commas || signs.includes(",")) && /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/.test(text)) {
-    // thousands to most, and a decimal to whoever copied it
+    // ambiguous: thousands, or a decimal
     const other = text.replace(/[.,]/, signs[0]);
     return inDoubt(text.replace(/[.,]/, ""), other, `${other}0`);
   } else text = text.replace(",", ".");
@@ -220,7 +220,7 @@ export function sum(values) {
   return point(total, places);
 }
 
-/** other - one, of two such sums. */
+/** The difference other - one of two sums. */
 export function difference(one, other) {
   return sum([new Exact(other), new Exact(one.startsWith("-") ? one.slice(1) : `-${one}`)]);
 }
@@ -232,6 +232,6 @@ function point(total, places) {
 }
 
 /** A decimal text as the reader writes numbers. */
-export function shown(text, more) {
+export function format(text, more) {
   return new Intl.NumberFormat(navigator.languages, { numberingSystem: "latn", maximumFractionDigits: 20, ...more }).format(text);
 }
