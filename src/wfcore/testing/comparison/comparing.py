@@ -45,7 +45,7 @@ from wfcore.testing.comparison.records import (
     words,
     workers,
 )
-from wfcore.testing.comparison.reference import Change, Claim, Reference, key_of
+from wfcore.testing.comparison.reference import ClaimCall, CollectedWrite, Reference, key_of
 from wfcore.testing.contracts.keeping import collect
 from wfcore.testing.fakes import ManualClock
 from wfcore.testing.first_failure import BoundedTestCase, tell_first
@@ -75,7 +75,7 @@ class OpenUnit:
     orders: "asyncio.Queue[Any]"
     task: "asyncio.Task[None]"
     began: int
-    changes: list[Change] = field(factory=list)
+    changes: list[CollectedWrite] = field(factory=list)
 
     async def do(self, deed: Callable[[Any], Awaitable[Any]]) -> Any:
         """Do *deed* in the task of the unit."""
@@ -217,20 +217,22 @@ class StoreComparison(RuleBasedStateMachine):
         kind, key = type(record), key_of(record)
         words = f"{kind.__name__} {key}"
         if kind is Execution:
-            self._collect(unit, Change(f"purge {words}", lambda kept: kept.purge(*key)))
+            self._collect(unit, CollectedWrite(f"purge {words}", lambda kept: kept.purge(*key)))
         elif kind in (Session, Login, Share):
-            self._collect(unit, Change(f"discard {words}", lambda kept: kept.discard(kind, *key)))
+            self._collect(
+                unit, CollectedWrite(f"discard {words}", lambda kept: kept.discard(kind, *key))
+            )
         elif kind in COMPARED:
             gone = evolve(record, version=self._version(unit, record, "seen"))
             words = f"delete {words} of version {gone.version}"
-            self._collect(unit, Change(words, lambda kept: kept.delete(gone)))
+            self._collect(unit, CollectedWrite(words, lambda kept: kept.delete(gone)))
 
     @rule(unit=_units, webhook=ids, status=st.sampled_from((202, 401)), at=moments)
     def tally(self, unit: str, webhook: str, status: int, at: EpochMs) -> None:
         """Count one webhook answer."""
         self._begin(unit)
         answer = (webhook, "2023-11-14", status, at)
-        self._collect(unit, Change(f"tally {answer}", lambda kept: kept.tally(*answer)))
+        self._collect(unit, CollectedWrite(f"tally {answer}", lambda kept: kept.tally(*answer)))
 
     @precondition(lambda self: self.units)
     @rule(unit=_open_units, query=QUERIES)
@@ -367,16 +369,16 @@ class StoreComparison(RuleBasedStateMachine):
         limit: int,
         which: set[str] | None = None,
         able: set[str] | None = None,
-    ) -> Claim:
+    ) -> ClaimCall:
         now = self.store.now()
-        return Claim(worker, now, self._lease(lease), Slots(places), limit, which, able)
+        return ClaimCall(worker, now, self._lease(lease), Slots(places), limit, which, able)
 
-    async def _perform(self, claim: Claim) -> Sequence[Execution]:
+    async def _perform(self, claim: ClaimCall) -> Sequence[Execution]:
         return await self._handle(claim.worker).claim(
             claim.worker, claim.lease_ms, claim.slots, claim.limit, ids=claim.ids, able=claim.able
         )
 
-    def _claimed(self, got: Sequence[tuple[Claim, Sequence[Execution]]]) -> list[Reference]:
+    def _claimed(self, got: Sequence[tuple[ClaimCall, Sequence[Execution]]]) -> list[Reference]:
         """The state after each of the claims, in this order."""
         states = [self.reference]
         for claim, runs in got:
@@ -401,9 +403,9 @@ class StoreComparison(RuleBasedStateMachine):
         if hasattr(record, "version"):
             record = evolve(record, version=self._version(unit, record, version))
             words += f" from version {record.version}"
-        self._collect(unit, Change(words, lambda kept: collect(kept, record)))
+        self._collect(unit, CollectedWrite(words, lambda kept: collect(kept, record)))
 
-    def _collect(self, unit: str, change: Change) -> None:
+    def _collect(self, unit: str, change: CollectedWrite) -> None:
         async def do(kept: Any) -> None:
             change.collect(kept)
 

@@ -29,7 +29,7 @@ def key_of(record: Any) -> tuple[Any, ...]:
 
 
 @frozen
-class Change:
+class CollectedWrite:
     """A write that a unit collects, and its description."""
 
     words: str
@@ -55,11 +55,11 @@ class Reference:
         """Every record of that kind."""
         return list(self._disk.tables[table_of(kind).name].values())
 
-    def read(self, query: Callable[[Any], Any], changes: Sequence[Change] = ()) -> Any:
+    def read(self, query: Callable[[Any], Any], changes: Sequence[CollectedWrite] = ()) -> Any:
         """The answer to *query* in a unit that has collected *changes*."""
         return _run(query(_collected(self._store(self._disk), changes)))
 
-    def after(self, changes: Sequence[Change]) -> "Reference | None":
+    def after(self, changes: Sequence[CollectedWrite]) -> "Reference | None":
         """The rows after a commit of *changes*; None if it is refused as stale."""
         disk = self._copy()
         try:
@@ -76,7 +76,7 @@ class Reference:
         held = _run(self._store(disk).extend(worker, ids, lease_ms))
         return Reference(self._now, disk), held
 
-    def claimed(self, claim: "Claim", got: Sequence[Execution]) -> "Reference":
+    def claimed(self, claim: "ClaimCall", got: Sequence[Execution]) -> "Reference":
         """
         The rows after *claim* returned *got*. Raises `AssertionError` if that is impossible.
 
@@ -126,7 +126,7 @@ class Reference:
 
 
 @frozen
-class Claim:
+class ClaimCall:
     """A call of `Store.claim` at the time *now* of the store."""
 
     worker: str
@@ -169,7 +169,7 @@ def _next_of(
     return stored
 
 
-def _collected(store: MemoryStore, changes: Sequence[Change]) -> MemoryUnit:
+def _collected(store: MemoryStore, changes: Sequence[CollectedWrite]) -> MemoryUnit:
     unit = store.unit()
     for change in changes:
         change.collect(unit)

@@ -1,8 +1,8 @@
 """
-What a port of the simulator requests from its driver: to perform a call, or to be woken later.
+The requests of a simulated port to the scheduler: perform a call, or wake the task later.
 
 Code under simulation awaits only ports, so each of its awaits ends in one of these requests, and is
-a point at which the driver may run another task or inject a fault.
+a point at which the scheduler may run another task or inject a fault.
 """
 
 from collections.abc import Callable, Generator
@@ -77,7 +77,7 @@ class Signal:
 
 @coroutine
 def perform(ask: Request) -> Generator[Request, Any, Any]:
-    """Pass *ask* to the driver; returns its answer."""
+    """Pass *ask* to the scheduler; returns its answer."""
     return (yield ask)
 
 
@@ -87,7 +87,7 @@ async def sleep(ms: int) -> None:
 
 
 class SimSchedulingPoint:
-    """A `wfcore.memory.Gate` that passes every call to the driver."""
+    """A `wfcore.memory.Gate` that passes every call to the scheduler."""
 
     __slots__ = ("_store",)
 

@@ -24,7 +24,7 @@ class BrokenWorld:
 
 @define
 class CampaignSummary:
-    """What a campaign has done so far."""
+    """The counts of a campaign, and the worlds that broke a promise."""
 
     worlds: int = 0
     executions: int = 0

@@ -238,5 +238,5 @@ def violation_kind(broken: str | None) -> str:
 
 
 def law_of(broken: str | None) -> Law:
-    """What a violation breaks."""
+    """The promise that a violation breaks."""
     return LAWS.get(violation_kind(broken), LAWS["defect"])

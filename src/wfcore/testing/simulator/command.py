@@ -35,7 +35,7 @@ def quietly(worlds: int) -> AbstractContextManager[Callable[[CampaignSummary], N
 
 @frozen
 class Campaign:
-    """What is to be played: *replay* a kept world, else *worlds* from *seed*."""
+    """A campaign to play: the kept world *replay*, or else *worlds* from *seed* on."""
 
     worlds: int = 500
     seed: int = 1

@@ -59,7 +59,7 @@ def noted() -> Iterator[list[_Noted]]:
 
 
 def coverage_of(counting: list[_Noted]) -> Coverage:
-    """What was counted so far."""
+    """The counts so far."""
     return Coverage(
         {
             f"{machine.name}: {row}": noted.walked[row.state, row.fact]

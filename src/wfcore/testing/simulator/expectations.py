@@ -1,4 +1,4 @@
-"""What clients sent and what they were told: promises that must hold from then on."""
+"""The answers that clients got: promises that must hold from then on."""
 
 from attrs import define, field
 
@@ -41,7 +41,7 @@ class Expectations:
         self.decided[approval.id] = approval.status
 
     def shown(self, approval: Approval) -> None:
-        """Somebody was shown it, after an answer that was lost. Raises `Violation`."""
+        """A page showed *approval* after a lost answer. Raises `Violation` for another decision."""
         if approval.status is ApprovalStatus.PENDING:
             return
         told = self.decided.get(approval.id, approval.status)

@@ -1,4 +1,4 @@
-"""What you may bring into simulated worlds: invariants of your own, and a store of your own."""
+"""Extensions of simulated worlds: an invariant of your own, a store of your own."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol, TypeVar

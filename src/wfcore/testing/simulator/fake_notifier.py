@@ -29,7 +29,7 @@ MOST = len(DELAYS) + 1
 
 
 class FakeNotifier:
-    """Where notices go. `closed`: when, in turns of the driver, each approval was decided."""
+    """Receives all notices. `closed`: the scheduler's turn in which each approval was decided."""
 
     def __init__(self, seed: int, key: bytes, closed: Mapping[str, int]) -> None:
         self.calm = False

@@ -15,7 +15,7 @@ from attrs import frozen
 
 
 class FaultKind(StrEnum):
-    """What can go wrong at an await, or with a hint."""
+    """The kinds of faults: of an await, or of a hint."""
 
     FAIL = "fail"
     LOSE = "lose the answer"

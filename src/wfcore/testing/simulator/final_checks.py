@@ -31,7 +31,7 @@ def is_at_rest(run: Execution) -> bool:
 
 
 def unfinished(tables: Tables, ledger: StartedAttempts) -> Iterator[str]:
-    """What still has to happen, in words."""
+    """The work that is not finished, in words."""
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     stopped = {
         run.concurrency_group
@@ -53,7 +53,7 @@ def unfinished(tables: Tables, ledger: StartedAttempts) -> Iterator[str]:
 
 
 def wrong(tables: Tables, expectations: Expectations, ledger: StartedAttempts) -> Iterator[str]:
-    """Everything that breaks a promise, in words that begin with the kind of the violation."""
+    """The broken promises, in words that begin with the kind of the violation."""
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     yield from _known(runs, expectations)
     yield from _children(runs)

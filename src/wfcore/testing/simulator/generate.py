@@ -101,7 +101,7 @@ STANDS_IN = -1
 
 
 def _reviews(random: Random, flows: Sequence[JsonObject]) -> list[Act]:
-    """What people do who are asked by name; by lots of their own, so that no other act changes."""
+    """The acts of approvers; drawn separately, so that no other act changes."""
     if "'notify'" not in repr(flows):
         return []
     acts: list[Act] = []

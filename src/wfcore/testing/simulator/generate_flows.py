@@ -21,7 +21,7 @@ DOINGS = (
     *("chatty 500", "fail 0", "flaky 1 500", "flaky 2 0"),
     *("held 1 500", "held 3 500"),
 )
-"""What steps do; see `runner`."""
+"""The deeds of steps; see `runner`."""
 
 
 def flows_from(random: Random, doings: Sequence[str] = DOINGS) -> tuple[JsonObject, ...]:

@@ -44,7 +44,7 @@ and by a correction that only one of them saw before the clock jumped.
 
 
 class WorldFacts(Protocol):
-    """What the judge asks of the world."""
+    """The state of the world that the invariants need."""
 
     def lost(self, worker: str) -> bool:
         """Whether *worker* may rightly be taken for lost: dead, or cut off for a while."""
@@ -60,7 +60,7 @@ class WorldFacts(Protocol):
 
     @property
     def turn(self) -> int:
-        """The number of the driver's turn."""
+        """The number of the scheduler's turn."""
 
 
 class Invariants:
@@ -199,7 +199,7 @@ def _goes_on(before: Execution, after: Execution) -> None:
 
 
 def _keeps_its_verdict(failing: PendingFailure, after: Execution) -> None:
-    """What `onFailure` does is done once, and changes nothing of how it ends. EX-31."""
+    """`onFailure` runs once and changes nothing of the execution's end. EX-31."""
     require(after.failing == failing, "verdict changed", f"{after.id} failed twice")
     if after.status in (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED):
         same = after.error == failing.error
@@ -311,7 +311,7 @@ def _step_of(world: _After, approval: Approval) -> Any:
 
 
 def _goes_back_seldom(world: _After, new: Approval) -> None:
-    """Its step was asked for changes as often as its definition allows, and no more. AP-31."""
+    """The step went back at most as often as its definition allows. AP-31."""
     run: Execution = world.get(EXECUTIONS.name, new.execution_id)
     step = _step_of(world, new)
     outputs = [one.output for one in run.rounds_of(new.step_name)]

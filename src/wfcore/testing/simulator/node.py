@@ -27,7 +27,7 @@ TOLD_AT_ONCE = 5
 
 
 class Surroundings(Protocol):
-    """What all nodes of a world share. `services`: but for clock, store and hints."""
+    """The parts that all nodes of a world share. `services` lacks the parts of a process."""
 
     @property
     def scheduler(self) -> WorldScheduler: ...
@@ -46,10 +46,10 @@ class Surroundings(Protocol):
         """A handle on the one store, in a process with that clock."""
 
     def went_down(self, worker: str) -> None:
-        """That process is no more."""
+        """The process of *worker* has ended."""
 
     def name_of(self, execution_id: str) -> str:
-        """What the tasks of that execution are called."""
+        """The name of the execution's tasks."""
 
 
 class Gone(StoreUnavailable):
@@ -90,7 +90,7 @@ class SimNode:
             self.spawn("outbox", self._tells(self._around.post))
 
     def crash(self) -> None:
-        """Everything of this process ends where it stands."""
+        """End every task of this process where it stands."""
         if not self.up:
             return
         self.up = False
@@ -145,7 +145,7 @@ class SimNode:
             self._tasks.pop(task, None)
 
     def name_of(self, execution_id: str) -> str:
-        """What the tasks of that execution are called."""
+        """The name of the execution's tasks."""
         return self._around.name_of(execution_id)
 
     async def _sweeps(self) -> None:
@@ -158,7 +158,7 @@ class SimNode:
             await self.wakeup.timer_due.wait(pause)
 
     async def _tells(self, post: FakeNotifier) -> None:
-        """What is due goes out, one after another; each attempt is on record before."""
+        """Send due notices one after another; each attempt is recorded first."""
         while True:
             begun = self._around.scheduler.turns
             with suppress(StoreUnavailable):
@@ -204,4 +204,4 @@ class SimNode:
 
 
 Door = Callable[[Services], Awaitable[Any]]
-"""What a request does in the process that it reached."""
+"""The work of a request in the process that it reached."""

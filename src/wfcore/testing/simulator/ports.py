@@ -20,7 +20,7 @@ BIRTH = 1_700_000_000_000
 
 class WallClock:
     """
-    One machine's clocks: the driver's time, and how far the wall clock jumped away from it.
+    One machine's clocks: the scheduler's time, and how far the wall clock jumped away from it.
     *ahead*: by how much it was set wrong from the beginning, in ms. `known`: what its processes
     keep of both in a file.
     """
@@ -28,13 +28,13 @@ class WallClock:
     def __init__(self, scheduler: WorldScheduler, ahead: int = 0) -> None:
         self.jumped = ahead
         self.known: HeldTime | None = None
-        self._driver = scheduler
+        self._scheduler = scheduler
 
     def steady(self) -> int:
-        return self._driver.now
+        return self._scheduler.now
 
     def wall(self) -> int:
-        return BIRTH + self._driver.now + self.jumped
+        return BIRTH + self._scheduler.now + self.jumped
 
 
 class SimClock:
@@ -45,7 +45,7 @@ class SimClock:
         self._known = self.remembered() or HeldTime.started(machine.wall(), machine.steady())
 
     def remembered(self) -> HeldTime | None:
-        """What an earlier process of this machine knew."""
+        """The times that an earlier process of this machine kept."""
         return self._machine.known
 
     def now(self) -> EpochMs:

@@ -21,7 +21,7 @@ MOST = 3
 
 
 def forbidden_restarts(run: Execution, tables: Tables) -> Iterator[str]:
-    """What began again of *run* and must not have."""
+    """The steps and children of *run* that began again against its promise."""
     log: tuple[Event, ...] = tables[EVENTS.name].get(run.id, ())
     snapshot: DefinitionSnapshot = tables[DEFINITIONS.name][run.workflow_id, run.revision]
     log = tuple(_without_last_words(log, snapshot.definition))

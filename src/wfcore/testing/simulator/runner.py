@@ -20,7 +20,7 @@ from wfcore.testing.simulator.calls import SimSchedulingPoint, sleep
 from wfcore.testing.simulator.scheduler import Violation
 
 USED = Usage(10, 5, "0.015")
-"""What each attempt of an AI step uses."""
+"""The usage of each attempt of an AI step."""
 
 Attempt = tuple[str, str, int]
 """An execution, a step of it, and the number of the attempt."""
@@ -48,12 +48,12 @@ class StartedAttempts:
         self.running.add(attempt)
 
     def end(self, attempt: Attempt) -> None:
-        """It runs no more."""
+        """Note that *attempt* has ended."""
         self.running.discard(attempt)
 
 
 def _told(job: Job) -> list[str]:
-    """What the step is to do: a verb and its numbers."""
+    """The deed of the step: a verb and its numbers."""
     told = job.prompt if isinstance(job, AiJob) else job.step.source
     return (told or "ok 0").split()
 
@@ -102,8 +102,8 @@ class SimRunner:
         return StepEnd({"attempt": job.attempt, "fence": job.fence, "by": self._worker})
 
     def languages(self) -> Mapping[Language, LanguageState]:
-        """Everything can run here."""
+        """Every language is available."""
         return {language: LanguageState(language, True) for language in Language}
 
     async def close(self) -> None:
-        """What still runs is ended by ending its task."""
+        """Nothing to do: a step ends with its task."""

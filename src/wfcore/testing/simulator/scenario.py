@@ -77,7 +77,7 @@ class WorldScenario:
 
     @classmethod
     def from_json(cls, text: str) -> "WorldScenario":
-        """What `to_json` wrote. Raises `ValueError`, `KeyError`, `TypeError` for anything else."""
+        """The scenario that `to_json` wrote. Raises `ValueError`, `KeyError` or `TypeError`."""
         document: dict[str, Any] = json.loads(text)
         document["flows"] = tuple(document["flows"])
         document["acts"] = tuple(Act(*act) for act in document["acts"])

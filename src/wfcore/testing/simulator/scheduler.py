@@ -1,7 +1,7 @@
 """
-The driver: steps coroutines by hand, advances virtual time, and may inject a fault at each call.
+The scheduler: steps coroutines by hand, advances virtual time, and may inject a fault at each call.
 
-There is no event loop. A task stops at every await of a port; the driver chooses the next task,
+There is no event loop. A task stops at every await of a port; the scheduler chooses the next task,
 performs its request, and may let it fail, delay it, or lose the answer.
 
 The choice is by lot. A task's lots depend only on its label and on how often it has run, so they do
@@ -202,7 +202,7 @@ class WorldScheduler:
             self._resume(task)
 
     def _next(self) -> Task:
-        """Who goes on: the lowest lot, or whoever waits longest."""
+        """The next task: that with the lowest lot, or the one that has waited longest."""
         ready, order = self.ready, self._order
         if not order.seed:
             return ready.pop(0)

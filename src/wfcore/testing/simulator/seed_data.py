@@ -1,4 +1,4 @@
-"""What is there before anybody comes: people, workflows, webhooks, a nearly used up quota."""
+"""The data of a world at its start: people, workflows, webhooks, a nearly used up quota."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow
 
 PLAN = Tier.PRO
-"""What the people of simulated worlds have paid for."""
+"""The plan of the people of simulated worlds."""
 PEOPLE = (
     Principal(make.account("acc_ann", plan=PLAN)),
     Principal(make.account("acc_bob", plan=PLAN)),
@@ -71,7 +71,7 @@ def seed_world(disk: Disk, services: Services, flows: Sequence[JsonObject]) -> S
 
 
 def use_up_quota(counters: MemoryCounters) -> dict[tuple[str, int], int]:
-    """What a busy key has used of its first minutes, so that a few requests more overrun it."""
+    """Use most of a key's quota for the first minutes; returns the counts."""
     used = REQUESTS[PLAN][0] - SPARE
     first = BIRTH - BIRTH % MINUTE
     minutes = range(first, first + 3 * MINUTE, MINUTE)

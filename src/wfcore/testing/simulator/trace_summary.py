@@ -12,7 +12,7 @@ from wfcore.testing.simulator.catalogue import law_of
 
 _LINE = re.compile(r"(?P<at> *[0-9,]+)  (?P<text>.*)", re.DOTALL)
 _ROUTINE = re.compile(r"[^ ]+: (?:claim|extend) \S+")
-"""What a process does all the time, whether or not anything comes of it."""
+"""The lines that a process writes all the time, with or without an effect."""
 _ALWAYS = re.compile(r" meets: |: down$|: starts$|SIGTERM|^calm$|^broken: |^every promise")
 _ID = re.compile(r"\b[a-z]+_[0-9a-f]+\b")
 _ACCEPTED = re.compile(r"accepted (?P<id>\S+) for (?P<tag>\S+)")
@@ -32,7 +32,7 @@ def summarize_trace(trace: Sequence[str], broken: str | None) -> Sequence[str]:
 
 
 def _about(trace: Sequence[str], broken: str | None) -> re.Pattern[str] | None:
-    """Whatever the violation names, and what else it is called. None: it names nothing."""
+    """A pattern for the ids that the violation names, and their tags; None if it names none."""
     ids = set(_ID.findall(broken or ""))
     for line in trace:
         found = _ACCEPTED.search(line)

@@ -1,5 +1,5 @@
 """
-The worker of a simulated process: what `adapters_runtime.engine.worker` does, on the driver.
+The worker of a simulated process: `adapters_runtime.engine.worker` on the scheduler.
 
 All decisions are the core's; here are only the tasks that wait for steps.
 """
@@ -38,7 +38,7 @@ class Host(Protocol):
         """End a task where it stands."""
 
     def name_of(self, execution_id: str) -> str:
-        """What the tasks of that execution are called."""
+        """The name of the execution's tasks."""
 
 
 class UnitLock:
@@ -177,7 +177,7 @@ class SimWorker:
             self.look(held.lease.execution_id)
 
     def look(self, execution_id: str) -> None:
-        """Somebody, or time, moved an execution that is held here: go on with it."""
+        """Go on with an execution that is held here and was moved by a client or by time."""
         held = self.held.get(execution_id)
         if held is not None and held.steps and not self.stopping:
             held.looks += 1
@@ -232,7 +232,7 @@ class SimWorker:
             self.idle.set()
 
     def stop_steps(self, execution_id: str) -> None:
-        """Somebody moved the execution from outside: end its steps."""
+        """End the steps of an execution that was moved from outside."""
         held = self.held.get(execution_id)
         if held is not None:
             self._end_steps(held)

@@ -46,7 +46,7 @@ ALREADY = "You have approved this already"
 
 
 class ClientWorld(Protocol):
-    """What clients act in."""
+    """The world in which clients act."""
 
     @property
     def scheduler(self) -> WorldScheduler: ...
@@ -289,7 +289,7 @@ class SimClient:
         return asked[by % len(asked)]
 
     async def _caller(self, services: Services, approval: Approval) -> Caller:
-        """Whoever it is, with an account or by personal link."""
+        """The reviewer as a caller: with an account or by personal link."""
         email = self._reviewer(approval)
         known = [who for who in PEOPLE if who.account.email == email]
         if known and not self._act.what.get("link"):

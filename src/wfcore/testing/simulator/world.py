@@ -61,7 +61,7 @@ POLICY = Policy(
 DISTURBING = frozenset(
     {FaultKind.FREEZE, FaultKind.STORE_DOWN, FaultKind.READ_ONLY, FaultKind.CLOCK_JUMP}
 )
-"""What may keep a living worker from extending its leases, whatever call it meets."""
+"""The faults that may keep a living worker from extending its leases, at any call."""
 PATIENCE_MS = 240 * SECOND
 """
 How long after the last fault everything that was accepted may take to come to rest, whatever
@@ -75,7 +75,7 @@ MOST_MAILS = 500
 
 @frozen
 class WorldResult:
-    """What came of a world. `broken` None: every promise was kept."""
+    """The result of a world. `broken` None: every promise was kept."""
 
     scenario: WorldScenario
     broken: str | None
@@ -87,7 +87,7 @@ class WorldResult:
 
 
 class World:
-    """Everything that nodes and clients share. Satisfies what they ask of it."""
+    """The parts that nodes and clients share: `Surroundings`, `ClientWorld`, `WorldFacts`."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class World:
                 raise Violation(found)
 
     def _send_the_rest(self, post: FakeNotifier) -> None:
-        """What is still to be told is, each when it is due. Raises `Violation` if it never is."""
+        """Send the remaining notices when due. Raises `Violation` for one that never is."""
         post.calm = True
         notices: Mapping[Any, Notice] = self.disk.tables[NOTICES.name]
         for _ in range(MOST_MAILS):
@@ -213,7 +213,7 @@ class World:
         return not stuck
 
     def _calm(self) -> None:
-        """Nothing goes wrong any more; whoever is down comes back. A clock stays as it is."""
+        """End all faults; processes that are down come back, and clocks stay wrong."""
         self.scheduler.say("calm")
         stop_schedules(self.disk)
         self._patience_until = self.scheduler.now + PATIENCE_MS
@@ -246,7 +246,7 @@ class World:
 
     @property
     def turn(self) -> int:
-        """The number of the driver's turn."""
+        """The number of the scheduler's turn."""
         return self.scheduler.turns
 
     def revised(self, flow: int) -> Definition:
@@ -323,7 +323,7 @@ class World:
         self._disturbed_until = max(self._disturbed_until, over)
 
     def _jumping(self, task: Task) -> WallClock:
-        """Whose clock jumps: that of the node whose call it met, or of the first one."""
+        """The clock that jumps: of the node whose call the fault met, or of the first node."""
         if isinstance(task.group, SimNode):
             return self.machine_of(task.group.name)
         return self.machine_of(self.nodes[0].name)
