@@ -16,7 +16,7 @@ from typing import Any
 from tests.proofs.escapes.probes import PROBES
 from tests.proofs.escapes.targets import DISK, FILES, MEMORY, PROCESSES, RELAY, renew, targets
 from tests.system.scenarios.process import until
-from tests.system.scenarios.site import CallbackLoop, Site
+from tests.system.scenarios.site import ApiCaller, Site
 from wfcore.testing.contracts.steps import alive
 
 
@@ -107,7 +107,7 @@ def loose(folder: Path) -> Verdicts:
 
 
 @contextmanager
-def _neighbour(site: Site, ann: CallbackLoop, aims: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _neighbour(site: Site, ann: ApiCaller, aims: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Another step, at work while the probes look for it, and the server's part of the targets."""
     step = {"name": "wait", "kind": "code", "language": "bash", "source": NEIGHBOUR}
     flow = ann.workflow(f"steps: {json.dumps([{**step, 'timeout': '60s'}])}")
@@ -164,7 +164,7 @@ def _call(names: Sequence[str]) -> str:
     return f"\nrun({[*names]!r}, json.loads(os.environ['WF_VAR_targets']))\n"
 
 
-def _result(ann: CallbackLoop, execution: str) -> dict[str, Any]:
+def _result(ann: ApiCaller, execution: str) -> dict[str, Any]:
     until(lambda: ann.rested(execution)["status"] not in ("PENDING", "RUNNING"))
     result: dict[str, Any] = ann.result(execution)["stepResults"]["probe"]
     return result

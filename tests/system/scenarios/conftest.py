@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from .site import CallbackLoop, Site
+from .site import ApiCaller, Site
 
 ON_POSTGRES = os.environ.get("SCENARIOS_STORE") == "postgres"
 _NUMBERS = count()
@@ -34,12 +34,12 @@ def site(tmp_path_factory: pytest.TempPathFactory, store: str | None) -> Iterato
 
 
 @pytest.fixture
-def ann(site: Site) -> CallbackLoop:
+def ann(site: Site) -> ApiCaller:
     """Somebody with a key for everything, and nothing else yet."""
     return site.caller()
 
 
 @pytest.fixture
-def bob(site: Site) -> CallbackLoop:
+def bob(site: Site) -> ApiCaller:
     """Somebody else."""
     return site.caller()

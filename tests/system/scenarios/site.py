@@ -89,10 +89,10 @@ class Site:
         wanted = scopes or Scope.ordinary()
         return self.do(lambda services: keys.create_key(services, account.id, "key", wanted))
 
-    def caller(self, plan: Tier = Tier.ENTERPRISE) -> "CallbackLoop":
+    def caller(self, plan: Tier = Tier.ENTERPRISE) -> "ApiCaller":
         """Somebody new with a key for everything."""
         account = self.account(plan)
-        return CallbackLoop(self, account, self.key(account))
+        return ApiCaller(self, account, self.key(account))
 
     def set_account(self, account: Account, **changes: Any) -> None:
         self.do(lambda services: accounts.set_account(services, account.id, **changes))
@@ -108,7 +108,7 @@ class Site:
         return f"{word}{self._count}"
 
 
-class CallbackLoop:
+class ApiCaller:
     """An account that calls the API with one of its keys."""
 
     def __init__(self, site: Site, account: Account, key: IssuedKey) -> None:

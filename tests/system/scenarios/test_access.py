@@ -11,7 +11,7 @@ import pytest
 from wfcore.model.access import AccountStatus, Permission, Scope, Tier
 
 from .flows import ECHO, REVIEW
-from .site import CallbackLoop, Site
+from .site import ApiCaller, Site
 
 UNAUTHORIZED = (401, {"error": "Unauthorized"})
 
@@ -35,8 +35,8 @@ def command(site: Site, *arguments: str) -> Any:
     ],
 )
 def test_shares(
-    ann: CallbackLoop,
-    bob: CallbackLoop,
+    ann: ApiCaller,
+    bob: ApiCaller,
     permission: Permission | None,
     read: int,
     start: int,
@@ -54,7 +54,7 @@ def test_shares(
     assert bob.post(f"/api/v1/approvals/{approval_id}/approve").status_code == decide
 
 
-def test_owner_of_the_workflow(ann: CallbackLoop, bob: CallbackLoop) -> None:
+def test_owner_of_the_workflow(ann: ApiCaller, bob: ApiCaller) -> None:
     """What others start belongs to them and is seen by the workflow's owner too. AC-4."""
     flow = ann.workflow(ECHO)
     ann.site.share(flow, bob.account, Permission.EXECUTE)
@@ -65,7 +65,7 @@ def test_owner_of_the_workflow(ann: CallbackLoop, bob: CallbackLoop) -> None:
     assert ann.get(f"/api/v1/executions?workflowId={flow}").json()["total"] == 1
 
 
-def test_invisible_is_not_there(ann: CallbackLoop, bob: CallbackLoop) -> None:
+def test_invisible_is_not_there(ann: ApiCaller, bob: ApiCaller) -> None:
     """What one may not see and what is not there are the same answer. AC-3, AR-1."""
     execution_id = ann.start(ann.workflow(ECHO))
     for path in ("/api/v1/executions/{}", "/api/v1/executions/{}/artifacts"):
@@ -74,7 +74,7 @@ def test_invisible_is_not_there(ann: CallbackLoop, bob: CallbackLoop) -> None:
 
 
 @pytest.mark.parametrize("status", [AccountStatus.DISABLED, AccountStatus.LOCKED])
-def test_blocked_accounts(ann: CallbackLoop, status: AccountStatus) -> None:
+def test_blocked_accounts(ann: ApiCaller, status: AccountStatus) -> None:
     """A disabled or locked account is 403 on the next request, whatever it asks. AC-1."""
     assert ann.get("/api/v1/workflows").status_code == 200
     ann.site.set_account(ann.account, status=status)
@@ -84,7 +84,7 @@ def test_blocked_accounts(ann: CallbackLoop, status: AccountStatus) -> None:
     assert ann.get("/api/v1/workflows").status_code == 200
 
 
-def test_revoked_by_another_process(ann: CallbackLoop) -> None:
+def test_revoked_by_another_process(ann: ApiCaller) -> None:
     """A key that another process revoked opens nothing on the very next request. AU-3."""
     assert ann.get("/api/v1/workflows").status_code == 200
     assert command(ann.site, "key", "revoke", ann.key.key.id)["revokedAt"]
@@ -93,7 +93,7 @@ def test_revoked_by_another_process(ann: CallbackLoop) -> None:
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_rotated_by_another_process(ann: CallbackLoop) -> None:
+def test_rotated_by_another_process(ann: ApiCaller) -> None:
     """After a rotation both secrets are good, until the overlap ends. AU-7."""
     new = command(ann.site, "key", "rotate", ann.key.key.id, "--overlap", "1h")["apiKey"]
     for text in (new, ann.key.text):
@@ -101,7 +101,7 @@ def test_rotated_by_another_process(ann: CallbackLoop) -> None:
         assert ann.get("/api/v1/workflows", headers=bearer).status_code == 200
 
 
-def test_ways_to_carry_the_key(ann: CallbackLoop) -> None:
+def test_ways_to_carry_the_key(ann: ApiCaller) -> None:
     """Bearer, header and query are tried in this order; the first one there counts. AU-1."""
     get, good, bad = ann.site.http.get, ann.key.text, "wfk_nobody_secret"
     path = "/api/v1/workflows"
@@ -113,7 +113,7 @@ def test_ways_to_carry_the_key(ann: CallbackLoop) -> None:
     assert get(path, headers=other).status_code == 200
 
 
-def test_scopes(site: Site, ann: CallbackLoop) -> None:
+def test_scopes(site: Site, ann: ApiCaller) -> None:
     """A key opens exactly the endpoints of its scopes; another scope is 401. AU-4, AU-6."""
     paths = {
         Scope.WORKFLOW_READ: "/api/v1/workflows",
@@ -121,7 +121,7 @@ def test_scopes(site: Site, ann: CallbackLoop) -> None:
         Scope.APPROVAL_RESPOND: "/api/v1/approvals",
     }
     for scope in paths:
-        caller = CallbackLoop(site, ann.account, site.key(ann.account, scope))
+        caller = ApiCaller(site, ann.account, site.key(ann.account, scope))
         for needed, path in paths.items():
             answer = caller.get(path)
             assert answer.status_code == (200 if needed is scope else 401)
@@ -130,7 +130,7 @@ def test_scopes(site: Site, ann: CallbackLoop) -> None:
     assert caller.post(f"/api/v1/executions/{id}/cancel").status_code == 401
 
 
-def test_every_401_is_the_same(site: Site, ann: CallbackLoop) -> None:
+def test_every_401_is_the_same(site: Site, ann: ApiCaller) -> None:
     """Only the audit log knows why a request was refused. AU-6, SC-4."""
     revoked = site.key(ann.account)
     command(site, "key", "revoke", revoked.key.id)

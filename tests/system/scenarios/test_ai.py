@@ -12,7 +12,7 @@ import pytest
 from tests.support.model_server import KEY, ModelServer, a_model_server, hangs, refuses, says
 
 from .process import until
-from .site import CallbackLoop, Site
+from .site import ApiCaller, Site
 
 TOKEN = "tok-71c0de88aa42"
 PRICES = {"local:*": {"input": "1000", "output": "2000"}}
@@ -125,7 +125,7 @@ def fresh(provider: ModelServer) -> None:
     provider.asked.clear()
 
 
-def ended(caller: CallbackLoop, text: str, **inputs: Any) -> dict[str, Any]:
+def ended(caller: ApiCaller, text: str, **inputs: Any) -> dict[str, Any]:
     """The status view of an execution that has ended."""
     return caller.rested(caller.start(caller.workflow(text), **inputs))
 
@@ -139,7 +139,7 @@ def kept_with(text: str, folder: Path) -> list[str]:
     return found.stdout.splitlines()
 
 
-def test_answers_are_outputs(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_answers_are_outputs(ann: ApiCaller, provider: ModelServer) -> None:
     """JSON of one step goes into the prompt of the next; tokens and costs are told. AI-1, AI-7."""
     provider.will(says({"severity": "high"}), says("We are on it.", (100, 20)))
     id = ann.start(ann.workflow(TRIAGE), report="It burns twice")
@@ -158,7 +158,7 @@ def test_answers_are_outputs(ann: CallbackLoop, provider: ModelServer) -> None:
     assert (result["usage"], ann.view(id)["usage"]) == (whole, whole)
 
 
-def test_a_second_answer(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_a_second_answer(ann: ApiCaller, provider: ModelServer) -> None:
     """An answer that does not fit is asked for again; both count, and watchers are told. AI-2."""
     provider.will(says("It is bad."), says({"severity": "low"}))
     flow = ann.workflow(TRIAGE)
@@ -173,7 +173,7 @@ def test_a_second_answer(ann: CallbackLoop, provider: ModelServer) -> None:
     assert "Sort:" not in "".join(lines)
 
 
-def test_a_failing_provider(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_a_failing_provider(ann: ApiCaller, provider: ModelServer) -> None:
     """The step fails with what the provider said; a busy one is asked again. AI-3."""
     provider.will(refuses(503, "overloaded", {"Retry-After": "0"}), refuses(400, "no such thing"))
     view = ended(ann, ASK)
@@ -182,14 +182,14 @@ def test_a_failing_provider(ann: CallbackLoop, provider: ModelServer) -> None:
     assert len(provider.asked) == 2
 
 
-def test_a_missing_provider(ann: CallbackLoop) -> None:
+def test_a_missing_provider(ann: ApiCaller) -> None:
     """A provider that is not configured fails its step, naming what to set. AI-8."""
     view = ended(ann, ASK.replace("local:", "nowhere:"))
     assert view["status"] == "FAILED"
     assert "set WFCORE_AI_NOWHERE_BASE_URL for the server" in view["error"]
 
 
-def test_a_retry_of_the_author(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_a_retry_of_the_author(ann: ApiCaller, provider: ModelServer) -> None:
     """`retry` asks again after an answer that was lost; what it used is counted. AI-7, DF-9."""
     provider.will(says("x", (5, None)), says("fine"))
     retry = ASK.replace("prompt: Say it", "prompt: Say it, retry: {attempts: 2, delay: 10ms}")
@@ -199,7 +199,7 @@ def test_a_retry_of_the_author(ann: CallbackLoop, provider: ModelServer) -> None
     assert view["usage"] == ONCE
 
 
-def test_cancel_during_a_call(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_cancel_during_a_call(ann: ApiCaller, provider: ModelServer) -> None:
     """Cancelling an execution closes the connection to the provider. AI-4, EX-7."""
     provider.will(hangs)
     id = ann.start(ann.workflow(ASK))
@@ -209,7 +209,7 @@ def test_cancel_during_a_call(ann: CallbackLoop, provider: ModelServer) -> None:
     assert ann.view(id)["stepResults"]["ask"]["status"] == "CANCELLED"
 
 
-def test_a_timeout(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_a_timeout(ann: ApiCaller, provider: ModelServer) -> None:
     """A provider that says nothing is given up at the step's timeout. AI-4."""
     provider.will(hangs)
     view = ended(ann, ASK.replace("prompt: Say it", "prompt: Say it, timeout: 300ms"))
@@ -218,7 +218,7 @@ def test_a_timeout(ann: CallbackLoop, provider: ModelServer) -> None:
     until(lambda: provider.connected == 0)
 
 
-def test_a_budget_that_fails(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_a_budget_that_fails(ann: ApiCaller, provider: ModelServer) -> None:
     """A step beyond the budget is not asked, and says what was spent. BU-1."""
     view = ended(ann, TWICE % "fail")
     assert view["status"] == "FAILED"
@@ -230,7 +230,7 @@ def test_a_budget_that_fails(ann: CallbackLoop, provider: ModelServer) -> None:
     assert view["usage"] == ONCE
 
 
-def test_a_budget_that_people_extend(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_a_budget_that_people_extend(ann: ApiCaller, provider: ModelServer) -> None:
     """People see what was spent; each yes lets one more budget's worth be spent. BU-2."""
     id, approval_id = ann.paused(ann.workflow(TWICE % "approve"))
     approval = ann.get(f"/api/v1/approvals/{approval_id}").json()
@@ -249,7 +249,7 @@ def test_a_budget_that_people_extend(ann: CallbackLoop, provider: ModelServer) -
     assert told.count("approval.created") == told.count("approval.approved") == 2
 
 
-def test_a_budget_that_people_do_not_extend(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_a_budget_that_people_do_not_extend(ann: ApiCaller, provider: ModelServer) -> None:
     """A no cancels the execution, and nothing more is asked. BU-2."""
     id, approval_id = ann.paused(ann.workflow(TWICE % "approve"))
     assert ann.post(f"/api/v1/approvals/{approval_id}/reject").status_code == 200
@@ -258,7 +258,7 @@ def test_a_budget_that_people_do_not_extend(ann: CallbackLoop, provider: ModelSe
     assert len(provider.asked) == 1
 
 
-def test_a_budget_over_a_loop(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_a_budget_over_a_loop(ann: ApiCaller, provider: ModelServer) -> None:
     """Every round is held against the one budget; a yes lets the rounds go on. BU-1, BU-2."""
     id, approval_id = ann.paused(ann.workflow(LOOP))
     assert [asked.prompt for asked in provider.asked] == ["Sort a", "Sort b"]
@@ -272,7 +272,7 @@ def test_a_budget_over_a_loop(ann: CallbackLoop, provider: ModelServer) -> None:
     assert view["stepResults"]["each.3.ask"]["usage"] == ONCE
 
 
-def test_a_budget_in_a_branch(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_a_budget_in_a_branch(ann: ApiCaller, provider: ModelServer) -> None:
     """A branch that waits for more budget does not keep the others waiting. BU-2."""
     id, approval_id = ann.paused(ann.workflow(BRANCHES))
     assert ann.view(id)["stepResults"]["work"]["output"] == "worked"
@@ -283,7 +283,7 @@ def test_a_budget_in_a_branch(ann: CallbackLoop, provider: ModelServer) -> None:
     assert result["output"] == {"asked": "hello", "done": "worked"}
 
 
-def test_an_unknown_price_under_a_budget(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_an_unknown_price_under_a_budget(ann: ApiCaller, provider: ModelServer) -> None:
     """With maxCostUsd a model without a known price is not asked. BU-3."""
     view = ended(ann, TWICE.replace("local:", "anthropic:") % "approve")
     assert view["status"] == "FAILED"
@@ -291,7 +291,7 @@ def test_an_unknown_price_under_a_budget(ann: CallbackLoop, provider: ModelServe
     assert provider.asked == []
 
 
-def test_nothing_leaks(site: Site, ann: CallbackLoop, provider: ModelServer) -> None:
+def test_nothing_leaks(site: Site, ann: ApiCaller, provider: ModelServer) -> None:
     """
     Secret values reach the provider and nobody else; the provider's key is in no answer,
     event, log or file, whatever the provider says. AI-6, SC-1, SC-4.
@@ -324,7 +324,7 @@ def test_nothing_leaks(site: Site, ann: CallbackLoop, provider: ModelServer) -> 
     assert not kept_with(KEY, site.data)
 
 
-def test_a_call_of_a_killed_server(site: Site, ann: CallbackLoop, provider: ModelServer) -> None:
+def test_a_call_of_a_killed_server(site: Site, ann: ApiCaller, provider: ModelServer) -> None:
     """A question whose server was killed is INTERRUPTED, and is not asked again. AI-3, EX-11."""
     provider.will(hangs)
     id = ann.start(ann.workflow(ASK))

@@ -10,7 +10,7 @@ from wfcore.model.access import Scope
 
 from .flows import REFUNDS, REVIEW, REVIEW_AT_ONCE
 from .process import until
-from .site import CallbackLoop
+from .site import ApiCaller
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def reviews(site: Any) -> Any:
     return ann, ann.workflow(REVIEW)
 
 
-def test_reject(ann: CallbackLoop) -> None:
+def test_reject(ann: ApiCaller) -> None:
     """A rejection ends the execution; no later step runs and the reason is told. EX-6, AP-3."""
     execution_id, approval_id = ann.paused(ann.workflow(REVIEW))
     answer = ann.post(f"/api/v1/approvals/{approval_id}/reject", {"comment": "no"})
@@ -31,7 +31,7 @@ def test_reject(ann: CallbackLoop) -> None:
     assert list(view["stepResults"]) == ["review"]
 
 
-def test_timeout(ann: CallbackLoop) -> None:
+def test_timeout(ann: ApiCaller) -> None:
     """An approval that nobody decides in time counts as rejected. EX-6, AP-4."""
     execution_id = ann.start(ann.workflow(REVIEW_AT_ONCE))
     until(lambda: ann.view(execution_id)["status"] == "CANCELLED")
@@ -43,7 +43,7 @@ def test_timeout(ann: CallbackLoop) -> None:
     assert ann.post(f"/api/v1/approvals/{approval['id']}/approve").status_code == 404
 
 
-def test_rows_only_in_detail(ann: CallbackLoop) -> None:
+def test_rows_only_in_detail(ann: ApiCaller) -> None:
     """Lists leave the rows out and keep their number; the detail has them with columns. AP-13."""
     execution_id, approval_id = ann.paused(ann.workflow(REFUNDS))
     listed = ann.get("/api/v1/approvals?status=PENDING").json()
@@ -68,7 +68,7 @@ def test_rows_only_in_detail(ann: CallbackLoop) -> None:
         {"refunds": [{"id": 1, "amount": 1}, {"id": 1, "amount": 2}]},
     ],
 )
-def test_wrong_edits(ann: CallbackLoop, edited: dict[str, Any]) -> None:
+def test_wrong_edits(ann: ApiCaller, edited: dict[str, Any]) -> None:
     """Rows that do not fit are 400 and decide nothing. AP-9."""
     execution_id, approval_id = ann.paused(ann.workflow(REFUNDS))
     path = f"/api/v1/approvals/{approval_id}/approve"
@@ -79,7 +79,7 @@ def test_wrong_edits(ann: CallbackLoop, edited: dict[str, Any]) -> None:
     assert ann.result(execution_id)["output"] == []
 
 
-def test_history(ann: CallbackLoop) -> None:
+def test_history(ann: ApiCaller) -> None:
     """The history says who decided what, through which door, with the rows around it. AP-12."""
     _, approval_id = ann.paused(ann.workflow(REFUNDS))
     edited = [{"id": 2, "amount": 5}]
@@ -91,7 +91,7 @@ def test_history(ann: CallbackLoop) -> None:
     assert len(last["rowsBefore"]["refunds"]) == 3
 
 
-def test_named_approvers(ann: CallbackLoop, bob: CallbackLoop) -> None:
+def test_named_approvers(ann: ApiCaller, bob: ApiCaller) -> None:
     """Where the step names approvers, they see and decide it, and nobody else may. AP-10, AC-5."""
     flow = REVIEW.replace("message: Look", f"message: Look, approvers: [{bob.account.email}]")
     execution_id, approval_id = ann.paused(ann.workflow(flow))
@@ -109,7 +109,7 @@ class TestByWebhook:
 
     PATH = "/api/webhook-trigger/approval"
 
-    def test_decides(self, reviews: tuple[CallbackLoop, str]) -> None:
+    def test_decides(self, reviews: tuple[ApiCaller, str]) -> None:
         """Its answer repeats the decision, which may be in any case. AP-11."""
         ann, flow = reviews
         execution_id, approval_id = ann.paused(flow)
@@ -121,7 +121,7 @@ class TestByWebhook:
         detail = ann.get(f"/api/v1/approvals/{approval_id}").json()
         assert (detail["decisionSource"], detail["comment"]) == ("webhook", "by machine")
 
-    def test_statuses(self, reviews: tuple[CallbackLoop, str]) -> None:
+    def test_statuses(self, reviews: tuple[ApiCaller, str]) -> None:
         """
         Size, credentials, body, existence, approver, state: each has its status, and a second
         decision is 409 here and 404 under v1. AP-14, LM-2, AU-4.
@@ -131,7 +131,7 @@ class TestByWebhook:
         body = {"approvalId": approval_id, "decision": "reject"}
         assert ann.post(self.PATH, {**body, "comment": "x" * 65_536}).status_code == 413
         assert ann.site.http.post(self.PATH, json=body).status_code == 401
-        reader = CallbackLoop(ann.site, ann.account, ann.site.key(ann.account, Scope.WORKFLOW_READ))
+        reader = ApiCaller(ann.site, ann.account, ann.site.key(ann.account, Scope.WORKFLOW_READ))
         assert reader.post(self.PATH, body).status_code == 401
         assert ann.post(self.PATH, {**body, "decision": "maybe"}).status_code == 400
         assert ann.post(self.PATH, {"decision": "approve"}).status_code == 400
@@ -146,11 +146,11 @@ class TestByLink:
     """GET /api/webhook-trigger/approval/{id}/{decision}?api_key=..."""
 
     @staticmethod
-    def link(ann: CallbackLoop, approval_id: str, **query: str) -> httpx.URL:
+    def link(ann: ApiCaller, approval_id: str, **query: str) -> httpx.URL:
         url = httpx.URL(f"{ann.site.server.url}/api/webhook-trigger/approval/{approval_id}/approve")
         return url.copy_merge_params({"api_key": ann.key.text, **query})
 
-    def test_click(self, reviews: tuple[CallbackLoop, str]) -> None:
+    def test_click(self, reviews: tuple[ApiCaller, str]) -> None:
         """Opening shows a page, confirming decides, opening again says what was decided. LK-1."""
         ann, flow = reviews
         execution_id, approval_id = ann.paused(flow)
@@ -166,7 +166,7 @@ class TestByLink:
         assert "Approved" in again.text
         assert ann.site.http.get(confirm).status_code == 409
 
-    def test_robots(self, reviews: tuple[CallbackLoop, str]) -> None:
+    def test_robots(self, reviews: tuple[ApiCaller, str]) -> None:
         """HEAD, prefetches and other sites' pages decide nothing, `confirm=1` or not. LK-2."""
         ann, flow = reviews
         execution_id, approval_id = ann.paused(flow)
@@ -180,7 +180,7 @@ class TestByLink:
             ann.site.http.get(confirm, headers=headers)
         assert ann.view(execution_id)["status"] == "AWAITING_APPROVAL"
 
-    def test_wrong_keys(self, reviews: tuple[CallbackLoop, str]) -> None:
+    def test_wrong_keys(self, reviews: tuple[ApiCaller, str]) -> None:
         """The link is HTML for errors too, and is worth nothing without its key. LK-3."""
         ann, flow = reviews
         _, approval_id = ann.paused(flow)
@@ -189,7 +189,7 @@ class TestByLink:
         unknown = ann.site.http.get(self.link(ann, "appr_none"))
         assert (unknown.status_code, unknown.headers["content-type"][:9]) == (404, "text/html")
 
-    def test_race(self, reviews: tuple[CallbackLoop, str]) -> None:
+    def test_race(self, reviews: tuple[ApiCaller, str]) -> None:
         """Of many clicks and calls at once exactly one decides. AP-6."""
         ann, flow = reviews
         _, approval_id = ann.paused(flow)

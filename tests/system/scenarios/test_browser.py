@@ -10,7 +10,7 @@ from playwright.sync_api import expect, sync_playwright
 from tests.support.distribution import missing
 
 from .flows import REFUNDS
-from .site import CallbackLoop
+from .site import ApiCaller
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 MISSING = "needs Debian's chromium: apt-get install chromium"
@@ -45,17 +45,17 @@ def page(browser: Any) -> Iterator[Any]:
     assert [text for text in complaints if "favicon" not in text and "status of" not in text] == []
 
 
-def _link(ann: CallbackLoop, approval_id: str, decision: str, **query: str) -> str:
+def _link(ann: ApiCaller, approval_id: str, decision: str, **query: str) -> str:
     more = "".join(f"&{name}={value}" for name, value in query.items())
     door = f"/api/webhook-trigger/approval/{approval_id}/{decision}"
     return f"{ann.site.server.url}{door}?api_key={ann.key.text}{more}"
 
 
-def _status(ann: CallbackLoop, approval_id: str) -> Any:
+def _status(ann: ApiCaller, approval_id: str) -> Any:
     return ann.get(f"/api/v1/approvals/{approval_id}").json()["status"]
 
 
-def test_approve(ann: CallbackLoop, page: Any) -> None:
+def test_approve(ann: ApiCaller, page: Any) -> None:
     """The first open shows the rows and decides nothing; the button approves. LK-1, LK-2."""
     execution_id, approval_id = ann.paused(ann.workflow(REFUNDS), customer="Ann")
     page.goto(_link(ann, approval_id, "approve"))
@@ -70,7 +70,7 @@ def test_approve(ann: CallbackLoop, page: Any) -> None:
     assert all(url.startswith(ann.site.server.url) for url in page.asked)
 
 
-def test_reject(ann: CallbackLoop, page: Any) -> None:
+def test_reject(ann: ApiCaller, page: Any) -> None:
     """The other link's button rejects; opening the first one then says what was decided. LK-2."""
     execution_id, approval_id = ann.paused(ann.workflow(REFUNDS))
     page.goto(_link(ann, approval_id, "reject"))
@@ -83,7 +83,7 @@ def test_reject(ann: CallbackLoop, page: Any) -> None:
     expect(page.get_by_role("button")).to_have_count(0)
 
 
-def test_hostile_text(ann: CallbackLoop, page: Any) -> None:
+def test_hostile_text(ann: ApiCaller, page: Any) -> None:
     """What an execution says is shown as text and never runs."""
     _, approval_id = ann.paused(ann.workflow(REFUNDS), customer=HOSTILE)
     page.goto(_link(ann, approval_id, "approve", comment="%3Cscript%3Ealert(1)%3C%2Fscript%3E"))
@@ -93,7 +93,7 @@ def test_hostile_text(ann: CallbackLoop, page: Any) -> None:
     expect(page).not_to_have_title("owned")
 
 
-def test_styled(ann: CallbackLoop, page: Any) -> None:
+def test_styled(ann: ApiCaller, page: Any) -> None:
     """The page's own style gets through its policy, and a phone needs no sideways scrolling."""
     _, approval_id = ann.paused(ann.workflow(REFUNDS))
     page.set_viewport_size({"width": 360, "height": 640})
@@ -103,7 +103,7 @@ def test_styled(ann: CallbackLoop, page: Any) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_wrong_key(ann: CallbackLoop, page: Any) -> None:
+def test_wrong_key(ann: ApiCaller, page: Any) -> None:
     """A link with a wrong key is a page with the status 401 that says nothing of the approval."""
     _, approval_id = ann.paused(ann.workflow(REFUNDS), customer="Ann")
     link = _link(ann, approval_id, "approve").replace(ann.key.text, "wfk_wrong")

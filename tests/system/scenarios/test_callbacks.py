@@ -15,7 +15,7 @@ from wfcore.time import EpochMs
 
 from .flows import ECHO, REVIEW
 from .process import until
-from .site import CallbackLoop, Site
+from .site import ApiCaller, Site
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +32,12 @@ def receiver() -> Iterator[Receiver]:
         yield made
 
 
-def _start(ann: CallbackLoop, text: str, url: str) -> httpx.Response:
+def _start(ann: ApiCaller, text: str, url: str) -> httpx.Response:
     path = f"/api/v1/workflows/{ann.workflow(text)}/executions"
     return ann.post(path, {"inputs": {}, "callbackUrl": url})
 
 
-def test_told_and_signed(ann: CallbackLoop, receiver: Receiver) -> None:
+def test_told_and_signed(ann: ApiCaller, receiver: Receiver) -> None:
     """The end of an execution is posted once, signed with the key's secret. CB-1, CB-2."""
     execution_id = _start(ann, ECHO, receiver.url).json()["executionId"]
     ((path, headers, body),) = receiver.wait_for(1)
@@ -54,7 +54,7 @@ def test_told_and_signed(ann: CallbackLoop, receiver: Receiver) -> None:
     assert ann.view(execution_id)["status"] == "COMPLETED"
 
 
-def test_cancelled(ann: CallbackLoop, receiver: Receiver) -> None:
+def test_cancelled(ann: ApiCaller, receiver: Receiver) -> None:
     """Every terminal state is told, not only success. CB-1."""
     execution_id = _start(ann, REVIEW, receiver.url).json()["executionId"]
     assert ann.rested(execution_id)["status"] == "AWAITING_APPROVAL"
@@ -65,7 +65,7 @@ def test_cancelled(ann: CallbackLoop, receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://example.org", "https://ann:pw@example.org", "nowhere"])
-def test_refused(ann: CallbackLoop, url: str) -> None:
+def test_refused(ann: ApiCaller, url: str) -> None:
     """An address that cannot be called is refused by name, and nothing is started. CB-4."""
     answer = _start(ann, ECHO, url)
     assert answer.status_code == 400

@@ -13,7 +13,7 @@ import pytest
 
 from wfcore.usecases.accounts.accounts import set_secret
 
-from .site import CallbackLoop, Site, signed
+from .site import ApiCaller, Site, signed
 
 QUOTED = 'Qu"o\\te/ä'
 CANARIES = {
@@ -113,7 +113,7 @@ def assert_no_canary(files: dict[str, bytes]) -> None:
     assert not found
 
 
-def play(site: Site, ann: CallbackLoop) -> str:
+def play(site: Site, ann: ApiCaller) -> str:
     """Let every canary in, and end everything; the id of the execution that met most of them."""
     owner = ann.account.id
     site.do(lambda services: set_secret(services, owner, "API_TOKEN", CANARIES["named"]))
@@ -145,7 +145,7 @@ def play(site: Site, ann: CallbackLoop) -> str:
     return id
 
 
-def test_no_canary_rests_in_clear(site: Site, ann: CallbackLoop, tmp_path: Path) -> None:
+def test_no_canary_rests_in_clear(site: Site, ann: ApiCaller, tmp_path: Path) -> None:
     """
     Database, its log, the server's log, a backup without key: while it runs, and when it has ended.
     """

@@ -9,16 +9,16 @@ from wfcore_client import AsyncClient, BadRequest, Client, Conflict, NotFound, U
 from wfcore_client.shapes import ApprovalStatus, EventKind, ExecutionStatus
 
 from .flows import ECHO, REFUNDS
-from .site import CallbackLoop
+from .site import ApiCaller
 
 
 @pytest.fixture
-def client(ann: CallbackLoop):
+def client(ann: ApiCaller):
     with Client(ann.site.server.url, ann.key.text) as made:
         yield made
 
 
-def test_a_whole_execution(ann: CallbackLoop, client: Client, tmp_path: Path) -> None:
+def test_a_whole_execution(ann: ApiCaller, client: Client, tmp_path: Path) -> None:
     """Start, rest, look, decide with edited rows, follow, fetch the result and the file."""
     started = client.start(ann.workflow(REFUNDS), {"customer": "Ann"})
     assert client.rest(started.execution_id).status is ExecutionStatus.AWAITING_APPROVAL
@@ -37,7 +37,7 @@ def test_a_whole_execution(ann: CallbackLoop, client: Client, tmp_path: Path) ->
     assert b'"amount":7' in client.download(artifact, tmp_path / "paid").read_bytes()
 
 
-def test_refusals_are_typed(ann: CallbackLoop, client: Client) -> None:
+def test_refusals_are_typed(ann: ApiCaller, client: Client) -> None:
     """Each refusal is an exception of its own with the server's words."""
     workflow_id = ann.workflow(REFUNDS)
     with pytest.raises(NotFound, match="404"):
@@ -51,7 +51,7 @@ def test_refusals_are_typed(ann: CallbackLoop, client: Client) -> None:
         stranger.list_workflows()
 
 
-def test_the_same_key_starts_once(ann: CallbackLoop, client: Client) -> None:
+def test_the_same_key_starts_once(ann: ApiCaller, client: Client) -> None:
     """With an idempotency key a start may be sent again, and starts nothing then."""
     workflow_id = ann.workflow(ECHO)
     first, second = (client.start(workflow_id, idempotency_key="once") for _ in range(2))
@@ -59,7 +59,7 @@ def test_the_same_key_starts_once(ann: CallbackLoop, client: Client) -> None:
     assert client.list_executions(workflow_id).total == 1
 
 
-async def test_asyncio(ann: CallbackLoop) -> None:
+async def test_asyncio(ann: ApiCaller) -> None:
     """The client for asyncio does the same."""
     workflow_id = ann.workflow(ECHO)
     async with AsyncClient(ann.site.server.url, ann.key.text) as client:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .process import Server, until
-from .site import CallbackLoop, Site
+from .site import ApiCaller, Site
 
 LEDGER = """
 concurrency: {{limit: {limit}}}
@@ -43,7 +43,7 @@ def most_at_once(folder: Path, dead: frozenset[str] = frozenset()) -> int:
     return most
 
 
-def test_ten_starts_run_one_after_another(site: Site, ann: CallbackLoop) -> None:
+def test_ten_starts_run_one_after_another(site: Site, ann: ApiCaller) -> None:
     """With limit 1 no two run at once, in the order in which they were accepted. CC-1."""
     flow = ann.workflow(LEDGER.format(limit=1, folder=site.shared, nap=0.05))
     ids = [ann.start(flow) for _ in range(10)]
@@ -53,7 +53,7 @@ def test_ten_starts_run_one_after_another(site: Site, ann: CallbackLoop) -> None
     assert [id for moment, id in lines(site.shared) if moment == "begun"] == ids
 
 
-def test_the_limit_holds_over_kills_and_servers(site: Site, ann: CallbackLoop) -> None:
+def test_the_limit_holds_over_kills_and_servers(site: Site, ann: ApiCaller) -> None:
     """
     Two servers, one of which is killed again and again: never more than two at once, and all
     come to an end, those that were killed as FAILED. CC-1, CC-2.
@@ -76,7 +76,7 @@ def test_the_limit_holds_over_kills_and_servers(site: Site, ann: CallbackLoop) -
     assert ann.result(ann.start(flow))["status"] == "COMPLETED"
 
 
-def test_a_full_workflow_says_why(site: Site, ann: CallbackLoop) -> None:
+def test_a_full_workflow_says_why(site: Site, ann: ApiCaller) -> None:
     """Who waits for the limit can ask, and others are not in its way. CC-2, XP-1."""
     flow = ann.workflow(LEDGER.format(limit=1, folder=site.shared, nap=30))
     first, late = ann.start(flow), ann.start(flow)

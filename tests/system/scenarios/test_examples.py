@@ -27,7 +27,7 @@ from wfserver import sample
 from wfserver.definitions.read import checked
 
 from .process import until
-from .site import CallbackLoop, Site, signed
+from .site import ApiCaller, Site, signed
 
 WORKFLOWS = Path(__file__).parents[3] / "examples" / "workflows"
 SECRET = "a secret that GitHub knows, too"
@@ -92,7 +92,7 @@ def curl() -> None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
 
 
-def applied(ann: CallbackLoop, name: str, **defaults: str) -> str:
+def applied(ann: ApiCaller, name: str, **defaults: str) -> str:
     """Apply an example, some of its texts replaced by what a user would put there; its id."""
     text = (WORKFLOWS / name).read_text()
     for before, after in defaults.items():
@@ -103,32 +103,32 @@ def applied(ann: CallbackLoop, name: str, **defaults: str) -> str:
     return made.id
 
 
-def artifacts(ann: CallbackLoop, execution_id: str) -> dict[str, bytes]:
+def artifacts(ann: ApiCaller, execution_id: str) -> dict[str, bytes]:
     """What an execution left to download, by name."""
     listed = ann.get(f"/api/v1/executions/{execution_id}/artifacts").json()["artifacts"]
     return {one["name"]: ann.site.http.get(one["downloadUrl"]).content for one in listed}
 
 
-def completed(ann: CallbackLoop, execution_id: str) -> dict[str, Any]:
+def completed(ann: ApiCaller, execution_id: str) -> dict[str, Any]:
     """The result of an execution that has COMPLETED."""
     result = ann.result(execution_id)
     assert result["status"] == "COMPLETED", result["error"]
     return result
 
 
-def runs(ann: CallbackLoop, workflow_id: str) -> list[dict[str, Any]]:
+def runs(ann: ApiCaller, workflow_id: str) -> list[dict[str, Any]]:
     answer = ann.get(f"/api/v1/executions?workflowId={workflow_id}")
     return list(answer.json()["items"])
 
 
-def only_run(ann: CallbackLoop, workflow_id: str) -> str:
+def only_run(ann: ApiCaller, workflow_id: str) -> str:
     """The one execution that something else has started; its id."""
     until(lambda: runs(ann, workflow_id))
     (run,) = runs(ann, workflow_id)
     return str(run["executionId"])
 
 
-def make_due(ann: CallbackLoop, workflow_id: str) -> None:
+def make_due(ann: ApiCaller, workflow_id: str) -> None:
     """Whatever waits to start this workflow falls due now."""
 
     async def job(services: Services) -> int:
@@ -145,7 +145,7 @@ def make_due(ann: CallbackLoop, workflow_id: str) -> None:
     assert ann.site.do(job) == 1
 
 
-def test_refunds_with_edited_rows(ann: CallbackLoop) -> None:
+def test_refunds_with_edited_rows(ann: ApiCaller) -> None:
     """What is paid are the rows that were released, with the amounts of the reviewer. AP-8."""
     id, approval_id = ann.paused(applied(ann, "refunds.yaml"))
     (group,) = ann.get(f"/api/v1/approvals/{approval_id}").json()["reviewableGroups"]
@@ -162,7 +162,7 @@ def test_refunds_with_edited_rows(ann: CallbackLoop) -> None:
     ]
 
 
-def test_a_payment_run_in_stages(ann: CallbackLoop) -> None:
+def test_a_payment_run_in_stages(ann: ApiCaller) -> None:
     """Changes are asked for, and the statement says which; finance agrees, the board is asked."""
     people = {"ann@example.org": ann.account.email}
     _, first = ann.paused(applied(ann, "payment-run.yaml", **people))
@@ -188,7 +188,7 @@ def test_refunds_are_the_sample() -> None:
 
 
 @pytest.mark.usefixtures("curl")
-def test_a_nightly_report_and_what_follows(site: Site, ann: CallbackLoop, chat: Receiver) -> None:
+def test_a_nightly_report_and_what_follows(site: Site, ann: ApiCaller, chat: Receiver) -> None:
     """The schedule starts the report, its end the archive, and that tells the chat. SH-1, CH-1."""
     here = {"/srv/reports": str(site.shared)}
     report = applied(ann, "nightly-report.yaml", **{'default: ""': f"default: {site.shared}"})
@@ -214,18 +214,18 @@ def test_a_nightly_report_and_what_follows(site: Site, ann: CallbackLoop, chat: 
     assert chat.url not in ann.get(f"/api/v1/executions/{last}/result").text
 
 
-def github_hook(ann: CallbackLoop, flow: str) -> Webhook:
+def github_hook(ann: ApiCaller, flow: str) -> Webhook:
     return ann.webhook(flow, secret=SECRET, scheme=Scheme.GITHUB, variable_mapping=MAPPING)
 
 
-def delivered(ann: CallbackLoop, hook_id: str, payload: dict[str, Any]) -> httpx.Response:
+def delivered(ann: ApiCaller, hook_id: str, payload: dict[str, Any]) -> httpx.Response:
     """A delivery of GitHub, with the header that it signs with."""
     body = json.dumps(payload, indent=1).encode()
     headers = {"X-Hub-Signature-256": signed(SECRET, body)["X-Webhook-Signature"]}
     return ann.site.http.post(f"/api/webhooks/{hook_id}/trigger", content=body, headers=headers)
 
 
-def test_triage_of_a_new_issue(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_triage_of_a_new_issue(ann: ApiCaller, provider: ModelServer) -> None:
     """A delivery, a proposal of the model, a correction by a person, the call. SG-4, VM-2, AI-2."""
     hook = github_hook(ann, applied(ann, "issue-triage.yaml"))
     provider.will(says(PROPOSED))
@@ -252,7 +252,7 @@ def test_triage_of_a_new_issue(ann: CallbackLoop, provider: ModelServer) -> None
     ]
 
 
-def test_triage_leaves_other_events_alone(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_triage_leaves_other_events_alone(ann: ApiCaller, provider: ModelServer) -> None:
     """An edited issue asks nobody; a ping and a forged delivery start nothing. VM-5, SG-4."""
     flow = applied(ann, "issue-triage.yaml")
     hook = github_hook(ann, flow)
@@ -271,7 +271,7 @@ def test_triage_leaves_other_events_alone(ann: CallbackLoop, provider: ModelServ
     assert len(runs(ann, flow)) == 1
 
 
-def test_a_clean_csv(ann: CallbackLoop) -> None:
+def test_a_clean_csv(ann: ApiCaller) -> None:
     """Three languages hand on their work: clean rows, and a reason for each of the others. CS-1."""
     id = ann.start(applied(ann, "clean-csv.yaml"))
     assert completed(ann, id)["output"] == {"clean": 2, "refused": 2}
@@ -284,7 +284,7 @@ def test_a_clean_csv(ann: CallbackLoop) -> None:
     assert "- row 3: ada@example.org is there already" in left["report.md"].decode()
 
 
-def test_a_csv_beyond_repair(ann: CallbackLoop) -> None:
+def test_a_csv_beyond_repair(ann: ApiCaller) -> None:
     """Where no row is clean the execution fails, and the report says why. DF-8."""
     id = ann.start(applied(ann, "clean-csv.yaml"), csv="Name\tEmail\tSince\nAda\tnowhere\tnever\n")
     assert ann.rested(id)["error"].startswith("Step 'complain' failed")
@@ -292,7 +292,7 @@ def test_a_csv_beyond_repair(ann: CallbackLoop) -> None:
 
 
 @pytest.mark.usefixtures("curl")
-def test_addresses_beside_one_another(ann: CallbackLoop, provider: ModelServer) -> None:
+def test_addresses_beside_one_another(ann: ApiCaller, provider: ModelServer) -> None:
     """Addresses that are down, also after a second try, are told and end nothing. FL-2, DF-9."""
     provider.will(*[lambda line: line.send(200 if line.asked.path == "/up" else 503)] * 3)
     up, down = f"{provider.url}/up", f"{provider.url}/down"
@@ -309,7 +309,7 @@ def test_addresses_beside_one_another(ann: CallbackLoop, provider: ModelServer) 
     assert asked[0]["output"]["status"] == 200
 
 
-def test_an_invoice_takes_the_case_of_its_amount(ann: CallbackLoop) -> None:
+def test_an_invoice_takes_the_case_of_its_amount(ann: ApiCaller) -> None:
     """A small one is booked; one that cannot be is reported, with the first error. FL-13, EX-31."""
     flow = applied(ann, "route-invoice.yaml")
     small, wrong = ann.start(flow, amount=40), ann.start(flow, amount=-4)

@@ -8,12 +8,12 @@ from wfcore.testing.contracts.steps import alive
 
 from .flows import ECHO, REVIEW, SLOW
 from .process import until
-from .site import CallbackLoop, Site, told
+from .site import ApiCaller, Site, told
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED"}
 
 
-def running(ann: CallbackLoop, step: str = "wait") -> str:
+def running(ann: ApiCaller, step: str = "wait") -> str:
     """An execution of SLOW whose step is really running."""
     execution_id = ann.start(ann.workflow(SLOW))
     until(lambda: alive(f"WF_EXECUTION_ID={execution_id}"))
@@ -21,7 +21,7 @@ def running(ann: CallbackLoop, step: str = "wait") -> str:
     return execution_id
 
 
-def test_status_view(ann: CallbackLoop) -> None:
+def test_status_view(ann: ApiCaller) -> None:
     """The status view says where the execution is; `completedAt` comes at the end. EX-22."""
     execution_id, approval_id = ann.paused(ann.workflow(REVIEW))
     view = ann.view(execution_id)
@@ -38,7 +38,7 @@ def test_status_view(ann: CallbackLoop) -> None:
     assert 0 <= step["duration"] <= view["completedAt"] - view["startedAt"]
 
 
-def test_result_before_the_end(ann: CallbackLoop) -> None:
+def test_result_before_the_end(ann: ApiCaller) -> None:
     """Before the end there is no result: 409; afterwards there is. EX-18."""
     execution_id, approval_id = ann.paused(ann.workflow(REVIEW))
     answer = ann.get(f"/api/v1/executions/{execution_id}/result")
@@ -47,7 +47,7 @@ def test_result_before_the_end(ann: CallbackLoop) -> None:
     assert ann.result(execution_id)["output"] == "done"
 
 
-def test_a_failed_step(ann: CallbackLoop) -> None:
+def test_a_failed_step(ann: ApiCaller) -> None:
     """A failed step fails the execution, with an error that names it and says why. EX-10, CS-6."""
     flow = "steps: [{name: bad, kind: code, language: bash, source: 'echo oh dear >&2; exit 3'}]"
     view = ann.rested(ann.start(ann.workflow(flow)))
@@ -57,14 +57,14 @@ def test_a_failed_step(ann: CallbackLoop) -> None:
     assert ann.result(view["executionId"])["output"] is None
 
 
-def test_a_step_over_its_time(ann: CallbackLoop) -> None:
+def test_a_step_over_its_time(ann: ApiCaller) -> None:
     """A step over its timeout fails, and nothing of it lives on. CS-6, CS-7."""
     view = ann.rested(ann.start(ann.workflow(SLOW.replace("15m", "200ms"))))
     assert (view["status"], view["statusReason"]["code"]) == ("FAILED", "TIMEOUT")
     until(lambda: not alive(f"WF_EXECUTION_ID={view['executionId']}"))
 
 
-def test_cancel_while_running(ann: CallbackLoop) -> None:
+def test_cancel_while_running(ann: ApiCaller) -> None:
     """Cancelling ends the execution at once, and its processes with it. EX-7, CS-7."""
     execution_id = running(ann)
     until(lambda: len(alive(f"WF_EXECUTION_ID={execution_id}")) >= 2)
@@ -76,7 +76,7 @@ def test_cancel_while_running(ann: CallbackLoop) -> None:
     assert list(view["stepResults"]) == ["wait"]
 
 
-def test_cancel_while_waiting(ann: CallbackLoop) -> None:
+def test_cancel_while_waiting(ann: ApiCaller) -> None:
     """Cancelling what waits takes the question back, which nobody can answer any more. AP-5."""
     execution_id, approval_id = ann.paused(ann.workflow(REVIEW))
     assert ann.post(f"/api/v1/executions/{execution_id}/cancel").status_code == 200
@@ -85,7 +85,7 @@ def test_cancel_while_waiting(ann: CallbackLoop) -> None:
     assert "after" not in ann.view(execution_id)["stepResults"]
 
 
-def test_cancel_after_the_end(ann: CallbackLoop) -> None:
+def test_cancel_after_the_end(ann: ApiCaller) -> None:
     """What has ended, or is not there, cannot be cancelled: 404. EX-21, EX-9."""
     execution_id = ann.start(ann.workflow(ECHO))
     assert ann.rested(execution_id)["status"] == "COMPLETED"
@@ -94,7 +94,7 @@ def test_cancel_after_the_end(ann: CallbackLoop) -> None:
     assert ann.view(execution_id)["status"] == "COMPLETED"
 
 
-def test_lists(ann: CallbackLoop, bob: CallbackLoop) -> None:
+def test_lists(ann: ApiCaller, bob: ApiCaller) -> None:
     """
     Lists hold exactly the caller's executions, newest first, by workflow and by status, and
     say the page that was asked for. AC-6, PG-1, PG-2, LM-4.
@@ -121,14 +121,14 @@ def test_lists(ann: CallbackLoop, bob: CallbackLoop) -> None:
     assert ann.get("/api/v1/executions?page=0").status_code == 400
 
 
-def test_waiting_for_a_start(ann: CallbackLoop) -> None:
+def test_waiting_for_a_start(ann: ApiCaller) -> None:
     """With `wait` the start answers as soon as the execution rests."""
     path = f"/api/v1/workflows/{ann.workflow(ECHO)}/executions?wait=50"
     answer = ann.post(path, {"inputs": {"word": "now"}})
     assert (answer.status_code, answer.json()["status"]) == (202, "COMPLETED")
 
 
-def test_redrive(ann: CallbackLoop) -> None:
+def test_redrive(ann: ApiCaller) -> None:
     """A failed execution is begun again at its first unfinished step, as a new one. EX-17."""
     gate = ann.site.shared / "gate"
     flow = f"""
@@ -147,7 +147,7 @@ steps:
     assert new["stepResults"]["door"]["output"] == "open"
 
 
-def test_event_stream(ann: CallbackLoop) -> None:
+def test_event_stream(ann: ApiCaller) -> None:
     """
     The stream tells every event live, numbered from 1 without gaps, until the terminal one;
     with `Last-Event-ID` it goes on where a reader stopped. EX-20.
@@ -175,7 +175,7 @@ def test_event_stream(ann: CallbackLoop) -> None:
     assert ann.get(path, headers=over).status_code == 204
 
 
-def test_output_lines(ann: CallbackLoop) -> None:
+def test_output_lines(ann: ApiCaller) -> None:
     """With `enableMonitoring` the step's lines are in the events; they are kept without. EX-28."""
     flow = ann.workflow("steps: [{name: a, kind: code, language: bash, source: 'echo one'}]")
     for wanted in (True, False):
@@ -193,7 +193,7 @@ def test_output_lines(ann: CallbackLoop) -> None:
 
 
 @pytest.mark.parametrize("body", ["{", "[]", '{"inputs": 1}', '{"input": {}}', '{"inputs": NaN}'])
-def test_malformed_starts(ann: CallbackLoop, body: str) -> None:
+def test_malformed_starts(ann: ApiCaller, body: str) -> None:
     """A body that is no JSON object of the documented fields is 400 and starts nothing. ER-1."""
     path = f"/api/v1/workflows/{ann.workflow(ECHO)}/executions"
     answer = ann.site.http.post(path, content=body, headers=ann.bearer)
@@ -201,7 +201,7 @@ def test_malformed_starts(ann: CallbackLoop, body: str) -> None:
     assert ann.get("/api/v1/executions").json()["total"] == 0
 
 
-def test_inputs_are_checked(ann: CallbackLoop) -> None:
+def test_inputs_are_checked(ann: ApiCaller) -> None:
     """A wrong type or a missing required variable is 400 and named. VM-4, VM-5."""
     flow = ann.workflow(
         "variables: {n: {type: number, required: true}}\n"
@@ -212,7 +212,7 @@ def test_inputs_are_checked(ann: CallbackLoop) -> None:
         assert (answer.status_code, "n" in json.dumps(answer.json())) == (400, True)
 
 
-def test_unknown_paths(site: Site, ann: CallbackLoop) -> None:
+def test_unknown_paths(site: Site, ann: ApiCaller) -> None:
     """Unknown paths are 404 and other methods 405, in the shape of all errors. ER-1."""
     for method, path, status in (
         ("GET", "/api/v2/workflows", 404),

@@ -19,7 +19,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
 
 from .process import until
-from .site import CallbackLoop, Site
+from .site import ApiCaller, Site
 
 FLOW = """
 notifyOnFailure: [mail]
@@ -105,7 +105,7 @@ def command(site: Site, *arguments: str) -> str:
     return ran.stdout
 
 
-def _only(ann: CallbackLoop, flow: str, status: str) -> str:
+def _only(ann: ApiCaller, flow: str, status: str) -> str:
     found = ann.get(f"/api/v1/executions?workflowId={flow}&status={status}").json()
     (one,) = found["items"]
     return str(one["executionId"])

@@ -13,13 +13,13 @@ from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
 
 from .flows import ECHO, REFUNDS
-from .site import CallbackLoop, Site, signed
+from .site import ApiCaller, Site, signed
 
 EDITED = [{"id": 3, "amount": 7}, {"id": 1, "amount": 100}]
 SECRET = "a shared secret of the legacy kind"
 
 
-def by_api(ann: CallbackLoop, workflow_id: str) -> dict[str, Any]:
+def by_api(ann: ApiCaller, workflow_id: str) -> dict[str, Any]:
     answer = ann.post(
         f"/api/v1/workflows/{workflow_id}/executions", {"inputs": {"customer": "Zoë"}}
     )
@@ -27,7 +27,7 @@ def by_api(ann: CallbackLoop, workflow_id: str) -> dict[str, Any]:
 
 
 def by_signature(path: str) -> Any:
-    def start(ann: CallbackLoop, workflow_id: str) -> dict[str, Any]:
+    def start(ann: ApiCaller, workflow_id: str) -> dict[str, Any]:
         hook = ann.webhook(workflow_id, secret=SECRET)
         body = json.dumps({"customer": "Zoë"}).encode()
         url = path.format(hook.id)
@@ -36,7 +36,7 @@ def by_signature(path: str) -> Any:
     return start
 
 
-def by_key(ann: CallbackLoop, workflow_id: str) -> dict[str, Any]:
+def by_key(ann: ApiCaller, workflow_id: str) -> dict[str, Any]:
     hook = ann.webhook(
         workflow_id,
         api_key_id=ann.key.key.id,
@@ -61,7 +61,7 @@ def accepted(answer: httpx.Response) -> dict[str, Any]:
         pytest.param(by_key, id="bound key with mapping"),
     ],
 )
-def test_the_whole_way(ann: CallbackLoop, start: Any) -> None:
+def test_the_whole_way(ann: ApiCaller, start: Any) -> None:
     """
     What is started, reviewed and edited runs on exactly the edited rows and leaves its file.
 
@@ -92,14 +92,14 @@ def test_the_whole_way(ann: CallbackLoop, start: Any) -> None:
     assert json.loads(file.content) == EDITED
 
 
-def test_rows_released_unedited(ann: CallbackLoop) -> None:
+def test_rows_released_unedited(ann: ApiCaller) -> None:
     """Without `editedItems` the next step works on the rows as they were. AP-7."""
     execution_id, approval_id = ann.paused(ann.workflow(REFUNDS))
     ann.post(f"/api/v1/approvals/{approval_id}/approve")
     assert [row["amount"] for row in ann.result(execution_id)["output"]] == [100, 200, 300]
 
 
-def test_missing_fields_keep_the_default(ann: CallbackLoop) -> None:
+def test_missing_fields_keep_the_default(ann: ApiCaller) -> None:
     """A webhook that maps a field which the payload lacks leaves the default in force. VM-3."""
     mapping = {"word": "not_there"}
     hook = ann.webhook(ann.workflow(ECHO), api_key_id=ann.key.key.id, variable_mapping=mapping)
@@ -149,7 +149,7 @@ def test_wrong_links(site: Site, artifact: dict[str, Any]) -> None:
         assert (answer.status_code, answer.json()) == (401, {"error": "Unauthorized"})
 
 
-def test_download_by_key(ann: CallbackLoop, site: Site, artifact: dict[str, Any]) -> None:
+def test_download_by_key(ann: ApiCaller, site: Site, artifact: dict[str, Any]) -> None:
     """Without a signature the path asks for credentials, and shows strangers nothing. AR-1."""
     path = artifact["downloadUrl"].partition("?")[0]
     assert site.http.get(path).status_code == 401

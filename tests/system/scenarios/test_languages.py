@@ -7,7 +7,7 @@ import pytest
 from wfcore.model.workflow import Language
 from wfserver.definitions.read import interpreters
 
-from .site import CallbackLoop
+from .site import ApiCaller
 
 SOURCES = {
     Language.PYTHON: """
@@ -47,7 +47,7 @@ COMMAND = (
 
 
 @pytest.mark.parametrize("language", Language)
-def test_language(ann: CallbackLoop, language: Language) -> None:
+def test_language(ann: ApiCaller, language: Language) -> None:
     """A step in this language runs with its variables and leaves output and file. CS-1, DF-5."""
     state = interpreters().find(language)
     if language is not Language.COMMAND and not state.available:

@@ -24,7 +24,7 @@ from wfcore.usecases.workflows.triggers import list_triggers
 from wfserver.serving.metrics import GAUGES, ServerMetrics
 
 from .process import hourly, until
-from .site import CallbackLoop, Site
+from .site import ApiCaller, Site
 
 ROOT = Path(__file__).parents[3]
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
@@ -81,7 +81,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, provider: ModelServer) -> Ite
         yield made
 
 
-def _trigger(ann: CallbackLoop) -> None:
+def _trigger(ann: ApiCaller) -> None:
     hook = ann.webhook(ann.workflow(ECHO), makes_secret=True)
     path = f"/api/webhooks/{hook.id}/trigger"
     assert ann.site.http.post(path, json={}).status_code == 401

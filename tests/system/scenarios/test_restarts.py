@@ -16,7 +16,7 @@ from wfcore.usecases.executions.starting import start_execution
 
 from .flows import REVIEW, SLOW
 from .process import ledger, until
-from .site import CallbackLoop, Site
+from .site import ApiCaller, Site
 
 NOTED = """
 steps:
@@ -37,7 +37,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
-def test_what_was_given_stays_good(site: Site, ann: CallbackLoop) -> None:
+def test_what_was_given_stays_good(site: Site, ann: ApiCaller) -> None:
     """Keys, sessions, links, first answers and open questions outlive the server. IK-1, EX-15."""
     flow, session = ann.workflow(REVIEW), ann.sign_in()
     artifact = ann.workflow(
@@ -65,7 +65,7 @@ def test_what_was_given_stays_good(site: Site, ann: CallbackLoop) -> None:
     assert ann.result(execution_id)["output"] == "done"
 
 
-def test_sigterm(site: Site, ann: CallbackLoop) -> None:
+def test_sigterm(site: Site, ann: ApiCaller) -> None:
     """A running step may end after SIGTERM; the next server goes on with the next step. EX-15."""
     noted, names = ledger(site.shared), [f"s{number}" for number in range(30)]
     step = f"echo $WF_STEP_NAME >> {noted}; until [ -e {site.shared}/go ]; do sleep 0.05; done"
@@ -88,7 +88,7 @@ def _readiness(site: Site) -> int:
     return httpx.get(f"{site.server.url}/readyz").status_code
 
 
-def test_interrupted(site: Site, ann: CallbackLoop) -> None:
+def test_interrupted(site: Site, ann: ApiCaller) -> None:
     """What an API caller started is never run again: INTERRUPTED, then FAILED. EX-13, EX-14."""
     execution_id = ann.start(ann.workflow(SLOW))
     until(lambda: alive(f"WF_EXECUTION_ID={execution_id}"))
@@ -104,7 +104,7 @@ def test_interrupted(site: Site, ann: CallbackLoop) -> None:
     assert kinds.count("step.started") == 1
 
 
-def test_resumed(site: Site, ann: CallbackLoop) -> None:
+def test_resumed(site: Site, ann: ApiCaller) -> None:
     """What somebody started by hand is resumed by the service. EX-12."""
     noted = ledger(site.shared)
     flow = ann.workflow(NOTED.format(folder=site.shared))
@@ -139,7 +139,7 @@ def test_quota_over_a_kill(site: Site) -> None:
     assert 0 < body["retryAfterSeconds"] <= 60
 
 
-def _hundred(site: Site, ann: CallbackLoop) -> list[int | None]:
+def _hundred(site: Site, ann: ApiCaller) -> list[int | None]:
     """The statuses of 100 requests; None where the server was killed before it answered."""
 
     def ask() -> int | None:

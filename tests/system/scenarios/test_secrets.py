@@ -9,7 +9,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import read_audit
 
 from .flows import REVIEW
-from .site import PASSWORD, CallbackLoop, Site
+from .site import PASSWORD, ApiCaller, Site
 
 TOKEN = "tok-3f9a77d01c5e"
 WEBHOOK_SECRET = "whs-55aa0b64c7d2"
@@ -39,7 +39,7 @@ def audit(site: Site) -> str:
     return repr(site.do(lambda services: read_audit(services, EpochMs(0), None, 10_000)))
 
 
-def test_secret_variables(ann: CallbackLoop) -> None:
+def test_secret_variables(ann: ApiCaller) -> None:
     """A secret that a step says aloud is masked in events, errors, results and lists. SC-1."""
     flow = ann.workflow(LEAKY)
     path = f"/api/v1/workflows/{flow}/executions?wait=50"
@@ -63,7 +63,7 @@ def test_secret_variables(ann: CallbackLoop) -> None:
     assert TOKEN not in ann.site.server.log.read_text()
 
 
-def test_credentials_are_written_nowhere(site: Site, ann: CallbackLoop) -> None:
+def test_credentials_are_written_nowhere(site: Site, ann: ApiCaller) -> None:
     """No key, secret or password is in logs, audit, errors, or the data folder. SC-4."""
     execution_id, approval_id = ann.paused(ann.workflow(REVIEW))
     hook = ann.webhook(ann.workflow(REVIEW), secret=WEBHOOK_SECRET)

@@ -18,7 +18,7 @@ from wfcore.testing.contracts.steps import alive
 from . import process as processes
 from .flows import REVIEW, SLOW
 from .process import until
-from .site import CallbackLoop, Site, told
+from .site import ApiCaller, Site, told
 
 A_STOP_S = 60
 """How long a stop may take beyond the drain."""
@@ -33,7 +33,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
         yield lambda settings: stack.enter_context(closing(Site(tmp_path / "data", settings)))
 
 
-def running(ann: CallbackLoop) -> str:
+def running(ann: ApiCaller) -> str:
     """An execution whose step runs, for ten minutes if nobody ends it."""
     execution_id = ann.start(ann.workflow(SLOW))
     until(lambda: alive(f"WF_EXECUTION_ID={execution_id}"))

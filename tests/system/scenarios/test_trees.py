@@ -10,7 +10,7 @@ from wfcore.testing.contracts.steps import alive
 
 from .flows import SLOW
 from .process import ledger, until
-from .site import CallbackLoop, Site
+from .site import ApiCaller, Site
 
 MEETING = """
 steps:
@@ -115,7 +115,7 @@ def own(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
-def folder_of(site: Site, ann: CallbackLoop) -> Path:
+def folder_of(site: Site, ann: ApiCaller) -> Path:
     """A folder that only this test's steps write to."""
     folder = site.shared / site.fresh("folder")
     folder.mkdir(mode=0o777)
@@ -123,7 +123,7 @@ def folder_of(site: Site, ann: CallbackLoop) -> Path:
     return folder
 
 
-def test_branches_run_at_the_same_time(site: Site, ann: CallbackLoop) -> None:
+def test_branches_run_at_the_same_time(site: Site, ann: ApiCaller) -> None:
     """Each of two steps waits for a sign of the other: only together they can end. FL-1."""
     folder = folder_of(site, ann)
     a = f"touch {folder}/a; until [ -e {folder}/b ]; do sleep 0.02; done; echo 1"
@@ -133,7 +133,7 @@ def test_branches_run_at_the_same_time(site: Site, ann: CallbackLoop) -> None:
     assert (result["status"], result["output"]) == ("COMPLETED", {"left": 1, "right": 2})
 
 
-def test_a_loop_goes_through_its_items(site: Site, ann: CallbackLoop) -> None:
+def test_a_loop_goes_through_its_items(site: Site, ann: ApiCaller) -> None:
     """Two rounds at a time, each with its item; a third one starts when one has ended. FL-2."""
     folder = folder_of(site, ann)
     noted = ledger(folder)
@@ -166,19 +166,19 @@ def test_a_delay_outlives_the_server(own: Site) -> None:
     assert noted.read_text() == "before\nafter\n"
 
 
-def child(site: Site, ann: CallbackLoop, text: str) -> str:
+def child(site: Site, ann: ApiCaller, text: str) -> str:
     """The name of a new workflow."""
     workflow_id = ann.workflow(text)
     return str(ann.get(f"/api/v1/workflows/{workflow_id}").json()["name"])
 
 
-def parent(ann: CallbackLoop, name: str, inputs: str = "{}") -> str:
+def parent(ann: ApiCaller, name: str, inputs: str = "{}") -> str:
     return ann.workflow(
         f"steps: [{{name: sub, kind: workflow, workflow: {name}, inputs: {inputs}}}]"
     )
 
 
-def test_a_child_gives_its_output(site: Site, ann: CallbackLoop) -> None:
+def test_a_child_gives_its_output(site: Site, ann: ApiCaller) -> None:
     """What the other workflow makes of the inputs is the step's output. FL-6."""
     double = """
 variables: {n: {type: number, required: true}}
@@ -192,7 +192,7 @@ steps: [{name: d, kind: code, language: bash, source: 'echo $((WF_VAR_n * 2))'}]
     assert (view["triggerSource"], view["parentExecutionId"]) == ("workflow", execution_id)
 
 
-def test_a_child_is_cancelled_with_its_parent(site: Site, ann: CallbackLoop) -> None:
+def test_a_child_is_cancelled_with_its_parent(site: Site, ann: ApiCaller) -> None:
     """At once, with every process that it started. FL-6, EX-7."""
     execution_id = ann.start(parent(ann, child(site, ann, SLOW)))
     until(lambda: "sub" in ann.view(execution_id)["stepResults"])
@@ -220,7 +220,7 @@ def test_a_childs_end_is_told_though_the_server_was_killed(own: Site) -> None:
     assert (result["status"], result["output"]["decision"]) == ("COMPLETED", "approve")
 
 
-def test_two_questions_in_two_branches(site: Site, ann: CallbackLoop) -> None:
+def test_two_questions_in_two_branches(site: Site, ann: ApiCaller) -> None:
     """Both open at once; each answer lets its branch go on, the last one the whole. EX-4."""
     execution_id = ann.start(ann.workflow(QUESTIONS))
     assert ann.rested(execution_id)["status"] == "AWAITING_APPROVAL"
@@ -234,7 +234,7 @@ def test_two_questions_in_two_branches(site: Site, ann: CallbackLoop) -> None:
     assert ann.result(execution_id)["status"] == "COMPLETED"
 
 
-def test_a_decision_is_carried_on_beside_a_running_step(site: Site, ann: CallbackLoop) -> None:
+def test_a_decision_is_carried_on_beside_a_running_step(site: Site, ann: ApiCaller) -> None:
     """The step behind the approval ends the one that runs: neither has to wait. FL-10."""
     folder = folder_of(site, ann)
     execution_id = ann.start(ann.workflow(BESIDE.format(folder=folder)))
@@ -245,7 +245,7 @@ def test_a_decision_is_carried_on_beside_a_running_step(site: Site, ann: Callbac
     assert ann.result(execution_id)["status"] == "COMPLETED"
 
 
-def test_a_failure_ends_the_processes_beside_it(site: Site, ann: CallbackLoop) -> None:
+def test_a_failure_ends_the_processes_beside_it(site: Site, ann: ApiCaller) -> None:
     """FAILED at once; the other branch's process tree is dead, its daemons too. FL-4, CS-7."""
     folder = folder_of(site, ann)
     execution_id = ann.start(ann.workflow(TOGETHER.format(folder=folder)))

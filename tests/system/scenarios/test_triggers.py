@@ -19,7 +19,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.triggers import list_triggers
 
 from .process import Server, until
-from .site import CallbackLoop, Site
+from .site import ApiCaller, Site
 
 ECHO = "steps: [{name: say, kind: code, language: bash, source: echo done}]"
 ALL = PageRequest(1, 200)
@@ -32,7 +32,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
-def chained(ann: CallbackLoop, delay: int, **more: Any) -> tuple[str, str]:
+def chained(ann: ApiCaller, delay: int, **more: Any) -> tuple[str, str]:
     """Ids of a workflow, and of one that starts after it."""
     first = ann.workflow(ECHO)
     rest = "".join(f", {name}: {value}" for name, value in more.items())
@@ -40,20 +40,20 @@ def chained(ann: CallbackLoop, delay: int, **more: Any) -> tuple[str, str]:
     return first, ann.workflow(f"{ECHO}\ntriggers: [{chain}]")
 
 
-def executions(ann: CallbackLoop, workflow_id: str, status: str = "") -> list[dict[str, Any]]:
+def executions(ann: ApiCaller, workflow_id: str, status: str = "") -> list[dict[str, Any]]:
     query = f"workflowId={workflow_id}&size=200&status={status}"
     answer = ann.get(f"/api/v1/executions?{query}")
     assert answer.status_code == 200, answer.text
     return list(answer.json()["items"])
 
 
-def causes(ann: CallbackLoop, runs: list[dict[str, Any]]) -> list[str]:
+def causes(ann: ApiCaller, runs: list[dict[str, Any]]) -> list[str]:
     """The completions that executions say they were started for."""
     first = [ann.events(run["executionId"])[0] for run in runs]
     return sorted(event["data"]["data"]["completedExecutionId"] for event in first)
 
 
-def test_a_chain_outlives_its_server(site: Site, ann: CallbackLoop) -> None:
+def test_a_chain_outlives_its_server(site: Site, ann: ApiCaller) -> None:
     """Killed between completion and start, the next server starts it after its delay. CH-1."""
     first, then = chained(ann, 4)
     cause = ann.start(first)
@@ -77,7 +77,7 @@ def executions_in_store(site: Site, workflow_id: str) -> int:
     return site.do(count)
 
 
-def test_every_completion_starts_once_over_many_kills(site: Site, ann: CallbackLoop) -> None:
+def test_every_completion_starts_once_over_many_kills(site: Site, ann: ApiCaller) -> None:
     """
     However often the server is killed, in the middle of completing and of firing: as many
     chained executions as completions, one for each. CH-1.
@@ -99,7 +99,7 @@ def test_every_completion_starts_once_over_many_kills(site: Site, ann: CallbackL
     assert causes(ann, executions(ann, then)) == completed
 
 
-def _at_rest(ann: CallbackLoop, workflow_id: str) -> bool:
+def _at_rest(ann: ApiCaller, workflow_id: str) -> bool:
     ended = {"COMPLETED", "FAILED", "CANCELLED"}
     return all(run["status"] in ended for run in executions(ann, workflow_id))
 
@@ -137,7 +137,7 @@ async def _plant(services: Services) -> int:
     return due_at
 
 
-def test_a_chain_shows_in_the_api(site: Site, ann: CallbackLoop) -> None:
+def test_a_chain_shows_in_the_api(site: Site, ann: ApiCaller) -> None:
     """The workflow says what starts it, when next, how often it did, and when it is done. CH-3."""
     first, then = chained(ann, 3_600, maxRuns=1)
     ann.result(ann.start(first))

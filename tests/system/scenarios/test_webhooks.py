@@ -9,7 +9,7 @@ import pytest
 from wfcore.model.access import Tier
 
 from .flows import ECHO
-from .site import PASSWORD, CallbackLoop, Site, signed
+from .site import PASSWORD, ApiCaller, Site, signed
 
 SECRET = "a shared secret of the legacy kind"
 
@@ -17,7 +17,7 @@ SECRET = "a shared secret of the legacy kind"
 class Console:
     """What somebody does at the console, signed in."""
 
-    def __init__(self, caller: CallbackLoop) -> None:
+    def __init__(self, caller: ApiCaller) -> None:
         self.caller = caller
         self.headers = caller.sign_in()
 
@@ -32,11 +32,11 @@ class Console:
         )
 
 
-def trigger(caller: CallbackLoop, webhook_id: str, body: Any = None) -> int:
+def trigger(caller: ApiCaller, webhook_id: str, body: Any = None) -> int:
     return caller.post(f"/api/webhooks/{webhook_id}/trigger", body).status_code
 
 
-def test_from_creation_to_deletion(ann: CallbackLoop) -> None:
+def test_from_creation_to_deletion(ann: ApiCaller) -> None:
     """A webhook is made, triggers, is changed, counted and deleted at the console. WH-9, WH-2."""
     console = Console(ann)
     hook = console.create(ann.workflow(ECHO), variableMapping={"word": "text"}).json()
@@ -66,7 +66,7 @@ def test_from_creation_to_deletion(ann: CallbackLoop) -> None:
     assert trigger(ann, hook["id"]) == 404
 
 
-def test_strangers(ann: CallbackLoop, bob: CallbackLoop) -> None:
+def test_strangers(ann: ApiCaller, bob: ApiCaller) -> None:
     """Only its owner sees a webhook; making one needs EDIT and a key of one's own. WH-6, WH-12."""
     flow = ann.workflow(ECHO)
     hook = Console(ann).create(flow).json()
@@ -79,14 +79,14 @@ def test_strangers(ann: CallbackLoop, bob: CallbackLoop) -> None:
     assert console.create(bob.workflow(ECHO), apiKeyId=ann.key.key.id).status_code == 400
 
 
-def test_bound_key(ann: CallbackLoop, bob: CallbackLoop) -> None:
+def test_bound_key(ann: ApiCaller, bob: ApiCaller) -> None:
     """Only the bound key triggers; another key of the account or elsewhere is 401. WH-1."""
     hook = ann.webhook(ann.workflow(ECHO), api_key_id=ann.key.key.id)
-    other = CallbackLoop(ann.site, ann.account, ann.site.key(ann.account))
+    other = ApiCaller(ann.site, ann.account, ann.site.key(ann.account))
     assert [trigger(who, hook.id) for who in (ann, other, bob)] == [202, 401, 401]
 
 
-def test_signature_mode(site: Site, ann: CallbackLoop) -> None:
+def test_signature_mode(site: Site, ann: ApiCaller) -> None:
     """A signature of the raw bytes opens, with or without prefix, and nothing else. SG-1, SG-2."""
     hook = ann.webhook(ann.workflow(ECHO), secret=SECRET)
     path = f"/api/webhooks/{hook.id}/trigger"
@@ -102,7 +102,7 @@ def test_signature_mode(site: Site, ann: CallbackLoop) -> None:
     assert ann.post(path).status_code == 401
 
 
-def test_one_way_to_key_mode(site: Site, ann: CallbackLoop) -> None:
+def test_one_way_to_key_mode(site: Site, ann: ApiCaller) -> None:
     """A bound webhook takes no signature any more, and stays bound. WH-7, WH-11."""
     hook = ann.webhook(ann.workflow(ECHO), secret=SECRET)
     console = Console(ann)
@@ -115,7 +115,7 @@ def test_one_way_to_key_mode(site: Site, ann: CallbackLoop) -> None:
     assert console("PUT", f"/{hook.id}", {"apiKeyId": None}).status_code == 409
 
 
-def test_payloads(ann: CallbackLoop) -> None:
+def test_payloads(ann: ApiCaller) -> None:
     """Only top-level scalars become variables; anything but a JSON object is 400. VM-1, LM-3."""
     hook = ann.webhook(ann.workflow(ECHO), api_key_id=ann.key.key.id)
     path = f"/api/webhooks/{hook.id}/trigger"
@@ -146,7 +146,7 @@ def test_limit_of_the_plan(site: Site) -> None:
     assert console.create(flow).status_code == 200
 
 
-def test_session(site: Site, ann: CallbackLoop) -> None:
+def test_session(site: Site, ann: ApiCaller) -> None:
     """A session is for the console, a key for the API, and neither for the other. AU-8, SE-3."""
     site.set_account(ann.account, password=PASSWORD)
     body = {"email": ann.account.email, "password": PASSWORD}
@@ -166,7 +166,7 @@ def test_session(site: Site, ann: CallbackLoop) -> None:
     assert site.http.get("/api/session", headers=session).status_code == 401
 
 
-def test_wrong_passwords(site: Site, ann: CallbackLoop) -> None:
+def test_wrong_passwords(site: Site, ann: ApiCaller) -> None:
     """Ten wrong passwords lock the login, for the right one too. SE-2."""
     site.set_account(ann.account, password=PASSWORD)
     body = {"email": ann.account.email, "password": "not this one"}
@@ -178,7 +178,7 @@ def test_wrong_passwords(site: Site, ann: CallbackLoop) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/webhooks/{}/trigger", "/api/webhook-trigger/{}"])
-def test_order_of_checks(ann: CallbackLoop, path: str) -> None:
+def test_order_of_checks(ann: ApiCaller, path: str) -> None:
     """Existence, size, credentials, status, body: the first that fails answers. WH-13."""
     hook = ann.webhook(ann.workflow(ECHO), api_key_id=ann.key.key.id)
     url, large = path.format(hook.id), b"x" * 1_048_577
