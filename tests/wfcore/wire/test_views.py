@@ -230,7 +230,7 @@ def approval_with_all() -> Approval:
 def test_an_approval_is_shown_with_all_that_it_asks() -> None:
     """Rows, fields, files and history in its own view; in lists the number of rows. AP-13."""
     one = approval_with_all()
-    head = approvals.approval_view(one, approvals.TriggerStanding("flow", "decided already"))
+    head = approvals.approval_view(one, approvals.Standing("flow", "decided already"))
     renamed = {
         "approval_message": one.message, "timeout": one.timeout_ms, "approved_by": ["bob"],
         "stages": [], "delegated_to": [approvals.DelegationView("ann", "eve", 8)],
@@ -267,5 +267,5 @@ def test_an_approval_is_shown_with_all_that_it_asks() -> None:
     assert detail["answers"] == {"amount": "b"}
     assert approvals.approval_detail(one).attachments[0].download_url is None
     page = Page((one,), 1, 1, 50)
-    shown = approvals.approval_page(page, {one.id: approvals.TriggerStanding("flow", None)})
+    shown = approvals.approval_page(page, {one.id: approvals.Standing("flow", None)})
     assert (shown.total, shown.approvals[0].can_decide) == (1, True)

@@ -112,14 +112,14 @@ def test_the_last_step_of_a_turn_costs_what_the_first_did(
     looked = Counter[int]()
 
     def looks(rounds: int) -> float:
-        ended = plan._Walk._has_ended
+        ended = plan._PlanWalk._has_ended
 
         def counted(self, branch) -> bool:
             looked[rounds] += 1
             return ended(self, branch)
 
         with monkeypatch.context() as patch:
-            patch.setattr(plan._Walk, "_has_ended", counted)
+            patch.setattr(plan._PlanWalk, "_has_ended", counted)
             items: list[object] = [0] * rounds
             waits = {"each.0.d0": RUNS} if kind == "beside one that waits" else {}
             more = {"redrive_of": "exec_0"} if kind == "redriven" else {}
