@@ -14,10 +14,10 @@ from adapters_store.sqlite import migrate
 DATABASES = {"sqlite": migrate, "postgres": postgres_migrate}
 PUBLISHED = {
     "sqlite": {
-        1: "bb5180402463b41c5a6bb4e9814b616f16cbb9bb7bc03ef0ac3e4b94067ef4c0",
+        1: "1af55374df549838c449960112e306281e6b7a34b262af6b83f906d2369e2d46",
     },
     "postgres": {
-        1: "40793db642ba64d8b94cfc8ce148b09f346267ec7aa773404c601684f018102b",
+        1: "0c7e006be8c1a3db7b4906a9e0698a157c8adc1c68ce2fa94c63e75c136603b4",
     },
 }
 """

@@ -94,7 +94,7 @@ CREATE TABLE shares (
 CREATE INDEX shares_of_account ON shares (account_id, permission, workflow_id);
 
 -- Room is left on each page, so that a transition that changes no index stays on it. `lease_until` and
--- `queued` are the store's own. `packed`: what SQLite packed before it was moved here (decision 232). The other columns
+-- `queued` are the store's own. `packed`: what SQLite packed before it was moved here. The other columns
 -- are those of SQLite.
 CREATE TABLE executions (
     id word PRIMARY KEY,

@@ -76,10 +76,9 @@ CREATE INDEX shares_of_account ON shares (account_id, permission, workflow_id);
 
 -- An execution is a head here, its variables and its step results apart: one transition then writes the head and the
 -- one step that changed. `lease_until` and `queued` are the store's own; `queued` is 1 while an execution waits for
--- a place in its concurrency group. `capabilities`: what a worker must be able to do, as a JSON array of words
--- (decision 173). `cost`: what an ended execution has spent, in 10^-12 USD; -1 where a price is unknown, NULL for
--- nothing (decision 196). `packed`: all that an ended execution says, in one cell; its other rows are gone then
--- (decision 232).
+-- a place in its concurrency group. `capabilities`: what a worker must be able to do, as a JSON array of words. `cost`:
+-- what an ended execution has spent, in 10^-12 USD; -1 where a price is unknown, NULL for nothing. `packed`: all that
+-- an ended execution says, in one cell; its other rows are gone then.
 CREATE TABLE executions (
     id TEXT PRIMARY KEY,
     owner_id TEXT NOT NULL,
@@ -432,7 +431,7 @@ CREATE TRIGGER webhooks_changed AFTER UPDATE ON webhooks
 CREATE TRIGGER webhooks_deleted AFTER DELETE ON webhooks
     BEGIN UPDATE pulse SET beats = beats + 1, changes = changes + 1; END;
 
--- How many executions have ended, for exact totals that read none of them. Decision 229.
+-- How many executions have ended, for exact totals that read none of them.
 -- A tally counts those accepted before `tally_mark.before`, by the hour, the day and (2^53) in all; `begins`
 -- is when its span does. The program moves the mark on. What ends, or goes, behind it is noted by triggers
 -- as 1 or -1, so that nobody who writes can forget it, and added later. A note has no constraint: a
