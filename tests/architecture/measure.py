@@ -145,7 +145,7 @@ class Trace:
     @property
     def stored(self) -> int:
         """How many records, events and audit entries went into units of work."""
-        names = {f"SqliteUnit.{name}" for name in STORES}
+        names = {f"SqlUnit.{name}" for name in STORES}
         return sum(times for code, times in self.calls.items() if code.co_qualname in names)
 
 
@@ -184,7 +184,7 @@ async def bash(world: World) -> AsyncIterator[Act]:
     with tempfile.TemporaryDirectory() as folder:
         runner = CodeStepRunner(Path(folder), world.services.files, lambda: "art_1")
         worker = Worker(world.services, runner, "worker")
-        worker.let_go = lambda _: ended.set()
+        worker.on_release = lambda _: ended.set()
 
         async def act() -> None:
             await worker.take_named([execution_id])

@@ -37,7 +37,7 @@ FATES = {
 
 
 @frozen
-class Choice:
+class RedriveChoice:
     """What the reader wants: the first step (empty: where it stopped), and the newest version."""
 
     start: str
@@ -51,7 +51,7 @@ class Choice:
 
 async def show(request: Request) -> Response:
     """The plan of a redrive, and where else it could begin."""
-    choice = Choice(request.query("from") or "", request.query("newest") == "1")
+    choice = RedriveChoice(request.query("from") or "", request.query("newest") == "1")
     return await _plan(request, choice)
 
 
@@ -59,7 +59,7 @@ async def carry_out(request: Request) -> Response:
     """Redrive as the form shows it; if the plan has changed meanwhile, show the new one."""
     form = request.body
     assert isinstance(form, RedriveForm)
-    choice = Choice(form.start, form.newest == "1")
+    choice = RedriveChoice(form.start, form.newest == "1")
     wanted = Redrive(choice.wanted.start, choice.newest, digest=form.digest)
     try:
         made = await redrive(
@@ -75,7 +75,7 @@ async def carry_out(request: Request) -> Response:
     return see_other(request, f"/executions/{made.execution_id}")
 
 
-async def _plan(request: Request, choice: Choice, problem: str = "") -> Response:
+async def _plan(request: Request, choice: RedriveChoice, problem: str = "") -> Response:
     services, who, id = request.services, request.who, request.params["id"]
     run = await read_execution(services, who, id, outputs=False)
     found: PreparedRedrive | None = None
