@@ -186,7 +186,7 @@ class StartView:
 @define(eq=False)
 class PlannedStepView:
     """
-    `plan`: `kept` results are taken over; an approval that is `asked` again was decided before;
+    `plan`: `kept` results are taken over; an approval that is `asked` again was open before;
     what runs `again` had begun `begun` times in this line of redrives; a `new` step has never
     begun; the definition no longer has a step that is `gone`.
     """

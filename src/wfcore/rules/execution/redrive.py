@@ -55,7 +55,7 @@ class StepFate(StrEnum):
     KEPT = "kept"
     """Its result is taken over; it does not run."""
     ASKED = "asked"
-    """An approval that was decided, and whose question has changed: it is asked again."""
+    """An approval that had been opened before, and is opened again."""
     AGAIN = "again"
     """It had begun before, and runs again."""
     NEW = "new"
@@ -125,7 +125,7 @@ def plan_redrive(
     first = keeper.list(definition.steps, before.steps, "")
     kept = {key: keeper.kept[key] for key in run.step_results if key in keeper.kept}
     counts = times_begun([run]) if begun is None else begun
-    steps = tuple(_fates(definition, before, run.step_results, kept, keeper.asked, counts))
+    steps = tuple(_fates(definition, before, run.step_results, kept, counts))
     return RedrivePlan(start or first, kept, steps, tuple(changes))
 
 
@@ -157,7 +157,7 @@ def _was_kept(result: StepResult, older: Execution, key: str) -> bool:
 
 
 class _Keeper:
-    """One walk through a definition: what is `kept`, and the approvals that are `asked` again."""
+    """One walk through a definition: the results that are `kept`."""
 
     def __init__(
         self, results: Results, now: EpochMs, way: Sequence[str], same_inputs: bool
@@ -168,7 +168,6 @@ class _Keeper:
         self._same_inputs = same_inputs
         self._reached = False
         self.kept: dict[str, StepResult] = {}
-        self.asked: set[str] = set()
 
     def list(self, steps: Steps, before: Steps, prefix: str) -> str | None:
         """
@@ -209,9 +208,8 @@ class _Keeper:
         """Whether the result stands as it is, with everything inside."""
         if not _finished(result, at.step.continue_on_error) or at.step.name in self._way:
             return False
-        inside = [one for one in _approvals(at, twin, self._results) if self._is_asked(*one)]
-        self.asked |= {node.key for node, _ in inside}
-        return not inside and _same_inside(at.step, twin)
+        asked = any(self._is_asked(*one) for one in _approvals(at, twin, self._results))
+        return not asked and _same_inside(at.step, twin)
 
     def _is_asked(self, at: StepAt, twin: Step | None) -> bool:
         decided = self._results[at.key].status is StepStatus.COMPLETED
@@ -351,7 +349,6 @@ def _fates(
     before: Definition,
     results: Results,
     kept: Results,
-    asked: set[str],
     begun: Mapping[str, int],
 ) -> Iterator[PlannedStep]:
     """The fate of each step, in the order of the text; rounds by number; then what is gone."""
@@ -361,10 +358,10 @@ def _fates(
         count = begun.get(at.key, 0)
         if at.key in kept and kept[at.key].awaits is None:
             fate = StepFate.KEPT
-        elif at.key in asked:
-            fate = StepFate.ASKED
+        elif not count:
+            fate = StepFate.NEW
         else:
-            fate = StepFate.AGAIN if count else StepFate.NEW
+            fate = StepFate.ASKED if isinstance(at.step, ApprovalStep) else StepFate.AGAIN
         yield PlannedStep(at.key, fate, count)
     for at in _nodes(before.steps, "", results):
         if at.key in results and at.key not in listed:
