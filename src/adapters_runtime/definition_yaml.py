@@ -1,4 +1,8 @@
-"""The reader of a definition's text (YAML 1.2, and so JSON) into a document with line numbers."""
+"""
+The reader of a definition's text (YAML 1.2, and so JSON) into a document with line numbers.
+
+`wfcore.rules.definition.check` makes records of the document.
+"""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -13,10 +13,11 @@ from typing import Any, Unpack
 from attrs import frozen
 
 from adapters_http.config import Login
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.engine.wakeups import SharedWakeups, Wakeups
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.passwords import Argon2Passwords
-from adapters_runtime.system import CronCalendar, StoreTime, SystemClock, SystemIds, SystemTokens
+from adapters_runtime.system import StoreTime, SystemClock, SystemIds, SystemTokens
 from adapters_store import Opened, open_store, storage_around
 from adapters_store.files import LocalFiles
 from adapters_store.sql.schema import Schema

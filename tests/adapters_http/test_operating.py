@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from adapters_http.app import HttpConfig
-from adapters_runtime.system import CronCalendar
+from adapters_runtime.cron import CronCalendar
 from tests.support.http_world import World, a_world, bearer
 from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Scope, Visitor

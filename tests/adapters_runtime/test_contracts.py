@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from adapters_runtime import system
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.engine import wakeups
 from adapters_runtime.engine.callbacks import HttpCallbackClient
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.engine.worker import Worker
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.passwords import Argon2Passwords
-from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
+from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
 from tests.support.receiver import Receiver, a_receiver
 from wfcore.ports.runtime import JobRunner
 from wfcore.ports.system import Offload, inline

@@ -11,9 +11,9 @@ from attrs import evolve, frozen
 from adapters_runtime.ai import UNAVAILABLE, is_available, schemas
 from adapters_runtime.code.languages import Interpreters
 from adapters_runtime.code.typescript import without_types
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.definition_yaml import load_definition_text, with_lines
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
-from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.workflow import AiStep, ChildStep, CodeStep, Definition, Language, Runtime
 from wfcore.rules.definition.check import check_definition, language_problems

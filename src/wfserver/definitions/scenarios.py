@@ -9,9 +9,9 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from attrs import evolve, frozen
 
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.definition_yaml import Lines, load_definition_text, with_lines
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
-from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.workflow import Definition
 from wfcore.rules.paths import below

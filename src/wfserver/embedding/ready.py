@@ -13,9 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Unpack
 
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
-from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
+from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
 from adapters_store import POSTGRES
 from adapters_store.memory import MemoryCounters, MemoryStore
 from wfcore.errors import InvalidInput, MissingExtra

@@ -5,7 +5,7 @@ from typing import Any
 
 from attrs import evolve
 
-from adapters_runtime.system import CronCalendar
+from adapters_runtime.cron import CronCalendar
 from tests.adapters_http.console.conftest import Site
 from tests.support.http_world import code
 from wfcore.errors import LeaseLost

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from adapters_runtime.system import CronCalendar
+from adapters_runtime.cron import CronCalendar
 
 PERIOD_S = 2
 

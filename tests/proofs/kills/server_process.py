@@ -10,7 +10,8 @@ import os
 import signal
 import sys
 
-from adapters_runtime.system import CronCalendar, SystemClock
+from adapters_runtime.cron import CronCalendar
+from adapters_runtime.system import SystemClock
 from tests.proofs.kills.often import Often
 from wfserver.serving.serve import ServerInfo, run
 from wfserver.settings.record import settings_from

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from adapters_runtime.system import CronCalendar
+from adapters_runtime.cron import CronCalendar
 from adapters_store import open_store
 from adapters_store.files import LocalFiles
 from wfcore.model.access import Account, Principal, Scope, Tier

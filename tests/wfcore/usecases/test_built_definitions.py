@@ -7,8 +7,8 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
-from adapters_runtime.system import CronCalendar
 from wfcore import (
     AiStep,
     ApprovalStep,

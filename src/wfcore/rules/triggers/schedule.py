@@ -1,8 +1,8 @@
 """
 When a schedule fires: local times, daylight saving, missed instants.
 
-A cron expression names local times, which a function of the caller computes. This module turns them
-into instants and decides which of them still count.
+A cron expression names local times, which a function of the caller computes: in the bundled server
+`adapters_runtime.cron`. This module turns them into instants and decides which of them still count.
 """
 
 from collections.abc import Callable

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from adapters_runtime.ai import schemas
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
-from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json
 from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, SwitchStep

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
-from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import CodeStep, Definition, Language
 from wfcore.rules.definition.check import check_definition, language_problems

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
-from adapters_runtime.system import CronCalendar
 from wfcore.errors import InvalidDefinition
 from wfcore.model.trigger import Chain, Missed, Schedule
 from wfcore.model.workflow import Concurrency, Definition, OnLimit

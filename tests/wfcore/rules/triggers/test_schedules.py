@@ -10,7 +10,7 @@ from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_runtime.system import CronCalendar
+from adapters_runtime.cron import CronCalendar
 from wfcore.model.trigger import Missed
 from wfcore.rules.triggers.schedule import Following, due, following, planned_ahead
 from wfcore.testing import builders
