@@ -67,16 +67,18 @@ def start(
     monitored: bool = False,
     callback_url: str | None = None,
     idempotency_key: str | None = None,
+    like: str | None = None,
     wait_s: int | None = None,
 ) -> ApiCall[shapes.StartView]:
     """
     Start an execution. With *wait_s* the answer comes once the execution rests, or after that time.
 
     With an *idempotency_key* the call can be repeated, even if the first one may have succeeded.
+    *like*: an execution whose inputs are taken where *inputs* give no other value.
     """
-    body: dict[str, Any] = {"inputs": dict(inputs or {}), "enableMonitoring": monitored}
-    if callback_url is not None:
-        body["callbackUrl"] = callback_url
+    body = _given(
+        inputs=dict(inputs or {}), enableMonitoring=monitored, callbackUrl=callback_url, like=like
+    )
     path = "/api/v1/workflows/{id}/executions"
     call = _post(path, shapes.StartView, {"id": workflow_id}, body, wait=wait_s)
     return once(call, idempotency_key)

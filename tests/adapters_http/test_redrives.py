@@ -97,3 +97,15 @@ async def test_a_completed_execution_is_redriven_only_from_a_step(world: World) 
     assert (await world.post(url)).status_code == 404
     assert (await world.post(url, {"dryRun": True})).status_code == 404
     assert (await world.post(url, {"from": "fetch"})).status_code == 202
+
+
+async def test_a_start_like_an_execution_takes_its_inputs(world: World) -> None:
+    """Inputs that are given take the place of the old ones. EX-36."""
+    id, _ = await failed(world)
+    old = (await world.get(f"/api/v1/executions/{id}")).json()
+    url = f"/api/v1/workflows/{old['workflowId']}/executions"
+    answer = await world.post(url, {"like": id, "inputs": {"b": 1}})
+    assert answer.status_code == 202, answer.text
+    made = (await world.get(f"/api/v1/executions/{answer.json()['executionId']}")).json()
+    assert (made["inputs"], made["redriveOf"]) == ({"a": "x", "b": 1}, None)
+    assert (await world.post(url, {"like": "exec_0"})).status_code == 404

@@ -27,6 +27,7 @@ from wfcore.rules.auth.access import includes
 from wfcore.rules.idempotency import check_idempotency_key
 from wfcore.rules.variables import parse_text
 from wfcore.rules.visible import visible
+from wfcore.usecases.executions.executions import read_execution
 from wfcore.usecases.executions.idempotency import Idempotency
 from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.workflows.browsing import read_permitted
@@ -45,9 +46,9 @@ class VariableField:
 
 
 async def show(request: Request) -> Response:
-    """The form with the defaults."""
-    found = await _executable(request)
-    return _form(request, found, {})
+    """The form with the defaults, or with the inputs of the execution `like`. EX-36."""
+    found, like = await _executable(request), request.query("like")
+    return _form(request, found, await _texts_of(request, found, like) if like else {})
 
 
 async def start(request: Request) -> Response:
@@ -109,10 +110,24 @@ def _read(found: WorkflowRow, texts: Mapping[str, Json]) -> tuple[JsonObject, Ma
     return inputs, problems
 
 
+async def _texts_of(request: Request, found: WorkflowRow, like: str) -> Mapping[str, Json]:
+    """The inputs of an execution as fields show them; secrets are typed anew."""
+    run = await read_execution(request.services, request.who, like, outputs=False)
+    declared = found.definition.variables
+    return {
+        name: _text_of(declared[name], value)
+        for name, value in run.variables.items()
+        if name in declared and name not in run.secrets and not declared[name].secret
+    }
+
+
 def _default(variable: Variable) -> str:
     """The default as shown in the field."""
-    is_number = variable.type is VariableType.NUMBER
-    return field_text(variable.default) if is_number else as_text(variable.default)
+    return _text_of(variable, variable.default)
+
+
+def _text_of(variable: Variable, value: Json) -> str:
+    return field_text(value) if variable.type is VariableType.NUMBER else as_text(value)
 
 
 def _may_be_empty(variable: Variable) -> bool:

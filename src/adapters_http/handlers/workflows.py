@@ -49,6 +49,7 @@ async def start(request: Request) -> StartView:
         monitored=request.body.enable_monitoring,
         callback_url=request.body.callback_url,
         idempotency=idempotency(request),
+        like=request.body.like,
         origin=request.origin,
     )
     if started.replayed:

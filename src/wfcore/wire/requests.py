@@ -42,12 +42,14 @@ class NoBody:
 class StartBody:
     """
     Start an execution. `enableMonitoring` puts the steps' output lines into the event stream, too;
-    `callbackUrl` is told of the end.
+    `callbackUrl` is told of the end. `like`: an execution of the workflow whose inputs are taken
+    where `inputs` give no other value.
     """
 
     inputs: JsonObject = Factory(dict)
     enable_monitoring: bool = False
     callback_url: str | None = None
+    like: str | None = None
 
 
 @frozen

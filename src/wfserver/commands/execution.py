@@ -70,17 +70,21 @@ def execution_command() -> None:
 @execution_command.command("start")
 @click.argument("workflow")
 @inputs
+@click.option(
+    "--like", metavar="ID", help="With the inputs of that execution."
+)
 @_wait
 @pass_invocation
 def start(
     invocation: Invocation,
     workflow: str,
     given: tuple[tuple[str, str], ...],
+    like: str | None,
     wait: bool,
     timeout: int | None,
 ) -> int | None:
     """Start WORKFLOW (id or name). The running server does it."""
-    parameters = {"workflow": workflow, "inputs": dict(given)}
+    parameters = {"workflow": workflow, "inputs": dict(given), "like": like}
     if given:
         _warn_of_unknown(invocation, workflow, [name for name, _ in given])
     return _started(invocation, executions.start_execution, parameters, wait, timeout)

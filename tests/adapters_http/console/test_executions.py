@@ -377,6 +377,17 @@ def test_a_completed_execution_offers_its_steps(site: Site):
     assert "only ↻ runs again" in text_of(reader.get(f"/executions/{id}/redrive?from=only"))
 
 
+def test_starting_anew_shows_the_inputs_in_the_form(site: Site):
+    """Of the execution that is left; secrets stay out. EX-36."""
+    declared = {"city": Variable("city"), "pin": Variable("pin", secret=True)}
+    runs, reader = Runs(site, code("only"), variables=declared), Reader(site)
+    id = runs.play(runs.start(city="Oslo & Co", pin="of-ann-1234"), {"only": StepEnd(1)})
+    assert f"start?like={id}" in reader.get(f"/executions/{id}").text
+    form = reader.get(f"/workflows/{runs.workflow}/start?like={id}").text
+    assert 'value="Oslo &amp; Co"' in form
+    assert "of-ann-1234" not in form
+
+
 def test_a_get_changes_nothing(site: Site):
     """Every page, opened again and again: no new entry in the audit log, no event."""
     runs, reader = Runs(site), Reader(site)

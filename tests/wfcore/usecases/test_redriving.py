@@ -188,3 +188,22 @@ async def test_a_kept_child_is_not_started_again(world: World) -> None:
 
 async def read(world: World, id: str):
     return await executions.read_execution(world.services, None, id)
+
+
+async def test_a_start_like_an_execution_takes_its_inputs(world: World) -> None:
+    """Those that are given take their place; another workflow's execution is refused. EX-36."""
+    ann = await world.account()
+    bob = await world.account("bob@example.org")
+    declared = {name: Variable(name) for name in ("a", "b")}
+    flow = await world.workflow(ann, code("one"), variables=declared)
+    other = await world.workflow(ann, code("one"), name="other")
+    first = await starting.start_execution(world.services, ann, flow, {"a": "x", "b": "y"})
+    again = await starting.start_execution(
+        world.services, ann, flow, {"b": "z"}, like=first.execution_id
+    )
+    assert (await read(world, again.execution_id)).variables == {"a": "x", "b": "z"}
+    with pytest.raises(InvalidInput, match="like"):
+        await starting.start_execution(world.services, ann, other, {}, like=first.execution_id)
+    await workflows.share_workflow(world.services, flow, bob.account.id, Permission.EXECUTE)
+    with pytest.raises(NotFound):
+        await starting.start_execution(world.services, bob, flow, {}, like=first.execution_id)

@@ -48,10 +48,12 @@ from wfcore.wire.executions import (
 NO_INPUTS: Mapping[str, str] = {}
 
 
-async def start_execution(at: Operator, workflow: str, inputs: Mapping[str, str]) -> Answer:
+async def start_execution(
+    at: Operator, workflow: str, inputs: Mapping[str, str], like: str | None = None
+) -> Answer:
     """
     Start a workflow as its owner would; the running server does it. Inputs are text, JSON where a
-    variable's type is not string.
+    variable's type is not string; `like`: an execution whose inputs are taken for the others.
     """
     found = await lookup.workflow(at.services, workflow)
     started = await starting.start_execution(
@@ -60,6 +62,7 @@ async def start_execution(at: Operator, workflow: str, inputs: Mapping[str, str]
         found.workflow.id,
         _parsed(inputs, found.definition.variables),
         source=TriggerSource.MANUAL,
+        like=like,
         origin=at.origin,
     )
     return _started(started)

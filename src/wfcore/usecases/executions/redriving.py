@@ -11,7 +11,7 @@ from functools import cached_property
 from attrs import evolve, frozen
 
 from wfcore.effects import Effect
-from wfcore.errors import Conflict, InvalidInput, NotFound
+from wfcore.errors import Conflict, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
@@ -27,7 +27,12 @@ from wfcore.rules.masking import MASK
 from wfcore.rules.variables import bind
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.executions.starting import StartReceipt, accept_start, startable_workflow
+from wfcore.usecases.executions.starting import (
+    StartReceipt,
+    accept_start,
+    require_own_secrets,
+    startable_workflow,
+)
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
@@ -151,7 +156,7 @@ async def _prepared(
     definition = before
     if wanted.newest and workflow.revision != old.revision:
         definition = await definition_of(unit, workflow.id, workflow.revision)
-    _require_own_secrets(who, old, before, wanted)
+    require_own_secrets(who, old, before, wanted.inputs)
     variables = bind(definition, {**old.variables, **wanted.inputs})
     plan = plan_redrive(
         old,
@@ -172,19 +177,6 @@ def _changes(before: Definition, definition: Definition) -> Sequence[str]:
     if before == definition:
         return ()
     return tuple(changed_fields(document_of(before), document_of(definition)))
-
-
-def _require_own_secrets(
-    who: Principal, old: Execution, definition: Definition, wanted: Redrive
-) -> None:
-    """Raises `InvalidInput` for a secret input that another account gave. EX-35."""
-    if old.owner_id == who.account.id:
-        return
-    for name in sorted({*old.secrets, *definition.secrets} - wanted.inputs.keys()):
-        declared = definition.variables.get(name)
-        default = declared.default if declared and declared.has_default else None
-        if old.variables.get(name, default) != default:
-            raise InvalidInput(f"inputs.{name}", "is a secret of another account: give your own")
 
 
 async def _line(unit: Unit, old: Execution) -> Sequence[Execution]:

@@ -30,6 +30,7 @@ from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     definition_of,
+    execution_for,
     notify,
     retried,
     stage,
@@ -58,6 +59,7 @@ async def start_execution(
     monitored: bool = False,
     callback_url: str | None = None,
     idempotency: Idempotency | None = None,
+    like: str | None = None,
     origin: Origin = UNKNOWN,
 ) -> StartReceipt:
     """
@@ -66,7 +68,8 @@ async def start_execution(
     *source*: its trigger. MANUAL lets the service restart a step that ran at a crash. EX-12, EX-14.
     *monitored*: output lines are in the event stream, too. EX-28. *callback_url*: gets a callback
     at the end. *idempotency*: within 24 h the same key returns the first answer and starts nothing.
-    IK-1. *origin*: of the request, for the audit log; its id and trace are stored.
+    IK-1. *like*: an execution of the workflow whose inputs are taken, where *inputs* give no other
+    value. EX-36. *origin*: of the request, for the audit log; its id and trace are stored.
 
     Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict` (the same key with another
     fingerprint), `LimitReached`.
@@ -81,6 +84,8 @@ async def start_execution(
             return StartReceipt(
                 previous.execution_id, workflow_id, previous.created_at, replayed=True
             )
+        if like is not None:
+            inputs = {**await _inputs_of(unit, who, workflow, like, inputs), **inputs}
         start = Start(
             owner_id=who.account.id,
             trigger_source=source,
@@ -95,6 +100,34 @@ async def start_execution(
         if source is not TriggerSource.OPEN_API:
             note(services, unit, "execution.start", who, workflow_id, origin, execution_id=id)
         return await accept_start(services, unit, workflow, start, now, record, id=id)
+
+
+async def _inputs_of(
+    unit: Unit, who: Principal, workflow: Workflow, like: str, given: JsonObject
+) -> JsonObject:
+    """The inputs of the execution *like*. Raises `NotFound`, `InvalidInput`. EX-36."""
+    old = await execution_for(unit, who, like)
+    if old.workflow_id != workflow.id:
+        raise InvalidInput("like", "is an execution of another workflow")
+    definition = await definition_of(unit, old.workflow_id, old.revision)
+    require_own_secrets(who, old, definition, given)
+    return old.variables
+
+
+def require_own_secrets(
+    who: Principal, old: Execution, definition: Definition, given: JsonObject
+) -> None:
+    """
+    Raises `InvalidInput` for a secret input of *old* that another account gave, unless *given* has
+    another value. EX-35, EX-36.
+    """
+    if old.owner_id == who.account.id:
+        return
+    for name in sorted({*old.secrets, *definition.secrets} - given.keys()):
+        declared = definition.variables.get(name)
+        default = declared.default if declared and declared.has_default else None
+        if old.variables.get(name, default) != default:
+            raise InvalidInput(f"inputs.{name}", "is a secret of another account: give your own")
 
 
 def _callback(services: Services, who: Principal, url: str | None) -> str | None:
