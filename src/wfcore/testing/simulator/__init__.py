@@ -1,7 +1,7 @@
 """
 The simulator: the real core and use cases in small worlds where everything goes wrong.
 
-A world has nodes, a disk, clients and a virtual clock; a seed decides which task runs next and
+A world has nodes, a disk, clients and a virtual clock. A seed decides which task runs next and
 which call fails, is delayed, loses its answer or kills its process. Every change of the disk and
 the end of each world are checked against the promises of the service. The same seed gives the same
 trace.
@@ -9,9 +9,9 @@ trace.
     summary = simulate(range(1, 2_001))
     for failure in summary.failures:
         small = shrink_scenario(failure.scenario, failure.broken)
-        print(*summarize_trace(play(small, traced=True).trace, failure.broken), sep="\\n")
+        print(*summarize_trace(play(small, traced=True).trace, failure.broken), sep="\n")
 
-No event loop, no sleep, no thread; only the core and attrs are needed.
+The simulator uses no event loop, no sleep and no thread. It needs only the core and attrs.
 """
 
 from wfcore.testing.simulator.campaign import (

@@ -1,5 +1,5 @@
 """
-The bounds of steps: how many branches are in progress, and how soon an attempt follows another.
+The bounds of steps: how many branches are open, and how soon the next attempt may start.
 
 Each bound is computed from the definition alone, without the rules of the core. FL-3, DF-9.
 """
@@ -15,11 +15,11 @@ from wfcore.time import DAY
 
 OPEN = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
 Branch = tuple[Sequence[Step], str]
-"""The steps of a branch or a round, and the prefix of their keys."""
+"""The steps of a branch or a round, and the prefix of the keys of these steps."""
 
 
 def few_branches(run: Execution, definition: Definition) -> None:
-    """Raises `Violation` if more branches or rounds of a step are open than `maxParallel`."""
+    """Raise `Violation` if more branches or rounds of a step are open than `maxParallel`."""
     for key, result in run.step_results.items():
         step = definition.step(key.rpartition(".")[2])
         if result.status is not StepStatus.RUNNING or not isinstance(step, ParallelStep | LoopStep):
@@ -31,7 +31,7 @@ def few_branches(run: Execution, definition: Definition) -> None:
 
 
 def late_retries(before: Execution, events: Sequence[Event], definition: Definition) -> None:
-    """Raises `Violation` if an attempt is due, or starts, before the wait of `retry` is over."""
+    """Raise `Violation` if an attempt is due, or starts, before the wait of `retry` is over."""
     for event in events:
         key = str(event.data.get("step"))
         old = before.step_results.get(key)
@@ -55,7 +55,7 @@ def _branches(key: str, step: ParallelStep | LoopStep, result: StepResult) -> It
 
 
 def _is_open(branch: Branch, results: Mapping[str, StepResult]) -> bool:
-    """Whether the first step of the branch has begun and its last one has not ended."""
+    """Whether the first step of the branch has begun and the last step has not ended."""
     steps, prefix = branch
     last = results.get(prefix + steps[-1].name)
     return prefix + steps[0].name in results and (last is None or last.status in OPEN)

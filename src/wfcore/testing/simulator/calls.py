@@ -1,7 +1,7 @@
 """
 The requests of a simulated port to the scheduler: perform a call, or wake the task later.
 
-Code under simulation awaits only ports, so each of its awaits ends in one of these requests, and is
+Code under simulation awaits only ports. Each await therefore ends in one of these requests, and is
 a point at which the scheduler may run another task or inject a fault.
 """
 
@@ -14,10 +14,10 @@ R = TypeVar("R")
 
 class PortCall:
     """
-    Perform *apply* in one uninterrupted step and return its result.
+    A request to perform *apply* in one uninterrupted step and to return the result.
 
-    *writes*: something durable changes, so the answer may be lost after it was done. *store*: the
-    call goes to the store, which may be unavailable.
+    *writes*: the call changes something durable, so the answer may be lost after the change.
+    *store*: the call goes to the store, which may be unavailable.
     """
 
     __slots__ = ("about", "apply", "name", "store", "writes")
@@ -33,7 +33,9 @@ class PortCall:
 
 
 class Wait:
-    """Continue when *signal* is set, or after *ms* (None: only when it is set)."""
+    """
+    A request to continue when *signal* is set or *ms* have passed. None: there is no such limit.
+    """
 
     __slots__ = ("ms", "signal")
 
@@ -49,11 +51,14 @@ class Waiter(Protocol):
     """A task that waits for a signal."""
 
     def wake(self) -> None:
-        """The signal was set."""
+        """Continue, because the signal was set."""
 
 
 class Signal:
-    """Wakes its waiting tasks; if none waits, the next one does not wait."""
+    """
+    A signal that wakes the tasks waiting for it. If no task is waiting, the next task to wait
+    returns at once.
+    """
 
     __slots__ = ("on", "waiting")
 
@@ -62,14 +67,14 @@ class Signal:
         self.waiting: list[Waiter] = []
 
     def set(self) -> None:
-        """Wake everybody who waits."""
+        """Wake every waiting task."""
         self.on = True
         woken, self.waiting = self.waiting, []
         for one in woken:
             one.wake()
 
     async def wait(self, ms: int | None) -> None:
-        """Return when it is set, or after *ms*; it is cleared then."""
+        """Return when the signal is set, or after *ms*; then clear the signal."""
         if not self.on:
             await perform(Wait(self, ms))
         self.on = False
@@ -77,7 +82,7 @@ class Signal:
 
 @coroutine
 def perform(ask: Request) -> Generator[Request, Any, Any]:
-    """Pass *ask* to the scheduler; returns its answer."""
+    """Pass *ask* to the scheduler and return the scheduler's answer."""
     return (yield ask)
 
 
@@ -97,6 +102,6 @@ class SimSchedulingPoint:
     async def __call__(
         self, name: str, about: object, apply: Callable[[], R], *, writes: bool = False
     ) -> R:
-        """Carry out *apply* in one step, when its turn comes; its result."""
+        """Perform *apply* in one step when the scheduler chooses it; return the result."""
         found: R = await perform(PortCall(name, about, apply, writes, self._store))
         return found

@@ -1,4 +1,4 @@
-"""Plays many worlds one after the other and collects the failures."""
+"""Plays many worlds one after another and collects the failures."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from wfcore.testing.simulator.world import WorldResult, play
 
 @frozen
 class BrokenWorld:
-    """A world that broke a promise: which one, and everything needed to replay it."""
+    """A world that broke a promise: the promise, and everything needed to replay the world."""
 
     seed: int
     broken: str
@@ -38,7 +38,7 @@ class CampaignSummary:
     coverage: Coverage = Coverage({})
 
     def add(self, played: WorldResult, chance: RandomFaults) -> None:
-        """Count one world."""
+        """Count the world *played*; if it broke a promise, keep it with the faults of *chance*."""
         self.worlds += 1
         self.executions += played.executions
         self.turns += played.turns
@@ -53,7 +53,7 @@ class CampaignSummary:
 
 
 def with_drawn_faults(scenario: WorldScenario, chance: RandomFaults) -> WorldScenario:
-    """*scenario* with all faults that occurred, so that it can be replayed."""
+    """*scenario* with all faults of *chance* that occurred, so that the world can be replayed."""
     return evolve(scenario, faults=dict(chance.faults))
 
 
@@ -66,8 +66,8 @@ def simulate(
     store: NewStore = in_memory,
 ) -> CampaignSummary:
     """
-    Play the worlds of *seeds* until *failures* failures were found. *told* is called with the
-    summary after each world. *watch* and *store* as in `play`.
+    Play the worlds of *seeds* until *failures* worlds have failed. *told* is called with the
+    summary after each world. *watch* and *store* are those of `play`.
     """
     summary = CampaignSummary()
     with noted() as counting:

@@ -1,7 +1,7 @@
 """
-What a violation breaks: of each kind the rule and its sentence, as in `docs/rules.md`.
+The rule that each kind of violation breaks, with its sentence from `docs/rules.md`.
 
-Kinds are the words before the colon of a violation.
+The kind of a violation is the text before the first colon.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,9 @@ from attrs import frozen
 
 @frozen
 class Law:
-    """A promise: the id of its rule and its sentence; of an invariant given as `watch`, so much."""
+    """
+    A promise: the id of its rule and its sentence. For an invariant of a user the id is `watch`.
+    """
 
     id: str
     sentence: str
@@ -233,7 +235,7 @@ LAWS: Mapping[str, Law] = {
 
 
 def violation_kind(broken: str | None) -> str:
-    """The kind of a violation: the words before the colon."""
+    """The kind of a violation: the text before the first colon."""
     return (broken or "").partition(":")[0]
 
 

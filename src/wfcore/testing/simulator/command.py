@@ -1,7 +1,7 @@
 """
-A campaign from the command line: what `wfcore simulate` does, with the core alone.
+A campaign from the command line: the work of `wfcore simulate`, with the core alone.
 
-`python -m wfcore.testing.simulator.command` is the same, without the packages of the server.
+`python -m wfcore.testing.simulator.command` does the same without the packages of the server.
 """
 
 import argparse
@@ -25,17 +25,17 @@ from wfcore.testing.simulator.world import WorldResult, play
 
 Say = Callable[[str], None]
 Progress = Callable[[int], AbstractContextManager[Callable[[CampaignSummary], None]]]
-"""Given how many worlds there are, shows how far the campaign is."""
+"""A function that takes the number of worlds and shows the progress of the campaign."""
 
 
 def quietly(worlds: int) -> AbstractContextManager[Callable[[CampaignSummary], None]]:
-    """No progress is shown."""
+    """A `Progress` that shows nothing."""
     return nullcontext(lambda summary: None)
 
 
 @frozen
 class Campaign:
-    """A campaign to play: the kept world *replay*, or else *worlds* from *seed* on."""
+    """A campaign to play: the kept world *replay*, or else *worlds* worlds from *seed* on."""
 
     worlds: int = 500
     seed: int = 1
@@ -45,7 +45,10 @@ class Campaign:
     as_json: bool = False
 
     def run(self, say: Say, progress: Progress = quietly) -> int:
-        """Play, and tell *say*; the exit status. Raises `InvalidInput` for what is no world."""
+        """
+        Play the campaign and report to *say*; return the exit status. Raises `InvalidInput` if the
+        file *replay* is no kept world.
+        """
         if self.replay is not None:
             return self._replayed(self.replay, say)
         started = time.process_time()
@@ -82,7 +85,7 @@ def _broken(played: WorldResult) -> dict[str, Any]:
 
 
 class _Found:
-    """A world that broke a promise, made small and, where there is a folder, kept."""
+    """A world that broke a promise, shrunk, and kept if there is a folder."""
 
     def __init__(self, failure: BrokenWorld, folder: Path | None) -> None:
         self.failure = failure
@@ -95,14 +98,14 @@ class _Found:
             self.file.write_text(scenario.to_json())
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """The report for people."""
         yield f"\nseed {self.failure.seed}: {self.failure.broken}"
         yield from summarize_trace(self.played.trace, self.played.broken)
         again = f"--replay {self.file}" if self.file else f"--worlds 1 --seed {self.failure.seed}"
         yield f"again: wfcore simulate {again}"
 
     def document(self) -> dict[str, Any]:
-        """For programs, with the whole trace."""
+        """The report for programs, with the whole trace."""
         file = str(self.file) if self.file else None
         broken = {**_broken(self.played), "broken": self.failure.broken}
         return {"seed": self.failure.seed, "file": file, **broken}
@@ -153,7 +156,7 @@ def _document(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command without the packages of the server; the exit status."""
+    """Run the command without the packages of the server; return the exit status."""
     parser = argparse.ArgumentParser(
         "wfcore simulate", description="The service in worlds where everything goes wrong, judged."
     )

@@ -1,4 +1,4 @@
-"""Which rows of the state machines the worlds have used, and which never."""
+"""The rows of the state machines that the worlds have used, and the rows that no world has used."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,14 +16,14 @@ WATCHED: tuple[Machine[Any], ...] = (EXECUTION, STEP, APPROVAL)
 
 
 class _Noted(dict[tuple[Any, type], Row[Any]]):
-    """A machine's rows by state and fact, counting each look-up that finds one."""
+    """A machine's rows by state and fact. Counts each look-up that finds a row."""
 
     def __init__(self, rows: Mapping[tuple[Any, type], Row[Any]]) -> None:
         super().__init__(rows)
         self.walked: Counter[tuple[Any, type]] = Counter()
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The row, noted."""
+        """Return the row, and count it."""
         if key in self:
             self.walked[key] += 1
         return super().get(key, default)
@@ -46,7 +46,7 @@ class Coverage:
 
 @contextmanager
 def noted() -> Iterator[list[_Noted]]:
-    """While active, the machines count the rows they look up. For `coverage_of`."""
+    """Let the machines count the rows that they look up within the block, for `coverage_of`."""
     kept = [machine._by_pair for machine in WATCHED]
     counting = [_Noted(rows) for rows in kept]
     try:

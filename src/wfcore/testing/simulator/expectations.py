@@ -9,9 +9,13 @@ from wfcore.testing.simulator.scheduler import Violation
 @define
 class Expectations:
     """
-    By tag (a variable of the execution): which executions were acknowledged. By approval: the
-    decision that was, the one that a page showed, and who said yes before. The executions whose
-    cancellation was. `admitted`: how many requests, by key and window.
+    The answers of the service that clients rely on.
+
+    `started`: the acknowledged executions by tag (a variable of the execution). `redriven`: the
+    original execution by the id of its redrive. `decided`: the acknowledged decisions by approval.
+    `seen`: the decisions that a page showed. `assents`: each approval with a person who has agreed.
+    `cancelled`: the executions whose cancellation was acknowledged. `admitted`: the number of
+    admitted requests by key and window.
     """
 
     started: dict[str, str] = field(factory=dict)
@@ -26,13 +30,17 @@ class Expectations:
     unheard: int = 0
 
     def accepted(self, tag: str, execution_id: str) -> None:
-        """A start was acknowledged. Raises `Violation` for another answer to the same tag."""
+        """
+        Note the acknowledged start for *tag*. Raises `Violation` if *tag* has another execution.
+        """
         first = self.started.setdefault(tag, execution_id)
         if first != execution_id:
             raise Violation(f"another answer: {tag} was {first}, is {execution_id}")
 
     def decision(self, approval: Approval, by: str) -> None:
-        """A decision, or a yes, was acknowledged. Raises `Violation` for a second decision."""
+        """
+        Note the acknowledged decision or assent of *by*. Raises `Violation` for a second decision.
+        """
         if approval.status is ApprovalStatus.PENDING:
             self.assents.add((approval.id, by))
             return
@@ -41,7 +49,9 @@ class Expectations:
         self.decided[approval.id] = approval.status
 
     def shown(self, approval: Approval) -> None:
-        """A page showed *approval* after a lost answer. Raises `Violation` for another decision."""
+        """
+        Note the decision that a page showed. Raises `Violation` if another one was acknowledged.
+        """
         if approval.status is ApprovalStatus.PENDING:
             return
         told = self.decided.get(approval.id, approval.status)

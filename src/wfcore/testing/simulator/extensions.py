@@ -1,4 +1,4 @@
-"""Extensions of simulated worlds: an invariant of your own, a store of your own."""
+"""Extensions of simulated worlds: your own invariant, your own store."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol, TypeVar
@@ -15,8 +15,8 @@ R = TypeVar("R")
 
 class Tables:
     """
-    Everything stored, as it will be when the change is made: `tables[Execution]` are all
-    executions by id; of records with several keys, by the tuple of them.
+    All stored records as they will be after the change. `tables[Execution]` contains all executions
+    by id; records with several keys are found by the tuple of these keys.
     """
 
     def __init__(self, tables: Mapping[str, Rows], changes: Changes) -> None:
@@ -30,26 +30,29 @@ class Tables:
 
 
 Invariant = Callable[[Tables], None]
-"""Called before every change of the store. Raises `AssertionError` where something is wrong."""
+"""
+A function called before every change of the store. Raises `AssertionError` for a wrong change.
+"""
 
 
 def no_invariant(tables: Tables) -> None:
-    """No invariant beyond the promises of the service."""
+    """An invariant that adds nothing to the promises of the service."""
 
 
 class NewStore(Protocol):
-    """Makes a store for simulated worlds."""
+    """A function that makes a store for simulated worlds."""
 
     def __call__(
         self, gate: SchedulingPoint, disk: Disk, *, now: Callable[[], EpochMs], ended: set[str]
     ) -> Store:
         """
-        A handle on the one store, for one process.
+        Return a handle on the one store, for one process.
 
-        Every read and every commit passes *gate* and awaits nothing else: so others run in
-        between, and things go wrong. What is stored lies on *disk*, or is told to it by
-        `settle` in the step of the commit, so that it can be judged. *now* is the time of that
-        process; *ended*: workers that are known to be dead, for all handles.
+        Every read and every commit passes *gate* and awaits nothing else, so that other tasks run
+        in between and faults occur. The stored rows lie on *disk*. A store that keeps its rows
+        elsewhere passes each commit to `disk.settle` in the step of the commit, so that the commit
+        can be judged. *now* is the time of that process; *ended* contains the workers that are
+        known to be dead, for all handles.
         """
 
 
@@ -57,7 +60,7 @@ in_memory: NewStore = MemoryStore
 
 
 def with_invariant(judge: Watch, watch: Invariant) -> Watch:
-    """A `Watch` of the judge, and of *watch*."""
+    """A `Watch` that calls *judge* and then *watch*."""
     if watch is no_invariant:
         return judge
 

@@ -1,8 +1,8 @@
 """
-The post: takes the notices of every process, and judges what it is given and what never came.
+The fake notifier: takes the notices of every process, and checks what was sent and what is missing.
 
-It refuses some attempts, by lots of the world's seed. Whatever it takes was told, whether or not
-the process lived to record that. NT-1, NT-4, NT-5.
+The notifier refuses some attempts, drawn from the world's seed. A notice that was taken counts as
+sent, even if the process died before it could record that. NT-1, NT-4, NT-5.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,12 +41,17 @@ class FakeNotifier:
         self._gate = SimSchedulingPoint(store=False)
 
     async def send(self, sending: Sending, begun: int) -> None:
-        """Deliver what was taken from the store in a turn after *begun*. Raises `NotDelivered`."""
+        """
+        Deliver a notice that was taken from the store after turn *begun*. Raises `NotDelivered`.
+        """
         id = sending.notice.id
         await self._gate("post", id, lambda: self.take(sending, begun))
 
     def take(self, sending: Sending, begun: int) -> None:
-        """Raises `Violation` for what nobody should be told, or not again."""
+        """
+        Take a notice, or refuse it by lot. Raises `Violation` for an attempt that was taken before,
+        and for a question about an approval that was decided before turn *begun*.
+        """
         notice, message = sending.notice, sending.message
         attempt = (notice.id, notice.attempts)
         require(attempt not in self._taken, "told twice", f"{notice.id}.{notice.attempts}")
@@ -61,7 +66,7 @@ class FakeNotifier:
         self._taken.add(attempt)
 
     def _asked(self, message: Message) -> Iterator[str]:
-        """The approvals that *message* asks about."""
+        """The ids of the open approvals in *message*."""
         for line in message.lines:
             if line.kind in OPEN_QUESTIONS:
                 way, _, end = line.path.removeprefix("/").partition("/")
@@ -73,8 +78,8 @@ class FakeNotifier:
 
     def wrong(self, tables: Tables, now: int) -> Iterator[str]:
         """
-        What was not told although it should have been, once everything was sent. *now*: the latest
-        instant that a clock may have shown.
+        The notices that should have been sent but were not, once all sending is over. *now*: the
+        latest instant that a clock may have shown.
         """
         notices: Mapping[Any, Notice] = tables[NOTICES.name]
         sent = {id for id, _ in self._taken}
@@ -101,7 +106,7 @@ class FakeNotifier:
 
 
 def awaited(approval: Approval, accounts: Rows) -> set[str]:
-    """The emails of the approvers of the first stage that lacks somebody, but for who agreed."""
+    """The emails of the approvers (of the first incomplete stage, if any) who have not agreed."""
     agreed = {voice for one in approval.assents for voice in emails_of(one, accounts)}
     names = {email_of(name, accounts) for name in approval.approvers}
     if approval.stages:
@@ -114,7 +119,7 @@ def awaited(approval: Approval, accounts: Rows) -> set[str]:
 
 
 def _by_others(approval: Approval, accounts: Rows) -> bool:
-    """Whether it was decided, by somebody but who started the execution, or by time."""
+    """Whether the approval was decided by time, or by a person who did not start the execution."""
     if approval.status is ApprovalStatus.CANCELLED or approval.decision_source is None:
         return False
     if {one.is_rule for one in approval.assents} == {True}:

@@ -1,8 +1,8 @@
 """
 The faults: drawn from a seed and recorded, or replayed from a record.
 
-A fault is recorded by its site, a task and the number of its call, so that it stays in place when
-other things are left out.
+A fault is recorded under its site, a task and the number of its call. The fault stays in place when
+other parts of the world are left out.
 """
 
 import re
@@ -15,7 +15,7 @@ from attrs import frozen
 
 
 class FaultKind(StrEnum):
-    """The kinds of faults: of an await, or of a hint."""
+    """The kinds of faults: faults of an await, and faults of a hint."""
 
     FAIL = "fail"
     LOSE = "lose the answer"
@@ -43,7 +43,7 @@ AMOUNTS: Mapping[FaultKind, Sequence[int]] = {
     FaultKind.FREEZE: (300, 7_000, 16_000),
     FaultKind.CLOCK_JUMP: (-600_000, -90_000, 5_000, 90_000, 400_000),
 }
-"""Milliseconds that a fault may last, or jump."""
+"""The milliseconds that a fault may last, or that a clock may jump."""
 
 READ = (
     FaultKind.FAIL,
@@ -87,14 +87,15 @@ class FaultSource(Protocol):
         """The fault at call *number* of the task *label*, if any."""
 
     def calm(self) -> None:
-        """From now on there are no faults."""
+        """End all faults from now on."""
 
 
 @frozen
 class Temper:
     """
-    How unstable a world is: `kinds` of faults, each after `gap` calls it could hit on average;
-    `slow`: a regular expression for labels of tasks that are delayed at every third call.
+    The frequency of faults in a world. `kinds`: the kinds that occur. `gap`: the average number of
+    calls before a fault, of the calls that this fault could hit. `slow`: a regular expression for
+    the labels of slow tasks, of whose calls one in three is delayed.
     """
 
     kinds: frozenset[FaultKind] = frozenset()
@@ -112,7 +113,7 @@ RARE: Mapping[FaultKind, float] = {
     FaultKind.HINT_LOST: 6,
     FaultKind.HINT_TWICE: 6,
 }
-"""How many times rarer than others the calls are that such a fault can meet."""
+"""How many times rarer the calls are that a fault of this kind can hit."""
 
 
 class RandomFaults:
@@ -154,7 +155,9 @@ class RandomFaults:
         return fault
 
     def _draw(self) -> None:
-        """Which fault comes next, and after how many calls that it could meet."""
+        """
+        Draw the kind of the next fault, and the number of calls that it could hit before it occurs.
+        """
         if self._kinds:
             self._next = self._random.choice(self._kinds)
             gap = self._temper.gap / RARE.get(self._next, 1)
@@ -162,7 +165,7 @@ class RandomFaults:
 
 
 class RecordedFaults:
-    """The recorded faults and no others."""
+    """A `FaultSource` of the recorded faults alone."""
 
     def __init__(self, faults: Mapping[Site, InjectedFault]) -> None:
         self._faults = dict(faults)

@@ -1,4 +1,4 @@
-"""The verdict on a world that has stopped: every promise against what is stored."""
+"""The final checks of a world: every promise against the stored records."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ BY_ITSELF = frozenset({TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION}
 
 
 def is_at_rest(run: Execution) -> bool:
-    """Whether nothing more happens to *run* by itself or before another execution moves."""
+    """Whether *run* has ended, or waits for a person or another execution."""
     if run.status in ENDED:
         return True
     waits = run.asks or any(result.open_child for result in run.step_results.values())
@@ -31,7 +31,7 @@ def is_at_rest(run: Execution) -> bool:
 
 
 def unfinished(tables: Tables, ledger: StartedAttempts) -> Iterator[str]:
-    """The work that is not finished, in words."""
+    """The unfinished work, in words."""
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     stopped = {
         run.concurrency_group
@@ -118,7 +118,7 @@ def _starts(runs: Mapping[Any, Execution], ledger: StartedAttempts) -> Iterator[
 
 
 def _attempts(run: Execution, step: str) -> int:
-    """How often the step was begun, over all of its rounds."""
+    """The number of attempts of the step, over all of its rounds."""
     results = (*run.rounds_of(step), run.step_results.get(step))
     return max((one.attempts for one in results if one is not None), default=0)
 
@@ -130,14 +130,14 @@ def _history(run: Execution, log: tuple[Event, ...]) -> Iterator[str]:
 
 
 def pending(tables: Tables) -> Iterator[str]:
-    """Timers that have not fired yet."""
+    """The timers that have not fired yet, in words."""
     timers: Mapping[Any, Timer] = tables[TIMERS.name]
     for timer in timers.values():
         yield f"{timer.id} has not fired"
 
 
 def broken_starts(tables: Tables) -> Iterator[str]:
-    """Surplus and missing starts. CH-1, CH-3, SH-1."""
+    """The surplus and missing starts, in words. CH-1, CH-3, SH-1."""
     found = Counter(_causes(tables))
     for (trigger_id, cause), times in found.items():
         if times > 1:
@@ -165,7 +165,7 @@ def _wrong_chain(
 
 
 def _causes(tables: Tables) -> Iterator[tuple[str, object]]:
-    """By trigger: the completed executions and the instants that started something."""
+    """Each trigger that started something, with the cause: a completed execution or an instant."""
     logs: Mapping[Any, tuple[Event, ...]] = tables[EVENTS.name]
     for log in logs.values():
         told = log[0].data

@@ -1,4 +1,4 @@
-"""Scenarios from seeds: small worlds, each with a temper of its own."""
+"""Scenarios from seeds: small worlds, each with its own kinds of faults."""
 
 from collections.abc import Sequence
 from random import Random
@@ -13,21 +13,23 @@ from wfcore.testing.simulator.scenario import Act, WorldScenario
 from wfcore.time import DAY
 
 STORM_MS = 12_000
-"""Acts begin within this time."""
+"""The time in ms within which most acts begin."""
 GRID_MS = 500
-"""Nearly everything lasts so long, or a multiple of it: so things happen at the same time."""
+"""The grid of times in ms: most instants and durations are multiples of it, so events coincide."""
 SLOW = (
     *("/scheduler", "/claims", "/heart", ":", "/decide", "/cancel", "/start", "/trigger"),
     *(r"n1\.\d+/", r"n1\.\d+/scheduler", r"n2\.\d+/scheduler"),
 )
-"""Labels of tasks that may be slow in a world, a whole kind of them or those of one node."""
+"""
+The labels of tasks that may be slow in a world: all tasks of a kind, or the tasks of one node.
+"""
 
 
 @frozen
 class Weather:
     """
-    What goes wrong in a world, and what makes it worst: how many nodes, what steps do, who
-    asks for executions.
+    The faults of a world, and the conditions that make them worst: the number of nodes, the actions
+    of steps, and the sources of executions.
     """
 
     temper: Temper
@@ -48,11 +50,11 @@ STORMS = (
     Weather(Temper(frozenset({FaultKind.POWER_CUT}), 60)),
     Weather(Temper(frozenset({FaultKind.HINT_LOST}), 6)),
 )
-"""One sort of weather each, heavy enough to show what only it can show."""
+"""The special sorts of weather. Each is heavy enough to show defects that no other sort shows."""
 
 
 def scenario_from(seed: int) -> tuple[WorldScenario, RandomFaults]:
-    """The scenario of world *seed*, and the chance that plays it for the first time."""
+    """The scenario of world *seed*, and the random faults for its first play."""
     random = Random(seed)  # noqa: S311 - chance for worlds, not for secrets
     weather = random.choice(STORMS) if random.random() < 0.3 else Weather(_temper(random))
     flows = flows_from(random, weather.doings)
@@ -75,18 +77,20 @@ def scenario_from(seed: int) -> tuple[WorldScenario, RandomFaults]:
 
 
 SKEWS = (-600_000, -60_000, -16_000, 0, 5_000, 60_000, 600_000)
-"""How wrong a node's clock may be, in ms: less than a lease, more than it, more than any grace."""
+"""The errors of a node's clock in ms: less than a lease, more than a lease, more than any grace."""
 
 
 def _skews(random: Random, nodes: int) -> tuple[int, ...]:
-    """In a third of the worlds with several nodes each has a clock of its own."""
+    """
+    The clock errors of the nodes in a third of the worlds with several nodes; otherwise empty.
+    """
     if nodes == 1 or random.random() > 1 / 3:
         return ()
     return tuple(random.choice(SKEWS) for _ in range(nodes))
 
 
 def _temper(random: Random) -> Temper:
-    """Some worlds know no faults, the others a few kinds each, often or seldom."""
+    """A temper: some worlds have no faults, other worlds a few kinds each, often or seldom."""
     slow = random.choice(SLOW) if random.random() < 0.4 else ""
     if random.random() < 0.15:
         return Temper(slow=slow)
@@ -97,11 +101,11 @@ def _temper(random: Random) -> Temper:
 
 
 STANDS_IN = -1
-"""Of those who review: whoever was let decide last."""
+"""The number of a reviewer that stands for the person to whom an approval was delegated last."""
 
 
 def _reviews(random: Random, flows: Sequence[JsonObject]) -> list[Act]:
-    """The acts of approvers; drawn separately, so that no other act changes."""
+    """The acts of approvers. They are drawn separately, so that no other act changes."""
     if "'notify'" not in repr(flows):
         return []
     acts: list[Act] = []
@@ -120,7 +124,7 @@ def _reviews(random: Random, flows: Sequence[JsonObject]) -> list[Act]:
 
 
 def _excesses(random: Random, flows: Sequence[JsonObject]) -> list[Act]:
-    """Delegations beyond the end of an approval: clients that ask for what must be refused."""
+    """Delegations beyond the end of an approval: requests that must be refused."""
     if "'notify'" not in repr(flows) or random.random() < 0.5:
         return []
     what: JsonObject = {"by": 0, "to": 3, "lasts": int(DAY), "beyond": random.choice((1, 60_000))}
@@ -148,7 +152,9 @@ def _instant(random: Random) -> int:
 
 
 def _starts(random: Random, weather: Weather, tag: str, flow: int) -> list[Act]:
-    """One start, or the same one asked for twice, or another one, at about the same time."""
+    """
+    One start, perhaps followed by the same request or a different start at about the same time.
+    """
     verb = random.choice(("start", "start", "trigger"))
     keyed = random.random() < 0.6
     what: dict[str, Any] = {"tag": tag, "flow": flow, "keyed": keyed}

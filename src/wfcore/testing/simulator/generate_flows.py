@@ -9,7 +9,7 @@ from wfcore.model.json import JsonObject
 from wfcore.testing.simulator.seed_data import DAN, PEOPLE
 
 NOBODY = "nobody's"
-"""The tag of what started by itself."""
+"""The tag of an execution that no client started."""
 ANN, BOB, CYD = (who.account.email for who in PEOPLE)
 VARIABLES: JsonObject = {
     "tag": {"type": "string", "default": NOBODY},
@@ -21,11 +21,11 @@ DOINGS = (
     *("chatty 500", "fail 0", "flaky 1 500", "flaky 2 0"),
     *("held 1 500", "held 3 500"),
 )
-"""The deeds of steps; see `runner`."""
+"""The actions of steps; see `runner`."""
 
 
 def flows_from(random: Random, doings: Sequence[str] = DOINGS) -> tuple[JsonObject, ...]:
-    """One to three workflows of steps that do *doings*; the later ones may start by themselves."""
+    """One to three workflows whose steps do *doings*. Later workflows may start by themselves."""
     count = random.choice((1, 2, 2, 3))
     child = f"flow {count - 1}" if count > 1 else None
     flows = [_flow(random, number, child, doings) for number in range(count)]
@@ -34,9 +34,9 @@ def flows_from(random: Random, doings: Sequence[str] = DOINGS) -> tuple[JsonObje
 
 def _careful(flow: JsonObject, child: str | None) -> JsonObject:
     """
-    The flow, where it starts more children, says what the death of a worker means, how long it
-    waits for children and whether it tries them again, and has a budget for branches. Drawn from
-    the flow itself: so the worlds of all seeds stay what they were without it.
+    A copy of *flow* with random additions: more child workflows, `onInterrupt`, waits and retries
+    for children, a budget for branches. The random choices are seeded from *flow*, so every other
+    choice in a world stays the same.
     """
     random = Random(repr(flow))  # noqa: S311 - chance for worlds, not for secrets
     spends = "'branches'" in repr(flow) and random.random() < 0.5
@@ -70,7 +70,7 @@ def _careful(flow: JsonObject, child: str | None) -> JsonObject:
 
 
 def _last_words(random: Random) -> JsonObject:
-    """Some flows have steps for the case that they fail, of which one may fail, too. EX-31."""
+    """The `onFailure` steps of some flows. One of these steps may fail, too. EX-31."""
     if random.random() < 0.7:
         return {}
     code: JsonObject = {"kind": "code", "language": "bash"}
@@ -80,7 +80,7 @@ def _last_words(random: Random) -> JsonObject:
 
 
 def _chosen(random: Random, step: JsonObject) -> dict[str, Any]:
-    """A switch of that step's name, in one of whose cases it is; the other one never begins."""
+    """A switch with the name of *step*. One case contains *step*; the other case never begins."""
     inner = {**step, "name": f"{step['name']}_in"}
     other = {"name": f"{step['name']}_not", "kind": "data", "value": None}
     switch: dict[str, Any] = {"name": step["name"], "kind": "switch"}
@@ -93,10 +93,10 @@ def _chosen(random: Random, step: JsonObject) -> dict[str, Any]:
 
 def _patience(random: Random, retries: bool) -> JsonObject:
     """
-    How long a `workflow` step waits for its child, and whether it starts another one then.
+    The `timeout` of a `workflow` step, and perhaps a `retry` with another child.
 
-    A worker's death shows after a lease, and what it interrupted fails after a grace: the timeouts
-    in the middle end in between. EX-26.
+    The death of a worker shows after a lease, and the interrupted child fails after a grace. The
+    timeouts in the middle end between these two instants. EX-26.
     """
     timeout: JsonObject = {"timeout": random.choice((2_000, 9_000, 12_000, 60_000))}
     retry: JsonObject = {"retry": {"attempts": 2, "delay": random.choice((1, 500))}}
@@ -128,14 +128,16 @@ def _flow(random: Random, number: int, child: str | None, doings: Sequence[str])
 
 
 def _go_back(steps: Sequence[dict[str, Any]], random: Random) -> None:
-    """Some approvals may ask for changes, by lots of their own: no other scenario changes."""
+    """
+    Let some approvals ask for changes. *random* is separate, so that no other scenario changes.
+    """
     for before, step in pairwise(steps):
         if step["kind"] == "manual_approval" and random.random() < 0.8:
             step["onRevise"] = {"goto": before["name"], "max": random.choice((1, 2))}
 
 
 def _ask_people(steps: Sequence[dict[str, Any]], random: Random) -> None:
-    """Some approvals ask people by name, in stages, with delegates, and tell them."""
+    """Let some approvals name people, in stages, with delegates, and send notices to the people."""
     for step in steps:
         if step["kind"] != "manual_approval" or random.random() < 0.5:
             continue
@@ -207,17 +209,23 @@ def _approval(random: Random, name: str) -> dict[str, Any]:
 DEEPEST = 2
 
 Leaf = Callable[[Random, str], dict[str, Any]]
-"""Makes a step of that name that holds no others."""
+"""A function that makes a step of the given name that contains no other steps."""
 
 
 def child_step(name: str, workflow: str) -> dict[str, Any]:
-    """A step that starts that workflow; its child is known by the execution that started it."""
+    """
+    A step that starts *workflow*. The child's tag is the id of the execution that started the
+    child.
+    """
     inputs = {"tag": "{{ execution.id }}"}
     return {"name": name, "kind": "workflow", "workflow": workflow, "inputs": inputs}
 
 
 class Tree:
-    """Makes steps of every kind, *leaf* those that hold none. *child*: a workflow to start."""
+    """
+    Makes steps of every kind. *leaf* makes the steps that contain no others. *child*: a workflow to
+    start.
+    """
 
     def __init__(self, random: Random, leaf: Leaf, child: str | None) -> None:
         self._random = random

@@ -1,6 +1,6 @@
 """
-Who is one person, and whether enough of them agreed: by accounts and definitions, without any rule
-of the core. AP-33 to AP-36, PL-3.
+The identity of people, and whether enough people agreed. The checks use accounts and definitions,
+and no rule of the core. AP-33 to AP-36, PL-3.
 """
 
 from wfcore.memory.disk import Rows
@@ -11,13 +11,16 @@ from wfcore.testing.simulator.scheduler import Violation
 
 
 def require(holds: object, kind: str, what: object) -> None:
-    """Raise `Violation` of that kind, unless *holds*."""
+    """Raise `Violation` of *kind* unless *holds*."""
     if not holds:
         raise Violation(f"{kind}: {what}")
 
 
 def one_voice_each(approval: Approval, accounts: Rows) -> None:
-    """Nobody counts twice, by account, email, link or in whose place; who stands in, in time."""
+    """
+    Raise `Violation` if a person counts twice (by account, email, link or as the person
+    represented), or if a delegate agreed too late.
+    """
     heard = [emails_of(one, accounts) for one in approval.assents]
     times, people = sum(map(len, heard)), len(set().union(*heard))
     require(times == people, "two voices", approval.id)
@@ -27,7 +30,10 @@ def one_voice_each(approval: Approval, accounts: Rows) -> None:
 
 
 def enough_agreed(approval: Approval, step: object, accounts: Rows) -> None:
-    """Of every stage as many as it wants, of the people whom it names, and so many humans."""
+    """
+    Raise `Violation` if too few people agreed: of all humans, or of the people that each stage
+    names.
+    """
     if not isinstance(step, ApprovalStep):
         return
     given = [one for one in approval.assents if not one.is_rule]
@@ -45,13 +51,15 @@ def enough_agreed(approval: Approval, step: object, accounts: Rows) -> None:
 
 
 def email_of(name: str, accounts: Rows) -> str:
-    """The email of whoever is called so, by account, by email or by link."""
+    """The email of the person called *name*, by account, by email or by link."""
     account: Account | None = accounts.get(name)
     return account.email if account else name.removeprefix("mailto:").strip().lower()
 
 
 def emails_of(assent: Assent, accounts: Rows) -> set[str]:
-    """The emails of all who speak by it: who gave it, and in whose place."""
+    """
+    The emails of all people behind *assent*: the giver, and the person whom the giver represents.
+    """
     names = {assent.by, assent.account}
     if assent.given_for is not None:
         names |= {assent.given_for.by, assent.given_for.account}

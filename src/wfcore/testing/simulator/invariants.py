@@ -1,6 +1,7 @@
 """
-The judge of every moment: looks at each change of the disk before it is made, and at each step
-before it starts, and knows nothing of how the code under simulation came to it.
+The invariants of a world: checks of each change of the disk before the change is made, and of each
+step before the step starts. The checks know nothing of how the code under simulation made the
+change.
 """
 
 from collections import Counter
@@ -38,8 +39,8 @@ MOVES = {(row.state, row.target) for row in EXECUTION.rows} | {(None, EXECUTION.
 SWITCH = "execution."
 CLOCKS_DIFFER_MS = 10_000
 """
-How far the times of work of two processes may lie apart: by what they read at different moments,
-and by a correction that only one of them saw before the clock jumped.
+How far the times of work of two processes may lie apart. The processes read their clocks at
+different moments, and one of them may have missed a correction before the clock jumped.
 """
 
 
@@ -47,16 +48,18 @@ class WorldFacts(Protocol):
     """The state of the world that the invariants need."""
 
     def lost(self, worker: str) -> bool:
-        """Whether *worker* may rightly be taken for lost: dead, or cut off for a while."""
+        """Whether *worker* may rightly count as lost: dead, or cut off for a while."""
 
     def acts(self, worker: str) -> bool:
-        """Whether it is *worker* who does what is done now."""
+        """Whether the current task belongs to *worker*."""
 
     def lives(self, worker: str) -> bool:
-        """Whether its process is there, whatever keeps it from its work."""
+        """Whether the process of *worker* exists, even if that process cannot work."""
 
     def lease_time(self) -> int:
-        """The latest instant by which a lease may be over now, before a clock was set back."""
+        """
+        The latest instant at which a lease may have ended by now, before a clock was set back.
+        """
 
     @property
     def turn(self) -> int:
@@ -65,8 +68,8 @@ class WorldFacts(Protocol):
 
 class Invariants:
     """
-    Satisfies `memory.disk.Watch` and `runner.StepObserver`. *places*: how many a worker may hold.
-    `closed`: in which turn each approval was decided.
+    Implements `memory.disk.Watch` and `runner.StepObserver`. *places*: how many executions a worker
+    may hold. `closed`: the turn in which each approval was decided.
     """
 
     def __init__(self, places: int, court: WorldFacts) -> None:
@@ -76,7 +79,7 @@ class Invariants:
         self.closed: dict[str, int] = {}
 
     def __call__(self, tables: Tables, changes: Changes) -> None:
-        """Raises `Violation` where *changes* to *tables* break a promise."""
+        """Raise `Violation` if *changes* to *tables* break a promise."""
         for name, check in _CHECKS.items():
             for key, after in changes.get(name, {}).items():
                 before = tables[name].get(key)
@@ -94,7 +97,7 @@ class Invariants:
             _no_webhook_too_many(tables, changes)
 
     def started(self, job: Job) -> None:
-        """Raises `Violation` where this step is not on record as begun."""
+        """Raise `Violation` if the step of *job* is not on record as begun."""
         run: Execution | None = self.tables[EXECUTIONS.name].get(job.execution_id)
         result = run.step_results.get(job.step_name) if run else None
         begun = result is not None and result.attempts >= job.attempt
@@ -110,7 +113,7 @@ class Invariants:
             require(held[worker] <= self._places, "too many places", f"{worker} {held[worker]}")
 
     def _no_one_robbed(self, tables: Tables, changes: Changes) -> None:
-        """A worker that lives keeps what it holds, and nothing of it is interrupted. EX-11."""
+        """A living worker keeps its executions, and none of them is interrupted. EX-11."""
         for id, after in changes[EXECUTIONS.name].items():
             before: Execution | None = tables[EXECUTIONS.name].get(id)
             if after is None or before is None or before.worker is None or after.worker:
@@ -127,7 +130,7 @@ class Invariants:
 
 
 class _After:
-    """The tables as they will be."""
+    """The tables as they will be after the changes."""
 
     __slots__ = ("_changes", "_tables")
 
@@ -207,7 +210,7 @@ def _keeps_its_verdict(failing: PendingFailure, after: Execution) -> None:
 
 
 def _keeps_what_ended(before: Execution, after: Execution) -> None:
-    """A result that is there stays, or is put aside as it was; going back is bounded. AP-31."""
+    """A stored result stays or is put aside unchanged. AP-31."""
     for name, old in before.step_results.items():
         if name in after.step_results:
             continue
@@ -223,7 +226,7 @@ def _lasts(begun: EpochMs, ended: EpochMs | None) -> bool:
 
 
 def _moves_by_rows(before: Execution | None, after: Execution, log: tuple[Event, ...]) -> None:
-    """Every change of status is an event of its own, and a row of the machine allows it."""
+    """Every change of status has an event, and a row of the machine allows the change."""
     status = before.status if before else None
     for event in log[before.events if before else 0 :]:
         if event.kind.startswith(SWITCH):
@@ -234,7 +237,7 @@ def _moves_by_rows(before: Execution | None, after: Execution, log: tuple[Event,
 
 
 def _says_what_comes_next(world: _After, run: Execution) -> None:
-    """The stored record says what must happen next, and what has ended holds nothing."""
+    """The stored record says what happens next; an ended execution has no worker and is not due."""
     match run.status:
         case ExecutionStatus.PENDING | ExecutionStatus.RUNNING:
             says = run.worker is not None or run.due_at is not None or _waits_for_child(world, run)
@@ -264,7 +267,9 @@ def _asks(world: _After, run: Execution) -> bool:
 
 
 def _asks_once(world: _After, new: Approval) -> None:
-    """No other question about the budget of the same execution is open. BU-4."""
+    """
+    Whenever an approval about a budget opens, no other one of the same execution is open. BU-4.
+    """
     run: Execution = world.get(EXECUTIONS.name, new.execution_id)
     waiting = [r for r in run.step_results.values() if r.status is StepStatus.AWAITING_APPROVAL]
     others = {result.approval_id for result in waiting} - {new.id}
@@ -321,7 +326,7 @@ def _goes_back_seldom(world: _After, new: Approval) -> None:
 
 
 def _anything(world: _After, before: object, after: object) -> None:
-    """Versions are all there is to say."""
+    """Records of this kind promise nothing but their versions."""
 
 
 _CHECKS: Mapping[str, Callable[[_After, Any, Any], None]] = {
@@ -336,8 +341,8 @@ _CHECKS: Mapping[str, Callable[[_After, Any, Any], None]] = {
 
 def _no_group_too_full(tables: Tables, changes: Changes) -> None:
     """
-    Of a workflow with a limit no more executions hold a place than it says, or, where starts
-    over it are refused, no more are there at all. CC-1, CC-4.
+    In a group of a workflow with a limit, no more executions hold a place than the limit. If the
+    workflow refuses starts over the limit, waiting executions count, too. CC-1, CC-4.
     """
     limits = tables[LIMITS.name]
     if not limits:

@@ -1,4 +1,4 @@
-"""A simulated process: services, worker and scheduler over the shared disk; it can die."""
+"""A simulated process: services, worker and scheduler over the shared disk. The process can die."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -27,7 +27,7 @@ TOLD_AT_ONCE = 5
 
 
 class Surroundings(Protocol):
-    """The parts that all nodes of a world share. `services` lacks the parts of a process."""
+    """The parts that all nodes of a world share. `services` lacks the parts of a single process."""
 
     @property
     def scheduler(self) -> WorldScheduler: ...
@@ -40,24 +40,24 @@ class Surroundings(Protocol):
     @property
     def post(self) -> FakeNotifier | None: ...
     def machine_of(self, node: str) -> WallClock:
-        """The clocks of the machine that the node of that name runs on."""
+        """The clocks of the machine that runs the node named *node*."""
 
     def store_of(self, clock: Clock) -> Store:
-        """A handle on the one store, in a process with that clock."""
+        """A handle on the one store, for a process with *clock*."""
 
     def went_down(self, worker: str) -> None:
-        """The process of *worker* has ended."""
+        """Note that the process of *worker* has ended."""
 
     def name_of(self, execution_id: str) -> str:
         """The name of the execution's tasks."""
 
 
 class Gone(StoreUnavailable):
-    """The connection broke: the process died with the request in it, or was not there."""
+    """The error of a broken connection: the process died during the request, or was not running."""
 
 
 class SimNode:
-    """One process after the other under one name; each start is a new worker."""
+    """A series of processes under one name. Each start is a new worker."""
 
     def __init__(self, name: str, around: Surroundings) -> None:
         self.name = name
@@ -90,7 +90,7 @@ class SimNode:
             self.spawn("outbox", self._tells(self._around.post))
 
     def crash(self) -> None:
-        """End every task of this process where it stands."""
+        """End every task of this process at once."""
         if not self.up:
             return
         self.up = False
@@ -103,7 +103,7 @@ class SimNode:
                     on_end(None, Gone("the process died"))
 
     async def stop(self, drain_ms: int) -> None:
-        """End the process in good order."""
+        """End the process in good order: let steps end for *drain_ms*."""
         mine = self.worker
         stopped = Signal()
 
@@ -117,13 +117,13 @@ class SimNode:
             self.crash()
 
     def wake(self) -> None:
-        """Hints for nothing."""
+        """Send the process hints without a cause."""
         if self.up:
             self.wakeup.runner_due.set()
             self.wakeup.timer_due.set()
 
     def spawn(self, name: str, work: Awaitable[Any], on_end: End | None = None) -> Task:
-        """Let *work* run in this process; *on_end* hears of its end, and of the process's."""
+        """Run *work* in this process. *on_end* is called when *work* or the process ends."""
         label = f"{self.worker}/{name}"
         tasks = self._tasks
 
@@ -139,7 +139,7 @@ class SimNode:
         return task
 
     def drop(self, task: Task) -> None:
-        """End a task of this process where it stands."""
+        """End a task of this process at once."""
         self._around.scheduler.drop(task)
         if task.done:
             self._tasks.pop(task, None)
@@ -158,7 +158,7 @@ class SimNode:
             await self.wakeup.timer_due.wait(pause)
 
     async def _tells(self, post: FakeNotifier) -> None:
-        """Send due notices one after another; each attempt is recorded first."""
+        """Send due notices one after another; record each attempt before sending."""
         while True:
             begun = self._around.scheduler.turns
             with suppress(StoreUnavailable):
@@ -191,7 +191,7 @@ class SimNode:
             self.engine.look(execution_id)
 
     def _passes(self, hint: str) -> int:
-        """How often a hint arrives. Of a dead process: never."""
+        """The number of times that *hint* arrives; 0 for a dead process."""
         if not self.up:
             return 0
         self._hints += 1

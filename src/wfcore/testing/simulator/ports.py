@@ -1,4 +1,4 @@
-"""The small ports of a simulated process: its clock, ids, hints, and files that nobody keeps."""
+"""The small ports of a simulated process: clock, ids, hints, and files that hold nothing."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -20,9 +20,9 @@ BIRTH = 1_700_000_000_000
 
 class WallClock:
     """
-    One machine's clocks: the scheduler's time, and how far the wall clock jumped away from it.
-    *ahead*: by how much it was set wrong from the beginning, in ms. `known`: what its processes
-    keep of both in a file.
+    The clocks of one machine: the scheduler's time, and a wall clock that may have jumped away from
+    it. *ahead*: the initial error of the wall clock in ms. `known`: the times that the processes of
+    the machine keep in a file.
     """
 
     def __init__(self, scheduler: WorldScheduler, ahead: int = 0) -> None:
@@ -38,7 +38,9 @@ class WallClock:
 
 
 class SimClock:
-    """The clock as one process sees it; what it knows of jumps is kept for the next one."""
+    """
+    The clock of one process. The jumps that the process has seen are kept for the next process.
+    """
 
     def __init__(self, machine: WallClock) -> None:
         self._machine = machine
@@ -81,7 +83,9 @@ class SimCalendar:
 
 
 class SimIds:
-    """Short ids in the order of their making, unique in a world; each prefix counts alone."""
+    """
+    Short ids in the order of their creation, unique in a world. Each prefix has its own count.
+    """
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -92,7 +96,7 @@ class SimIds:
 
 
 class SimWakeup:
-    """The hints of one process. *passes* says how often a hint arrives: 0, 1 or 2 times."""
+    """The hints of one process. *passes* returns how often a hint arrives: 0, 1 or 2 times."""
 
     def __init__(
         self,
@@ -108,10 +112,10 @@ class SimWakeup:
         self._followers: list[tuple[str, Signal]] = []
 
     def listen(self, **hear: Callable[..., None] | None) -> None:
-        """A simulated process hears its hints at the points that it is made of."""
+        """Do nothing: a simulated process passes its listeners to the constructor."""
 
     def release(self) -> None:
-        """A simulated process ends without a word."""
+        """Do nothing: a simulated process ends without waking its followers."""
 
     def runner(self) -> None:
         if self._passes("runner"):
@@ -150,7 +154,7 @@ _NO_FILES: Sequence[FoundFile] = ()
 
 
 class NoFiles:
-    """Artifact content: simulated steps leave none."""
+    """Artifact files that hold nothing: simulated steps leave no artifacts."""
 
     async def store(
         self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
@@ -166,7 +170,7 @@ class NoFiles:
         raise NotFound("Artifact")
 
     async def delete_executions(self, *execution_ids: str) -> None:
-        """There is nothing to delete."""
+        """Do nothing: there is no content to delete."""
 
     async def find_all(self) -> AsyncIterator[FoundFile]:
         for found in _NO_FILES:

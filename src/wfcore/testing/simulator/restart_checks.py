@@ -1,8 +1,8 @@
 """
-The verdict on what began again after a worker had died, by each execution's own promise.
+The checks of what began again after a worker had died, against the promise of each execution.
 
-It reads the logs and walks up the parents by itself, and asks no rule of the core. EX-12,
-EX-14, EX-24, EX-25, EX-26.
+The checks read the logs and follow the parents, and use no rule of the core. EX-12, EX-14, EX-24,
+EX-25, EX-26.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ MOST = 3
 
 
 def forbidden_restarts(run: Execution, tables: Tables) -> Iterator[str]:
-    """The steps and children of *run* that began again against its promise."""
+    """The steps and children of *run* that began again against the promise of *run*, in words."""
     log: tuple[Event, ...] = tables[EVENTS.name].get(run.id, ())
     snapshot: DefinitionSnapshot = tables[DEFINITIONS.name][run.workflow_id, run.revision]
     log = tuple(_without_last_words(log, snapshot.definition))
@@ -42,7 +42,7 @@ def forbidden_restarts(run: Execution, tables: Tables) -> Iterator[str]:
 
 
 def _without_last_words(log: tuple[Event, ...], definition: Definition) -> Iterator[Event]:
-    """The log without first beginnings of steps of `onFailure`, which are none again. EX-31."""
+    """The log without the first start of each `onFailure` step, which is no restart. EX-31."""
     first = {step.name for _, step in walk(definition.on_failure)}
     for event in log:
         if event.kind is EventKind.STEP_STARTED and (name := event.data["step"]) in first:
@@ -58,14 +58,16 @@ def _root(run: Execution, runs: Mapping[Any, Execution]) -> TriggerSource:
 
 
 def _resumed(kinds: list[EventKind]) -> int:
-    """How often RUNNING came right after INTERRUPTED, without `onFailure` between them."""
+    """
+    The number of times RUNNING came right after INTERRUPTED, without `onFailure` between them.
+    """
     told = [kind for kind in kinds if kind.startswith(("execution.", "failure."))]
     back = (EventKind.EXECUTION_INTERRUPTED, EventKind.EXECUTION_RUNNING)
     return sum(pair == back for pair in pairwise(told))
 
 
 def _restarted(log: tuple[Event, ...]) -> Iterator[str]:
-    """Steps that were in flight at an interruption and started after it."""
+    """The steps that were in flight at an interruption and started again after it."""
     flying: set[str] = set()
     lost: set[str] = set()
     for event in log:
@@ -84,8 +86,8 @@ def _restarted(log: tuple[Event, ...]) -> Iterator[str]:
 
 def _children_again(run: Execution, tables: Tables) -> Iterator[str]:
     """
-    A child that a worker's death ended was the last one of its step; and so was one that was
-    taken back while it was interrupted, or one further down.
+    Steps that started another child after a worker's death had ended one, or after a child had been
+    cancelled while it, or an execution below it, was interrupted.
     """
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     for child in runs.values():
@@ -103,7 +105,7 @@ def _is_given_up(run: Execution) -> bool:
 
 
 def _is_taken_back(run: Execution, tables: Tables) -> bool:
-    """Whether its parent cancelled it while it was interrupted, or something below it was."""
+    """Whether the parent cancelled *run* while *run*, or an execution below it, was interrupted."""
     reason = run.status_reason
     if reason is None or reason.code is not ReasonCode.PARENT_CANCELLED:
         return False

@@ -1,10 +1,10 @@
 """
-The simulated step runner, and the ledger: the only judge of what was started.
+The simulated step runner, and the record of the attempts that it started.
 
-What a step does stands in its source, or in the prompt of an AI step: `ok 400` ends well after
-400 ms, `fail 10` badly, `flaky 2 50` badly twice and then well, `slow 90000` runs into its
-timeout, `chatty 300` says something on the way; `held 2 500` cannot be started twice, each time
-there is an attempt, and then ends well.
+The source of a step, or the prompt of an AI step, says what the step does: `ok 400` succeeds after
+400 ms; `fail 10` fails after 10 ms; `flaky 2 50` fails twice and then succeeds; `slow 90000`
+reaches its timeout; `chatty 300` prints a line; `held 2 500` postpones each attempt twice and then
+succeeds.
 """
 
 from collections import Counter
@@ -23,25 +23,25 @@ USED = Usage(10, 5, "0.015")
 """The usage of each attempt of an AI step."""
 
 Attempt = tuple[str, str, int]
-"""An execution, a step of it, and the number of the attempt."""
+"""The id of an execution, the name of a step, and the number of an attempt."""
 
 
 class StepObserver(Protocol):
-    """Looks on when a step starts."""
+    """An observer of each step that starts."""
 
     def started(self, job: Job) -> None:
-        """Raises `Violation` where this must not happen."""
+        """Raise `Violation` if the step of *job* must not start."""
 
 
 class StartedAttempts:
-    """Which attempts were started, and which of them still run."""
+    """The attempts that were started, and the attempts that still run."""
 
     def __init__(self) -> None:
         self.started: Counter[Attempt] = Counter()
         self.running: set[Attempt] = set()
 
     def start(self, attempt: Attempt) -> None:
-        """Write it down. Raises `Violation` where it was started before."""
+        """Note that *attempt* has started. Raises `Violation` if *attempt* was started before."""
         self.started[attempt] += 1
         if self.started[attempt] > 1:
             raise Violation(f"started twice: {attempt}")
@@ -53,13 +53,13 @@ class StartedAttempts:
 
 
 def _told(job: Job) -> list[str]:
-    """The deed of the step: a verb and its numbers."""
+    """The action of the step: a verb and its numbers."""
     told = job.prompt if isinstance(job, AiJob) else job.step.source
     return (told or "ok 0").split()
 
 
 class SimRunner:
-    """Satisfies `StepRunner` and `JobRunner` of `wfcore.ports.runtime` for one process."""
+    """Implements `StepRunner` and `JobRunner` of `wfcore.ports.runtime` for one process."""
 
     def __init__(self, ledger: StartedAttempts, judge: StepObserver, worker: str) -> None:
         self._ledger = ledger
@@ -68,7 +68,7 @@ class SimRunner:
         self._spawn = SimSchedulingPoint(store=False)
 
     async def run(self, job: Job, say: Say) -> StepEnd:
-        """Do what the source says; what is cut short is out of `running` all the same."""
+        """Do what the source says. An attempt that is cut short leaves `running`, too."""
         attempt = (job.execution_id, job.step_name, job.attempt)
         verb, *numbers = _told(job)
         if verb == "held" and job.postponed < int(numbers[0]):
@@ -106,4 +106,4 @@ class SimRunner:
         return {language: LanguageState(language, True) for language in Language}
 
     async def close(self) -> None:
-        """Nothing to do: a step ends with its task."""
+        """Do nothing: a step ends with its task."""

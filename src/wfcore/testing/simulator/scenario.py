@@ -1,4 +1,4 @@
-"""A world as data: what there is, who does what when, what goes wrong, who runs next."""
+"""A world as data: its parts, the acts of clients, the faults, and the order of turns."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from wfcore.testing.simulator.faults import FaultKind, InjectedFault, Site
 @frozen
 class Act:
     """
-    Something that somebody outside does *at* a virtual instant, first at node *node*.
+    An act of a client *at* a virtual instant, sent to node *node* first.
 
     `verb`: start, trigger, decide, review, delegate, cancel, redrive, look, wait, apply, hook,
     spend, stop.
@@ -27,21 +27,22 @@ class Act:
 
     @property
     def label(self) -> str:
-        """How the trace names it; the same when other acts are left out."""
+        """The name of the act in the trace. It stays the same when other acts are left out."""
         return f"{self.verb}{self.number}"
 
 
 @frozen
 class WorldScenario:
     """
-    Everything that a simulated world is made of; the same scenario gives the same trace.
+    The complete description of a simulated world. The same scenario gives the same trace.
 
-    `locks`: the store learns at once that a process died. `durable`: a commit is safe before
-    it is answered. `storm`: so long things go wrong at least, and until every act is over.
-    `skews`: how far the clock of each node is ahead of the store's, which is then a clock of its
-    own that never jumps; empty: all share one, and the store tells the time of its process.
-    `tick`: how long a call takes. `order`, `levels`: who goes on when several could, see
-    `scheduler.TurnOrder`. `faults`: what goes wrong; empty before the first play. Times are in ms.
+    `locks`: the store learns at once that a process died. `durable`: a commit is safe before it is
+    answered. `storm`: how long faults occur at least; they go on until every act is over. `skews`:
+    how far the clock of each node is ahead of the store's own clock, which never jumps; if empty,
+    all nodes share one clock, and the store uses the time of its process. `tick`: how long a call
+    takes. `order`, `levels`: the order of tasks that are ready at the same time, see
+    `scheduler.TurnOrder`. `faults`: the faults by site; empty before the first play. Times are in
+    ms.
     """
 
     seed: int
@@ -58,7 +59,7 @@ class WorldScenario:
     skews: tuple[int, ...] = ()
 
     def to_json(self) -> str:
-        """The scenario as a document to keep."""
+        """The scenario as a JSON document."""
         document = {
             "seed": self.seed,
             "nodes": self.nodes,

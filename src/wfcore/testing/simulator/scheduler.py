@@ -1,8 +1,9 @@
 """
-The scheduler: steps coroutines by hand, advances virtual time, and may inject a fault at each call.
+The scheduler: runs coroutines one step at a time, advances virtual time, and may inject a fault at
+each call.
 
 There is no event loop. A task stops at every await of a port; the scheduler chooses the next task,
-performs its request, and may let it fail, delay it, or lose the answer.
+performs its request, and may let the request fail, delay it, or lose the answer.
 
 The choice is by lot. A task's lots depend only on its label and on how often it has run, so they do
 not change when other tasks are left out of the world.
@@ -32,25 +33,25 @@ LOST = StoreUnavailable("the answer was lost")
 
 
 class Violation(Exception):
-    """A broken promise: what a simulation looks for."""
+    """A broken promise: the result that a simulation searches for."""
 
 
 class SimProcess(Protocol):
-    """Tasks that live and die together: a node."""
+    """A process: a node whose tasks live and die together."""
 
     @property
     def frozen_until(self) -> int:
-        """No task of it goes on before."""
+        """The instant until which no task of the process continues."""
 
 
 class WorldFaults(Protocol):
     """Faults that affect more than one task."""
 
     def strike(self, fault: InjectedFault, task: "Task") -> None:
-        """Let *fault* happen; it met *task*."""
+        """Apply *fault*, which hit a call of *task*."""
 
     def disturbed(self, fault: InjectedFault, call: PortCall) -> None:
-        """*fault* met *call*."""
+        """Note that *fault* hit *call*."""
 
     def refuses(self, call: PortCall) -> bool:
         """Whether the store cannot carry out *call* now."""
@@ -60,7 +61,7 @@ End = Callable[[Any, WfError | None], None]
 
 
 class Task:
-    """One coroutine, where it stopped, and how many requests it has made."""
+    """One coroutine, its pending request, and the number of requests that it has made."""
 
     __slots__ = (
         *("answer", "ask", "calls", "coroutine", "done", "scheduler", "error", "group", "label"),
@@ -90,7 +91,7 @@ class Task:
         self.done = False
 
     def wake(self) -> None:
-        """The signal that it waited for was set."""
+        """Make the task ready: the signal that it waits for was set."""
         if not self.done:
             self.token += 1
             self.ask = None
@@ -100,9 +101,10 @@ class Task:
 @frozen
 class TurnOrder:
     """
-    Who goes on when several could. `seed` 0: whoever waits longest. Else by lots, of which a
-    task draws a new one in each turn; with few `levels` of them turns are mixed finely, with
-    many somebody may have to wait for long.
+    The order of tasks that are ready at the same time. With `seed` 0 the task that has waited
+    longest runs next. Otherwise the task with the lowest lot runs next, and draws a new lot.
+    `levels` is the number of different lots: a few mix the turns finely; with many, a task may wait
+    for long.
     """
 
     seed: int = 0
@@ -129,7 +131,7 @@ class WorldScheduler:
         self._parked = 0
 
     def say(self, text: str) -> None:
-        """A line of the trace."""
+        """Add a line to the trace."""
         if self.trace is not None:
             self.trace.append(f"{self.now:>9,}  {text}")
 
@@ -140,7 +142,7 @@ class WorldScheduler:
         group: SimProcess | None = None,
         on_end: End | None = None,
     ) -> Task:
-        """Let *coroutine* run beside the others; *on_end* gets its result or its refusal."""
+        """Run *coroutine* beside the other tasks. *on_end* gets its result or its refusal."""
         task = Task(self, label, coroutine, group, on_end)
         self._tasks[task] = None
         if self._order.seed:
@@ -149,7 +151,7 @@ class WorldScheduler:
         return task
 
     def drop(self, task: Task) -> None:
-        """End *task* where it stands. Whatever it was about to do does not happen."""
+        """End *task* at once. The pending request of *task* is not performed."""
         if task is self.current or task.done:
             return
         task.done = True
@@ -157,13 +159,13 @@ class WorldScheduler:
         task.coroutine.close()
 
     def close(self) -> None:
-        """End everything that is still there."""
+        """End all remaining tasks."""
         self.current = None
         for task in list(self._tasks):
             self.drop(task)
 
     def run(self, over: Callable[[], bool]) -> None:
-        """Let everybody run until nobody can before time passes, and it is *over*."""
+        """Run the tasks until none is ready and either *over* returns true or no timer is left."""
         while True:
             self._ring()
             if not self.ready:
@@ -174,7 +176,7 @@ class WorldScheduler:
             self._turn()
 
     def _ring(self) -> None:
-        """Wake those whose time has come."""
+        """Make the tasks ready whose time has come."""
         timers = self._timers
         while timers and timers[0][0] <= self.now:
             _, _, token, task = heappop(timers)
@@ -202,7 +204,7 @@ class WorldScheduler:
             self._resume(task)
 
     def _next(self) -> Task:
-        """The next task: that with the lowest lot, or the one that has waited longest."""
+        """The next task: the task with the lowest lot, or the task that has waited longest."""
         ready, order = self.ready, self._order
         if not order.seed:
             return ready.pop(0)
@@ -242,7 +244,7 @@ class WorldScheduler:
             self._resume(task)
 
     def _met(self, task: Task, call: PortCall) -> bool:
-        """Whether a fault keeps *call* from going on now."""
+        """Whether a fault hit *call* and took this turn."""
         fault = self.chance.fault(task.label, task.calls, _possible(call))
         if fault is None:
             return False
@@ -274,7 +276,7 @@ class WorldScheduler:
         return True
 
     def _apply_unheard(self, task: Task, call: PortCall) -> None:
-        """Carry out *call* where nobody hears the answer."""
+        """Perform *call* and lose the answer."""
         if self.abrupt is not None and call.store and self.abrupt.refuses(call):
             task.error = StoreUnavailable("the store is down")
             return
@@ -286,7 +288,7 @@ class WorldScheduler:
         self.current = None
 
     def _resume(self, task: Task) -> None:
-        """Let *task* go on with its answer, to its next stop."""
+        """Run *task* with its answer until its next request."""
         error, answer, task.error, task.answer = task.error, task.answer, None, None
         self.current = task
         try:
@@ -337,7 +339,7 @@ def at_once(work: Coroutine[Request, Any, Any]) -> Any:
 
 
 class Mailbox:
-    """Waits for the end of a task."""
+    """A mailbox for the result of a task."""
 
     def __init__(self) -> None:
         self.result: Any = None
@@ -345,12 +347,12 @@ class Mailbox:
         self._posted = Signal()
 
     def post(self, result: Any, refusal: WfError | None) -> None:
-        """The end has come."""
+        """Deliver the result, or the refusal, of the task."""
         self.result, self.refusal = result, refusal
         self._posted.set()
 
     async def read(self) -> Any:
-        """The result, when it is there. Raises the refusal."""
+        """Wait for the result and return it. Raises the refusal."""
         await self._posted.wait(None)
         if self.refusal is not None:
             raise self.refusal

@@ -1,4 +1,4 @@
-"""The data of a world at its start: people, workflows, webhooks, a nearly used up quota."""
+"""The data of a world at its start: people, workflows, webhooks, a nearly exhausted quota."""
 
 import json
 from collections.abc import Sequence
@@ -30,27 +30,31 @@ PEOPLE = (
     Principal(make.account("acc_bob", plan=PLAN)),
     Principal(make.account("acc_cyd", plan=PLAN)),
 )
-"""The first owns all workflows, the second may EDIT them, the third is only asked."""
+"""
+The people. The first owns all workflows, the second may EDIT them, the third is only an approver.
+"""
 DAN = "dan@example.org"
-"""Has no account: decides by personal links."""
+"""The email of a person without an account, who decides by personal links."""
 HOOKS_OWNER = make.account("acc_hooks", plan=Tier.ENTERPRISE)
-"""Owns the webhooks that are triggered, so that they leave others room."""
+"""
+The owner of the triggered webhooks, which therefore do not count against the limits of others.
+"""
 BUSY = "key:busy"
-"""The subject of a quota of which little is left."""
+"""The subject of a nearly exhausted quota."""
 SPARE = 5
-"""How many requests it has left in a minute."""
+"""The number of requests per minute that the quota of `BUSY` has left."""
 
 
 @frozen
 class SeedData:
-    """Ids by the number of the flow."""
+    """The ids of the workflows and of their webhooks, by the number of the flow."""
 
     workflow_ids: Sequence[str]
     webhook_ids: Sequence[str]
 
 
 def seed_world(disk: Disk, services: Services, flows: Sequence[JsonObject]) -> SeedData:
-    """Put everything where it belongs."""
+    """Store the people, workflows, shares and webhooks of a world; return the ids."""
     owner, editor, asked = (one.account for one in PEOPLE)
     for account in (owner, editor, asked, HOOKS_OWNER):
         disk.tables[ACCOUNTS.name][account.id] = evolve(account, version=1)
@@ -71,7 +75,7 @@ def seed_world(disk: Disk, services: Services, flows: Sequence[JsonObject]) -> S
 
 
 def use_up_quota(counters: MemoryCounters) -> dict[tuple[str, int], int]:
-    """Use most of a key's quota for the first minutes; returns the counts."""
+    """Use most of the quota of `BUSY` for the first minutes; return the counts."""
     used = REQUESTS[PLAN][0] - SPARE
     first = BIRTH - BIRTH % MINUTE
     minutes = range(first, first + 3 * MINUTE, MINUTE)
@@ -81,7 +85,7 @@ def use_up_quota(counters: MemoryCounters) -> dict[tuple[str, int], int]:
 
 
 def stop_schedules(disk: Disk) -> None:
-    """Schedules would go on for ever: their authors leave them out now."""
+    """Delete all schedules and their timers, which would go on for ever."""
     triggers, timers = disk.tables[TRIGGERS.name], disk.tables[TIMERS.name]
     ids = [one.id for one in triggers.values() if one.kind is TriggerKind.SCHEDULE]
     left = [one.id for one in timers.values() if one.trigger_id in ids]
@@ -89,7 +93,7 @@ def stop_schedules(disk: Disk) -> None:
 
 
 def definition_of(flow: JsonObject) -> Definition:
-    """The definition that *flow* says. Raises `InvalidDefinition`."""
+    """The definition that *flow* describes. Raises `InvalidDefinition`."""
     return _checked(json.dumps(flow))
 
 

@@ -1,4 +1,4 @@
-"""Shrinks a failing world: leaves out whatever can be left out while the same promise is broken."""
+"""Shrinks a failing world: leaves out every part without which the same promise is still broken."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,7 +14,7 @@ from wfcore.testing.simulator.world import WorldResult, play
 T = TypeVar("T")
 MOST_PLAYS = 400
 Option = tuple[int, str, str]
-"""A field of a step: the number of the flow, the step and the field."""
+"""A field of a step: the number of the flow, the name of the step and the name of the field."""
 
 
 class _Shrinker:
@@ -33,7 +33,10 @@ class _Shrinker:
         self._play = again
 
     def tries(self, scenario: WorldScenario) -> bool:
-        """Whether *scenario* fails alike; then it is the best one."""
+        """
+        Play *scenario* and, if it fails in the same way, keep it as the best; return whether it
+        does.
+        """
         if self._left <= 0 or scenario == self.best:
             return False
         self._left -= 1
@@ -47,7 +50,7 @@ class _Shrinker:
         things: Callable[[WorldScenario], Sequence[T]],
         with_things: Callable[[Sequence[T]], WorldScenario],
     ) -> None:
-        """Leave out as many of *things* as can be, first many at once, then one by one."""
+        """Leave out as many of *things* as possible, first many at once, then one by one."""
         size = len(things(self.best))
         while size:
             at = 0
@@ -57,7 +60,7 @@ class _Shrinker:
             size //= 2
 
     def settle(self) -> None:
-        """The plainest order in which it still happens."""
+        """Choose the plainest order in which the promise is still broken."""
         for order in range(min(self.best.order, 6)):
             if self.tries(evolve(self.best, order=order)):
                 break
@@ -75,7 +78,7 @@ def shrink_scenario(
 ) -> WorldScenario:
     """
     Return a smaller scenario that breaks the same kind of promise: with fewer faults, acts, steps,
-    fields of steps and nodes, and a plainer order. At most *plays* worlds are played for it.
+    fields of steps and nodes, and a plainer order. At most *plays* worlds are played to find it.
     """
     again = partial(play, watch=watch, store=store)
     shrinker = _Shrinker(scenario, violation_kind(broken), plays, again)
@@ -118,7 +121,7 @@ def _with_steps(scenario: WorldScenario, flow: int, steps: Sequence[Any]) -> Wor
 
 
 def _options(scenario: WorldScenario) -> Sequence[Option]:
-    """The fields of the outermost steps, but for `name` and `kind`."""
+    """The fields of the outermost steps except `name` and `kind`."""
     steps = ((flow, step) for flow in range(len(scenario.flows)) for step in _steps(scenario, flow))
     return [
         (flow, step["name"], field)

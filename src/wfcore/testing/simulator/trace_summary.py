@@ -1,5 +1,5 @@
 """
-A trace made short for people: what concerns the violation, what went wrong before, and counts.
+A short trace for people: the lines about the violation, the faults before it, and counts.
 
 The whole trace is in the JSON of a campaign, and is shown when a kept world is replayed.
 """
@@ -22,8 +22,8 @@ MOST = 40
 
 def summarize_trace(trace: Sequence[str], broken: str | None) -> Sequence[str]:
     """
-    The lines of *trace* that show how *broken* came about: those about what it names, and all that
-    went wrong; repeats and what concerns others are counted. Last the promise, with its rule.
+    The lines of *trace* that show how *broken* came about: the lines about the ids in *broken*, and
+    all faults. Other lines and repeats are counted. The last line is the promise, with its rule.
     """
     lines = list(_folded(trace, _about(trace, broken)))
     if len(lines) > MOST:
@@ -32,7 +32,7 @@ def summarize_trace(trace: Sequence[str], broken: str | None) -> Sequence[str]:
 
 
 def _about(trace: Sequence[str], broken: str | None) -> re.Pattern[str] | None:
-    """A pattern for the ids that the violation names, and their tags; None if it names none."""
+    """A pattern for the ids in *broken* and the tags of these ids; None if *broken* has no ids."""
     ids = set(_ID.findall(broken or ""))
     for line in trace:
         found = _ACCEPTED.search(line)
@@ -43,7 +43,7 @@ def _about(trace: Sequence[str], broken: str | None) -> re.Pattern[str] | None:
 
 
 def _folded(trace: Sequence[str], about: re.Pattern[str] | None) -> Iterator[str]:
-    """Each line once: repeats with what is routine between them are counted."""
+    """The lines about *about* and the faults, with a count of the lines left out between them."""
     routine: Counter[str] = Counter()
     since, others = "", 0
     for line in trace:
@@ -63,7 +63,7 @@ def _folded(trace: Sequence[str], about: re.Pattern[str] | None) -> Iterator[str
 
 
 def _counted(since: str, routine: Counter[str], others: int) -> Iterator[str]:
-    """One line for what was left out between two lines."""
+    """One line that counts the lines left out between two lines."""
     counts = [text + (f" ({count} times)" if count > 1 else "") for text, count in routine.items()]
     if others:
         counts.append(f"({others} line{'s' * (others > 1)} about others)")

@@ -1,7 +1,7 @@
 """
 The worker of a simulated process: `adapters_runtime.engine.worker` on the scheduler.
 
-All decisions are the core's; here are only the tasks that wait for steps.
+All decisions are the core's. This module contains only the tasks that wait for steps.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,24 +25,24 @@ R = TypeVar("R")
 POLL_MS = 1_500
 HEARTBEAT_MS = 2_000
 STORE_BACKOFF = Backoff(first=50, longest=1_000)
-"""In ms."""
+"""The waits between attempts to write, in ms."""
 
 
 class Host(Protocol):
-    """The process that a worker lives in."""
+    """The process that contains a worker."""
 
     def spawn(self, name: str, work: Awaitable[None]) -> Task:
-        """Let *work* run beside the others of this process."""
+        """Run *work* beside the other tasks of this process."""
 
     def drop(self, task: Task) -> None:
-        """End a task where it stands."""
+        """End a task at once."""
 
     def name_of(self, execution_id: str) -> str:
         """The name of the execution's tasks."""
 
 
 class UnitLock:
-    """One unit of work at a time: `async with`."""
+    """A lock for one unit of work at a time: `async with`."""
 
     def __init__(self) -> None:
         self._taken = False
@@ -63,8 +63,9 @@ class Held:
     """
     An execution that this process works on, and the tasks that run its steps.
 
-    `name`: what they are called, another one for each claim. `met`: what was ever taken up.
-    `turn`: one unit of work at a time. `look_at`: the alarm. `looks`: how often it was looked at.
+    `name`: the name of the tasks, a new one for each claim. `met`: the attempts that were ever
+    started. `turn`: the lock for one unit of work at a time. `look_at`: the instant of the alarm.
+    `looks`: the number of times the execution was read again.
     """
 
     lease: Lease
@@ -77,7 +78,7 @@ class Held:
 
 
 class SimWorker:
-    """Runs steps for one process."""
+    """A worker that runs steps for one process."""
 
     def __init__(
         self, services: Services, runner: JobRunner, worker: str, host: Host, due: Signal
@@ -92,13 +93,13 @@ class SimWorker:
         self._due = due
 
     async def claims(self) -> None:
-        """Claim and run until the process stops."""
+        """Claim executions and run them until the process stops."""
         await self._services.store.enlist(self._worker)
         while not self.stopping:
             await self._due.wait(await self._claim_all())
 
     async def heartbeats(self) -> None:
-        """Keep the leases, as long as this process lives."""
+        """Extend the leases regularly, as long as this process lives."""
         while True:
             await sleep(HEARTBEAT_MS)
             with suppress(StoreUnavailable):
@@ -106,8 +107,8 @@ class SimWorker:
 
     async def keep_leases(self) -> None:
         """
-        Extend all leases, of what is only beginning too; stop what was taken away, look at what
-        was moved.
+        Extend all leases, including those of executions that are only beginning. Stop the steps of
+        executions that were taken away; continue with executions that have become due.
         """
         mine = list(self.held)
         if mine:
@@ -121,7 +122,7 @@ class SimWorker:
                     self.look(execution_id)
 
     async def _claim_all(self) -> int:
-        """Fill the free places; how long to sleep afterwards."""
+        """Claim executions for the free places; return how long to sleep afterwards, in ms."""
         asked = self._services.store.now()
         try:
             while (free := self._services.policy.places - len(self.held)) > 0:
@@ -150,7 +151,7 @@ class SimWorker:
         self._let_go(held)
 
     async def _moved(self, held: Held, unit: Callable[[], Awaitable[Work]]) -> None:
-        """One unit of work on it, and what it says."""
+        """Run one unit of work on the execution, and do what the unit returns."""
         try:
             async with held.turn:
                 self._take_up(held, await self._stored(unit))
@@ -177,7 +178,7 @@ class SimWorker:
             self.look(held.lease.execution_id)
 
     def look(self, execution_id: str) -> None:
-        """Go on with an execution that is held here and was moved by a client or by time."""
+        """Continue with an execution that is held here and was moved by a client or by time."""
         held = self.held.get(execution_id)
         if held is not None and held.steps and not self.stopping:
             held.looks += 1
@@ -216,7 +217,7 @@ class SimWorker:
         )
 
     async def _stored(self, write: Callable[[], Awaitable[R]]) -> R:
-        """Repeat *write* while the store cannot write: what happened must not be lost."""
+        """Repeat *write* while the store cannot write, so that no result is lost."""
         tried = 0
         while True:
             tried += 1
@@ -232,7 +233,7 @@ class SimWorker:
             self.idle.set()
 
     def stop_steps(self, execution_id: str) -> None:
-        """End the steps of an execution that was moved from outside."""
+        """End the steps of an execution that another process has moved."""
         held = self.held.get(execution_id)
         if held is not None:
             self._end_steps(held)
@@ -248,7 +249,10 @@ class SimWorker:
             held.steps.pop(key, None)
 
     async def stop(self, drain_ms: int) -> None:
-        """Claim nothing more, let steps end for *drain_ms*, end the rest and hand them back."""
+        """
+        Claim nothing more. Let steps end for *drain_ms*; then end the remaining steps, and hand
+        their executions back.
+        """
         self.stopping = True
         self._due.set()
         await self._drained(drain_ms)

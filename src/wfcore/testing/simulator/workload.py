@@ -1,7 +1,7 @@
 """
-The clients: each act of a scenario is a coroutine of its own that belongs to no process.
+The clients: each act of a scenario is a coroutine that belongs to no process.
 
-A client sends its request to one process after the other until it gets an answer. What it was told
+A client sends its request to one process after another until the client gets an answer. The answer
 becomes a promise.
 """
 
@@ -68,7 +68,7 @@ class ClientWorld(Protocol):
 
 
 class SimClient:
-    """One act of a client; its label names its requests in the trace."""
+    """One act of a client. The label of the act names the client's requests in the trace."""
 
     def __init__(self, scene: ClientWorld, act: Act) -> None:
         self._scene = scene
@@ -77,7 +77,7 @@ class SimClient:
         self._requests = 0
 
     async def act(self) -> None:
-        """Wait for the instant and act; refusals are answers too."""
+        """Wait for the instant of the act and perform it. Refusals count as answers, too."""
         await sleep(self._act.at)
         verbs: dict[str, Callable[[], Awaitable[None]]] = {
             "start": self._start,
@@ -107,8 +107,8 @@ class SimClient:
 
     async def _ask(self, door: Callable[[Services], Awaitable[R]], tries: int = TRIES) -> R:
         """
-        What *door* answers, at the first process that does. Raises what it refuses with, and
-        `StoreUnavailable` where nothing was heard in *tries*.
+        Return the answer of *door* from the first process that answers. Raises the refusal of
+        *door*, and `StoreUnavailable` if no process answered in *tries*.
         """
         nodes = self._scene.nodes
         for number in range(tries):
@@ -204,7 +204,7 @@ class SimClient:
         self._scene.scheduler.say(f"{self._label}: {decided.id} is {decided.status}")
 
     async def _question(self) -> Approval | None:
-        """One that is open, whoever is asked."""
+        """An open approval with named approvers; None if there is none."""
 
         async def pending(services: Services) -> Sequence[Approval]:
             return (await approvals.list_approvals(services, None, RECENT, OPEN)).rows
@@ -214,8 +214,9 @@ class SimClient:
 
     async def _review(self) -> None:
         """
-        Decide as somebody who is asked by name, perhaps by personal link. Where no answer came, or
-        somebody was faster, the page is loaded again: what it says then must stand.
+        Decide as an approver who was asked by name, sometimes through a personal link. If no answer
+        came, or somebody else was faster, load the page again; the status it shows must not change
+        later.
         """
         approval = await self._question()
         if approval is None:
@@ -245,7 +246,7 @@ class SimClient:
     async def _read_standing(self, approval: Approval, email: str) -> None:
         """
         Read, as a page does, whether the person has approved this already. Raises `Violation` if
-        the answer is not that of the people behind its assents. AP-16, PL-3.
+        the answer contradicts the people behind the assents. AP-16, PL-3.
         """
         who = next((one for one in PEOPLE if one.account.email == email), None)
         if who is None:
@@ -281,7 +282,7 @@ class SimClient:
         self._scene.scheduler.say(f"{self._label}: {to} may decide {approval.id}")
 
     def _reviewer(self, approval: Approval) -> str:
-        """One of those who are asked now, or whoever was let decide last, or somebody else."""
+        """The email of a current approver, of the person delegated to last, or of `DAN`."""
         by = self._number("by")
         if by < 0 and approval.delegations:
             return approval.delegations[-1].to
@@ -309,7 +310,7 @@ class SimClient:
         return Approve()
 
     def _target(self) -> str | None:
-        """An execution that some client was told of: the newest, or an older one."""
+        """The id of an execution whose start a client knows: the newest, or an older one."""
         known = list(self._scene.expectations.started.values())
         return known[-1 - self._number("which") % len(known)] if known else None
 
@@ -366,7 +367,7 @@ class SimClient:
         await self._ask(door)
 
     async def _hook(self) -> None:
-        """Create one more webhook, which the plan may not allow."""
+        """Create one more webhook, which the plan may forbid."""
         who, new = self._who, webhooks.NewWebhook(self._workflow_id, self._label)
 
         async def door(services: Services) -> object:

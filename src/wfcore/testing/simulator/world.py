@@ -1,4 +1,4 @@
-"""One simulated world: played from a scenario, judged at every moment and at its end."""
+"""One simulated world: played from a scenario, and checked at every change and at its end."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -64,13 +64,13 @@ DISTURBING = frozenset(
 """The faults that may keep a living worker from extending its leases, at any call."""
 PATIENCE_MS = 240 * SECOND
 """
-How long after the last fault everything that was accepted may take to come to rest, whatever
-became of the wall clock. EX-30.
+The time after the last fault in which all accepted work must come to rest, even if the wall clock
+is wrong. EX-30.
 """
 
 
 MOST_MAILS = 500
-"""Rounds of the post after a world's end, in which everything is told or given up."""
+"""The most rounds of sending after a world's end, in which every notice is sent or given up."""
 
 
 @frozen
@@ -134,11 +134,11 @@ class World:
         return self.disk.tables[ACCOUNTS.name]
 
     def machine_of(self, node: str) -> WallClock:
-        """The clocks of the machine that the node of that name runs on."""
+        """The clocks of the machine that runs the node named *node*."""
         return self._machines.get(node, self.machine)
 
     def store_of(self, clock: Clock) -> Store:
-        """A handle on the one store, in a process with that clock."""
+        """A handle on the one store, for a process with *clock*."""
         if self._machines:
             clock = SimClock(self.machine)
         gate = SimSchedulingPoint(store=True)
@@ -162,7 +162,7 @@ class World:
         )
 
     def play(self) -> None:
-        """Let it happen. Raises `Violation`."""
+        """Play the world to its end and check the result. Raises `Violation`."""
         things = seed_world(self.disk, self.services, self._recipe.flows)
         self.workflow_ids, self.webhook_ids = things.workflow_ids, things.webhook_ids
         self.expectations.admitted.update(use_up_quota(self.counters))
@@ -179,7 +179,10 @@ class World:
                 raise Violation(found)
 
     def _send_the_rest(self, post: FakeNotifier) -> None:
-        """Send the remaining notices when due. Raises `Violation` for one that never is."""
+        """
+        Send the remaining notices when they are due. Raises `Violation` for a notice that is never
+        sent.
+        """
         post.calm = True
         notices: Mapping[Any, Notice] = self.disk.tables[NOTICES.name]
         for _ in range(MOST_MAILS):
@@ -202,7 +205,10 @@ class World:
         self._clients -= 1
 
     def _over(self) -> bool:
-        """Asked whenever time is about to pass: first the calm after the storm, then the end."""
+        """
+        Whether the world is over; called before time passes. Ends all faults once the storm is
+        over.
+        """
         if self._patience_until is None:
             if self._clients == 0 and self.scheduler.now >= self._recipe.storm:
                 self._calm()
@@ -213,23 +219,25 @@ class World:
         return not stuck
 
     def _calm(self) -> None:
-        """End all faults; processes that are down come back, and clocks stay wrong."""
+        """End all faults and schedules. Dead processes come back; wrong clocks stay wrong."""
         self.scheduler.say("calm")
         stop_schedules(self.disk)
         self._patience_until = self.scheduler.now + PATIENCE_MS
         self.scheduler.chance.calm()
 
     def acts(self, worker: str) -> bool:
-        """Whether it is *worker* who does what is done now."""
+        """Whether the current task belongs to *worker*."""
         task = self.scheduler.current
         return task is not None and task.label.startswith(f"{worker}/")
 
     def lives(self, worker: str) -> bool:
-        """Whether its process is there, whatever keeps it from its work."""
+        """Whether the process of *worker* exists, even if that process cannot work."""
         return any(node.up and node.worker == worker for node in self.nodes)
 
     def lease_time(self) -> int:
-        """The latest instant by which a lease may be over now, before a clock was set back."""
+        """
+        The latest instant at which a lease may have ended by now, before a clock was set back.
+        """
         return self.machine.wall() if self._machines else self._latest()
 
     def _latest(self) -> int:
@@ -237,7 +245,7 @@ class World:
         return self.machine.wall() - self.machine.jumped + self._farthest
 
     def lost(self, worker: str) -> bool:
-        """Whether *worker* may rightly be taken for lost: dead, or cut off for a while."""
+        """Whether *worker* may rightly count as lost: dead, or cut off for a while."""
         if self.scheduler.now < self._disturbed_until:
             return True
         return not any(
@@ -263,15 +271,17 @@ class World:
             self._start_later(node, down_ms)
 
     def went_down(self, worker: str) -> None:
-        """A process is no more; where there are locks, the store can tell."""
+        """
+        Note that the process of *worker* has ended. With `locks`, the store learns it at once.
+        """
         self.scheduler.say(f"{worker}: down")
         if self._recipe.locks:
             self.ended.add(worker)
 
     def name_of(self, execution_id: str) -> str:
         """
-        What the tasks of an execution are called: its tag, which stays the same when others
-        are left out, or its id where the tag is another one's already.
+        The name of the tasks of an execution: its tag, which stays the same when other executions
+        are left out, or its id if another execution has that tag.
         """
         if execution_id not in self._names:
             run: Execution = self.disk.tables[EXECUTIONS.name][execution_id]
@@ -286,7 +296,7 @@ class World:
         return now < self._down_until or (call.writes and now < self._read_only_until)
 
     def strike(self, fault: InjectedFault, task: Task) -> None:
-        """Let *fault* happen; it met *task*."""
+        """Apply *fault*, which hit a call of *task*."""
         now, amount = self.scheduler.now, fault.amount
         match fault.kind:
             case FaultKind.CRASH | FaultKind.CRASH_AFTER:
@@ -314,7 +324,9 @@ class World:
                 raise AssertionError(fault)
 
     def disturbed(self, fault: InjectedFault, call: PortCall) -> None:
-        """Note whether, now and for a while after *fault* is over, leases may run out."""
+        """
+        Note how long leases may run out because of *fault*: while it lasts, and for a while after.
+        """
         if call.name != "extend" and fault.kind not in DISTURBING:
             return
         if fault.kind is FaultKind.CLOCK_JUMP and self._machines:
@@ -323,7 +335,9 @@ class World:
         self._disturbed_until = max(self._disturbed_until, over)
 
     def _jumping(self, task: Task) -> WallClock:
-        """The clock that jumps: of the node whose call the fault met, or of the first node."""
+        """
+        The clock that jumps: the clock of the node whose call the fault hit, or of the first node.
+        """
         if isinstance(task.group, SimNode):
             return self.machine_of(task.group.name)
         return self.machine_of(self.nodes[0].name)
@@ -351,11 +365,12 @@ def play(
     store: NewStore = in_memory,
 ) -> WorldResult:
     """
-    Play *scenario*: by *chance*, or as it was decided before. The same scenario, the same trace.
+    Play *scenario* with the faults of *chance*, or with the recorded faults of *scenario*. The same
+    scenario gives the same trace.
 
-    *watch* sees every change of the store, *store* makes one. See `extensions`.
+    *watch* sees every change of the store; *store* makes the store. See `extensions`.
 
-    A defect (anything that is raised and is no refusal) is a violation too.
+    A defect (any exception that is no refusal) is a violation, too.
     """
     trace: list[str] | None = [] if traced else None
     decided = chance or RecordedFaults(scenario.faults)
