@@ -51,7 +51,10 @@ class Scope(StrEnum):
 
 @frozen
 class NamedSecret:
-    """A value for the steps that list its name. `updated_at`: when it was set. SC-5."""
+    """
+    A value for the steps that list its name. `updated_at`: the instant at which the value was set.
+    SC-5.
+    """
 
     name: str
     value: str = field(repr=False)
@@ -63,11 +66,11 @@ class Account:
     """
     A person who owns workflows and keys. `email` is unique and in lower case.
 
-    `session_epoch` counts how often all sessions were ended; sessions of an earlier epoch are over.
+    `session_epoch`: how often all sessions were ended; sessions of an earlier epoch have ended.
     SE-4. `secrets`: the account's secrets by name. `operator`: whether the account sees everything,
     on the pages for operators. AC-7. `language`: the language of messages to this person; None: the
-    server's. `failure_channels`: the channels that report every failed execution of the account's
-    workflows, whatever the definition says. NT-8.
+    server's language. `failure_channels`: the channels that report every failed execution of the
+    account's workflows, whatever the definition says. NT-8.
     """
 
     id: str
@@ -86,7 +89,7 @@ class Account:
 
 @frozen
 class Share:
-    """A permission of *account_id*, and all lower ones, on one workflow."""
+    """A permission of *account_id*, and all lower permissions, on one workflow."""
 
     workflow_id: str
     account_id: str
@@ -98,11 +101,11 @@ class Share:
 @frozen
 class ApiKey:
     """
-    A credential. The store keeps only a SHA-256 of the secret, which is enough for random text.
+    A credential. The store keeps only a SHA-256 of the secret, which suffices for random text.
 
     After a rotation, `previous_hash` stays valid until `previous_until`. `callback_secret` signs
     the callbacks of executions that the key started; a rotation does not change it. `approvers`:
-    the only people whom the key may ask through gates; empty: those whom GT-5 admits.
+    the only people whom the key may ask through gates; empty: the people whom GT-5 admits.
     """
 
     id: str
@@ -156,7 +159,7 @@ class Login:
 class LoginLink:
     """
     A link that signs in once. `id`: a SHA-256 of the token in the link. `epoch`: the account's
-    `session_epoch` when the link was made. Ending all sessions ends the link, too. SE-7.
+    `session_epoch` when the link was made. Ending all sessions also ends the link. SE-7.
     """
 
     id: str
@@ -181,8 +184,9 @@ class Identity:
 @frozen
 class SignOnTerms:
     """
-    The people whom an identity provider may sign in: those with emails in `domains` (lower case;
-    empty: all). `create`: whether an email without an account gets one, on the plan FREE. SE-9.
+    The people whom an identity provider may sign in: people with emails in `domains` (lower case;
+    empty: all people). `create`: whether an email without an account gets an account, on the plan
+    FREE. SE-9.
     """
 
     domains: frozenset[str] = frozenset()
@@ -234,7 +238,7 @@ class Guest:
     A person with a personal link: an approver of *approval_id*, with no other right. PL-2.
 
     `account_id`: the account with that email, if one exists. The account grants nothing; it only
-    says what the person may not do.
+    limits the person.
     """
 
     email: str
@@ -275,8 +279,8 @@ class Window:
 class Admission:
     """
     The result of one request against its windows. `full`: the kinds of the windows that were full;
-    empty: the request was admitted. `counts`: the requests that each window has admitted, this one
-    included, in the order of the windows.
+    empty: the request was admitted. `counts`: the requests that each window has admitted, in the
+    order of the windows; an admitted request is included.
     """
 
     full: tuple[str, ...]

@@ -57,7 +57,7 @@ class Group:
 
     @property
     def count(self) -> int:
-        """The number of rows, with those that are left out."""
+        """The number of rows, including those in `left_out`."""
         return len(self.items) + self.left_out
 
 
@@ -101,8 +101,8 @@ class Attachment:
 @frozen
 class Delegation:
     """
-    A delegation: until that instant, *to* (an email or an account id) decides for the approver
-    *by*.
+    A delegation: until the instant `until`, *to* (an email or an account id) decides for the
+    approver *by*.
     """
 
     by: str
@@ -115,8 +115,8 @@ class Delegation:
 class Assent:
     """
     One approver's approval of the rows as they stand. `account`: the approver's id. `stage`: the
-    index of the stage that it counts in. `is_rule`: no person gave it. `given_for`: the approver in
-    whose place it was given. AP-33, AP-35, AP-36.
+    index of the stage in which the assent counts. `is_rule`: a rule gave the assent, not a person.
+    `given_for`: the delegation under which the assent was given. AP-33, AP-35, AP-36.
     """
 
     by: str
@@ -133,19 +133,21 @@ class Approval:
     A question to people. `expires_at` is `created_at + timeout_ms`.
 
     `approvers` (emails or account ids) is empty if the default rule applies. `assents`: the
-    approvals given so far, of `required_approvals`. `humans`: so many of the approvers must be
-    people. `reminders`: the instants of reminders, in order; the first `reminded` of them were
-    sent. `fields`: the questions with answers in a form; `answers`: the answers so far, by key.
+    approvals given so far, of `required_approvals`. `humans`: the number of required approvals that
+    people must give. `reminders`: the instants of reminders, in order; the first `reminded`
+    reminders were sent. `fields`: the questions with answers in a form; `answers`: the answers so
+    far, by key.
 
-    `round`: 1, and one more each time the execution came back to the step. `revise_to`: the step to
-    which the execution goes back if people ask for changes; `revisions_left`: how often they still
-    may. `notify`: the channels that announce the approval; None: mail, if it is set up.
+    `round`: 1, plus 1 each time the execution returned to the step. `revise_to`: the step to which
+    the execution goes back if people ask for changes; `revisions_left`: how often people may still
+    ask for changes. `notify`: the channels that announce the approval; None: mail, if it is set up.
 
     `question`: the message as Markdown, in which text that templates inserted is escaped; None: the
     message is plain text. MD-3.
 
-    With `stages`, `approvers` are those of the stages up to the present one. `escalate_at`: the
-    instant at which `escalate_to` are added to the approvers, if the approval is still open.
+    With `stages`, `approvers` are the approvers of all stages up to the present stage.
+    `escalate_at`: the instant at which `escalate_to` are added to the approvers, if the approval is
+    still open.
     """
 
     id: str
@@ -202,8 +204,8 @@ class Approval:
 class ApprovalHead(Approval):
     """
     An approval as lists show it: without rows and columns (their numbers are kept), history,
-    attachments, fields and answers, all of which may be long. A store raises `KeyError` for a head
-    that is to be stored, because its rows would be lost.
+    attachments, fields and answers, which may all be long. A store raises `KeyError` when asked to
+    store a head, because the rows would be lost.
     """
 
 
@@ -214,7 +216,7 @@ class DecisionOutcome(StrEnum):
     AGREED = "agreed"
     """The approval counts; further approvals are required."""
     CHANGED = "changed"
-    """The rows differ from those that the approver has seen."""
+    """The rows differ from the rows that the approver has seen."""
     ALREADY_DECIDED = "already_decided"
     NOT_ALLOWED = "not_allowed"
     NOT_FOUND = "not_found"
@@ -227,8 +229,8 @@ class DecisionOutcome(StrEnum):
 @frozen
 class DecisionResult:
     """
-    One of several decisions. `approval`: the approval after the decision, if it counts; otherwise
-    `reason` says why not.
+    One of several decisions. `approval`: the approval after the decision, if the decision counts;
+    otherwise `reason` says why the decision does not count.
     """
 
     approval_id: str

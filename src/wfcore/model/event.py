@@ -82,8 +82,8 @@ class AuditEntry:
 @frozen
 class ChainPoint:
     """
-    A position in the chain of audit entries: the number and hash of an entry. Number 0 is before
-    the first entry.
+    A position in the chain of audit entries: the number and hash of an entry. Number 0: the
+    position before the first entry.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""Executions: their states, the results and files of their steps, and callbacks owed to callers."""
+"""Executions: their states, the results and files of their steps, and callbacks to callers."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -123,8 +123,8 @@ class Awaits(StrEnum):
 class Unread:
     """
     The mark of a large value that is in the store and was not read: output or items of the step
-    *key*, or, for None, the output of the execution. *place* is the store's own address of the
-    value; *size*: the characters of its JSON, approximately. ST-7.
+    *key*; with the key None, the output of the execution. *place*: the store's own address of the
+    value; *size*: the characters of the value's JSON, approximately. ST-7.
     """
 
     execution_id: str
@@ -136,24 +136,24 @@ class Unread:
 @frozen(slots=False)
 class StepResult:
     """
-    The state of one step. Only steps that began or were skipped have one.
+    The state of one step. Only steps that began or were skipped have a result.
 
     `started_at`: the start of the first attempt. `attempt_at`: the start of the present attempt, if
-    there were earlier ones. `retry_at`: the start of the next attempt, after a failed one; nothing
-    of the step runs until then. `approval_id`: the approval that the step waits for. `refused`: the
-    files of the last attempt that do not qualify as artifacts. `reason`: the reason of a failure,
-    for programs.
+    there were earlier ones. `retry_at`: the start of the next attempt, after a failed attempt;
+    until then nothing of the step runs. `approval_id`: the approval that the step waits for.
+    `refused`: the files of the last attempt that do not qualify as artifacts. `reason`: the reason
+    of a failure, for programs.
 
     `awaits`: the event that a RUNNING step without a process waits for, at most until `until` (a
     delay: exactly). `child_id`: the execution that the step started; with an `error`, that
     execution failed and the step's next state is undecided. `items`: the items of a loop that has
     not completed; `rounds`: their number. `case`: the list of steps that a switch has chosen, from
-    0; the last one is its `else`. `steps`: how many steps of the definition count as finished with
-    this one.
+    0; the last list is its `else`. `steps`: how many steps of the definition count as finished when
+    this step has finished.
 
     `postponed`: how often the machine could not start the next attempt. Nothing of such an attempt
-    ran, `attempts` does not count it, and `error` says what was lacking. EX-27. `earlier`: how many
-    of the `attempts` were made in earlier rounds; see `Execution.put_aside`.
+    ran, `attempts` does not count it, and `error` names the missing resource. EX-27. `earlier`: how
+    many of the `attempts` were made in earlier rounds; see `Execution.put_aside`.
     """
 
     status: StepStatus
@@ -215,26 +215,28 @@ class Execution:
     One run of one workflow definition.
 
     `variables`: the inputs merged over the defaults. `secrets`: the variables whose values are
-    masked wherever they would be shown. `step_results`: the results by the step's key, which is its
-    name, in a loop `loop.<index>.<name>`. `put_aside`: the results of earlier rounds, by the number
-    of the round, a slash and the key. AP-31. `outputs_size`: the characters of JSON in all step
-    results, those of earlier rounds included; see `rules.execution.proceed`. `granted`: usage that
-    does not count against the budget: what was spent when an approval last extended it, or before a
-    redrive.
+    masked wherever they would be shown. `step_results`: the results by the step's key: the step's
+    name, or `loop.<index>.<name>` in a loop. `put_aside`: the results of earlier rounds, by the
+    number of the round, a slash and the key. AP-31. `outputs_size`: the characters of JSON in all
+    step results, including earlier rounds; see `rules.execution.proceed`. `granted`: usage that
+    does not count against the budget: the usage until an approval last extended the budget, or
+    before a redrive.
 
-    `due_at`: the instant at which a worker may claim the execution. While a worker holds it: the
-    instant at which this worker plans again. While it is INTERRUPTED: the end of the grace period.
-    None: nothing happens by itself. `worker` holds the lease, and `fence` is the number of the
-    lease: a write with an older number is refused. `events`: the number of the last event.
-    `capabilities`: the abilities that a worker needs, see `rules.execution.start.capabilities_of`.
-    `concurrency_group`: see `rules.execution.concurrency`. `failing`: set when the `onFailure`
-    steps take over, and never reset, so that they run once.
+    `due_at`: the instant at which a worker may claim the execution. While a worker holds the
+    execution: the instant at which this worker plans again. While the execution is INTERRUPTED: the
+    end of the grace period. None: nothing happens by itself. `worker` holds the lease, and `fence`
+    is the number of the lease: the store refuses a write with an older number. `events`: the number
+    of the last event. `capabilities`: the abilities that a worker needs, see
+    `rules.execution.start.capabilities_of`. `concurrency_group`: see `rules.execution.concurrency`.
+    `failing`: set when the `onFailure` steps take over, and never reset, so that these steps run
+    once.
 
     `parent_id` and `parent_step`: the step that started the execution. `trigger_id`: the schedule
-    or chain that started it. `chain_depth`: the number of chained starts since a start by a person
-    or program. `root_source`: for a child, the trigger of the root of its family; None: unknown.
-    `request_id`: the request that started it, or the first of its family. `callback_url` receives
-    its end. `trace`: see `model.trace`.
+    or chain that started the execution. `chain_depth`: the number of chained starts since a start
+    by a person or program. `root_source`: for a child, the trigger of the root of its family; None:
+    unknown. `request_id`: the request that started the execution, or the first execution of its
+    family. `callback_url`: the URL that receives the end of the execution. `trace`: see
+    `model.trace`.
     """
 
     id: str
@@ -282,14 +284,14 @@ class Execution:
     @property
     def root_trigger(self) -> TriggerSource:
         """
-        The trigger of the root of this family: the execution's own, or the one that its parents
-        passed down. WORKFLOW means unknown. EX-24.
+        The trigger of the root of this family: the execution's own trigger, or the trigger that the
+        parents passed down. WORKFLOW means unknown. EX-24.
         """
         return self.root_source or self.trigger_source
 
     @property
     def every_result(self) -> Iterator[StepResult]:
-        """The results of earlier rounds, then those of this one."""
+        """The results of earlier rounds, then the results of this round."""
         return chain(self.put_aside.values(), self.step_results.values())
 
     def rounds_of(self, key: str) -> tuple[StepResult, ...]:
@@ -306,14 +308,14 @@ class Execution:
 
     @property
     def asks(self) -> bool:
-        """Whether one of its approvals is open. Other steps may run meanwhile."""
+        """Whether an approval of the execution is open. Other steps may run meanwhile."""
         waiting = StepStatus.AWAITING_APPROVAL
         return any(result.status is waiting for result in self.step_results.values())
 
     @property
     def completed_steps(self) -> int:
         """
-        The number of finished steps of the definition, those inside containers included. FL-8.
+        The number of finished steps of the definition, including steps inside containers. FL-8.
         """
         return sum(
             result.steps
@@ -323,7 +325,7 @@ class Execution:
 
 
 class _UnreadResult(StepResult):
-    """A result of which output, items or both are `Unread`."""
+    """A result whose output, items or both are `Unread`."""
 
     output = cast("Json", property(lambda self: _read(self, "output")))
     items = cast("Json", property(lambda self: _read(self, "items")))
@@ -361,7 +363,8 @@ R = TypeVar("R", bound=StepResult | Execution)
 
 def leaving_out(record: R, **values: Unread) -> R:
     """
-    Returns *record* with these values marked as unread; a read of one raises `NotRead`. For stores.
+    Returns *record* with these values marked as unread; reading an unread value raises `NotRead`.
+    For stores.
     """
     if not values:
         return record
@@ -393,7 +396,7 @@ class CallbackStatus(StrEnum):
 @frozen
 class Callback:
     """
-    One message owed to a caller. `id` is the execution's, because an execution ends once.
+    A message that is due to a caller. `id` is the execution's id, because an execution ends once.
 
     `due_at`: the earliest instant of the next attempt; None if the callback is delivered or given
     up. `key_id`: the key whose secret signs the message.
@@ -437,9 +440,9 @@ else:
 
         `attrs.evolve` asks the class for its fields and runs its whole `__init__`, which for an
         execution is a large part of a transition. A frozen class without slots has all its fields
-        in one dictionary, and a copy of that is the copy.
+        in one dictionary, and copying that dictionary copies the record.
 
-        Raises `TypeError` for a name that is no field.
+        Raises `TypeError` for a name that is not a field.
         """
         fields = record.__dict__ | changes
         if len(fields) != len(record.__dict__):

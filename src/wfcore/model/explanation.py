@@ -15,13 +15,13 @@ class Why(StrEnum):
     CANCELLED = "CANCELLED"
     INTERRUPTED = "INTERRUPTED"
     NO_SERVER = "NO_SERVER"
-    """No server runs that would continue the execution."""
+    """There is no running server that would continue the execution."""
     DUE = "DUE"
     """Nothing holds the execution up: a worker takes it at once."""
     PLACES_TAKEN = "PLACES_TAKEN"
     """Every place of every worker is taken."""
     ACCOUNT_SHARE_USED = "ACCOUNT_SHARE_USED"
-    """The account holds as many places as it may while others could want some."""
+    """The account holds as many places as it may while other accounts could want places."""
     LIMIT_REACHED = "LIMIT_REACHED"
     """The workflow's limit of executions at once is reached."""
     NOBODY_ABLE = "NOBODY_ABLE"
@@ -37,11 +37,11 @@ class Why(StrEnum):
     CHILD_RUNNING = "CHILD_RUNNING"
     """The end of another execution, which the step started, is awaited."""
     STEPS_RUNNING = "STEPS_RUNNING"
-    """A step that contains others is running: its rounds, or its timeout."""
+    """A step that contains other steps is running: its rounds, or its timeout."""
     AWAITING_APPROVAL = "AWAITING_APPROVAL"
     NEXT_STEP = "NEXT_STEP"
     FAILING = "FAILING"
-    """The execution is going to fail; its `onFailure` steps come first."""
+    """The execution is going to fail; its `onFailure` steps run first."""
     WILL_RESUME = "WILL_RESUME"
     WILL_FAIL = "WILL_FAIL"
     CAN_REDRIVE = "CAN_REDRIVE"
@@ -50,11 +50,11 @@ class Why(StrEnum):
 @frozen
 class Line:
     """
-    One fact as a sentence. `until`: when the fact changes by itself.
+    One fact as a sentence. `until`: the instant at which the fact changes by itself.
 
-    `execution_id`: another execution in the sentence. For an open approval, `approvers` are the
-    people who may decide (empty: the owners, and those who may edit the workflow), and `given` of
-    `required` approvals are there.
+    `execution_id`: another execution in the sentence. For an open approval: `approvers` are the
+    people who may decide (empty: the owners, and people who may edit the workflow), and `given` of
+    `required` approvals exist.
     """
 
     code: Why

@@ -1,4 +1,4 @@
-"""Processes that run executions, as they announce themselves to one another through the store."""
+"""Processes that run executions, as each process announces itself through the store."""
 
 from attrs import frozen
 
@@ -9,14 +9,14 @@ from wfcore.time import EpochMs
 @frozen
 class Node:
     """
-    A process. `id`: the worker that executions name. `address`: the URL of its API, empty if it
-    serves none. `release`: the version of the program.
+    A process. `id`: the id of the worker, which executions name. `address`: the URL of the
+    process's API; empty if the process serves no API. `release`: the version of the program.
 
     `able`: the capabilities of the executions that the process takes (None: all), see
-    `Store.claim`; `present`: those of them that are installed (None: all). `places`: how many
-    executions it runs at once; 0 if it only serves the API. `seen_until`: until then, by the
-    store's time, the process counts as alive; it renews this instant in time. `draining`: an
-    operator has stopped new executions for it.
+    `Store.claim`; `present`: the capabilities in `able` that are installed (None: all). `places`:
+    how many executions the process runs at once; 0 if it only serves the API. `seen_until`: the
+    instant, in the store's time, up to which the process counts as alive; the process extends it
+    before it passes. `draining`: an operator has stopped new executions for the process.
     """
 
     id: str
@@ -33,5 +33,5 @@ class Node:
     version: int = 0
 
     def takes(self, run: Execution) -> bool:
-        """Whether the process would take *run* if it were due and a place were free."""
+        """Whether the process would take *run* if *run* were due and a place were free."""
         return not self.draining and (self.able is None or {*run.capabilities} <= {*self.able})

@@ -1,4 +1,4 @@
-"""Notices: messages that people get without a request, each a due row."""
+"""Notices: messages that people get without a request. Each notice is a due row."""
 
 from enum import StrEnum
 
@@ -30,7 +30,7 @@ class NoticeKind(StrEnum):
 
 class NoticeStatus(StrEnum):
     """
-    The state of a notice. Only DUE ones are sent. DIGESTED: sent within another notice, which
+    The state of a notice. Only DUE notices are sent. DIGESTED: sent within another notice, which
     `digest` names.
     """
 
@@ -46,10 +46,10 @@ class Notice:
     """
     One message to one address: `to` on `channel`. `to` is empty if the channel is a room.
 
-    `about`: facts of the message that cannot be read from its subject later. `attempts`: their
-    number; the last one was at `attempted_at`. `sending`: whether the outcome of the last attempt
-    is unknown. `gathered`: the other notices in this message. `digest`: the notice whose message
-    includes this one.
+    `about`: facts of the message that cannot be read from its subject later. `attempts`: the number
+    of attempts; the last attempt was at `attempted_at`. `sending`: whether the outcome of the last
+    attempt is unknown. `gathered`: the other notices in this message. `digest`: the notice whose
+    message includes this one.
     """
 
     id: str
@@ -72,5 +72,5 @@ class Notice:
 
     @property
     def address(self) -> tuple[str, str]:
-        """The destination, by which quiet rules count."""
+        """The destination, for which quiet rules count notices."""
         return self.channel, self.to

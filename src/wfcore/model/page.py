@@ -23,15 +23,16 @@ class PageCursor:
 OLDEST = PageCursor(0, "")
 NEWEST = PageCursor(1 << 52, "")
 """
-The cursor before every row of a list by age, in either direction: its first page, without a count.
+The cursor before every row of a list by age, in either direction: the list's first page, without a
+count.
 """
 
 
 @frozen
 class PageRequest:
     """
-    A request for page *page* (from 1) of *size* rows. With *after*: for the *size* rows behind that
-    row, whatever was added before it in the meantime. PG-5.
+    A request for page *page* (from 1) of *size* rows. With *after*: a request for the *size* rows
+    behind that row; rows added before that row in the meantime do not matter. PG-5.
     """
 
     page: int = 1
@@ -53,7 +54,7 @@ class PageRequest:
 class Page(Generic[R]):
     """
     One page of rows. `total`: the exact number of rows; None for a request with a cursor, which
-    does not count. `next`: the position of the page's last row; None if no rows follow.
+    counts no rows. `next`: the position of the page's last row; None if no rows follow.
     """
 
     rows: tuple[R, ...]

@@ -1,4 +1,4 @@
-"""The `manual_approval` step: the people and the question, as a definition describes them."""
+"""The `manual_approval` step: the people and the question in a definition."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from wfcore.model.json import Json
 from wfcore.time import DurationMs
 
 APPROVAL_TIMEOUT = DurationMs(86_400_000)
-"""How long an approval stays open if its step names no timeout."""
+"""The time for which an approval stays open if its step names no timeout."""
 
 
 class ColumnType(StrEnum):
@@ -46,7 +46,8 @@ class GroupSpec:
 
 class Links(StrEnum):
     """
-    The effect of personal links to an approval: they open it for a decision, or lead to sign-in.
+    The effect of personal links to an approval: a link opens the approval for a decision, or leads
+    to sign-in.
     """
 
     DECIDE = "decide"
@@ -67,8 +68,8 @@ class OnRevise:
 @frozen
 class Stage:
     """
-    Approvers who decide after those of earlier stages, and how many of them must approve. `when`: a
-    template; if it is false when the approval opens, the stage is left out. AP-33.
+    Approvers who decide after the approvers of earlier stages, and how many of them must approve.
+    `when`: a template; if it is false when the approval opens, the stage is left out. AP-33.
     """
 
     approvers: tuple[str, ...]
@@ -79,7 +80,7 @@ class Stage:
 
 @frozen
 class Escalation:
-    """Further approvers, added if nobody has decided for so long. AP-37."""
+    """Further approvers, added if nobody has decided after `after_ms`. AP-37."""
 
     after_ms: DurationMs
     to: tuple[str, ...]
@@ -94,8 +95,8 @@ class ApprovalStep:
     belong to the question. `fields`: questions to the approver, in the form of columns.
     `on_revise`: an earlier step in the same list; None: nobody can ask for changes. `stages`
     replace `approvers`. Approvers may be groups of the definition: `group:NAME`. `auto_approve`: a
-    template; if it is true, a rule approves first, which does not count as one of the required
-    `humans`. `delegable`: whether approvers may let others decide for them.
+    template; if it is true, a rule approves first; the rule's approval does not count towards the
+    required `humans`. `delegable`: whether approvers may let other people decide for them.
     """
 
     name: str

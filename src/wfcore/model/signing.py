@@ -7,7 +7,7 @@ from wfcore.time import EpochMs
 
 @frozen
 class SigningKey:
-    """A key in the store that signs links, or once did. `id`: a digest of the key."""
+    """A key in the store that signs links or once signed links. `id`: a digest of the key."""
 
     id: str
     made_at: EpochMs
@@ -17,8 +17,8 @@ class SigningKey:
 @frozen
 class SigningKeys:
     """
-    All signing keys, as one record. The newest comes first and signs. `retired`: ids of keys that
-    servers were given and that are no longer valid.
+    All signing keys, as one record. The newest key comes first and signs. `retired`: ids of keys
+    from the servers' configuration that are no longer valid.
     """
 
     id: str

@@ -25,10 +25,11 @@ _SAMPLED = 1
 @frozen
 class Trace:
     """
-    `id`: the trace. `parent`: the span that caused the execution; None if the trace begins with it.
-    Both are hexadecimal. `sampled`: the flag for callees. `state`: the `tracestate` of the request.
-    `recorded`: whether spans are made of the execution; decided once, when it is accepted. `cause`:
-    the span of another trace from which the execution follows, as a `traceparent`.
+    `id`: the trace. `parent`: the span that caused the execution; None if the trace begins with the
+    execution. Both ids are hexadecimal. `sampled`: the flag for callees. `state`: the `tracestate`
+    of the request. `recorded`: whether spans are made of the execution; decided once, when the
+    execution is accepted. `cause`: the span of another trace from which the execution follows, as a
+    `traceparent`.
     """
 
     id: str
@@ -39,17 +40,17 @@ class Trace:
     cause: str | None = None
 
     def traceparent(self, span: str) -> str:
-        """The header, or variable, that makes *span* the parent of a callee's spans."""
+        """The header, or environment variable, that makes *span* the parent of a callee's spans."""
         return f"{_VERSION}-{self.id}-{span}-{int(self.sampled):02x}"
 
     def below(self, span: str) -> "Trace":
-        """The trace for executions that *span* starts; unchanged if nobody makes that span."""
+        """The trace for executions that *span* starts; the same trace if spans are not recorded."""
         return evolve(self, parent=span, cause=None) if self.recorded else self
 
     def handed_on(self, span: str) -> str | None:
         """
-        The `traceparent` for calls of *span*. If no spans are made: the caller's; None if there is
-        neither.
+        The `traceparent` for calls of *span*. If no spans are made: the `traceparent` of the
+        caller's span, or None without a caller.
         """
         parent = span if self.recorded else self.parent
         return None if parent is None else self.traceparent(parent)
@@ -57,8 +58,9 @@ class Trace:
 
 def trace_from(traceparent: str | None, tracestate: str | None = None) -> Trace | None:
     """
-    The trace of a caller's headers; None if *traceparent* is absent or malformed, which is ignored.
-    Of later versions the known part is read. A malformed *tracestate* alone is dropped. TR-1.
+    The trace of a caller's headers; None if *traceparent* is absent or malformed: a malformed
+    header is ignored. Of later versions, the known part is read. A malformed *tracestate* alone is
+    dropped. TR-1.
     """
     read = _PARENT.fullmatch(traceparent or "")
     if read is None:

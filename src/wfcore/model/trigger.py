@@ -1,4 +1,4 @@
-"""Triggers, which start workflows by themselves: schedules and chains, and their timers."""
+"""Triggers, which start workflows by themselves: schedules, chains, and the timers of both."""
 
 from enum import StrEnum
 from typing import TypeAlias
@@ -25,7 +25,7 @@ class Missed(StrEnum):
 class Schedule:
     """
     Local times in a time zone, as a cron expression. `missed` None: the server's setting applies.
-    `pause_after`: so many failed executions in a row pause the schedule. SH-10.
+    `pause_after`: the number of failed executions in a row that pauses the schedule. SH-10.
     """
 
     cron: str
@@ -37,7 +37,7 @@ class Schedule:
 @frozen
 class Chain:
     """
-    A start so many seconds after each completion of another workflow, at most `max_runs` times in
+    A start `delay_seconds` after each completion of another workflow, at most `max_runs` times in
     all.
 
     `workflow`: the name of a workflow of the same owner, or an id that the owner can see.
@@ -78,8 +78,8 @@ class Refusal(StrEnum):
 @frozen
 class Pause:
     """
-    The pause of a trigger by a person, or, with `by` None, by its own failures. `why` is for
-    people.
+    The pause of a trigger by a person; with `by` None, a pause because of the trigger's failures.
+    `why` is for people.
     """
 
     at: EpochMs
@@ -93,7 +93,7 @@ class Trigger:
     A trigger of a workflow. `runs`: the number of its starts. `watches`: the key of the workflow
     that a chain waits for (see `rules.triggers.chain`); None for a schedule. `last_execution_id`:
     the execution that ended last, and `last_result` its status. `failures`: how many executions
-    FAILED in a row, since one COMPLETED or a person resumed the trigger. SH-10.
+    FAILED in a row since an execution COMPLETED or a person resumed the trigger. SH-10.
     """
 
     id: str
@@ -145,8 +145,8 @@ class Timer:
     A due row: at `due_at` its trigger starts the workflow once, and the row is deleted.
 
     The id is derived from the trigger and the cause (an instant, or a completed execution), so that
-    no two rows stand for the same cause. `cause`: the completed execution. `depth`: the length of
-    the chain that the start would belong to.
+    each cause has at most one row. `cause`: the completed execution. `depth`: the length of the
+    chain that the start would belong to.
     """
 
     id: str

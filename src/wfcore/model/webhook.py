@@ -1,4 +1,4 @@
-"""Webhooks, their statistics, and their last deliveries."""
+"""Webhooks, with their statistics and last deliveries."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -40,8 +40,8 @@ class Scheme(StrEnum):
 @frozen
 class Webhook:
     """
-    A trigger URL for one workflow. `secret_key` counts only without a bound key. `old_secret`, its
-    predecessor, is valid until `old_secret_until`. WH-19.
+    A trigger URL for one workflow. `secret_key` counts only if the webhook has no bound key.
+    `old_secret`, its predecessor, is valid until `old_secret_until`. WH-19.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Webhook:
     def auth_mode(self) -> AuthMode:
         """
         The way in which callers authenticate. A bound key takes precedence over a secret,
-        permanently; with neither, the URL is the credential.
+        permanently; without key and secret, the URL is the credential.
         """
         if self.api_key_id is not None:
             return AuthMode.API_KEY
@@ -100,8 +100,9 @@ class Delivery:
     One answered request to a webhook's URL. WH-20 to WH-22.
 
     `status`: the status of the answer. `reason`: why the request was refused, in words for the
-    owner. `authenticated`: whether its credentials were valid. `payload`: its content, stored only
-    for an authenticated request that was refused. `replay_of`: the delivery that this one repeats.
+    owner. `authenticated`: whether the credentials were valid. `payload`: the content of the
+    request, stored only for an authenticated request that was refused. `replay_of`: the delivery
+    that this one repeats.
     """
 
     id: str

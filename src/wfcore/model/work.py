@@ -55,7 +55,7 @@ class OnInterrupt(StrEnum):
 
 @frozen
 class Retry:
-    """*attempts*: their number in all. The n-th wait is `delay_ms * backoff ** (n - 1)`."""
+    """*attempts*: the number of all attempts. The n-th wait is `delay_ms * backoff ** (n - 1)`."""
 
     attempts: int = 1
     delay_ms: DurationMs = DurationMs(1_000)
@@ -93,11 +93,12 @@ SCRIPTS = (Language.JAVASCRIPT, Language.TYPESCRIPT)
 @frozen
 class Needs:
     """
-    Packages that a step imports beyond those of its language: sorted, without duplicates, pinned.
+    Packages that a step imports beyond the packages of its language: sorted, without duplicates,
+    pinned.
 
-    TypeScript runs as JavaScript, so its needs are JavaScript's. Equal needs share one environment.
-    `lock`: all packages to install for them, at every depth, with hashes, as the installer wrote
-    them; None: not resolved yet. PK-9.
+    TypeScript runs as JavaScript, so its needs are JavaScript packages. Equal needs share one
+    environment. `lock`: all packages to install for the needs, at every depth, with hashes, in the
+    installer's format; None: not resolved yet. PK-9.
     """
 
     language: Language
@@ -111,9 +112,9 @@ class CodeStep:
     Code in one of seven languages. `command` is a list of arguments, each a template.
 
     `requirements` (Python) and `packages` (JavaScript, TypeScript) are pinned: `name==1.2`,
-    `name@1.2.3`. `lock`: the packages that these were resolved to when the definition was applied;
-    see `Needs`. `listen`: the addresses at which others may connect to the step; None: none.
-    `runtime`: of JavaScript and TypeScript; None: that of the worker's settings. `javascript`:
+    `name@1.2.3`. `lock`: the packages resolved from these when the definition was applied; see
+    `Needs`. `listen`: the addresses at which the step may listen; None: no address. `runtime`: the
+    runtime of JavaScript and TypeScript; None: the runtime in the worker's settings. `javascript`:
     compiled TypeScript, if it was compiled in advance. `secrets`: the names of the secrets of the
     workflow's owner that the step receives. SC-6.
     """
@@ -152,8 +153,8 @@ class AiStep:
     """
     A question to a model. `model` is `provider:model`; `system` and `prompt` are templates.
 
-    With `schema` (JSON Schema) the output is JSON that matches it, otherwise the text of the
-    answer.
+    With `schema` (JSON Schema) the output is JSON that matches it, otherwise the output is the text
+    of the answer.
     """
 
     name: str
@@ -172,5 +173,5 @@ class AiStep:
 
     @property
     def provider(self) -> str:
-        """The name of the provider, as the operator configured it."""
+        """The provider's name in the operator's configuration."""
         return self.model.partition(":")[0]

@@ -1,9 +1,9 @@
 """
 Workflows and their definitions as a tree of steps.
 
-The tree has one node type per kind of step. A new kind is a new class here, a row in
-`rules.definition.steps` and a case where it begins; a kind that holds steps has a case in
-`lists_of`, too.
+The tree has one node type per kind of step. A new kind needs a class here, a row in
+`rules.definition.steps` and a case where its steps begin; a kind that holds steps also needs a case
+in `lists_of`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -109,7 +109,7 @@ class Branch:
 
 @frozen
 class ParallelStep:
-    """Sequences that run concurrently, at most `max_parallel` (None: all) at a time."""
+    """Sequences that run concurrently, at most `max_parallel` sequences at a time (None: all)."""
 
     name: str
     branches: tuple[Branch, ...]
@@ -124,7 +124,7 @@ class LoopStep:
     """
     A sequence for each item, at most `max_parallel` rounds at a time.
 
-    `items` is a template or a list; `variable` is the name of the item inside.
+    `items` is a template or a list; `variable` is the item's name inside the loop.
     """
 
     name: str
@@ -147,7 +147,10 @@ class Case:
 
 @frozen
 class SwitchStep:
-    """The steps of the first case that is true, or `otherwise` (`else` in a definition). FL-13."""
+    """
+    The steps of the first case that is true, or else the steps of `otherwise` (`else` in a
+    definition). FL-13.
+    """
 
     name: str
     cases: tuple[Case, ...]
@@ -177,13 +180,14 @@ Step: TypeAlias = (
 
 def needs_worker(step: Step) -> bool:
     """
-    Whether a program or a model works for the step, so that a worker must be present throughout.
+    Whether a program or a model runs for the step, so that a worker must hold the execution
+    throughout.
     """
     return isinstance(step, CodeStep | AiStep)
 
 
 def lists_of(step: Step) -> Iterator[tuple[str, tuple[Step, ...]]]:
-    """The lists of steps inside *step*, each with its path below the step."""
+    """The lists of steps inside *step*, each with its path relative to *step*."""
     match step:
         case ParallelStep():
             for at, branch in enumerate(step.branches):
@@ -228,8 +232,8 @@ class Definition:
     """
     A workflow definition: built from records, or made by `read_definition` from a mapping.
 
-    `steps_as_written`: the steps as the API shows them. `apply_workflow`, which checks every
-    definition, derives them. `on_interrupt` applies to steps that do not set it. `on_failure`: the
+    `steps_as_written`: the steps as the API shows them. `apply_workflow` checks every definition
+    and derives these steps. `on_interrupt` applies to steps that do not set it. `on_failure`: the
     steps that run once an execution is going to fail. EX-31. `approver_groups`: emails or account
     ids by the name of the group. AP-34. `notify_on_failure`: channels.
     """
@@ -264,7 +268,7 @@ class Definition:
 
     @cached_property
     def total_steps(self) -> int:
-        """The number of steps; containers count as well, the steps of `on_failure` do not."""
+        """The number of steps. Containers count; the steps of `on_failure` do not."""
         return sum(1 for _ in walk(self.steps))
 
     @cached_property
@@ -274,8 +278,8 @@ class Definition:
     @cached_property
     def frames(self) -> Mapping[str, tuple[Named, ...]]:
         """
-        The frames of the definition: for each loop, by its name (`""`: none), the steps that see
-        one another.
+        The frames of the definition: for each loop, by its name (`""`: outside every loop), the
+        steps that see one another.
 
         A round of a loop is a frame of its own: its steps have results for each round. The steps of
         `on_failure` outside of loops are the frame `ON_FAILURE`.
@@ -323,7 +327,7 @@ class Workflow:
 class DefinitionSnapshot:
     """
     An applied definition. Snapshots never change, because executions refer to them. `source`: the
-    text as its author wrote it; empty if a program built the definition.
+    author's text, unchanged; empty if a program built the definition.
     """
 
     workflow_id: str

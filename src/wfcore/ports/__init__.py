@@ -1,4 +1,4 @@
 """
-What the core asks of the outside, as Protocols: one file for each port, however small. Adapters
-satisfy them; contracts test them.
+The ports of the core as Protocols: the services that the core needs from outside. Each port has a
+file of its own. Adapters implement the ports; contracts test the adapters.
 """

@@ -1,4 +1,4 @@
-"""Sending callbacks: the client that posts them, and its answers."""
+"""The client that sends callbacks, and the answers to callbacks."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,9 +9,10 @@ from attrs import frozen
 @frozen
 class CallbackAnswer:
     """
-    The HTTP status of the answer, or None with the reason in `error`, which contains no secrets.
-    `postponed`: the resource that this machine lacked, so that nothing was sent and the attempt
-    does not count. EX-27. `retry_after_s`: the wait that the other side requests.
+    The answer to a callback. `status`: the HTTP status; None if there was no answer, with the
+    reason in `error`, which contains no secrets. `postponed`: the resource that this machine
+    lacked; nothing was sent, and the attempt does not count. EX-27. `retry_after_s`: the wait that
+    the receiver requests.
     """
 
     status: int | None = None
@@ -23,7 +24,7 @@ class CallbackAnswer:
 class CallbackClient(Protocol):
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> CallbackAnswer:
         """
-        Send *body* to *url* once. Raises nothing for an answer of the receiver.
+        Send *body* to *url* once. Any answer of the receiver is returned, never raised.
 
         The host name is resolved once, every resulting address is checked, and the connection goes
         to a checked address. Redirects are not followed; time and response size are limited.

@@ -11,7 +11,7 @@ class Counters(Protocol):
 
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Admission:
         """
-        Count one admission in every window, or in none if one of them is full.
+        Count one admission in every window, or in none if any window is full.
 
         Exactly `limit` calls are admitted per window, however many arrive at once, across restarts
         and across processes on the same store. A counter is kept for at least 48 h, so setting the
@@ -22,7 +22,7 @@ class Counters(Protocol):
         """The admissions of each window so far. Counts nothing."""
 
     async def last_used(self, subject: str) -> EpochMs | None:
-        """The last admission of *subject*, to within a minute; None if it is not known."""
+        """The instant of the last admission of *subject*, to within a minute; None if unknown."""
 
     async def trim(self, before: EpochMs) -> None:
         """

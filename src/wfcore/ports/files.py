@@ -1,4 +1,4 @@
-"""Where the content of artifacts is kept."""
+"""The port that stores the content of artifacts."""
 
 from collections.abc import AsyncIterator
 from typing import BinaryIO, Protocol
@@ -17,7 +17,9 @@ class StoredFile:
 
 @frozen
 class FoundFile:
-    """A file in the medium, with or without a record. `stored_at`: by the clock of the medium."""
+    """
+    A file in the medium, with or without a record. `stored_at`: the time in the medium's clock.
+    """
 
     storage_key: str
     stored_at: EpochMs
@@ -30,22 +32,23 @@ class FoundFile:
 
 class ArtifactFiles(Protocol):
     """
-    Artifact contents by storage key. A content is stored before the record that refers to it, and
-    is durable when `store` returns.
+    Artifact contents by storage key. The content of an artifact is stored before the record that
+    refers to the content, and is durable when `store` returns.
     """
 
     async def store(
         self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
     ) -> StoredFile:
         """
-        Copy *content* from its position to its end. *name*: the name of the download behind
-        `direct_url`; any text, without secrets. Raises `StoreUnavailable`.
+        Copy *content* from its position to its end. *name*: the file name of the download behind
+        `direct_url`; any text without secrets. Raises `StoreUnavailable`.
         """
 
     async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
         """
-        The storage key of the same content as a file of another execution, which lives as long as
-        that one; it is durable on return. Raises `NotFound`, `StoreUnavailable`.
+        The storage key of a copy of the content, as a file of the execution *execution_id*. The
+        copy is kept as long as that execution and is durable on return. Raises `NotFound`,
+        `StoreUnavailable`.
         """
 
     def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
@@ -56,8 +59,8 @@ class ArtifactFiles(Protocol):
 
     async def delete_executions(self, *execution_ids: str) -> None:
         """
-        Delete all files of these executions durably: none reappears after a power cut. Executions
-        without files are ignored. Raises `StoreUnavailable`.
+        Delete all files of these executions durably: no file reappears after a power cut.
+        Executions without files are ignored. Raises `StoreUnavailable`.
         """
 
     def find_all(self) -> AsyncIterator[FoundFile]:
@@ -66,5 +69,5 @@ class ArtifactFiles(Protocol):
     async def direct_url(self, storage_key: str) -> str | None:
         """
         A URL that opens the content for a minute without this service, as an attachment of no
-        particular type; None: only `read` gives the content. Raises `StoreUnavailable`.
+        particular type; None if only `read` gives the content. Raises `StoreUnavailable`.
         """

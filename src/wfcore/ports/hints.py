@@ -32,16 +32,19 @@ class Wakeup(Protocol):
         """
 
     def runner(self) -> None:
-        """An execution is due, now or later: claim, and compute the next due time again."""
+        """
+        An execution is due, now or later: claim due executions, and compute the next due time
+        again.
+        """
 
     def stop(self, execution_id: str) -> None:
         """The execution was changed from outside: stop its steps in this process."""
 
     def reload(self, execution_id: str) -> None:
-        """The execution has something to do: its worker loads it again."""
+        """The execution has work to do: its worker loads it again."""
 
     def timer(self) -> None:
-        """A deadline that is no execution's was set or moved: compute the next one again."""
+        """A deadline outside executions was set or moved: compute the next deadline again."""
 
     def events(self, execution_id: str) -> None:
         """The execution's event log grew: wake its subscribers."""
@@ -53,11 +56,11 @@ class Wakeup(Protocol):
         """
 
     def release(self) -> None:
-        """Wake all subscribers, so that they notice that this process is stopping."""
+        """Wake all subscribers, so that each notices that this process is stopping."""
 
 
 class HintKind(StrEnum):
-    """The kinds of hints. DUE and TIMER concern no particular execution."""
+    """The kinds of hints. DUE and TIMER name no particular execution."""
 
     DUE = "due"
     TIMER = "timer"
@@ -67,7 +70,7 @@ class HintKind(StrEnum):
 
 @frozen
 class Hint:
-    """One hint between processes; `execution_id` is empty where the kind needs none."""
+    """A hint between processes. `execution_id` is empty for kinds that name no execution."""
 
     kind: HintKind
     execution_id: str = ""
@@ -77,14 +80,17 @@ class Hints(Protocol):
     """
     The hints between the processes on one store: kinds and ids, never contents.
 
-    Hints may be lost, repeated and late, so a listener acts only on what it reads from the store.
+    Hints may be lost, repeated and late, so a listener acts only on data that it reads from the
+    store.
     """
 
     async def tell(self, hints: Collection[Hint]) -> None:
-        """Send *hints* to all other processes. What cannot be sent is lost without an error."""
+        """
+        Send *hints* to all other processes. Hints that cannot be sent are lost without an error.
+        """
 
     async def hear(self, heard: Callable[[Hint], None]) -> None:
         """
-        Call *heard* for each hint of other processes until cancelled. A lost connection is made
-        again; hints sent meanwhile are lost.
+        Call *heard* for each hint of other processes until cancelled. A lost connection is opened
+        again; hints sent in the meantime are lost.
         """

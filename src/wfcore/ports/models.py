@@ -1,4 +1,4 @@
-"""AI models: how a step sends a prompt, and what an answer costs. AI-1, AI-3, AI-7."""
+"""The ports to AI models: sending prompts, and the prices of answers. AI-1, AI-3, AI-7."""
 
 from decimal import Decimal
 from enum import StrEnum
@@ -11,23 +11,23 @@ from wfcore.model.json import JsonObject
 
 
 class Finish(StrEnum):
-    """Why the model stopped."""
+    """The reason why the model stopped."""
 
     DONE = "done"
     LENGTH = "length"
-    """It ran into the limit of tokens; the text is cut."""
+    """The model reached the limit of tokens; the text is cut."""
     DECLINED = "declined"
-    """It, or a filter of its provider, did not want to answer."""
+    """The model, or a filter of its provider, declined to answer."""
 
 
 @frozen
 class ModelRequest:
     """
-    One prompt. `model` is `provider:model`.
+    A prompt for a model. `model` is `provider:model`.
 
     With `schema` the answer should be JSON of that shape; the request uses the provider's own
     mechanism if there is one, and instructions in the prompt otherwise. The caller validates the
-    answer. `traceparent`: of the span that the request is a part of, and is sent along.
+    answer. `traceparent`: the span that the request belongs to; it is sent with the request.
     """
 
     model: str
@@ -53,7 +53,7 @@ class ModelReply:
 @define
 class ModelFailed(WfError):
     """
-    There is no usable answer. The message is meant for the author of the workflow and never
+    A request without a usable answer. The message is meant for the author of the workflow and never
     contains a key.
     """
 
@@ -66,8 +66,8 @@ class ModelFailed(WfError):
 @define
 class ModelBusy(ModelFailed):
     """
-    Nothing was processed, as the provider says or as a failed connection proves. The request may be
-    repeated, not before `retry_after_s` if that is known.
+    A request that was not processed: the provider says so, or a failed connection proves it. The
+    request may be repeated, not before `retry_after_s` if that is known.
     """
 
     retry_after_s: float | None = None
@@ -76,21 +76,18 @@ class ModelBusy(ModelFailed):
 @define
 class NotAsked(ModelBusy):
     """
-    This machine lacked a resource needed for the request, which the message names. Nothing was
-    sent. EX-27.
+    A request that was not sent: this machine lacked a resource, which the message names. EX-27.
     """
 
 
 @define
 class ModelRefused(ModelFailed):
-    """The provider will never answer this request, however often it is repeated."""
+    """A request that the provider will never answer, however often it is repeated."""
 
 
 @define
 class AnswerLost(ModelFailed):
-    """
-    The provider accepted the request and may have processed it, but there is no usable response.
-    """
+    """A request without a usable answer that the provider accepted and may have processed."""
 
 
 class Models(Protocol):
@@ -98,9 +95,9 @@ class Models(Protocol):
 
     async def ask(self, question: ModelRequest) -> ModelReply:
         """
-        Send one request. There is no time limit; the caller sets one by cancelling.
+        Send one request. There is no time limit; a caller limits the time by cancelling.
 
-        When this returns or raises, cancelled or not, its connection is closed.
+        When this returns or raises, cancelled or not, the connection is closed.
 
         Raises `ModelBusy`, `NotAsked`, `ModelRefused`, `AnswerLost`; for a provider that is not
         configured a `ModelRefused` that names the setting.
@@ -108,7 +105,7 @@ class Models(Protocol):
 
 
 class Prices(Protocol):
-    """What models cost, from a local table."""
+    """The prices of models, from a local table."""
 
     async def cost(self, model: str, answer: ModelReply) -> Decimal | None:
         """The exact price of an answer in USD; None if the model's price is unknown."""

@@ -1,4 +1,4 @@
-"""Sending notices: the messages for a notifier, and its errors."""
+"""The port that sends notices: messages for a notifier, and its errors."""
 
 from typing import Protocol
 
@@ -12,7 +12,9 @@ from wfcore.time import DurationMs
 
 @frozen
 class NoticeLine:
-    """One line of a notice. `path`: its page on this server; `about`: the facts to show."""
+    """
+    One line of a notice. `path`: the page of the line on this server; `about`: the facts to show.
+    """
 
     kind: NoticeKind
     path: str
@@ -22,10 +24,10 @@ class NoticeLine:
 @frozen
 class Message:
     """
-    One message to one address, as facts; the notifier puts them into words.
+    One message to one address, as facts; the notifier writes the words.
 
-    `id` is the notice's, the same for every attempt. `to` is an email, or empty where the channel
-    is a room. `lines`: one; of a digest several.
+    `id`: the notice's id, the same for every attempt. `to`: an email, or empty if the channel is a
+    room. `lines`: one line, or several for a digest.
     """
 
     id: str
@@ -42,7 +44,10 @@ class Message:
 
 @define
 class NotDelivered(WfError):
-    """The message did not arrive, as far as is known. Its text shows no secret and no address."""
+    """
+    A message that, as far as is known, did not arrive. The error's text shows no secret and no
+    address.
+    """
 
     message: str
 
@@ -52,14 +57,14 @@ class NotDelivered(WfError):
 
 @define
 class NoticeRefused(NotDelivered):
-    """The other side refuses the message for good."""
+    """A message that the other side refuses for good."""
 
 
 @define
 class NoticeDelayed(NotDelivered):
     """
-    Nothing was sent now. `after_ms`: when to try again, without counting the attempt; None: the
-    attempt counts, and the next one follows as usual.
+    A message that was not sent now. `after_ms`: the wait before the next attempt, without counting
+    this one; None: this attempt counts, and the next attempt follows as usual.
     """
 
     after_ms: DurationMs | None = None

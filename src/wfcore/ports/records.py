@@ -1,24 +1,26 @@
 """
-What a store keeps: `RECORDS`, one row for each kind of record, and the named queries.
+The contents of a store: `RECORDS`, one row for each kind of record, and the named queries.
 
-**Records.** All kinds are stored in the same way and differ only in their rows: the key, what must
-be unique, what is deleted with a record. `View.get` reads a record by its key and `Unit.put` stores
-it. The contract suite, the comparison and our stores iterate over `RECORDS`: a new kind needs a
-record class, a row here, its queries and, for a SQL store, a migration.
+**Records.** All kinds are stored in the same way and differ only in their rows: the key, the unique
+fields, and the kinds that are deleted with a record. `View.get` reads a record by its key and
+`Unit.put` stores it. The contract suite, the comparison and our stores iterate over `RECORDS`: a
+new kind needs a record class, a row here, its queries and, for a SQL store, a migration.
 
 **Compare-and-set.** A record carries its `version`: 0 means "must be new", n means "the stored
 version must be n". The stored copy gets the next version; the record that was passed does not
 change. The loser of a race gets `Stale` from `commit` at the latest (a later read in the same unit
-may also raise it), and none of its unit becomes visible. ST-1. A unit may put a record several
-times: each further `put` starts from the version that a read after the previous one returns.
+may also raise `Stale`), and nothing of the loser's unit becomes visible. ST-1. A unit may put a
+record several times: each further `put` starts from the version that a read after the previous one
+returns.
 
-**Queries** answer what a key cannot: lists, due records, records that belong to another one. Inside
-a unit they see what the same unit has put. They are grouped by subject, read only, and the same for
-a view and a unit. Records are frozen, so a store may return the same object twice.
+**Queries** find records without a key: lists, due records, records that belong to another record.
+Inside a unit, queries see the records that the same unit has put. Queries are grouped by subject,
+only read, and are the same for a view and a unit. Records are frozen, so a store may return the
+same object twice.
 
 An execution's `trigger_source`, `concurrency_group`, `redrive_of` and `capabilities` never change:
-a store may read them from the new record only. The definition of a revision never changes either:
-a store may cache it.
+a store may read them from the new record only. The definition of a revision never changes either: a
+store may cache it.
 
 **Logs** (`Event`, `AuditEntry`) are append-only; units never conflict over tallies and deliveries.
 """
@@ -54,9 +56,9 @@ Owned = tuple[tuple[type[Any], str], ...]
 @frozen
 class RecordKind:
     """
-    One kind of record.
+    A kind of record.
 
-    *name*: as shown by `Stale` and in messages. *key*: the fields that identify a record. *unique*:
+    *name*: the name in `Stale` and in messages. *key*: the fields that identify a record. *unique*:
     fields whose combination must be unique; a second record with the same values makes `commit`
     raise `Stale`. *owns*: kinds that are deleted with a record, each with the field that refers to
     the owner.
@@ -114,16 +116,18 @@ class KeyQueries(Protocol):
 
 class SessionQueries(Protocol):
     async def of_account(self, account_id: str) -> Sequence[Session]:
-        """All stored sessions of an account, including ended ones, newest first."""
+        """All stored sessions of an account, newest first. Ended sessions are included."""
 
 
 @frozen
 class Activity:
     """
-    What a workflow does, as far as an account sees it (AC-4): `last`, the execution accepted last.
-    `hours`: of those accepted in each hour from the asked instant on, `(ended, failed)`; ended are
-    COMPLETED and CANCELLED. `waiting`: their open approvals. `next_at`: the next timer. `cost_usd`:
-    the sum of `ended_cost` of those of the week that ends with the hours, but `unpriced` ones.
+    The activity of a workflow, as far as an account sees it (AC-4). `last`: the execution accepted
+    last. `hours`: one pair `(ended, failed)` for each hour from the requested instant on, of the
+    executions accepted in that hour; `ended` counts COMPLETED and CANCELLED. `waiting`: the number
+    of open approvals. `next_at`: the instant of the next timer. `cost_usd`: the sum of `ended_cost`
+    of the executions of the week that ends with the hours. `unpriced`: the number of these
+    executions without a known cost.
     """
 
     last: str | None = None
@@ -137,7 +141,7 @@ class Activity:
 
 
 HOURS, WEEK = 24, 7 * DAY
-"""What an `Activity` counts, in hours, and what it sums costs of, in ms."""
+"""The hours that an `Activity` counts, and the length in ms of the week whose costs it adds up."""
 
 
 class WorkflowQueries(Protocol):
@@ -145,13 +149,14 @@ class WorkflowQueries(Protocol):
         self, ids: Collection[str], account_id: str | None, since: EpochMs
     ) -> Mapping[str, Activity]:
         """
-        Of each existing workflow among *ids*, in one query, of the executions that the account owns
-        or whose workflow it owns (None: of all), in the `HOURS` hours from *since* on.
+        The activity of each existing workflow among *ids*, in one query, in the `HOURS` hours from
+        *since* on. Counted are the executions that the account owns or whose workflow the account
+        owns (None: all).
         """
 
     async def by_name(self, owner_id: str, name: str) -> Workflow | None: ...
     async def visible_to(self, account_id: str, page: PageRequest) -> Page[Workflow]:
-        """Workflows that the account owns or that are shared with it, by name, then id."""
+        """Workflows that the account owns or that are shared with the account, by name, then id."""
 
     async def list(self, page: PageRequest) -> Page[Workflow]:
         """All workflows, by name, then id."""
@@ -159,7 +164,10 @@ class WorkflowQueries(Protocol):
 
 class DefinitionQueries(Protocol):
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
-        """Every workflow's current one, and those of open executions; by workflow, revision."""
+        """
+        The current definition of every workflow and the definitions of open executions, by
+        workflow, then revision.
+        """
 
 
 class ShareQueries(Protocol):
@@ -169,12 +177,12 @@ class ShareQueries(Protocol):
 @frozen
 class ExecutionFilter:
     """
-    Which executions a list shows, and in which order. Each field that is set narrows the list.
+    The executions that a list shows, and their order. Each field that is set narrows the list.
 
-    `owner_id`: owned by that account. `workflow_id`: of that workflow. `statuses`, `sources`: with
-    one of these; empty means any. `since`, `until`: accepted at or after `since` and before
-    `until`. `id_end`: with an id that ends in this, among the newest `SEARCHED` executions that the
-    other fields leave.
+    `owner_id`: executions of that account. `workflow_id`: executions of that workflow. `statuses`,
+    `sources`: executions with a listed status or source; empty: any. `since`, `until`: executions
+    accepted at or after `since` and before `until`. `id_end`: executions whose id ends in this
+    text, among the newest `SEARCHED` executions that match the other fields.
     """
 
     owner_id: str | None = None
@@ -188,22 +196,22 @@ class ExecutionFilter:
 
 
 SEARCHED = 50_000
-"""How many executions a search for the end of an id looks at. Decision 147."""
+"""The number of executions that a search for the end of an id reads. Decision 147."""
 
 
 class ExecutionQueries(Protocol):
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         """
-        Newest first, unless `where` says otherwise. So that a page stays small whatever went
-        in and came out, the rows and their `step_results` carry no `output` and no `items`, and
-        no `variables` unless `secrets` names some (masking needs their values). Such records
-        must not be `put`.
+        The executions that fit *where*, newest first unless *where* says otherwise. To keep a page
+        small, the rows and their `step_results` carry no `output` and no `items`; they carry
+        `variables` only if `secrets` names some (masking needs their values). Such records must not
+        be `put`.
         """
 
     async def by_status(self, where: ExecutionFilter, most: int) -> Mapping[ExecutionStatus, int]:
         """
-        How many executions fit *where* in each status, whatever its `statuses` and `id_end` say;
-        each is counted up to *most*. Every status is there.
+        The number of executions in each status that fit *where*, ignoring its `statuses` and
+        `id_end`. Each number is counted up to *most*. Every status is present.
         """
 
     async def grace_over(self, limit: int) -> Sequence[Execution]:
@@ -214,39 +222,41 @@ class ExecutionQueries(Protocol):
 
     async def abandoned(self, limit: int) -> Sequence[Execution]:
         """
-        Unfinished executions whose worker is gone: its lease has expired by the store's time, or
-        the store knows that its process has ended (see `Store.enlist`). Ordered by id; large
-        outputs may be left out.
+        Unfinished executions whose worker is gone: the lease has expired by the store's time, or
+        the store knows that the worker's process has ended (see `Store.enlist`). Ordered by id;
+        large outputs may be left out.
         """
 
     async def next_due(self, able: Collection[str] | None = None) -> EpochMs | None:
         """
         The earliest `due_at` of an unclaimed execution that `Store.claim` may return to a worker
-        with these capabilities (None: with all). Executions that wait in their concurrency group
-        may be left out.
+        with these capabilities (None: all capabilities). Executions that wait in their concurrency
+        group may be left out.
         """
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
         """Ids of executions that ended before *at*, oldest first."""
 
     async def redriven_as(self, id: str) -> str | None:
-        """The execution with that `redrive_of`; if there are several, the last one accepted."""
+        """
+        The id of the execution with that `redrive_of`; of several, the execution accepted last.
+        """
 
 
 @frozen
 class ApprovalFilter:
     """
-    Which approvals a list shows: those that *account_id* (with *email*) may see, that is
-    owner of the execution, owner of the workflow, named approver, or, where no approvers
-    are named, holder of an EDIT share on the workflow. `account_id` None: all.
+    The approvals that a list shows. *account_id* (with *email*): approvals that this account may
+    see as owner of the execution, as owner of the workflow, as named approver or, if no approvers
+    are named, as holder of an EDIT share on the workflow; None: all approvals.
 
-    Every other field that is set narrows, as in `ExecutionFilter`; `since` and `until` are
-    about `created_at`. `waiting`: only PENDING ones that the account may approve and has not
-    approved yet, and where it is not `idle`: its stage is asked, and nobody spoke for it. `agreed`:
-    only PENDING ones that the account has approved. `soonest`: by `expires_at`, the first to expire
-    first, whatever `oldest_first` says.
+    Every other field that is set narrows the list, as in `ExecutionFilter`; `since` and `until`
+    apply to `created_at`. `waiting`: only PENDING approvals that the account may approve, has not
+    approved yet, and in which it is not `idle`: the account's stage has begun, and nobody has
+    approved for the account. `agreed`: only PENDING approvals that the account has approved.
+    `soonest`: order by `expires_at`, the first to expire first, whatever `oldest_first` says.
 
-    The account has approved where an assent carries one of its `identities`. PL-3.
+    The account has approved if an assent carries one of the account's `identities`. PL-3.
     """
 
     account_id: str | None = None
@@ -263,24 +273,30 @@ class ApprovalFilter:
 
     @property
     def identities(self) -> tuple[str, str]:
-        """What an assent of this person may be recorded under: the account, and its email."""
+        """
+        The identities under which an assent of this person may be recorded: account and email.
+        """
         return self.account_id or "", by_email(self.email or "")
 
 
 class ApprovalQueries(Protocol):
     """
-    Lists, except those of one execution, are of heads, so that a page stays small however many rows
-    are asked about. A store should not read the rows for them, either.
+    Queries for approvals. Lists contain heads, so that a page stays small however many rows an
+    approval has; a store should not read the rows for a head. `of_execution` alone returns whole
+    approvals.
     """
 
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[ApprovalHead]:
-        """Heads; newest first, unless `where` says otherwise."""
+        """Heads, newest first unless *where* says otherwise."""
 
     async def count(self, where: ApprovalFilter, most: int) -> int:
-        """How many fit *where*, up to *most*; a page of them need not count them then."""
+        """
+        The number of approvals that fit *where*, up to *most*. A caller with this number can
+        request pages without a count.
+        """
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
-        """Whole ones; newest first."""
+        """Whole approvals of the execution, newest first."""
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[ApprovalHead]:
         """
@@ -291,7 +307,10 @@ class ApprovalQueries(Protocol):
         """Heads of PENDING approvals whose `next_reminder` is at or before *now*, oldest first."""
 
     async def open(self, most: int) -> tuple[int, EpochMs | None]:
-        """How many are PENDING, up to *most*, and when the oldest of them was opened."""
+        """
+        The number of PENDING approvals, up to *most*, and the instant at which the oldest was
+        opened.
+        """
 
     async def next_deadline(self) -> EpochMs | None:
         """The earliest `expires_at` or `next_reminder` of a PENDING approval."""
@@ -299,7 +318,7 @@ class ApprovalQueries(Protocol):
 
 class ArtifactQueries(Protocol):
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
-        """Newest first."""
+        """The artifacts of the execution, newest first."""
 
 
 class CallbackQueries(Protocol):
@@ -307,24 +326,24 @@ class CallbackQueries(Protocol):
         """Callbacks whose `due_at` has come by the store's time, earliest first."""
 
     async def next_due(self) -> EpochMs | None:
-        """The earliest `due_at`."""
+        """The earliest `due_at` of a callback."""
 
 
 class WebhookQueries(Protocol):
     async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
-        """Newest first; None: of all owners."""
+        """A page of the owner's webhooks, newest first; None: webhooks of all owners."""
 
     async def all_of_owner(self, owner_id: str) -> Sequence[Webhook]:
-        """Newest first, all of them (their number is limited by plan)."""
+        """All webhooks of the owner, newest first (the plan limits their number)."""
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Webhook]:
-        """Newest first."""
+        """The webhooks of the workflow, newest first."""
 
     async def tallies(self, webhook_id: str) -> Sequence[Tally]:
-        """By date, then status."""
+        """The tallies of the webhook, by date, then status."""
 
     async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
-        """The last ones, newest first."""
+        """The last deliveries to the webhook, newest first."""
 
 
 class TriggerQueries(Protocol):
@@ -335,7 +354,7 @@ class TriggerQueries(Protocol):
         """All triggers, newest first."""
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Trigger]:
-        """Oldest first."""
+        """The triggers of the workflow, oldest first."""
 
     async def watching(self, keys: Collection[str]) -> Sequence[Trigger]:
         """The triggers whose `watches` is one of *keys*, oldest first."""
@@ -343,10 +362,12 @@ class TriggerQueries(Protocol):
 
 class GroupQueries(Protocol):
     async def unfinished(self, group: str) -> int:
-        """The number of executions of *group* that have not ended, including waiting ones."""
+        """The number of executions of *group* that have not ended; waiting executions count."""
 
     async def held(self, group: str) -> int:
-        """The number of those that a worker has claimed at least once."""
+        """
+        The number of unfinished executions of *group* that a worker has claimed at least once.
+        """
 
 
 class TimerQueries(Protocol):
@@ -354,7 +375,7 @@ class TimerQueries(Protocol):
         """Timers with `due_at` at or before *now*, oldest first."""
 
     async def next_due(self) -> EpochMs | None:
-        """The earliest `due_at` of all."""
+        """The earliest `due_at` of all timers."""
 
     async def next_of(self, trigger_id: str) -> EpochMs | None:
         """The earliest `due_at` of one trigger's timers."""
@@ -362,26 +383,26 @@ class TimerQueries(Protocol):
 
 class NoticeQueries(Protocol):
     async def due(self, limit: int) -> Sequence[Notice]:
-        """Those whose `due_at` has come by the store's time, earliest first."""
+        """Notices whose `due_at` has come by the store's time, earliest first."""
 
     async def next_due(self) -> EpochMs | None:
-        """The earliest `due_at`."""
+        """The earliest `due_at` of a notice."""
 
     async def at_address(
         self, channel: str, to: str, since: EpochMs, limit: int
     ) -> Sequence[Notice]:
         """
-        Those of one address that are due some time, or were attempted at or after *since*; by
+        Notices to one address that still have a `due_at` or were attempted at or after *since*; by
         `created_at`, then id.
         """
 
     async def list(self, statuses: tuple[NoticeStatus, ...], page: PageRequest) -> Page[Notice]:
-        """Those with one of *statuses*, or all where none is given; newest first."""
+        """Notices with one of *statuses* (empty: all notices), newest first."""
 
 
 class NodeQueries(Protocol):
     async def list(self) -> Sequence[Node]:
-        """All that are stored, also such as are gone, by id."""
+        """All stored nodes, by id. Nodes that are gone are included."""
 
 
 class EventQueries(Protocol):
@@ -390,7 +411,10 @@ class EventQueries(Protocol):
 
 
 class AuditQueries(Protocol):
-    """Each entry contains the hash of the one committed before it: `rules.audit.chain`. AL-1."""
+    """
+    Queries for the audit log. Each entry contains the hash of the entry committed before:
+    `rules.audit.chain`. AL-1.
+    """
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
         """Entries from *since* on with an id above *after_id*, oldest first."""
@@ -399,7 +423,7 @@ class AuditQueries(Protocol):
         """Entries with a number below *before* (None: all), each with its number, newest first."""
 
     async def chain(self) -> AuditChain:
-        """Where the chain begins and ends now."""
+        """The present start and end of the chain."""
 
     async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
         """Entries with a number above *after*, in order, exactly as they are stored."""

@@ -1,6 +1,4 @@
-"""
-Running steps: what a step runner receives and returns, and the packages that steps import.
-"""
+"""The ports that run steps: the jobs and results of a step runner, and the packages of steps."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Protocol, TypeAlias
@@ -20,13 +18,14 @@ class StepJob:
     """
     One attempt of one code step, with everything the step can see.
 
-    `argv` is the rendered `command` (empty for the other languages). `environment`: the `WF_VAR_*`
+    `argv`: the rendered `command` (empty for the other languages). `environment`: the `WF_VAR_*`
     and `WF_SECRET_*` values by full name; `context`: the content of the context file. `log`:
     whether output lines are wanted while the step runs; otherwise they are part of the result.
-    `monitored`: whether each is to be an event at once.
-    `postponed`: how often this attempt was to begin and could not. `hidden`: the secrets to mask in
-    all its output; `hidden_in_names`: these and the secret variables, to mask in the names of what
-    it leaves. SC-1, SC-6.
+    `monitored`: whether each line becomes an event at once.
+
+    `postponed`: how often this attempt could not begin. `hidden`: the secrets to mask in all output
+    of the step; `hidden_in_names`: these secrets and the secret variables, to mask in the names of
+    files that the step leaves. SC-1, SC-6.
     """
 
     execution_id: str
@@ -50,8 +49,8 @@ class AiJob:
     """
     One attempt of one AI step; `system` and `prompt` are rendered.
 
-    `allowance`: the execution's budget and what has been used of it; None without a budget.
-    `postponed` and `hidden` as in `StepJob`. `traceparent`: of the attempt's span, if there is one.
+    `allowance`: the execution's budget and the usage so far; None without a budget. `postponed` and
+    `hidden` as in `StepJob`. `traceparent`: the span of the attempt, if there is one.
     """
 
     execution_id: str
@@ -88,22 +87,22 @@ class LeftFile:
 @frozen
 class StepEnd:
     """
-    How an attempt ended. `error` None: it succeeded, and `output` is JSON whose integers fit 64
-    bits: larger ones would be doubles once they were stored and read.
+    The end of an attempt. `error` None: the attempt succeeded, and `output` is JSON whose integers
+    fit 64 bits: larger integers would become doubles when stored and read.
 
-    `timed_out`: it reached its timeout. `permanent`: retrying cannot help (no such interpreter, too
-    much output). Once this exists, every process that the step started is dead. `usage`: what the
-    attempt consumed, successful or not. `refused`: what was found beside its `files` and is not an
-    artifact.
+    `timed_out`: the attempt reached its timeout. `permanent`: retrying cannot help (no such
+    interpreter, too much output). Once a `StepEnd` exists, every process that the step started is
+    dead. `usage`: the usage of the attempt, successful or not. `refused`: files beside `files` that
+    are not artifacts.
 
-    `postponed`: nothing of the attempt has run, because the machine lacked the named resource (no
-    process, no descriptor, no space); the attempt begins again later, and the other fields do not
-    count. `lasting`: waiting alone does not help, so the number of tries is limited. `alone`: what
-    was lacking concerns this step and not the machine, which can start others. EX-27.
+    `postponed`: the resource that the machine lacked (process, descriptor, space). In that case
+    nothing of the attempt ran; the attempt begins again later, and the other fields do not count.
+    `lasting`: waiting alone does not help, so the number of tries is limited. `alone`: the shortage
+    concerns only this step; the machine can start other steps. EX-27.
 
-    `lines`: its output by stream, if nobody wanted it while the step ran. EX-28. `size`: the
-    characters of JSON of a large `output`, if the runner counted them aside of the event loop; else
-    None, and they are counted when the end is recorded.
+    `lines`: the output by stream, if nobody followed it while the step ran. EX-28. `size`: the
+    characters of JSON of a large `output`, if the runner counted them outside the event loop; None:
+    they are counted when the end is recorded.
     """
 
     output: Json = None
@@ -123,8 +122,8 @@ class StepEnd:
 @frozen
 class LanguageState:
     """
-    Whether a language can run here; if not, `cure` says what to install. `runtimes`: those that a
-    step in it may name here.
+    Whether a language can run here; if not, `cure` says what to install. `runtimes`: the runtimes
+    that a step in this language may name here.
     """
 
     language: Language
@@ -136,7 +135,7 @@ class LanguageState:
 
 
 Say = Callable[[str, str], Awaitable[None]]
-"""Takes a stream name (`stdout`, `stderr` or `ai`) and some whole lines."""
+"""A function that takes a stream name (`stdout`, `stderr` or `ai`) and some whole lines."""
 
 
 class JobRunner(Protocol):
@@ -144,9 +143,9 @@ class JobRunner(Protocol):
 
     async def run(self, job: Job, say: Say) -> StepEnd:
         """
-        Run one attempt to its end. Never raises for what the step did.
+        Run one attempt to its end. Never raises for errors of the step.
 
-        May be cancelled; once this has returned or raised, nothing of the attempt is running.
+        A call may be cancelled; once it has returned or raised, nothing of the attempt is running.
         """
 
 
@@ -155,59 +154,59 @@ class StepRunner(Protocol):
 
     async def run(self, job: StepJob, say: Say) -> StepEnd:
         """
-        Run one attempt to its end. Never raises for what the code did.
+        Run one attempt to its end. Never raises for errors of the code.
 
-        May be cancelled; once this has returned or raised, every process that the step started is
-        dead, however it tried to hide, and its folder is deleted.
+        A call may be cancelled; once it has returned or raised, every process that the step started
+        is dead, however well hidden, and the step's folder is deleted.
         """
 
     def languages(self) -> Mapping[Language, LanguageState]:
-        """Which languages can run here."""
+        """The state of each language here."""
 
     async def close(self) -> None:
-        """End everything that is still running."""
+        """End all running steps."""
 
 
 class Environments(Protocol):
     """
     One environment per distinct `Needs`, shared by processes and kept across restarts.
 
-    An environment is complete or absent: a partly installed one is never found. It does not change
-    once it exists; `prepare` rebuilds one that was damaged.
+    An environment is complete or absent: a partly installed environment is never found. An existing
+    environment does not change; `prepare` rebuilds a damaged environment.
     """
 
     async def prepare(self, needs: Needs) -> Needs:
         """
-        Install exactly what the lock of *needs* lists, unless that is already installed and intact;
-        without a lock, or with a lock for another platform, resolve the packages first. Returns
-        *needs* with the valid lock. Of any number of concurrent callers, in any number of
-        processes, one installs, and all return when it is done.
+        Install exactly the packages in the lock of *needs*, unless they are already installed and
+        intact; without a lock, or with a lock for another platform, resolve the packages first.
+        Returns *needs* with the valid lock. Of any number of concurrent callers, in any number of
+        processes, one caller installs, and all return once the installation is complete.
 
-        Raises `PackagesUnavailable` with the installer's message; nothing is left behind then, and
+        Raises `PackagesUnavailable` with the installer's message; then nothing is left behind, and
         the next call tries again.
         """
 
     def find(self, needs: Needs) -> str | None:
         """
-        The path of the environment that `prepare` made for needs with that lock; None if it does
-        not exist (any more).
+        The path of the environment that `prepare` made for needs with that lock; None if there is
+        no such environment now.
         """
 
     async def restore(self, needs: Needs) -> str:
         """
-        The path of the environment for needs that were prepared here or elsewhere: if it does not
-        exist, exactly what the lock lists is installed first, once, as by `prepare`. Nothing is
-        ever resolved.
+        The path of the environment for needs that were prepared here or elsewhere. A missing
+        environment is first installed exactly from the lock, once, as by `prepare`. Nothing is ever
+        resolved.
 
-        Raises `PackagesUnavailable`, also without a lock or with one for another platform, and
-        `OSError` where the machine lacks something now; nothing is left behind then.
+        Raises `PackagesUnavailable`, also for a missing lock or a lock for another platform, and
+        `OSError` if the machine lacks a resource now; then nothing is left behind.
         """
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
         """
-        Remove environments that have not been prepared or used for a while and are not in what
-        *in_use* returns; returns their number. *in_use* is called only if something could be
-        removed. Environments that are being prepared at the same time stay.
+        Remove environments that have not been prepared or used for a while and are absent from the
+        result of *in_use*; returns the number removed. *in_use* is called only if something could
+        be removed. Environments that are being prepared at the same time stay.
         """
 
 
@@ -219,7 +218,7 @@ class NoEnvironments:
         raise PackagesUnavailable("packages cannot be installed here")
 
     def find(self, needs: Needs) -> str | None:
-        """None."""
+        """Returns None."""
         return None
 
     async def restore(self, needs: Needs) -> str:
@@ -227,7 +226,7 @@ class NoEnvironments:
         raise PackagesUnavailable("packages cannot be installed here")
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
-        """0."""
+        """Returns 0."""
         return 0
 
 

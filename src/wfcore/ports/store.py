@@ -1,4 +1,4 @@
-"""The store: units of work, views, claims. See `records` for what they hold."""
+"""The store: units of work, views, claims. See `records` for the contents."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -28,7 +28,9 @@ class View(Protocol):
         """The record of *kind* (see `records.RECORDS`) under *key*."""
 
     async def some(self, kind: type[R], ids: Collection[str]) -> Sequence[R]:
-        """Those of *ids* that exist, ordered by id, in one query. For kinds whose key is `id`."""
+        """
+        The existing records among *ids*, ordered by id, in one query. For kinds whose key is `id`.
+        """
 
     @property
     def accounts(self) -> records.AccountQueries: ...
@@ -66,7 +68,9 @@ class View(Protocol):
     def events(self) -> records.EventQueries: ...
     @property
     def logs(self) -> records.EventQueries:
-        """Output lines that nobody followed, by numbers of their own that may have gaps. EX-28."""
+        """
+        Output lines that nobody followed, with numbers of their own, which may have gaps. EX-28.
+        """
 
     @property
     def audit(self) -> records.AuditQueries: ...
@@ -74,12 +78,12 @@ class View(Protocol):
 
 async def head_of(view: View, id: str) -> Execution | None:
     """
-    The execution, for whoever needs little of it. A store may offer `head(id)` on its views and
-    units, which leaves out outputs and items of more than a few kilobytes (`leaving_out`), so that
-    what it costs does not depend on them, and `filled` beside it. What it returns may be `put`, and
-    its results may be given to a new execution of the same unit: a value that was not read stays
-    as it is stored, or is copied, or `put` raises `NotRead`. Of any other store it is `View.get`.
-    ST-7.
+    The execution, for callers that need little of it. A store may offer `head(id)` on its views and
+    units, and `filled` beside it. `head` leaves out outputs and items of more than a few kilobytes
+    (`leaving_out`), so that its cost does not depend on their size. The execution that `head`
+    returns may be `put`, and its results may be given to a new execution of the same unit: a value
+    that was not read stays as stored, or is copied, or `put` raises `NotRead`. For any other store
+    this is `View.get`. ST-7.
     """
     head: Any = getattr(view, "head", None)
     found: Execution | None = await (view.get(Execution, id) if head is None else head(id))
@@ -90,8 +94,9 @@ async def filled(
     view: View, run: Execution, keys: Collection[str | None] | None = None
 ) -> Execution:
     """
-    *run*, which `head_of` returned, with what was left out of the steps *keys* (None among them:
-    its own output), or of all. Raises `Stale` if something else is stored now.
+    The execution *run*, which `head_of` returned, with the values that were left out: those of the
+    steps *keys* (the key None: the execution's own output); without *keys*, all values. Raises
+    `Stale` if the stored execution has changed.
     """
     fill: Any = getattr(view, "filled", None)
     found: Execution = run if fill is None else await fill(run, keys)
@@ -100,10 +105,10 @@ async def filled(
 
 class Unit(View, Protocol):
     """
-    One unit of work: reads, collected writes, one `commit`.
+    A unit of work: reads, collected writes, one `commit`.
 
-    Reads are `async` because a store may be remote; writes are plain calls because they are only
-    collected. Leaving the unit without `commit` changes nothing. Once `commit` has returned,
+    Reads are `async` because a store may be remote; writes are plain calls because a unit only
+    collects them. Leaving the unit without `commit` changes nothing. Once `commit` has returned,
     everything is durable, even after a power cut. A cancelled `commit` has been done completely or
     not at all.
     """
@@ -113,38 +118,39 @@ class Unit(View, Protocol):
         Store a record of a kind of `RECORDS`, comparing its version.
 
         For an `Execution`, `worker` and `fence` are stored as given; `worker` None releases the
-        lease. The store itself sets when a lease expires, see `Store.claim`. A `Replay` of version
-        0 may also replace one that is older than 24 h.
+        lease. The store itself sets the end of a lease, see `Store.claim`. A `Replay` of version 0
+        may also replace a `Replay` that is older than 24 h.
         """
 
     def delete(self, record: Any) -> None:
         """
-        Delete a record, comparing its version, with everything its kind `owns`: of two units that
-        delete the same record, one commits.
+        Delete a record and all records that its kind `owns`, comparing the version: of two units
+        that delete the same record, one commits.
         """
 
     def discard(self, kind: type[Any], *key: str) -> None:
-        """Delete the record under *key*, whatever its version. For kinds that own nothing."""
+        """Delete the record under *key*, whatever its version. For kinds with an empty `owns`."""
 
     def append(self, entry: Event | AuditEntry, record: str | None = None) -> None:
         """
         Add an entry to a log. If an event's number or an audit entry's id exists already, `commit`
         raises `Stale`.
 
-        An audit entry is added to the end of the chain; *record* is canonical JSON to store with
-        it, whose hash is part of the entry. AL-3.
+        An audit entry is added to the end of the chain; *record* is canonical JSON, stored with the
+        entry; its hash is part of the entry. AL-3.
         """
 
     def log(self, line: Event) -> None:
-        """Add output lines (see `View.logs`). A number that exists already raises `Stale`."""
+        """Add output lines (see `View.logs`). A number that already exists raises `Stale`."""
 
     def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
-        """Count one answer of a webhook. Units never conflict over it."""
+        """Count one answer of a webhook. Units never conflict over tallies."""
 
     def deliver(self, record: Delivery) -> None:
         """
-        Add a delivery with a new id. Of each webhook the newest `DELIVERIES_KEPT` (by id) of the
-        `authenticated` ones are kept, and as many of the others. Units never conflict over it.
+        Add a delivery with a new id. For each webhook the newest `DELIVERIES_KEPT` (by id)
+        `authenticated` deliveries are kept, and as many unauthenticated deliveries. Units never
+        conflict over deliveries.
         """
 
     def purge(self, *ids: str) -> None:
@@ -155,39 +161,40 @@ class Unit(View, Protocol):
 
     def require_abandoned(self, record: Execution) -> None:
         """
-        Make `commit` raise `Stale` unless *record* is then still held by its worker and that worker
-        is gone: its lease has expired by the store's time, or its process has ended. A lease
-        extended after `abandoned` was read prevents this, although `extend` does not change the
-        version.
+        Make `commit` raise `Stale` unless, at that time, *record* is still held by its worker and
+        that worker is gone: the lease has expired by the store's time, or the worker's process has
+        ended. A lease extended after `abandoned` was read also makes `commit` raise, although
+        `extend` does not change the version.
         """
 
     def limit_group(self, workflow_id: str, at_once: int | None) -> None:
         """
         From this unit on, limit each concurrency group of the workflow to *at_once* running
-        executions (None: no limit); see `Store.claim`. Slots are counted from the executions, so
-        none can be lost.
+        executions (None: no limit); see `Store.claim`. Slots are counted from the executions, so no
+        slot can be lost.
         """
 
     def require_room(self, group: str, at_once: int) -> None:
         """
-        Make `commit` raise `Stale` if, including what this unit has collected so far, *at_once* or
-        more executions of *group* have not ended: of racing units only as many commit as fit.
+        Make `commit` raise `Stale` if *at_once* or more executions of *group* have not ended; the
+        writes of this unit so far count. Of racing units only as many commit as fit.
         """
 
     async def commit(self) -> None:
         """
-        Store everything that was collected, or nothing.
+        Store all collected writes, or nothing.
 
-        Raises `Stale` if a record changed since it was read or a unique value is taken;
-        `StoreUnavailable` if the store could not write, so that nothing was stored, or if its
-        answer was lost, so that everything was. A caller that retries must find out which.
+        Raises `Stale` if a record changed since it was read or a unique value is taken. Raises
+        `StoreUnavailable` if the store could not write, so that nothing was stored, or if the
+        store's answer was lost, so that everything was stored. A caller that retries must find out
+        which.
         """
 
 
 def queries(make: Callable[[Any], Q]) -> Q:
     """
-    For authors of stores: an attribute of a unit for the queries of one subject, as in `accounts =
-    queries(Accounts)`. The class is called with the unit's `_unit`.
+    For authors of stores: an attribute of a unit for the queries of one subject, for example
+    `accounts = queries(Accounts)`. The class is called with the unit's `_unit`.
     """
     return cast("Q", _Queries(make))  # a checker compares attributes with a port, not descriptors
 
@@ -201,31 +208,35 @@ class _Queries:
 
 
 Trimmed = Callable[[ChainPoint], tuple[AuditEntry, str]]
-"""Makes the entry, and its record, that says where the audit log starts from now on. AL-9."""
+"""Makes the audit entry, and its record, that names the new start of the audit log. AL-9."""
 
 
 @frozen
 class Slots:
     """
-    How a worker's slots are shared among accounts; it holds no more. ST-3, decision 61.
+    The sharing of a worker's slots among accounts. ST-3, decision 61.
 
-    The last free slot is reserved for accounts that hold none, as long as other accounts have had
-    work recently: they hold a slot of this worker, or got one from any worker less than `lately_ms`
-    ago. So one account's flood leaves room for another account's first step, and a service with one
-    account uses all its slots. Counted from rows in the claiming transaction.
+    The last free slot is reserved for accounts that hold no slot, as long as other accounts have
+    had work recently: they hold a slot of this worker, or got a slot from any worker less than
+    `lately_ms` ago. So one account's flood leaves room for another account's first step, and a
+    service with one account uses all its slots. Slots are counted from rows in the claiming
+    transaction.
     """
 
     places: int
     lately_ms: DurationMs = HOUR
 
     def admits(self, held: int, free: int, *, others_lately: bool) -> bool:
-        """Whether an account that holds *held* slots may take one of *free* free ones."""
+        """
+        Whether an account that holds *held* slots may take another slot while *free* slots are
+        free.
+        """
         return free > 0 and (held == 0 or free > 1 or not others_lately)
 
 
 class Store(Protocol):
     """
-    Where everything is kept. A unit belongs to one task; units of many tasks run concurrently.
+    The store of all records. A unit belongs to one task; units of many tasks run concurrently.
 
     Driver errors never cross this port: they become `StoreUnavailable`.
 
@@ -236,13 +247,13 @@ class Store(Protocol):
 
     def now(self) -> EpochMs:
         """
-        The store's time, which use cases write as due times and timestamps. It never goes back
-        within a process.
+        The store's time, which use cases write as due times and timestamps. This time never goes
+        back within a process.
 
         A store that is shared over a network measures the offset of its database's clock from a
-        monotonic clock of the process, so that asking for the time needs no round trip; it may be
-        wrong by as much as a round trip takes. A store on one machine gets the process's clock,
-        whose `Clock.service_now` agrees with that of other processes.
+        monotonic clock of the process, so that asking for the time needs no round trip; the result
+        may be wrong by the duration of a round trip. A store on one machine gets the process's
+        clock, whose `Clock.service_now` agrees with that of other processes.
         """
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
@@ -256,7 +267,8 @@ class Store(Protocol):
         Register *worker* as alive until this store is closed or its process ends.
 
         If the store can detect that a worker's process has ended (the operating system released its
-        lock), `abandoned` returns its executions at once; otherwise when the lease has expired.
+        lock), `abandoned` returns the worker's executions at once; otherwise after the lease has
+        expired.
         """
 
     async def claim(
@@ -272,42 +284,42 @@ class Store(Protocol):
         """
         Claim up to *limit* due executions for *worker*, atomically.
 
-        Due means: PENDING, RUNNING or AWAITING_APPROVAL (something else in it is due), `due_at` at
-        or before the store's time, claimed by nobody. *ids*: only these (None: any), for a queue
-        that determines which is next. *able*: only executions whose `capabilities` are all included
-        (None: the worker can do everything).
+        A due execution is PENDING, RUNNING or AWAITING_APPROVAL (with other work that is due), has
+        a `due_at` at or before the store's time, and is claimed by nobody. *ids*: only these
+        executions (None: any), for a queue that determines the next execution. *able*: only
+        executions whose `capabilities` are all included (None: the worker can do everything).
 
-        Accounts that hold the fewest slots come first, among equals the one that got a slot longest
-        ago (round robin), within an account the earliest `due_at`; `Slots` limits how many an
-        account may take. Each execution is returned as stored (large outputs may be left out, see
+        Accounts that hold the fewest slots come first, among equals the account whose last slot is
+        longest ago (round robin), within an account the earliest `due_at`; `Slots` limits the slots
+        of an account. Each execution is returned as stored (large outputs may be left out, see
         `head_of`): `worker` set, `fence` and `version` incremented, `due_at` None, leased for
-        *lease_ms* from now. Of racing workers exactly one gets each execution.
+        *lease_ms* from now. Of racing workers exactly one worker gets each execution.
 
-        An execution with a `concurrency_group` that was never claimed (`fence` 0) waits while as
-        many of its group as the workflow's limit allows have been claimed and have not ended;
-        within a group the earliest `due_at`, then the smallest id comes first. It does not block
-        any other execution.
+        An execution with a `concurrency_group` that was never claimed (`fence` 0) waits while its
+        group is full: as many of the group as the workflow's limit allows have been claimed and
+        have not ended. Within a group the earliest `due_at`, then the smallest id comes first. A
+        waiting execution blocks no other execution.
         """
 
     async def extend(
         self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
         """
-        Extend the leases that *worker* holds on *ids* to *lease_ms* from now; returns those it does
-        hold, each with its `due_at`.
+        Extend the leases that *worker* holds on *ids* to *lease_ms* from now; returns the
+        executions whose lease the worker does hold, each with its `due_at`.
 
-        Its other leases expire: the worker does not know of them, for example because the answer to
-        a claim was lost. Until then nobody else gets the executions. ST-4.
+        The other leases of the worker expire: the worker does not know of them, for example because
+        the answer to a claim was lost. Until then nobody else gets the executions. ST-4.
         """
 
     async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
         """
         Return whether this handle is to do *duty* for the next *lease_ms*.
 
-        Queries such as `abandoned` return the same rows to every machine; with an election one of
-        them works on these rows. The handle that was elected last stays elected while it asks
-        again before its lease has expired. This only saves work: every duty is safe if two handles
-        do it. A store that one machine uses returns True.
+        Queries such as `abandoned` return the same rows to every machine; with an election one
+        machine works on these rows. An elected handle stays elected as long as it calls `elect`
+        again before its lease has expired. An election only saves work: every duty is safe if two
+        handles do it. A store that one machine uses returns True.
         """
 
     async def ping(self) -> None:
@@ -328,30 +340,31 @@ class Store(Protocol):
         that are not due any more, and, by *sessions_before*, sessions (by their start), logins (by
         their last failure) and sign-in links.
 
-        Audit entries are deleted in commit order up to the first that is too recent; the chain then
-        starts at the last deleted one. AL-5. In the same transaction the entry that *trimmed* makes
-        of that point is added with its record. AL-9.
+        Audit entries are deleted in commit order up to the first entry that is too recent; the
+        chain then starts at the last deleted entry. AL-5. In the same transaction the entry that
+        *trimmed* makes from that point is added with its record. AL-9.
         """
 
     async def tally(self, limit: int) -> int:
         """
-        Count what has ended among the next *limit* executions, once, so that the exact totals of
-        lists need not count them again; returns how many records were looked at. 0: there is
-        nothing to count, or the store counts in another way.
+        Count the ended executions among the next *limit* executions, once, so that the exact totals
+        of lists need not count them again; returns the number of records read. 0: there is nothing
+        to count, or the store counts in another way.
         """
 
     async def pack(self, limit: int) -> int:
         """
-        Store what ended a while ago in less room, for the next *limit* executions; returns how many
-        were looked at. Nothing that can be read changes. 0: there is nothing to do, or the store
-        does not pack.
+        Store executions that ended a while ago in less room, among the next *limit* executions;
+        returns the number of records read. The records that can be read do not change. 0: there is
+        nothing to do, or the store does not pack.
         """
 
     async def release(self, limit: int) -> int:
         """
-        Return up to *limit* unused bytes to the operating system, quickly enough that others can
-        write in between; returns how many. 0: there was nothing worth returning.
+        Return up to *limit* unused bytes to the operating system, quickly enough that other
+        processes can write in between; returns the number of bytes. 0: there were no bytes worth
+        returning.
         """
 
     async def close(self) -> None:
-        """Finish what was submitted, then release everything. Safe to call twice."""
+        """Finish all submitted work, then release everything. Safe to call twice."""

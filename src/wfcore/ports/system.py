@@ -17,8 +17,8 @@ class Offload(Protocol):
 
     async def __call__(self, work: Callable[[], T], /) -> T:
         """
-        Run *work*; returns its result and raises its errors. *work* changes nothing, and nothing
-        that it reads changes meanwhile.
+        Run *work*; returns its result and raises its errors. *work* changes nothing, and its data
+        does not change in the meantime.
         """
 
 
@@ -28,7 +28,10 @@ async def inline(work: Callable[[], T], /) -> T:
 
 
 Tracing = Callable[[str], Trace | None]
-"""Returns the trace that begins with an execution, by its id; None: no spans are made. TR-2."""
+"""
+Returns the trace that begins with an execution, by the execution's id; None: no spans are made.
+TR-2.
+"""
 
 
 class Clock(Protocol):
@@ -37,19 +40,19 @@ class Clock(Protocol):
 
     def deadline_now(self) -> EpochMs:
         """
-        The time that approval deadlines are compared with.
+        The time with which approval deadlines are compared.
 
-        This is the wall clock, except during the 5 minutes after it jumped by more than 60 s
-        relative to the monotonic clock: then it is the time as if there had been no jump, so that a
-        wrong clock does not expire open approvals. See `rules.clock_jumps`.
+        This is the wall clock, except in the 5 minutes after a jump of more than 60 s relative to
+        the monotonic clock: then this is the time without the jump, so that a wrong clock does not
+        expire open approvals. See `rules.clock_jumps`.
         """
 
     def service_now(self) -> EpochMs:
         """
         The time of work on one machine: due times, leases, delays, retries and timestamps of
-        executions. Use cases call `Store.now`, which a store on one machine answers with this.
-        Never earlier than a previous value, even if the wall clock is set back and the process
-        restarted; otherwise equal to the time of deadlines. See `rules.clock_jumps.service_time`.
+        executions. Use cases call `Store.now`; a store on one machine answers with this time. Never
+        earlier than a previous value, even if the wall clock is set back and the process restarted;
+        otherwise equal to the time of deadlines. See `rules.clock_jumps.service_time`.
         """
 
 
@@ -61,8 +64,8 @@ class Calendar(Protocol):
 
     def next_local(self, cron: str, after: datetime) -> datetime | None:
         """
-        The first local time after *after* that matches *cron*; both are naive and in whole seconds.
-        None if there is none. Daylight saving is not considered: see `rules.triggers.schedule`.
+        The first local time after *after* that matches *cron*, or None. Both times are naive and in
+        whole seconds. Daylight saving is not considered: see `rules.triggers.schedule`.
         """
 
     def zone(self, name: str) -> tzinfo:
@@ -80,15 +83,19 @@ class Tokens(Protocol):
 
 
 class Passwords(Protocol):
-    """Both methods raise `NotReady` if too many calls are already waiting."""
+    """
+    Hashing and verifying passwords. Both methods raise `NotReady` if too many calls are waiting.
+    """
 
     async def hash(self, password: str) -> str: ...
     async def verify(self, password: str, hashed: str | None) -> bool:
-        """Whether they match. None takes as long as a real hash and never matches."""
+        """
+        Whether *password* matches *hashed*. None takes as long as a real hash and never matches.
+        """
 
 
 class Sealer(Protocol):
-    """Encrypts cells of a store, so that its file alone reveals no contents."""
+    """Encrypts cells of a store, so that the store's file alone reveals no contents."""
 
     @property
     def keys(self) -> Sequence[str]:
@@ -99,12 +106,12 @@ class Sealer(Protocol):
         """The source of the keys, described for the operator."""
 
     def make(self) -> None:
-        """Create a first key if there is none; called before anything is sealed."""
+        """Create a first key if there is none; called before the first sealing."""
 
     def seal(self, text: str, place: str) -> str:
         """
-        Seal *text*, which is not empty, for *place*: the key's id, a dot, and printable ASCII.
-        Sealing the same text twice gives different results.
+        Seal *text* (not empty) for *place*: the key's id, a dot, and printable ASCII. Sealing the
+        same text twice gives different results.
         """
 
     def open(self, sealed: str, place: str) -> str:
@@ -115,8 +122,8 @@ class Sealer(Protocol):
 
     def seal_bytes(self, data: bytes, place: str) -> bytes:
         """
-        Seal *data* for *place*: the key's id as four bytes, and the sealed data, which only
-        `open_bytes` reads.
+        Seal *data* for *place*: the key's id as four bytes, then the sealed data. Only `open_bytes`
+        reads the result.
         """
 
     def open_bytes(self, sealed: bytes, place: str) -> bytes:
@@ -131,7 +138,7 @@ class Templates(Protocol):
     """
     Expressions in `{{ }}` over data; no statements, no evaluation of code. Deterministic.
 
-    A string that is one template as a whole keeps the value's type; any other becomes text.
+    A string that consists of one template keeps the value's type; any other string becomes text.
     """
 
     def render(
@@ -143,17 +150,17 @@ class Templates(Protocol):
     ) -> Json:
         """
         Evaluate every template in *value* (strings, also inside lists and objects). With *inserted*
-        the result is a text, and *inserted* converts each text that an expression gives, except the
-        result of the filter `markdown`. MD-3.
+        the result is a text, and *inserted* converts the text of each expression, except the result
+        of the filter `markdown`. MD-3.
 
         Raises `TemplateFailed`: unknown name, wrong type, budget exceeded, a result with an integer
-        that does not fit 64 bits, or one larger than *limit* (the characters of its texts, and one
-        for each other value).
+        that does not fit 64 bits, or a result larger than *limit* (the characters of its texts,
+        plus 1 for each other value).
         """
 
     def problems(self, text: str, known: Mapping[str, Collection[str] | None]) -> Sequence[str]:
         """
         Errors in *text* that can be found without data: syntax, statements, unknown names.
 
-        *known* maps each top-level name to the names below it (None: any).
+        *known* maps each top-level name to the names below (None: any name).
         """
