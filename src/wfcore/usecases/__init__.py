@@ -1,1 +1,1 @@
-"""The use cases: one unit of work each, over the ports."""
+"""The use cases. Each use case is one unit of work over the ports."""

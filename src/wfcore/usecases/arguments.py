@@ -1,8 +1,8 @@
 """
 Checks of the arguments that a program passes to a use case through `from wfcore import …`.
 
-A type checker finds the same mistakes earlier, but not everybody runs one, and none sees data from
-elsewhere. The adapters check their own arguments.
+A type checker finds the same mistakes earlier, but some programs have no type checker, and no type
+checker sees data from elsewhere. The adapters check their own arguments.
 """
 
 import inspect
@@ -33,9 +33,8 @@ _ANY_SIZE = 2**63
 
 def checked(use_case: Callable[P, R]) -> Callable[P, R]:
     """
-    Returns *use_case* with checks: it raises `TypeError` for an argument that does not match its
-    annotation, and `InvalidInput` for a value that is no JSON where JSON is expected, before it
-    does anything.
+    Returns *use_case* with checks before its first action: `TypeError` for an argument that does
+    not match its annotation, and `InvalidInput` for a value that is not JSON if JSON is expected.
     """
     parameters = inspect.signature(use_case).parameters
     wanted: dict[str, Any] = {}
@@ -58,7 +57,10 @@ def checked(use_case: Callable[P, R]) -> Callable[P, R]:
 
 
 def _check(what: str, value: Any, annotation: Any) -> None:
-    """*what* is of its class, and so are the fields of a record of ours."""
+    """
+    Raises `TypeError` unless *value* and the fields of a record of wfcore fit their annotations.
+    *what*: the name of the argument in the message.
+    """
     if not _fits(value, annotation):
         shown = _shown(annotation)
         cure = next((cure for made, cure in _MADE.items() if made in shown), "")
@@ -74,8 +76,8 @@ def _check(what: str, value: Any, annotation: Any) -> None:
 @cache
 def _plain_fields(kind: type) -> Mapping[str, Any]:
     """
-    The fields of a record of ours whose types are records, names, texts or numbers. A definition
-    has none here, because its own checker is stricter.
+    The fields of a record of wfcore whose types are records, names, texts or numbers. Empty for a
+    definition, because a definition has a stricter checker.
     """
     if kind is Definition or not has(kind) or not kind.__module__.startswith("wfcore."):
         return {}
@@ -114,7 +116,7 @@ def _kind(value: object) -> str:
 
 
 def _shown(annotation: Any) -> str:
-    """As it is written in a program, without modules."""
+    """The annotation in a program's notation, without modules."""
     text = inspect.formatannotation(annotation).replace(inspect.formatannotation(Json), "Json")
     return re.sub(r"(?:\w+\.)+", "", text)
 

@@ -38,8 +38,8 @@ async def read_artifact(
     services: Services, who: Principal | None, execution_id: str, artifact_id: str
 ) -> Artifact:
     """
-    One artifact of an execution, also for people who see an approval that it is attached to; the
-    approval shows no other part of the execution. AP-29. Raises `NotFound`.
+    One artifact of an execution, also for people who see an approval with the artifact attached;
+    the approval shows no other part of the execution. AP-29. Raises `NotFound`.
     """
     async with services.store.view() as view:
         if who is None or not await _is_attached(view, who, execution_id, artifact_id):
@@ -48,7 +48,7 @@ async def read_artifact(
 
 
 async def _is_attached(view: View, who: Principal, execution_id: str, artifact_id: str) -> bool:
-    """Whether *who* sees an approval of the execution to which the artifact is attached."""
+    """Whether *who* sees an approval of the execution with the artifact attached."""
     for one in await view.approvals.of_execution(execution_id):
         if any(file.artifact_id == artifact_id for file in one.attachments):
             share = await view.get(Share, one.workflow_id, who.account.id)

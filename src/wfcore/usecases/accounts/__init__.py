@@ -1,1 +1,1 @@
-"""Accounts, their keys and sessions, and who a request comes from."""
+"""Accounts, their keys and sessions, and the authentication of requests."""

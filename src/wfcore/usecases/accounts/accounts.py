@@ -1,4 +1,4 @@
-"""Accounts and their named secrets, as the operator manages them. SC-5."""
+"""Accounts and their named secrets, managed by the operator. SC-5."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -38,8 +38,8 @@ async def create_account(
     on_host: bool = True,
 ) -> Account:
     """
-    A new active account; *plan* None: that of the policy. *on_host*: by somebody on the server's
-    host. AC-10.
+    A new active account; *plan* None: the default plan of the policy. *on_host*: whether the caller
+    is on the server's host. AC-10.
 
     Raises `InvalidInput`; `AccountExists` if the email is taken.
     """
@@ -78,8 +78,8 @@ async def set_account(
     """
     Change plan, status, password or language, the right to operate the server (AC-7), or the
     channels for failures of the account's workflows (NT-8). A downgrade disables the newest
-    webhooks above the new limit, an upgrade enables them again. WH-5, WH-16. A new password, a
-    status other than ACTIVE, and becoming an operator end every session and link. SE-4.
+    webhooks above the new limit; an upgrade enables these webhooks again. WH-5, WH-16. A new
+    password, a status other than ACTIVE, and becoming an operator end every session and link. SE-4.
 
     Raises `NotFound`; `InvalidInput` for bad values, for disabling one's own account, and, unless
     *on_host*, for a new operator or the password of an operator (AC-10).
@@ -174,8 +174,8 @@ async def find_account(services: Services, id_or_email: str) -> Account:
 
 async def ensure_account(services: Services, email: str, plan: Tier = Tier.PRO) -> Account:
     """
-    The account of *email*, created if it does not exist: for programs that start again and again.
-    An existing account does not change. Raises `InvalidInput`.
+    The account of *email*, created if it does not exist: for programs that start repeatedly. An
+    existing account does not change. Raises `InvalidInput`.
     """
     while True:
         with suppress(NotFound):
@@ -222,7 +222,7 @@ async def delete_secret(
 
 
 async def list_secrets(services: Services, account_id: str) -> Sequence[NamedSecret]:
-    """The secrets of an account by name; callers must not show their values. Raises `NotFound`."""
+    """The secrets of an account by name. Callers must not show the values. Raises `NotFound`."""
     async with services.store.view() as view:
         account = await view.get(Account, account_id)
     if account is None:

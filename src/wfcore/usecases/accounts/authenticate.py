@@ -1,7 +1,7 @@
 """
-Letting a request in: credentials, account status, scope, rate, in this order.
+Admission of a request: credentials, account status, scope, rate, in this order.
 
-Refusals are noted in the audit log with their reason; the caller learns only that.
+The audit log records each refusal with its reason; the caller learns only the refusal.
 """
 
 from collections.abc import Collection, Sequence
@@ -34,7 +34,7 @@ from wfcore.usecases.signing import keys_in
 
 @frozen
 class Credentials:
-    """All values in a request where a key may be. Never shown."""
+    """All values in a request that may contain a key. Never shown."""
 
     authorization: Sequence[str] = ()
     x_api_key: Sequence[str] = ()
@@ -42,7 +42,7 @@ class Credentials:
 
     @property
     def is_ours(self) -> bool:
-        """Whether one of our keys is among them, valid or not. AU-10."""
+        """Whether the values contain a key of this service, valid or not. AU-10."""
         return bears_key(self.authorization, self.x_api_key, self.query)
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ class Credentials:
 
 @frozen
 class AdmittedCaller:
-    """The caller, and what is left of its quota."""
+    """The caller, and the remaining quota."""
 
     who: Principal
     quota: Quota
@@ -96,7 +96,7 @@ async def admit(
 
 async def admit_operator(services: Services, carried: Credentials, origin: Origin) -> Principal:
     """
-    The operator whose key of scope ADMIN *carried* holds; no quota counts their requests. AC-8.
+    The operator with the key of scope ADMIN in *carried*; no quota counts these requests. AC-8.
 
     Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log), `Forbidden`.
     """
@@ -130,7 +130,7 @@ async def admit_visitor(
     services: Services, visitor: Visitor, scope: Scope, origin: Origin
 ) -> AdmittedCaller:
     """
-    Recognise *visitor* and count one request against its account's quota. AU-10, RL-1.
+    Recognise *visitor* and count one request against the account's quota. AU-10, RL-1.
 
     Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log), `RateLimited`.
     """

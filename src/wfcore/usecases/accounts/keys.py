@@ -1,4 +1,4 @@
-"""API keys, as the operator manages them. A key's text is returned once."""
+"""API keys, managed by the operator. A key's text is returned once."""
 
 from collections.abc import Collection, Sequence
 
@@ -28,7 +28,7 @@ from wfcore.usecases.unit_of_work import retried
 
 @frozen
 class IssuedKey:
-    """A key with its text, which is not stored, and its callback secret if that is new."""
+    """A key with its text, which is not stored, and its callback secret if the secret is new."""
 
     key: ApiKey
     text: str
@@ -51,11 +51,11 @@ async def create_key(
     approvers: Sequence[str] = (),
 ) -> IssuedKey:
     """
-    A new key of an account; of scope ADMIN for an operator and *on_host* only. AC-8. *approvers*:
-    the only people whom it may ask through gates. GT-5.
+    A new key of an account. A key of scope ADMIN needs an operator's account and *on_host*. AC-8.
+    *approvers*: the only people whom the key may ask through gates. GT-5.
 
     The account's record is read first and put unchanged, so that of two units that both saw room
-    only one is stored. Raises `NotFound`, `InvalidInput`, `Conflict` (no room, LM-11).
+    only one unit commits. Raises `NotFound`, `InvalidInput`, `Conflict` (no room, LM-11).
     """
     now = services.clock.now()
     if not scopes:
@@ -95,8 +95,8 @@ async def revoke_key(
     services: Services, key_id: str, origin: Origin = UNKNOWN, who: Principal | None = None
 ) -> ApiKey:
     """
-    Revoke a key of *who* (None, or an operator: of anybody) from the next request on; doing so
-    again changes nothing. Raises `NotFound`. AU-3.
+    Revoke a key of *who* (None, or an operator: a key of anybody) from the next request on.
+    Revoking a revoked key changes nothing. Raises `NotFound`. AU-3.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
@@ -121,8 +121,8 @@ async def rotate_key(
     on_host: bool = False,
 ) -> IssuedKey:
     """
-    A new secret under the same id; the old one stays valid for *overlap*. AU-7. One of scope ADMIN
-    is made *on_host* only. AC-8.
+    A new secret for the key, under the same id; the old secret stays valid for *overlap*. AU-7. The
+    rotation of a key of scope ADMIN needs *on_host*. AC-8.
 
     Raises `NotFound`, `Conflict` (revoked), `InvalidInput`.
     """
@@ -159,7 +159,7 @@ def _own(key: ApiKey | None, who: Principal | None) -> ApiKey:
 async def read_key(
     services: Services, who: Principal, key_id: str
 ) -> tuple[ApiKey, Sequence[Webhook]]:
-    """A key of *who* (an operator: anybody's) and the webhooks it opens. Raises `NotFound`."""
+    """A key of *who* (an operator: a key of anybody) and its webhooks. Raises `NotFound`."""
     async with services.store.view() as view:
         key = _own(await view.get(ApiKey, key_id), who)
         hooks = await view.webhooks.all_of_owner(key.account_id)
@@ -167,7 +167,7 @@ async def read_key(
 
 
 async def find_key(services: Services, key_id: str) -> ApiKey | None:
-    """The key of that id, revoked or not."""
+    """The key with that id, revoked or not."""
     async with services.store.view() as view:
         return await view.get(ApiKey, key_id)
 

@@ -1,4 +1,4 @@
-"""Console sessions: signing in, staying in, signing out."""
+"""Console sessions: sign-in, use, sign-out."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -44,7 +44,7 @@ TOKEN_LENGTH = 43
 
 @frozen
 class SignedIn:
-    """A new session; the token is for the cookie and is not stored."""
+    """A new session. The token is for the cookie and is not stored."""
 
     account: Account
     token: str
@@ -54,7 +54,7 @@ class SignedIn:
 
 
 def session_id(token: str) -> str:
-    """The part of a cookie's token that is stored: its hash."""
+    """The stored part of a cookie's token: its hash."""
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -65,9 +65,9 @@ async def sign_in(
     A new session for the correct password; the session of the token *previous* ends. SE-1, SE-2,
     SE-5.
 
-    Ten failures in 15 minutes lock that login, for the correct password too. An unknown email takes
-    as long as a known one. Logins over the limit of a minute are neither checked nor recorded,
-    since they would flood the audit log next. SE-6.
+    Ten failures in 15 minutes lock that login, even for the correct password. An unknown email
+    takes as long as a known email. Logins above the limit per minute are neither checked nor
+    recorded, because they would flood the audit log. SE-6.
 
     Raises `TooManyLogins`, `TooManyAttempts`, `Unauthenticated`, `AccountBlocked`, `NotReady`.
     """
@@ -119,7 +119,7 @@ async def _begin(
 
 
 def put_session(services: Services, unit: Unit, account: Account, previous: str | None) -> SignedIn:
-    """A session of *account* in place of that of the token *previous*. SE-5."""
+    """A new session of *account*. The session of the token *previous* ends. SE-5."""
     now, token = services.clock.now(), services.tokens.text(TOKEN_LENGTH)
     unit.put(Session(session_id(token), account.id, now, now, account.session_epoch))
     if previous:
@@ -161,9 +161,9 @@ async def mail_login_link(
     """
     Mail a sign-in link to the active account with *email*, if there is one. SE-10.
 
-    Call it in the background: neither the response nor its time may reveal whether the account
-    exists. The message is sent at once and stored nowhere, because its link is a credential. Raises
-    the errors of the notifier.
+    Call this function in the background: neither the response nor its time may reveal whether the
+    account exists. The message is sent at once and never stored, because the link is a credential.
+    Raises the errors of the notifier.
     """
     async with services.store.view() as view:
         account = await view.accounts.by_email(same_name(email))
@@ -181,8 +181,8 @@ async def mail_login_link(
 
 async def account_of_link(services: Services, token: str) -> Account:
     """
-    The account that a link would sign in. The link stays valid, because mail scanners open links,
-    too. SE-7.
+    The account that a link would sign in. The link stays valid, because mail scanners also open
+    links. SE-7.
 
     Raises `LinkOver`.
     """
@@ -196,7 +196,8 @@ async def sign_in_by_link(
     services: Services, token: str, origin: Origin, previous: str | None = None
 ) -> SignedIn:
     """
-    A new session for the token of a link, which is used up; that of *previous* ends. SE-5 to SE-7.
+    A new session for the token of a link. The link is used up, and the session of the token
+    *previous* ends. SE-5 to SE-7.
 
     Raises `LinkOver`, `AccountBlocked`, `TooManyLogins`.
     """
@@ -240,7 +241,10 @@ async def _verified(services: Services, email: str, password: str) -> Account | 
 
 
 async def require_session(services: Services, token: str | None) -> None:
-    """Raises what `session_of` raises, and is no use of the session: it may end meanwhile."""
+    """
+    Check that the session of *token* is valid. The check does not count as use: it does not extend
+    the session. Raises the errors of `session_of`.
+    """
     async with services.store.view() as view:
         found = await view.get(Session, session_id(token or ""))
         session = require_alive(found, services.clock.now())
@@ -273,7 +277,7 @@ async def session_of(services: Services, token: str | None) -> Principal:
 
 @retried
 async def sign_out(services: Services, token: str, origin: Origin) -> None:
-    """End the session; does nothing if it has ended."""
+    """End the session. Does nothing if the session has ended."""
     async with services.store.unit() as unit:
         session = await unit.get(Session, session_id(token))
         if session is None:

@@ -1,8 +1,8 @@
 """
-Signing in with an identity provider: there, and back. SE-9.
+Signing in with an identity provider: the redirect there and the return. SE-9.
 
-While somebody is at the provider, the browser alone remembers the attempt, signed and for ten
-minutes; the server stores nothing, so that opening the way there costs and leaves nothing.
+While a person is at the provider, only the browser keeps the attempt, signed and for ten minutes.
+The server stores nothing, so that a redirect costs nothing and leaves nothing behind.
 """
 
 import json
@@ -37,8 +37,10 @@ from wfcore.usecases.unit_of_work import retried
 
 _PURPOSE = "sign-on"
 LONGEST_NEXT = 600
-"""Characters of the page that was wanted: proxies take 8 KB of cookies, in which several attempts
-and the session have their place."""
+"""
+The most characters of the requested page: proxies accept 8 KB of cookies, which must hold several
+attempts and the session.
+"""
 _BY_PROVIDER: JsonObject = {"by": "oidc"}
 
 
@@ -46,7 +48,7 @@ _BY_PROVIDER: JsonObject = {"by": "oidc"}
 class Departure:
     """
     The redirect to the provider: its URL, the cookie value for the browser, and the `state` that
-    distinguishes this sign-in from others in the same browser.
+    distinguishes this sign-in from other sign-ins in the same browser.
     """
 
     url: str
@@ -60,7 +62,10 @@ class Departure:
 async def leave_for(
     services: Services, provider: IdentityProvider, redirect_uri: str, next: str
 ) -> Departure:
-    """The way to *provider*, and back to the page *next*, unless it is long. Raises `NotReady`."""
+    """
+    The redirect to *provider*. The sign-in returns to the page *next*; a *next* that is too long is
+    dropped. Raises `NotReady`.
+    """
     attempt = SignOnAttempt(*(services.tokens.text(TOKEN_LENGTH) for _ in range(3)))
     url = await provider.address(attempt, redirect_uri)
     next = next if len(json.dumps(next)) <= LONGEST_NEXT else ""
@@ -82,8 +87,8 @@ async def come_back(
     previous: str | None = None,
 ) -> tuple[SignedIn, str]:
     """
-    A new session for who came back with *query* to the browser that *kept* the attempt, and the
-    page to go to; the session of the token *previous* ends. SE-5, SE-9.
+    A new session for the person who returned with *query*, and the page to open. *kept*: the
+    attempt that the browser kept. The session of the token *previous* ends. SE-5, SE-9.
 
     Raises `Unvouched`, `AccountBlocked`, `TooManyLogins`, `NotReady`.
     """

@@ -20,7 +20,10 @@ from wfcore.time import DAY, EpochMs
 from wfcore.usecases.services import Services
 
 LOOKED_AT, RESULTS_LOOKED_AT, _AT_ONCE = 500, 50_000, 20
-"""Executions whose models are added up, as long as they have no more step results in sum."""
+"""
+The most executions whose models are added up, the most step results of these executions, and the
+executions read at a time.
+"""
 
 
 @frozen
@@ -38,7 +41,7 @@ class KeyUsage:
 
 @frozen
 class ModelUsage:
-    """The use of a model by a workflow. `unpriced`: the price of some of it is unknown."""
+    """The use of a model by a workflow. `unpriced`: the price of a part is unknown."""
 
     workflow_id: str
     workflow: str
@@ -52,8 +55,8 @@ class ModelUsage:
 @frozen
 class AccountUsage:
     """
-    `models`: of the executions from `since` on among the newest `LOOKED_AT`; `cut`: there were
-    more.
+    The usage of an account. `models`: the usage of the executions from `since` on, among the newest
+    `LOOKED_AT` executions; `cut`: whether there were more executions.
     """
 
     keys: Sequence[KeyUsage]
@@ -85,9 +88,7 @@ async def read_usage(services: Services, who: Principal) -> AccountUsage:
 
 @frozen
 class _Spent:
-    """
-    The part of an execution that counts here: its steps that called a model, with their usage.
-    """
+    """The steps of an execution that called a model, with their usage."""
 
     workflow_id: str
     workflow: str
@@ -141,7 +142,9 @@ async def _definition(view: View, workflow_id: str, revision: int) -> Definition
 
 
 def _model(definition: Definition | None, name: str) -> str:
-    """The model of a step by a dictionary, because each round of a loop needs it."""
+    """
+    The model of a step. The lookup uses a dictionary, because each round of a loop needs the model.
+    """
     with suppress(KeyError):
         step = definition.step(name) if definition else None
         return step.model if isinstance(step, AiStep) else ""

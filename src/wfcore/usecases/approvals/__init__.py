@@ -1,1 +1,1 @@
-"""Approvals: decided by people, expired and reminded by time."""
+"""Approvals: decisions by people, expiry and reminders by time."""

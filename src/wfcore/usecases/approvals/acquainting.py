@@ -1,4 +1,4 @@
-"""Looking up the people whom approvals name, in the turn in which these open. AP-41, AP-42."""
+"""The accounts that approvals name, read in the turn in which the approvals open. AP-41, AP-42."""
 
 from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
@@ -27,10 +27,10 @@ async def acquainted(
     turn: Callable[[NewId, People | None], T],
 ) -> T:
     """
-    Returns the result of *turn* once every account that it names is known.
+    Returns the result of *turn*, once every account that *turn* names is known.
 
-    *turn* is pure, so it runs again after each look-up: a name from a template appears only in the
-    middle of it. Ids made in an earlier run are used again.
+    *turn* is pure, so it runs again after each lookup: a name from a template appears only during
+    the turn. Ids made in an earlier run are used again.
     """
     if services.policy.one_for_all:
         return turn(lambda prefix: services.ids.new(prefix, now), None)
@@ -53,7 +53,7 @@ async def acquainted(
 async def met(
     view: View | Unit, people: People, names: Collection[str], workflow_id: str | None = None
 ) -> People:
-    """*people* with the accounts that *names* name, and of those who may edit the workflow."""
+    """*people* with the accounts that *names* name and the accounts that may edit the workflow."""
     editors: tuple[str, ...] = ()
     if workflow_id is not None:
         shares = await view.shares.of_workflow(workflow_id)

@@ -54,7 +54,7 @@ async def list_approvals(
 
 
 async def read_approval(services: Services, who: Caller | None, approval_id: str) -> Approval:
-    """One approval with the parts that *who* may see. Raises `NotFound`. PL-4."""
+    """The approval, with the parts that *who* may see. Raises `NotFound`. PL-4."""
     async with services.store.view() as view:
         approval, _ = await approval_for(view, who, approval_id)
     if await expire_if_due(services, approval):
@@ -77,8 +77,8 @@ async def question_for(
     """
     An approval, open or not, for a caller who may decide it this way. AP-10, AP-18.
 
-    Raises `NotFound`; `Forbidden` if the caller sees it but is not an approver, or started the
-    execution.
+    Raises `NotFound`; `Forbidden` if the caller sees the approval but is not an approver, or
+    started the execution.
     """
     approval = await read_approval(services, who, approval_id)
     async with services.store.view() as view:
@@ -91,7 +91,9 @@ async def question_for(
 async def standings(
     services: Services, who: Principal, found: Sequence[Approval]
 ) -> Mapping[str, Standing]:
-    """For each of *found*, by its id, whether *who* can approve it now. AP-10, AP-16."""
+    """
+    Whether *who* can approve each approval of *found* now, by the approval's id. AP-10, AP-16.
+    """
     now = services.clock.deadline_now()
     ids = {one.workflow_id for one in found}
     async with services.store.view() as view:
@@ -106,7 +108,7 @@ async def standings(
 
 
 def why_not(approval: Approval, who: Caller, share: Share | None, now: EpochMs) -> str | None:
-    """The reason, in words, for which *who* may not approve now; None: nothing is in the way."""
+    """The reason, in words, for which *who* may not approve now; None if *who* may approve."""
     if approval.status is not ApprovalStatus.PENDING or expired(approval, now):
         return "The approval has already been decided"
     try:
@@ -122,7 +124,7 @@ async def approvals_of(
     """
     The approvals of one execution that the caller may see, newest first. AC-5.
 
-    Raises `NotFound` if the caller sees neither the execution nor any of them.
+    Raises `NotFound` if the caller sees neither the execution nor any of its approvals.
     """
     async with services.store.view() as view:
         found = list(await view.approvals.of_execution(execution_id))

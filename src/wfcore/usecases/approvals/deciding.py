@@ -1,4 +1,7 @@
-"""Deciding an approval: its execution continues, stops, or waits for further approvers. AP-2."""
+"""
+Decisions on approvals. After a decision the execution continues, stops, or waits for further
+approvers. AP-2.
+"""
 
 from contextlib import suppress
 from functools import partial
@@ -59,15 +62,15 @@ from wfcore.usecases.unit_of_work import (
 )
 
 OPERATOR = "operator"
-"""The name in a history of whoever decides at the command line."""
+"""The name of the decider in a history if the decision came from the command line."""
 
 
 def require_may(
     approval: Approval, who: Caller, share: Share | None, decision: Choice, now: EpochMs
 ) -> Delegation | None:
     """
-    Returns the delegation under which *who* decides, or None for somebody's own decision. Raises
-    `Forbidden` for a decision that *who* may not make. AP-10, AP-18, AP-36.
+    Returns the delegation under which *who* decides, or None if *who* decides as an approver.
+    Raises `Forbidden` for a decision that *who* may not make. AP-10, AP-18, AP-36.
     """
     given_for = None
     if not is_approver(approval, who, share):
@@ -82,8 +85,8 @@ def require_may(
 @frozen
 class Decide:
     """
-    A decision from any channel. `items_hash`: of the rows that the reviewer saw. `alone`: the
-    operator's approval is enough, however many are required.
+    A decision from any channel. `items_hash`: the hash of the rows that the reviewer saw. `alone`:
+    the operator's approval suffices, however many approvals are required.
     """
 
     approval_id: str
@@ -95,7 +98,7 @@ class Decide:
 
     @property
     def verb(self) -> str:
-        """The last word of the audit event: `approve`, `reject`, …"""
+        """The last part of the audit event: `approve`, `reject`, …"""
         return type(self.decision).__name__.lower()
 
 
@@ -103,14 +106,15 @@ async def decide_approval(
     services: Services, who: Caller | None, decision: Decide, origin: Origin = UNKNOWN
 ) -> Approval:
     """
-    Record one decision: its execution continues or stops, or waits for further approvers. AP-2,
+    Record one decision. The execution continues or stops, or waits for further approvers. AP-2,
     AP-3, AP-6, AP-10, AP-15.
 
     Of any number of racing decisions and an expiry, exactly one wins.
 
-    Raises `NotFound`, `Forbidden` (visible, but not an approver, or started by the caller),
-    `AlreadyDecided`, `ItemsChanged` (not the rows that the reviewer saw), `InvalidInput` (edited
-    rows; nothing is decided). The audit log has every refusal but `InvalidInput`. AP-27.
+    Raises `NotFound`, `Forbidden` (visible, but the caller is not an approver or started the
+    execution), `AlreadyDecided`, `ItemsChanged` (not the rows that the reviewer saw),
+    `InvalidInput` (edited rows; nothing is decided). The audit log records every refusal except
+    `InvalidInput`. AP-27.
     """
     try:
         return await _decide(services, who, decision, origin)
@@ -155,7 +159,9 @@ async def _decide(
 
 
 MANY_ROWS = 500
-"""A decision about more rows leaves the event loop: each row takes about 10 µs."""
+"""
+The number of rows above which a decision runs outside the event loop: each row takes about 10 µs.
+"""
 
 
 def _has_many(approval: Approval, decision: Decide) -> bool:
@@ -188,7 +194,7 @@ def _decider(who: Caller | None, decision: Decide) -> Decider:
 async def _continued(
     unit: Unit, run: Execution, approval: Approval, now: EpochMs
 ) -> Outcome[Execution]:
-    """The execution after a decision; an assent that is not the last moves nothing. AP-15."""
+    """The execution after a decision. An assent that is not the last changes no step. AP-15."""
     if approval.status is not ApprovalStatus.PENDING:
         return advance(run, await _fact(unit, run, approval), now)
     about: JsonObject = {

@@ -1,4 +1,4 @@
-"""Delegating: an approver lets somebody else decide in their place, for a time. AP-36."""
+"""Delegation: an approver lets another person decide in the approver's place, for a time. AP-36."""
 
 from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput
 from wfcore.model.access import Caller
@@ -31,11 +31,11 @@ async def delegate_approval(
     origin: Origin = UNKNOWN,
 ) -> Approval:
     """
-    The approval with the delegation, which is also in its history, in the event log and in the
-    audit log. *until* None: until the approval expires.
+    The approval with the delegation. The history, the event log and the audit log record the
+    delegation. *until* None: until the approval expires.
 
-    Raises `NotFound`, `Forbidden` (no approver in their own right, or not allowed by the step),
-    `AlreadyDecided`, `InvalidInput`.
+    Raises `NotFound`, `Forbidden` (*who* is not an approver in their own right, or the step allows
+    no delegation), `AlreadyDecided`, `InvalidInput`.
     """
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
@@ -72,7 +72,7 @@ async def delegate_approval(
 
 
 async def _require_somebody_else(unit: Unit, who: Caller, to: str) -> None:
-    """Raises `InvalidInput` for an id of no account, and for *who* by another name. AP-36."""
+    """Raises `InvalidInput` for the id of no account, and for another name of *who*. AP-36."""
     name = same_name(to)
     account = (await met(unit, People(), {name})).accounts[name]
     if "@" not in name and account is None:

@@ -1,13 +1,12 @@
 """
-Approvals whose time has come: reminders before the expiry, and rejection at the expiry. AP-4,
-AP-20.
+The times of approvals: reminders before the expiry, and rejection at the expiry. AP-4, AP-20.
 
 From `expires_at` on an approval counts as rejected, whether or not a timer has run. So every reader
 settles an expired approval before showing it; the sweep settles approvals without a reader.
 
 A reminder is an event in the execution's log, which feeds the stream and the history. The approval
-counts its reminders in the same unit of work, so that of any number of sweepers, and across
-restarts, exactly one sends each of them.
+counts its reminders in the same unit of work. So exactly one sweeper sends each reminder, whatever
+the number of sweepers and restarts.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -53,10 +52,11 @@ BY_ITSELF = Origin(path="timeout")
 
 async def expire_all_due(services: Services) -> int:
     """
-    Expire every due approval before a reader lists them; return how many there were.
+    Expire every due approval before a reader lists approvals; returns the number of expired
+    approvals.
 
-    A store that cannot write now does not keep anybody from reading, and neither does an approval
-    that cannot be settled: the sweep reports it.
+    Readers can still read if the store cannot write now or if an approval cannot be settled; the
+    sweep reports such an approval.
     """
     with suppress(StoreUnavailable):
         return await expire_due(services, lambda failed: None)
@@ -64,12 +64,12 @@ async def expire_all_due(services: Services) -> int:
 
 
 async def expire_due(services: Services, report: Report = at_once) -> int:
-    """Reject every approval whose time is over; return how many there were."""
+    """Reject every approval whose time is over; returns the number of rejected approvals."""
     return await _each(services, lambda view, now: view.approvals.due(now, BATCH), expire, report)
 
 
 async def remind_due(services: Services, report: Report = at_once) -> int:
-    """Send every reminder whose time has come; return how many were sent."""
+    """Send every reminder whose time has come; returns the number of events."""
     find = lambda view, now: view.approvals.reminders_due(now, BATCH)  # noqa: E731
     return await _each(services, find, _remind, report)
 
@@ -81,7 +81,8 @@ async def _each(
     report: Report,
 ) -> int:
     """
-    Settle due approvals, a batch at a time, until none is left or none of a batch can be settled.
+    Settle due approvals in batches, until no approval is due or no approval of a batch can be
+    settled. Returns the number of settled approvals.
     """
     count = 0
     while True:
@@ -96,14 +97,14 @@ async def _each(
 
 
 async def expire_due_of(services: Services, run: Execution) -> bool:
-    """Expire the due approvals of one execution; return whether there were any."""
+    """Expire the due approvals of one execution; returns whether any approval expired."""
     async with services.store.view() as view:
         approvals = await view.approvals.of_execution(run.id)
     return any([await expire_if_due(services, approval) for approval in approvals])
 
 
 async def expire_if_due(services: Services, approval: Approval) -> bool:
-    """Expire this approval if it is due; return whether it was."""
+    """Expire this approval if it is due; returns whether the approval expired."""
     if not expired(approval, services.clock.deadline_now()):
         return False
     with suppress(StoreUnavailable):

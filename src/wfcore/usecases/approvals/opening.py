@@ -28,8 +28,8 @@ async def opened(
     left: Sequence[Artifact],
 ) -> Outcome[Execution]:
     """
-    The outcome with its new approvals in their stored form. *now*: the store's; *left*: artifacts
-    that the same unit stores, which it does not read back. Approvals by a rule are in the audit
+    The outcome with its new approvals in their stored form. *now*: the store's time; *left*:
+    artifacts that the same unit stores and does not read back. Approvals by a rule are in the audit
     log. AP-35.
     """
     if not any(isinstance(one, OpenApproval) for one in outcome.effects):

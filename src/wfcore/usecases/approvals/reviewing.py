@@ -1,4 +1,4 @@
-"""Approvals for the pages: the inbox, and one approval to review."""
+"""Approvals for the pages: the inbox, and the review of one approval."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -54,8 +54,8 @@ async def read_inbox(
     """
     The inbox of *who*: open approvals by their expiry, decided approvals by age. AC-5.
 
-    With *text*, the approvals that contain it among the next `SEARCHED`; `next` continues the
-    search.
+    With *text*: the approvals that contain *text*, among the next `SEARCHED` approvals; `next`
+    continues the search.
     """
     where = evolve(_SHOWN[tab], workflow_id=workflow_id)
     page = evolve(page, after=page.after or (_FIRST if where.soonest else NEWEST))
@@ -70,9 +70,9 @@ async def read_inbox(
 
 
 _FIRST = PageCursor(-1, "")
-"""Before every row of a list by expiry: its first page by position, which counts nothing."""
+"""The cursor before every row of a list by expiry: the list's first page, without a count."""
 MOST_WAITING = 1_000
-"""Up to so many of those that wait for somebody are counted."""
+"""The number up to which waiting approvals are counted."""
 
 
 async def count_waiting(services: Services, who: Principal) -> int:
@@ -83,13 +83,13 @@ async def count_waiting(services: Services, who: Principal) -> int:
 
 
 SEARCHED, _AT_ONCE = 400, 200
-"""Approvals that one search looks at, and how many are read at a time."""
+"""The approvals that one search reads, and the approvals read at a time."""
 
 
 async def _search(
     services: Services, who: Principal, page: PageRequest, where: ApprovalFilter, text: str
 ) -> Page[ApprovalHead]:
-    """Search by reading each approval, because the store seals their texts."""
+    """Search by reading each approval, because the store seals the texts of approvals."""
     found, at = list[ApprovalHead](), PageRequest(size=_AT_ONCE, after=page.after)
     for _ in range(SEARCHED // _AT_ONCE):
         part = await list_approvals(services, who, at, where)
@@ -118,10 +118,10 @@ def _words(approval: ApprovalHead, names: Mapping[str, str]) -> str:
 class Review:
     """
     One approval for a person who may see it. `barred`: the reason for which the person may not
-    approve; None: nothing is in the way. `rejects`: whether the person may reject, or request
-    changes where the step allows them. `execution_id`: only if the person sees the execution.
+    approve; None: the person may approve. `rejects`: whether the person may reject, or request
+    changes where the step allows them. `execution_id`: the execution, if the person sees it.
     `delegates`: whether the person may delegate the decision. `released`: the number of rows of
-    each group once it is approved, which is all that guests see of them. PL-4.
+    each group of an approved approval. Guests see only these numbers. PL-4.
     """
 
     approval: Approval
@@ -135,7 +135,7 @@ class Review:
 
 async def review_for(services: Services, who: Caller, approval_id: str) -> Review:
     """
-    One approval, open or not, and what *who* may do with it. AP-10, AP-18, PL-4.
+    One approval, open or not, and the actions that *who* may take. AP-10, AP-18, PL-4.
 
     Raises `NotFound`, `SignInFirst`.
     """

@@ -1,4 +1,4 @@
-"""Several approvals decided with one request, each in a unit of its own. AP-39."""
+"""Decisions on several approvals with one request, each in a unit of its own. AP-39."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,11 +25,11 @@ async def decide_several(
     services: Services, who: Caller, asked: Sequence[Decide], origin: Origin = UNKNOWN
 ) -> Sequence[DecisionResult]:
     """
-    Decide several approvals in order, each in a unit of its own; a refusal keeps none of the others
-    from being decided. Returns a result for each. AP-39.
+    Decide several approvals in order, each in a unit of its own. After a refusal the other
+    approvals are still decided. Returns a result for each approval. AP-39.
 
-    Raises `InvalidInput`, before anything is decided, for too many decisions, for an approval that
-    appears twice, and for approved rows without their hash.
+    Raises `InvalidInput`, before any decision, for too many decisions, for an approval that appears
+    twice, and for approved rows without their hash.
     """
     _require_plain(asked)
     return [await _decide(services, who, one, origin) for one in asked]

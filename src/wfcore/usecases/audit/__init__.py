@@ -1,1 +1,1 @@
-"""The audit log: written, read, verified, and turned into evidence."""
+"""The audit log: writing, reading, verification and evidence."""

@@ -1,4 +1,4 @@
-"""The audit log: each deed with its actor and origin, and the reason of each refusal."""
+"""The audit log: each action with its actor and origin, and each refusal with its reason."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -39,9 +39,9 @@ from wfcore.usecases.unit_of_work import retried
 @frozen
 class Origin:
     """
-    The origin of a request, as far as it is known. Never contains a query string. `operator`: the
-    operator who administers from elsewhere; the audit log names the operator, whoever owns the
-    object. AC-8. `trace`: of the request. TR-1.
+    The origin of a request, as far as known. Never contains a query string. `operator`: the
+    operator who administers from another machine; the audit log names the operator, whoever owns
+    the object. AC-8. `trace`: the trace of the request. TR-1.
     """
 
     path: str | None = None
@@ -81,8 +81,8 @@ def note(
     record: Record | None = None,
 ) -> None:
     """
-    Add an entry about something that *unit* does: both are stored or neither. *record*: data stored
-    with it that is too large for a list. AL-3.
+    Add an entry about an action of *unit*: both are stored or neither. *record*: data that is too
+    large for a list, stored with the entry. AL-3.
     """
     who = origin.operator or who
     entry = evolve(
@@ -107,7 +107,8 @@ class DecisionAudit:
 
 def audit_of(verb: str, before: Approval, after: Approval) -> DecisionAudit:
     """
-    The audit of *verb*, which led from *before* to *after*. Pure; slow for many rows. AL-3.
+    The audit of *verb*, the decision that changed *before* into *after*. Pure; slow for many rows.
+    AL-3.
     """
     record: JsonObject = {
         "approvalId": after.id,
@@ -130,7 +131,9 @@ def audit_of(verb: str, before: Approval, after: Approval) -> DecisionAudit:
 
 
 def act_record(after: Approval) -> Record:
-    """The record of a deed that leaves an approval undecided: its line of the history."""
+    """
+    The record of an action that leaves an approval undecided: the action's line of the history.
+    """
     return record_of({"act": act_of(after), "status": after.status})
 
 
@@ -144,7 +147,10 @@ def note_decision(
     comment: str | None,
     origin: Origin,
 ) -> None:
-    """Add an entry about a decision: on which rows, of which definition. AP-27."""
+    """
+    Add an audit entry for a decision; it records the rows decided on and the workflow version.
+    AP-27.
+    """
     if comment is not None:
         masked = mask_text(comment, secret_values(run)) if run.secrets else comment
         comment = without_keys(masked)
@@ -175,9 +181,9 @@ async def note_refusal(
     origin: Origin,
 ) -> None:
     """
-    Record a decision on the approval *target* that an authenticated caller tried to make and was
-    refused; one like it in the same minute is only counted. AL-8. A refusal writes nothing else, so
-    the entry is a unit of its own; a store that cannot be written does not change the answer.
+    Record a refused decision of an authenticated caller on the approval *target*. A repetition
+    within the same minute is only counted. AL-8. A refusal writes no other record, so the entry is
+    a unit of its own; a store that cannot write does not change the answer.
     """
     await note_repeated(services, services.clock.now())
     who = origin.operator or who
@@ -203,11 +209,11 @@ _REFUSED: Mapping[type[Exception], str] = {
     AlreadyDecided: "already_decided",
     Conflict: "conflict",
 }
-"""Why, for the audit log; the first that fits."""
+"""The reason for the audit log; the first kind that fits counts."""
 
 
 def trimmed(services: Services, start: ChainPoint) -> tuple[AuditEntry, str]:
-    """The entry, and its record, that retention cut the log up to *start*. AL-9."""
+    """The entry, and its record, for the deletion of the log up to *start* by retention. AL-9."""
     record = record_of(start_record(start))
     entry = _entry(services, TRIM, UNKNOWN, None)
     return evolve(entry, record_hash=record.hash), record.text
@@ -216,7 +222,7 @@ def trimmed(services: Services, start: ChainPoint) -> tuple[AuditEntry, str]:
 def note_skipped(
     services: Services, unit: Unit, event: str, reason: str, account_id: str, target: str
 ) -> None:
-    """Add an entry about something the service itself would have done, and did not."""
+    """Add an entry about an action that the service itself would have taken and did not take."""
     entry = _entry(services, event, UNKNOWN, target, reason)
     unit.append(evolve(entry, account_id=account_id))
 
@@ -229,8 +235,8 @@ async def note_denial(
     target: str | None = None,
 ) -> None:
     """
-    Record a refusal with its reason; one like it in the same minute is only counted. AL-8. A store
-    that cannot be written does not change the answer.
+    Record a refusal with its reason. A repetition within the same minute is only counted. AL-8. A
+    store that cannot write does not change the answer.
     """
     await note_repeated(services, services.clock.now())
     shown = without_keys(target)[:SHOWN] if target else None
@@ -243,7 +249,10 @@ async def note_denial(
 
 
 async def note_repeated(services: Services, now: EpochMs | None = None) -> None:
-    """Record how many refusals of a minute that is over were only counted; None: of this one."""
+    """
+    Record the number of counted repetitions of refusals, of every minute that has ended by *now*;
+    None: also of the present minute.
+    """
     entries = [
         evolve(
             one.last,
@@ -260,7 +269,7 @@ async def note_repeated(services: Services, now: EpochMs | None = None) -> None:
 
 @retried
 async def _write(services: Services, *entries: AuditEntry) -> None:
-    """Entries by themselves; one about an approval also names its execution."""
+    """Store entries in a unit of their own. An entry about an approval also names the execution."""
     async with services.store.unit() as unit:
         for entry in entries:
             about = entry.target if entry.event.startswith("approval.") else None
@@ -272,7 +281,7 @@ async def _write(services: Services, *entries: AuditEntry) -> None:
 def _entry(
     services: Services, event: str, origin: Origin, target: str | None, reason: str | None = None
 ) -> AuditEntry:
-    """The common part of every entry; one with a *reason* is about a refusal."""
+    """The common part of every entry. An entry with a *reason* is about a refusal."""
     now = services.clock.now()
     return AuditEntry(
         id=services.ids.new("aud", now),
@@ -301,7 +310,7 @@ async def read_audit(
 
 @frozen
 class AuditFilter:
-    """The conditions of a search. An empty or None field does not narrow it."""
+    """The conditions of a search. An empty or None field does not narrow the search."""
 
     event: str = ""
     outcome: AuditOutcome | None = None
@@ -329,7 +338,7 @@ class AuditFilter:
 class AuditMatches:
     """
     Entries with their numbers, newest first. `next`: the number below which the search continues;
-    None: nothing is left. `looked_at`: the number of entries read.
+    None: the search is complete. `looked_at`: the number of entries read.
     """
 
     entries: Sequence[tuple[int, AuditEntry]]
@@ -344,9 +353,9 @@ async def search_audit(
     services: Services, who: Principal, where: AuditFilter, before: int | None, size: int
 ) -> AuditMatches:
     """
-    The deeds and refusals of *who* (for an operator: of everybody), newest first. At most
-    `MOST_LOOKED_AT` entries are read, so that a search for a rare entry takes no longer than one
-    for many.
+    The actions and refusals of *who* (for an operator: of everybody), newest first. At most
+    `MOST_LOOKED_AT` entries are read, so that a search for a rare entry takes no longer than a
+    search for a frequent entry.
     """
     if not who.operator:
         where = evolve(where, account_id=who.account.id)
@@ -370,8 +379,8 @@ async def search_audit(
 
 async def newest_audited(services: Services, who: Principal, since: int) -> int:
     """
-    The number of the newest entry above *since* that *who* may read; *since* if there is none.
-    Cheap to repeat: if no entry was added, one entry is read. AL-1.
+    The number of the newest entry above *since* that *who* may read; *since* if there is no such
+    entry. Cheap to repeat: if no entry was added, one entry is read. AL-1.
     """
     async with services.store.view() as view:
         head = await view.audit.newest(None, 1)

@@ -1,8 +1,8 @@
 """
-Checking the audit log, and writing evidence of one execution. AL-2 to AL-7; decision 90.
+Verification of the audit log, and evidence of one execution. AL-2 to AL-7; decision 90.
 
-A log is checked beside a running server: entries that are added meanwhile are left for the next
-time, and where retention has taken what was about to be read, the check begins anew.
+A log is checked while a server runs: entries added in the meantime are left for the next check. If
+retention deletes entries before they are read, the check starts again.
 """
 
 from collections.abc import Sequence
@@ -40,17 +40,21 @@ from wfcore.wire.workflows import definition_view
 
 BATCH = 100
 TRIES = 5
-"""Retention takes a piece every few minutes: hardly ever while a log is read, never five times."""
+"""
+The attempts of a check. Retention deletes a piece every few minutes: rarely during a check, never
+during five checks in a row.
+"""
 
 
 _BEFORE_ALL = -(2**63)
-"""Below every number that an entry can be given, also by who inserts one by hand."""
+"""A number below every possible number of an entry, even of an entry inserted by hand."""
 
 
 @frozen
 class AuditCheck:
     """
-    The result of checking the log. *fault*: the first entry that does not match; None if all do.
+    The result of checking the log. *fault*: the first entry that does not match; None if all
+    entries match.
     """
 
     chain: AuditChain
@@ -63,7 +67,7 @@ class AuditCheck:
 
 
 async def check_audit(services: Services, anchors: Sequence[Anchor] = ()) -> AuditCheck:
-    """Read the whole audit log and check each entry, its end and *anchors*. AL-2, AL-4."""
+    """Read the whole audit log and check each entry, the log's end and *anchors*. AL-2, AL-4."""
     async with services.store.view() as view:
         for _ in range(TRIES):
             chain = await view.audit.chain()
@@ -75,7 +79,8 @@ async def check_audit(services: Services, anchors: Sequence[Anchor] = ()) -> Aud
 
 async def _fault(view: View, chain: AuditChain) -> Fault | None:
     """
-    The first fault from the first stored entry, even before the start, to the end and behind it.
+    The first fault between the first stored entry (even before the start) and the entries after the
+    end.
     """
     at, after = chain.start, _BEFORE_ALL
     starts: set[ChainPoint] = set()
@@ -93,7 +98,7 @@ async def _fault(view: View, chain: AuditChain) -> Fault | None:
 
 
 async def _behind(view: View, end: ChainPoint) -> Fault | None:
-    """A fault if an entry after the end exists that no append has added."""
+    """A fault if the log has an entry after its end that was not appended."""
     for entry in await view.audit.chained(end.number, 1):
         if (await view.audit.chain()).end.number < entry.number:
             return Fault(entry.number, None, "it was inserted: the log ends before it")
@@ -133,11 +138,11 @@ async def write_evidence(
     services: Services, execution_id: str, anchors: Sequence[Anchor], origin: Origin
 ) -> str:
     """
-    All that is known of one execution, as a document's text, with the audit entries to check it;
-    where *anchors* are given, up to these. That it was written is an entry with its hash. AL-6.
+    The text of a document with all records of one execution and the audit entries that verify them,
+    up to *anchors* if given. The audit log gets an entry with the hash of the text. AL-6.
 
-    Raises `NotFound` where neither the execution nor an entry of it is left, `InvalidInput` for
-    anchors that the log does not reach, `Conflict` where the log does not fit.
+    Raises `NotFound` if neither the execution nor an entry about it exists, `InvalidInput` for
+    anchors outside the log, `Conflict` if the log does not match.
     """
     document = await _document(services, execution_id, anchors)
     text = sealed(document)
@@ -184,7 +189,10 @@ async def _document(services: Services, execution_id: str, anchors: Sequence[Anc
 
 
 def _masked(approval: Approval, run: Execution | None) -> Approval:
-    """Rows are shown as they were decided; comments may contain secrets, so they are masked."""
+    """
+    The approval with its decided rows unchanged. Comments are masked, because they may contain
+    secrets.
+    """
     secrets = secret_values(run) if run else NO_SECRETS
 
     def masked(text: str | None) -> str | None:

@@ -1,1 +1,1 @@
-"""Executions: started, run by a worker, read, explained, called back."""
+"""Executions: starting, running by a worker, reading, explaining, callbacks."""

@@ -1,6 +1,6 @@
 """
-Browsing executions: counts, a search, one execution with all that belongs to it, and two side by
-side. PG-6, XP-3, XP-4.
+Browsing executions: counts, a search, one execution with its surroundings, and two executions side
+by side. PG-6, XP-3, XP-4.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,9 +30,9 @@ from wfcore.usecases.starter_names import starter_names
 from wfcore.usecases.unit_of_work import execution_for
 
 MOST_COUNTED = 1_000
-"""Up to so many executions of a status are counted. PG-6."""
+"""The number up to which the executions of a status are counted. PG-6."""
 SHORTEST_END = 4
-"""Characters of an id's end that are looked for."""
+"""The fewest characters with which to search for the end of an id."""
 _WORKFLOWS = PageRequest(1, 200)
 _MOST_CHILDREN = 100
 _MOST_EVENTS = 2_000
@@ -48,7 +48,10 @@ async def count_executions(
 
 
 async def find_execution(services: Services, who: Principal, text: str) -> str | None:
-    """The execution with that id, or that the caller's idempotency key started. IK-1."""
+    """
+    The execution with that id, or the execution started under that idempotency key of the caller.
+    IK-1.
+    """
     async with services.store.view() as view:
         run = await execution_of(view, text)
         if run is None:
@@ -69,7 +72,7 @@ async def _started_by(view: View, who: Principal, key: str) -> Execution | None:
 
 
 async def workflow_names(services: Services, who: Principal) -> Sequence[Workflow]:
-    """The first workflows that *who* sees, by name: what a list can be narrowed to."""
+    """The first workflows that *who* sees, by name: the choices that narrow a list."""
     async with services.store.view() as view:
         return (await view.workflows.visible_to(who.account.id, _WORKFLOWS)).rows
 
@@ -77,10 +80,11 @@ async def workflow_names(services: Services, who: Principal) -> Sequence[Workflo
 @frozen
 class ExecutionDetail:
     """
-    One execution and its surroundings. `definition`: of its revision; None: it cannot be read.
-    `names`: of its starters, by id. `children`: the executions that it started, by id, as far as
-    the caller sees them. `redrives`: whether the caller may redrive it now. `retried`: the first
-    events, from which earlier attempts are read; none if no step was tried again.
+    One execution and its surroundings. `definition`: the definition of its revision; None if
+    unreadable. `names`: the names of its starters, by id. `children`: the executions that its steps
+    started, by id, as far as the caller sees them. `redrives`: whether the caller may redrive the
+    execution now. `retried`: the first events, for reading earlier attempts; empty if no step was
+    tried again.
     """
 
     explained: Explanation
@@ -136,7 +140,7 @@ async def read_some(
 ) -> Sequence[tuple[Execution, Definition | None, str | None]]:
     """
     The executions of *ids* that *who* sees, each with its definition and the last execution that
-    redrives it: for a preview of a deed on several.
+    redrives it: for the preview of an action on several executions.
     """
     found = list[tuple[Execution, Definition | None, str | None]]()
     for id in dict.fromkeys(ids):

@@ -1,5 +1,5 @@
 """
-Callbacks: an attempt is on record before it is made, and its result can be read. CB-1, CB-3, CB-5.
+Callbacks: each attempt is recorded before it is made, and its result can be read. CB-1, CB-3, CB-5.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,8 +40,8 @@ async def read_callback(
     services: Services, who: Principal | None, execution_id: str
 ) -> tuple[Execution, Callback]:
     """
-    An execution and the state of its callback; before the end, the callback that will be due then.
-    CB-5. Raises `NotFound`, also for an execution without a callback.
+    An execution and the state of its callback; before the end of the execution, the callback that
+    will be due at the end. CB-5. Raises `NotFound`, also for an execution without a callback.
     """
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
@@ -52,7 +52,8 @@ async def read_callback(
 
 async def callback_of(view: View, run: Execution) -> Callback | None:
     """
-    The callback of *run*, or None. Before the end of *run*, the callback that will be due then.
+    The callback of *run*, or None. Before the end of *run*, the callback that will be due at the
+    end.
     """
     if run.callback_url is None:
         return None
@@ -69,7 +70,9 @@ async def next_call(services: Services) -> EpochMs | None:
 async def take_calls(
     services: Services, limit: int, report: Report = at_once
 ) -> Sequence[CallbackAttempt]:
-    """Up to *limit* attempts that are due now, each on record; of racing workers one gets each."""
+    """
+    Up to *limit* attempts that are due now, each recorded; of racing workers one gets each attempt.
+    """
     async with services.store.view() as view:
         due = await view.callbacks.due(limit)
     taken: list[CallbackAttempt] = []
@@ -103,7 +106,7 @@ async def _take(services: Services, callback: Callback) -> CallbackAttempt | Non
 
 
 def _traced(run: Execution, callback: Callback) -> Mapping[str, str]:
-    """The headers by which the receiver joins the trace, if spans are made. TR-2."""
+    """The headers that let the receiver join the trace, if spans are made. TR-2."""
     if run.trace is None or not run.trace.recorded:
         return {}
     span = span_about(run.id, f"callback/{callback.attempts}")
@@ -115,7 +118,7 @@ def _traced(run: Execution, callback: Callback) -> Mapping[str, str]:
 async def settle_call(
     services: Services, call: CallbackAttempt, answer: CallbackAnswer
 ) -> Callback | None:
-    """Record the result of an attempt; does nothing if a later one has begun."""
+    """Record the result of an attempt. Does nothing if a later attempt has begun."""
     async with services.store.unit() as unit:
         callback = await unit.get(Callback, call.callback.id)
         if callback is None or _beginning(callback) != _beginning(call.callback):

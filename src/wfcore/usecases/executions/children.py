@@ -2,8 +2,8 @@
 Starting the child of a `workflow` step, in the unit in which the step begins. FL-6, FL-9.
 
 The workflow is found with the rights of the author of the definition: by name among the workflows
-of the owner of the parent's workflow, or by id among those that this owner may execute. The child
-belongs to the owner of the parent, and is resumed only if the parent is. EX-24.
+of the owner of the parent's workflow, or by id among the workflows that this owner may execute. The
+child belongs to the owner of the parent. A child is resumed only if its parent is resumed. EX-24.
 """
 
 from attrs import evolve
@@ -31,8 +31,8 @@ async def start_children(
     unit: Unit, render: Render, outcome: Outcome[Execution], now: EpochMs
 ) -> Outcome[Execution]:
     """
-    Start every child that *outcome*, which is already staged, requests. A step whose child cannot
-    be started gets the reason, as if the child had failed.
+    Start every child that *outcome* requests. *outcome* is already staged. If a child cannot be
+    started, its step gets the reason, as if the child had failed.
 
     Returns the outcome with the resulting hints.
     """
@@ -48,8 +48,9 @@ async def start_children(
 
 async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list[ChildFailed]:
     """
-    A failed child for each step of *run* that timed out while its child, or an execution below the
-    child, was interrupted: for the step the child has ended. The caller cancels the child. EX-26.
+    The failed children of *run*: one for each step that timed out while its child, or an execution
+    below the child, was interrupted. For the step the child has ended. The caller cancels the
+    child. EX-26.
     """
     late: list[ChildFailed] = []
     for result in run.step_results.values():
@@ -62,11 +63,11 @@ async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list
 
 async def _is_interrupted(unit: Unit, run: Execution) -> bool:
     """
-    Whether *run*, or an open execution below it, is interrupted.
+    Whether *run*, or an open execution below *run*, is interrupted.
 
-    Each is written back unchanged. They are read again when they are cancelled, and one that was
-    interrupted in between would count as slow; now the commit is `Stale` instead, and everything is
-    read again.
+    Each execution is written back unchanged. The cancellation reads these executions again, and an
+    execution interrupted in between would count as slow. The write makes the commit `Stale` in that
+    case, and all executions are read again.
     """
     unit.put(run)
     if run.status is ExecutionStatus.INTERRUPTED:
@@ -90,8 +91,8 @@ async def _child(
     unit: Unit, render: Render, parent: Execution, asked: StartChild, now: EpochMs
 ) -> Outcome[Execution]:
     """
-    Raises `Conflict` (there is no such workflow, it would start itself, or its group is full),
-    `Forbidden`, `InvalidInput`.
+    The outcome with the new child. Raises `Conflict` (no such workflow, a workflow that would start
+    itself, or a full group), `Forbidden`, `InvalidInput`.
     """
     workflow = await _workflow(unit, parent.workflow_owner_id, asked.workflow)
     require_finite(workflow, await _with_ancestors(unit, parent))
@@ -129,7 +130,7 @@ async def _workflow(unit: Unit, owner_id: str, named: str) -> Workflow:
 
 
 async def _with_ancestors(unit: Unit, run: Execution) -> tuple[Execution, ...]:
-    """The execution and those above it, the root last."""
+    """The execution and its ancestors, the root last."""
     line = [run]
     while (above := line[-1].parent_id) is not None:
         parent = await execution_of(unit, above)

@@ -45,7 +45,7 @@ async def list_executions(
 
 
 async def visible(view: View, who: Principal | None, where: ExecutionFilter) -> ExecutionFilter:
-    """*where*, narrowed to what *who* sees in lists. AC-4."""
+    """*where*, narrowed to the executions that *who* sees in lists. AC-4."""
     if who is None:
         return where
     owner_id: str | None = who.account.id
@@ -82,8 +82,8 @@ async def read_execution_definition(
     services: Services, who: Principal | None, execution_id: str
 ) -> tuple[Execution, Definition]:
     """
-    An execution and the definition that it runs; what is secret now, is so in it. SC-9. Raises
-    `NotFound`.
+    An execution and its definition; variables that are secret now are also secret in the returned
+    definition. SC-9. Raises `NotFound`.
     """
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
@@ -114,9 +114,9 @@ async def cancel_execution(
 ) -> Execution:
     """
     End an execution at once, in one unit with its open approvals; running steps are killed. EX-7.
-    In what is returned large outputs may be left out: `read_execution` has them.
+    Large outputs may be left out of the returned execution; `read_execution` returns them.
 
-    Raises `NotFound`; `AlreadyFinished` for one that has ended.
+    Raises `NotFound`; `AlreadyFinished` for an execution that has ended.
     """
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -136,8 +136,8 @@ async def read_events(
     services: Services, who: Principal | None, execution_id: str, after: int, limit: int = 500
 ) -> tuple[Execution, Sequence[Event]]:
     """
-    The execution, of which large outputs may be left out, and its events with numbers above
-    *after*. Raises `NotFound`.
+    The execution, and its events numbered above *after*. Large outputs may be left out. Raises
+    `NotFound`.
     """
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
@@ -156,12 +156,14 @@ async def read_logs(
     search: str | None = None,
 ) -> tuple[Execution, Sequence[Event], int]:
     """
-    The execution (large outputs may be left out), the names of its starters, its output lines with
-    numbers above *after*, and the number to continue after. No lines: there are no more yet. EX-28.
-    *step*: only lines of the step with that key; *stream*: only of that stream; *search*: only
-    lines that contain the text, in upper or lower case.
+    The execution (large outputs may be left out), its output lines with numbers above *after*, and
+    the number after which to continue. Without lines there are no further lines yet. EX-28.
 
-    Raises `NotFound` for an unknown execution, and for a key that none of its steps can have.
+    *step*: only lines of the step with that key; *stream*: only lines of that stream; *search*:
+    only lines that contain the text, in upper or lower case.
+
+    Raises `NotFound` for an unknown execution, and for a key that no step of the execution can
+    have.
     """
     found: list[Event] = []
     async with services.store.view() as view:
@@ -179,7 +181,10 @@ async def read_logs(
 
 
 def _require_step(run: Execution, definition: Definition, key: str) -> None:
-    """A step that has not begun counts as well; the key of one in a loop has numbers in it."""
+    """
+    Raises `NotFound` for a key that no step of the definition can have. A step that has not begun
+    counts as well; the key of a step in a loop contains numbers.
+    """
     names = {one.name for one in definition.walk()}
     parts = key.split(".")
     if key not in run.step_results and not all(one in names or one.isdigit() for one in parts):
@@ -187,7 +192,7 @@ def _require_step(run: Execution, definition: Definition, key: str) -> None:
 
 
 def _with(search: str, event: Event) -> Event | None:
-    """Of output lines those that contain *search*; None: none does."""
+    """The event with only the output lines that contain *search*; None without such a line."""
     wanted, lines = search.casefold(), str(event.data["text"]).splitlines(keepends=True)
     text = "".join(line for line in lines if wanted in line.casefold())
     return evolve(event, data={**event.data, "text": text}) if text else None
@@ -195,8 +200,8 @@ def _with(search: str, event: Event) -> Event | None:
 
 def rests(run: Execution, now: EpochMs) -> bool:
     """
-    Whether nothing happens until somebody or something outside acts. An INTERRUPTED execution that
-    is due does not rest: the next sweep resumes or ends it. EX-12, EX-13.
+    Whether the execution waits for an action from outside. An INTERRUPTED execution that is due
+    does not rest: the next sweep resumes or ends it. EX-12, EX-13.
     """
     if run.status is ExecutionStatus.INTERRUPTED:
         return run.due_at is None or run.due_at > now
@@ -204,7 +209,9 @@ def rests(run: Execution, now: EpochMs) -> bool:
 
 
 Still: TypeAlias = Callable[[], Awaitable[None]]
-"""Raises if whoever waits may not any more: their credential has ended. SE-12."""
+"""
+Raises if the waiting caller may no longer wait because the caller's credential has ended. SE-12.
+"""
 STILL_MS = 3_000
 
 
@@ -224,8 +231,8 @@ async def wait_for_rest(
     *still*.
 
     An execution rests when it has ended, waits for an approval, or is INTERRUPTED until its grace
-    is over. If it rests already, this returns at once. So a loop until the end must pause: while
-    the status is not in `EXECUTION.final`, sleep before the next call.
+    is over. For an execution that already rests, the function returns at once. So a loop until the
+    end must pause: while the status is not in `EXECUTION.final`, sleep before the next call.
     """
     run = await wait_until(
         rests, services, who, execution_id, wait_ms, leaving=leaving, still=still
@@ -244,8 +251,8 @@ async def wait_until(
     still: Still | None = None,
 ) -> Execution:
     """
-    As `wait_for_rest`, until *over* holds of the execution at an instant; large outputs may be left
-    out.
+    The execution as soon as *over* is true for it at an instant; otherwise as `wait_for_rest`.
+    Large outputs may be left out.
     """
     deadline = services.store.now() + wait_ms
     with services.wakeup.follow(execution_id) as rest:

@@ -1,4 +1,6 @@
-"""Answering why an execution is where it is. Reads only, but for expiries that are settled."""
+"""
+Explanations of an execution's state. Only reads, except for the settling of expired approvals.
+"""
 
 from collections.abc import Sequence
 
@@ -28,8 +30,8 @@ _MOST_HELD = 1_000
 @frozen
 class Explanation:
     """
-    An execution at an instant (large outputs may be left out), its explanation, and the definition
-    that it runs if readable.
+    An execution at an instant (large outputs may be left out), its explanation, and its definition
+    if readable.
     """
 
     run: Execution
@@ -46,7 +48,8 @@ async def explain_execution(
     serving: bool | None = None,
 ) -> Explanation:
     """
-    Why nothing is happening, or what happens next. XP-1, XP-2. Raises `NotFound`.
+    The explanation of an execution: why nothing is happening, or what happens next. XP-1, XP-2.
+    Raises `NotFound`.
 
     *serving*: whether a server is running, if the caller knows.
     """

@@ -1,4 +1,4 @@
-"""Gates: asking people without a workflow of one's own, and what came of it. GT-1 to GT-4."""
+"""Gates: questions to people without a workflow of one's own, and their results. GT-1 to GT-4."""
 
 from collections.abc import Callable
 from functools import partial
@@ -37,7 +37,7 @@ from wfcore.usecases.unit_of_work import definition_of, retried
 
 @frozen
 class GateState:
-    """A question to people, and how its approval stands."""
+    """A question to people, and the state of its approval."""
 
     run: Execution
     approval: Approval
@@ -52,7 +52,7 @@ async def open_gate(
     origin: Origin = UNKNOWN,
 ) -> StartReceipt:
     """
-    Open an approval without a workflow; it is open on return. GT-1, GT-2.
+    Open an approval without a workflow. The approval is open on return. GT-1, GT-2.
 
     *question*: `message`, and optionally `groups` (with `rows`), `approvers` and `timeout`, as in a
     `manual_approval` step, but without templates. Approvers are people whom *who* may choose. GT-5.
@@ -106,7 +106,10 @@ async def _opened(
 
 
 _LOOKED_AT = 8
-"""Versions among which an equal one is looked for: a program that asks in turns makes no more."""
+"""
+The versions in which an equal definition is searched for: a program that alternates questions has
+no more versions.
+"""
 
 
 async def _workflow(
@@ -139,8 +142,8 @@ async def read_gate(
     still: Still | None = None,
 ) -> GateState:
     """
-    The state of a gate; with *wait_ms* as soon as it is decided. Raises `NotFound`, also for an
-    execution that is no gate.
+    The state of a gate; with *wait_ms*, the state as soon as the gate is decided. Raises
+    `NotFound`, also for an execution that is not a gate.
     """
     run = await read_execution(services, who, execution_id, outputs=False)
     if not is_gate(run):

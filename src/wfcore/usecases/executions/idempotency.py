@@ -1,4 +1,4 @@
-"""The answer to a request is kept under its idempotency key, for 24 h. IK-1, IK-2."""
+"""Answers to requests, kept under their idempotency keys for 24 h. IK-1, IK-2."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -15,7 +15,7 @@ from wfcore.time import EpochMs
 
 @frozen
 class Idempotency:
-    """The client's key, and a SHA-256 of the request body; of the inputs, without HTTP. IK-2."""
+    """The client's key, and a SHA-256 of the request body (without HTTP: of the inputs). IK-2."""
 
     key: str
     fingerprint: str
@@ -23,7 +23,7 @@ class Idempotency:
 
 @frozen
 class IdempotencyRecord:
-    """An idempotency key, with the record that this unit found under it."""
+    """An idempotency key, with the record that this unit found under the key."""
 
     scope: str
     idempotency: Idempotency
@@ -47,7 +47,7 @@ class IdempotencyRecord:
         return self.found
 
     def record_for(self, execution_id: str, now: EpochMs) -> Replay:
-        """Returns the record of a new answer; it replaces exactly the one that was found."""
+        """Returns the record of a new answer, which replaces exactly the record that was found."""
         key, print_ = self.idempotency.key, self.idempotency.fingerprint
         version = self.found.version if self.found else 0
         return Replay(self.scope, key, print_, execution_id, now, version=version)

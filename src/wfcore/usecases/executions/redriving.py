@@ -1,8 +1,9 @@
 """
-Redriving: a new execution that keeps what finished steps of an old one returned. EX-17, EX-35.
+Redriving: a new execution that keeps the results of an old execution's finished steps. EX-17,
+EX-35.
 
-`preview_redrive` answers what `redrive` would do. Whoever sends the digest of that plan along gets
-a new execution only if the plan still holds.
+`preview_redrive` returns the plan of `redrive`. A caller that passes the digest of that plan gets a
+new execution only if the plan is still the same.
 """
 
 from collections.abc import Sequence
@@ -44,16 +45,16 @@ from wfcore.usecases.unit_of_work import (
 )
 
 LONGEST_LINE = 1_000
-"""Redrives of redrives over which beginnings of steps are counted."""
+"""The most redrives of redrives over which the beginnings of steps are counted."""
 
 
 @frozen
 class Redrive:
     """
-    A redrive as somebody wants it. `start`: the step that it begins with; None: the first one
-    without a result to keep. `newest`: with the workflow's present definition instead of the old
-    execution's. `inputs` replace those of the old execution, name by name. `digest`: of the plan
-    that the caller has seen; None: whatever the plan is.
+    The wishes of a caller for a redrive. `start`: the step at which the redrive begins; None: the
+    first step without a result to keep. `newest`: whether to use the workflow's present definition
+    instead of the old execution's definition. `inputs` replace the old execution's inputs, name by
+    name. `digest`: the digest of the plan that the caller has seen; None: any plan.
     """
 
     start: str | None = None
@@ -67,7 +68,7 @@ AS_IT_WAS = Redrive()
 
 @frozen(slots=False)
 class PreparedRedrive:
-    """What a redrive would do at this moment, and what it is made of."""
+    """The plan of a redrive at this moment, and the records behind it."""
 
     old: Execution
     workflow: Workflow
@@ -79,7 +80,7 @@ class PreparedRedrive:
 
     @cached_property
     def digest(self) -> str:
-        """See `RedrivePlan.digest`; of secret inputs it holds the names."""
+        """The `RedrivePlan.digest`, with the names of secret inputs instead of their values."""
         secret = {*self.old.secrets, *self.definition.secrets}
         shown = {name: MASK if name in secret else v for name, v in self.variables.items()}
         return self.plan.digest(shown, self.redriven_as)
@@ -89,7 +90,10 @@ class PreparedRedrive:
 async def preview_redrive(
     services: Services, who: Principal, execution_id: str, wanted: Redrive = AS_IT_WAS
 ) -> PreparedRedrive:
-    """What `redrive` would do; nothing is changed. Raises what `redrive` raises. EX-35."""
+    """
+    The redrive that `redrive` would carry out; nothing is changed. Raises the errors of `redrive`.
+    EX-35.
+    """
     async with services.store.unit() as unit:
         return await _prepared(services, unit, who, execution_id, wanted)
 
@@ -106,12 +110,13 @@ async def redrive(
     once: bool = False,
 ) -> StartReceipt:
     """
-    A new execution that keeps the results of finished steps of an old one, and their artifacts.
-    EX-17, EX-35. *once*: only the first redrive of an execution; of several at one moment one wins.
+    A new execution that keeps the results of finished steps of an old execution, and their
+    artifacts. EX-17, EX-35. *once*: only the first redrive of an execution; of several at the same
+    moment one wins.
 
     Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
     `InvalidInput` (`from`, inputs), `Conflict` (a step before `from` has no result, an artifact is
-    gone, the plan is another one, or *once*), `LimitReached` (nothing was changed).
+    gone, the plan has changed, or *once*), `LimitReached` (nothing was changed).
     """
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -180,7 +185,9 @@ def _changes(before: Definition, definition: Definition) -> Sequence[str]:
 
 
 async def _line(unit: Unit, old: Execution) -> Sequence[Execution]:
-    """The execution, the one that it redrives, and so on, as far as they are stored."""
+    """
+    *old*, then the execution that *old* redrives, and so on, as far as the executions are stored.
+    """
     line = [old]
     while (earlier := line[-1].redrive_of) and len(line) < LONGEST_LINE:
         found = await execution_of(unit, earlier)
@@ -192,8 +199,8 @@ async def _line(unit: Unit, old: Execution) -> Sequence[Execution]:
 
 async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect]:
     """
-    Fail an interrupted execution at its redrive instead of at the end of its grace, so that it is
-    not resumed beside its successor and holds no place in its group. EX-17.
+    Fail an interrupted execution at its redrive instead of at the end of its grace, so that the
+    execution is not resumed beside its successor and takes no room in its group. EX-17.
     """
     if old.status is not ExecutionStatus.INTERRUPTED:
         return ()
@@ -204,8 +211,8 @@ async def _copied_artifacts(
     services: Services, unit: Unit, found: PreparedRedrive, id: str
 ) -> Sequence[Artifact]:
     """
-    The artifacts of the last attempts of the steps that are kept, as artifacts of the execution
-    *id*, staged. Raises `Conflict` if a content no longer exists. EX-35.
+    The artifacts of the last attempts of the kept steps, as staged artifacts of the execution *id*.
+    Raises `Conflict` if a content no longer exists. EX-35.
     """
     results = found.plan.results
     copies: list[Artifact] = []

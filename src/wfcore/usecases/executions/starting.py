@@ -1,4 +1,4 @@
-"""Starting an execution: with what every start has in common. EX-1, EX-34, IK-1."""
+"""Starting an execution: the parts that all starts share. EX-1, EX-34, IK-1."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,10 @@ from wfcore.usecases.unit_of_work import (
 
 @frozen
 class StartReceipt:
-    """The accepted execution. `replayed`: the first answer is repeated, and nothing was started."""
+    """
+    The accepted execution. `replayed`: whether this repeats the first answer; then nothing was
+    started.
+    """
 
     execution_id: str
     workflow_id: str
@@ -65,11 +68,12 @@ async def start_execution(
     """
     Accept an execution of a workflow that *who* may EXECUTE; durable on return.
 
-    *source*: its trigger. MANUAL lets the service restart a step that ran at a crash. EX-12, EX-14.
-    *monitored*: output lines are in the event stream, too. EX-28. *callback_url*: gets a callback
-    at the end. *idempotency*: within 24 h the same key returns the first answer and starts nothing.
-    IK-1. *like*: an execution of the workflow whose inputs are taken, where *inputs* give no other
-    value. EX-36. *origin*: of the request, for the audit log; its id and trace are stored.
+    *source*: the trigger of the execution. MANUAL lets the service restart a step that ran at a
+    crash. EX-12, EX-14. *monitored*: output lines are also in the event stream. EX-28.
+    *callback_url*: the URL that gets a callback at the end. *idempotency*: within 24 h the same key
+    returns the first answer and starts nothing. IK-1. *like*: an execution of the workflow whose
+    inputs are taken, where *inputs* give no other value. EX-36. *origin*: the origin of the
+    request, for the audit log; the request's id and trace are stored.
 
     Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict` (the same key with another
     fingerprint), `LimitReached`.
@@ -178,13 +182,13 @@ async def enqueue(
     files: Sequence[Artifact] = (),
 ) -> Outcome[Execution]:
     """
-    Stage a new execution of the workflow into *unit*, as far as it goes without a worker; notify
-    after the commit. EX-34.
+    Stage a new execution of the workflow into *unit*, advanced as far as possible without a worker;
+    notify after the commit. EX-34.
 
-    *about*: further details of its first event; *revision*: instead of the workflow's present one;
-    *id*: made before; *files*: artifacts that it begins with, which are staged. Raises
-    `InvalidInput` for inputs that break the declarations, `LimitReached` for a full workflow with
-    `onLimit: skip`.
+    *about*: further details of its first event; *revision*: a revision instead of the workflow's
+    present revision; *id*: an id made before; *files*: staged artifacts with which the execution
+    begins. Raises `InvalidInput` for inputs that break the declarations, `LimitReached` for a full
+    workflow with `onLimit: skip`.
     """
     id, render = id or services.ids.new("exec", now), services.templates.render
     start = await _in_its_trace(services, unit, start, id, about)
@@ -206,8 +210,8 @@ async def _in_its_trace(
     services: Services, unit: Unit, start: Start, id: str, about: JsonObject
 ) -> Start:
     """
-    *start* in the trace of its request, or in a new trace if spans are made; the trace names the
-    execution of another trace that it follows from. TR-2.
+    *start* in the trace of its request, or in a new trace if spans are made. If the execution
+    follows from an execution of another trace, the trace names that execution. TR-2.
     """
     trace = start.get("trace") or (services.tracing(id) if services.tracing else None)
     if trace is None:
@@ -246,11 +250,11 @@ async def prepared(
     revision: int | None = None,
 ) -> tuple[Outcome[Execution], Definition]:
     """
-    The accepted execution, in its concurrency group and with room claimed if it needs room, and its
-    definition.
+    The accepted execution and its definition. The execution is in its concurrency group and, if it
+    needs room, with room claimed.
 
-    An execution that another one starts takes the `chain_depth` of that one along. The limit is
-    that of the workflow's newest definition, whatever the revision. CC-5.
+    An execution started by another execution inherits the starter's `chain_depth`. The limit comes
+    from the workflow's newest definition, whatever the revision. CC-5.
     """
     newest = definition = await definition_of(unit, workflow.id, workflow.revision)
     if revision not in (None, workflow.revision):
@@ -266,7 +270,7 @@ async def prepared(
 
 
 async def _claim_room(unit: Unit, run: Execution, limit: Concurrency) -> None:
-    """Of racing starts only as many are stored as there is room. CC-4."""
+    """Make sure that of racing starts only as many commit as there is room. CC-4."""
     assert run.concurrency_group is not None
     require_room(run, limit, await unit.groups.unfinished(run.concurrency_group))
     unit.require_room(run.concurrency_group, limit.limit)
@@ -281,7 +285,7 @@ async def startable_workflow(
 ) -> Workflow:
     """
     The workflow, if *who* may start it; for a workflow of gates, if *who* may open a gate. GT-3,
-    GT-5. *revision*: None, or an older one. Raises `NotFound`, `Forbidden`.
+    GT-5. *revision*: an older revision; None: the present revision. Raises `NotFound`, `Forbidden`.
     """
     workflow = await workflow_for(view, who, workflow_id, Permission.EXECUTE)
     if workflow.name == GATES:

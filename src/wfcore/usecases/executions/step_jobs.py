@@ -43,7 +43,7 @@ _TOO_MANY_FILES = f"The execution would have more than {MOST_FILES} artifacts"
 
 @define
 class NotRendered(WfError):
-    """A field of the step has a template that fails."""
+    """A step whose field has a template that fails."""
 
     field: str
     failed: TemplateFailed
@@ -60,8 +60,8 @@ def job_for(
     secrets: Mapping[str, str],
 ) -> Job:
     """
-    The job of one attempt under the lease that *run* is held by, with *secrets* in its environment.
-    Raises `NotRendered`.
+    The job of one attempt, under the lease on *run*, with *secrets* in its environment. Raises
+    `NotRendered`.
     """
     key = begun.step_name
     step = definition.step(name_of(key))
@@ -112,7 +112,7 @@ def _traceparent(run: Execution, key: str) -> str | None:
 
 
 def _traced(run: Execution, key: str) -> Mapping[str, str]:
-    """The variables by which what a step calls becomes a part of its trace. TR-2."""
+    """The variables that make calls of the step a part of its trace. TR-2."""
     parent = _traceparent(run, key)
     if parent is None or run.trace is None:
         return {}
@@ -120,15 +120,16 @@ def _traced(run: Execution, key: str) -> Mapping[str, str]:
 
 
 MOST_LOGGED = 1_048_576
-"""Characters of an attempt's output that are kept where nobody followed it."""
+"""The most characters of an attempt's output that are kept if nobody followed the output."""
 _PIECE = 65_536
 NO_MORE = "\n[no further lines are stored]\n"
 
 
 _SPACE = 1 << 20
 """
-Numbers of lines for one event of the execution: an end of an attempt is at least one. What comes
-with the end has the second half of them, what was written before it the first.
+The numbers reserved for lines per event of the execution; each end of an attempt adds at least one
+event. Lines stored with the end use the second half of the numbers, lines stored while the step ran
+the first half.
 """
 _HALF = _SPACE // 2
 _MOST_PIECES = 999
@@ -138,8 +139,8 @@ def logged(
     run: Execution, key: str, lines: Iterable[tuple[str, str]], now: EpochMs
 ) -> Iterator[Event]:
     """
-    Output *lines* of a step that has ended, as they are stored. They are numbered after all earlier
-    ones without reading those, because each recorded end is another event.
+    Output *lines* of a step that has ended, in their stored form. Their numbers follow all earlier
+    numbers without reading earlier lines, because each recorded end is another event.
     """
     kept = islice(_kept(run, key, lines), _MOST_PIECES)
     for number, data in enumerate(kept, run.events * _SPACE + _HALF + 1):
@@ -150,8 +151,8 @@ def told(
     run: Execution, key: str, lines: Iterable[tuple[str, str]], now: EpochMs, before: int
 ) -> Iterator[Event]:
     """
-    Masked output *lines* of a step that runs, as they are stored. *before*: how many rows were
-    stored so under this lease.
+    Masked output *lines* of a running step, in their stored form. *before*: the number of rows
+    already stored in this way under this lease.
     """
     pieces = (log_of(run, key, stream, piece) for stream, text in lines for piece in _pieces(text))
     room = max(_HALF - before, 0)
@@ -160,7 +161,10 @@ def told(
 
 
 def _kept(run: Execution, key: str, lines: Iterable[tuple[str, str]]) -> Iterator[JsonObject]:
-    """With secrets masked, in pieces, with a limit for all streams together. EX-28, SC-1."""
+    """
+    The event data of *lines*: secrets masked, in pieces, with one limit for all streams together.
+    EX-28, SC-1.
+    """
     room, secrets = MOST_LOGGED, secret_values(run)
     for stream, written in lines:
         text = _mask_kept(written, secrets)
@@ -172,7 +176,9 @@ def _kept(run: Execution, key: str, lines: Iterable[tuple[str, str]]) -> Iterato
 
 
 _MAYBE_CUT = 10_000
-"""Of a text this long the beginning may be missing: the last part of a stream is what is kept."""
+"""
+The length from which the beginning of a text may be missing: the last part of a stream is kept.
+"""
 
 
 def _mask_kept(text: str, secrets: Secrets) -> str:
@@ -181,8 +187,8 @@ def _mask_kept(text: str, secrets: Secrets) -> str:
 
 def mask_lines(text: str, *secrets: Secrets, continued: bool) -> str:
     """
-    Output lines with secrets masked. *continued*: they follow a line that was too long to arrive as
-    a whole; they may also end within one, or where output is cut off.
+    Output lines with secrets masked. *continued*: the lines follow a line that was too long to
+    arrive whole. The text may also end within a line, or where output is cut off.
     """
     shown, no_more, _ = text.partition(NO_MORE)
     cut = bool(no_more) or not text.endswith("\n")
@@ -232,7 +238,7 @@ def artifact_of(run: Execution, step_name: str, file: LeftFile, now: EpochMs) ->
 
 
 def created(step_name: str, file: LeftFile) -> tuple[EventKind, JsonObject]:
-    """The event data for it."""
+    """The event data for the artifact *file*."""
     about: JsonObject = {
         "step": step_name,
         "artifactId": file.id,
@@ -268,8 +274,8 @@ def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
 
 def with_names_masked(end: StepEnd, hidden: Secrets) -> StepEnd:
     """
-    *end* with *hidden* masked in the names of its files, which are stored and shown to people who
-    know nothing of the execution. SC-1.
+    *end* with *hidden* masked in the names of its files. These names are stored and shown to people
+    who know nothing of the execution. SC-1.
     """
     if not hidden:
         return end
@@ -283,8 +289,8 @@ def with_names_masked(end: StepEnd, hidden: Secrets) -> StepEnd:
 def room_for(run: Execution, kept: Sequence[Artifact], failed: bool) -> int:
     """
     The number of artifacts that *run* may still have beside *kept*. Artifacts of an attempt do not
-    count once a later attempt of its step has begun; they have a limit of the same size, which
-    bounds the artifacts of an attempt that *failed*. CS-14.
+    count once a later attempt of the step has begun. These past artifacts have a limit of the same
+    size, which bounds the artifacts of an attempt that *failed*. CS-14.
     """
     past = sum(1 for one in kept if _is_past(run, one))
     room = MOST_FILES - (len(kept) - past)
@@ -298,9 +304,9 @@ def _is_past(run: Execution, artifact: Artifact) -> bool:
 
 def fitting(end: StepEnd, room: int) -> StepEnd:
     """
-    *end* if its files are within the limits of the execution; otherwise a failed end with the files
-    within the limits, which names the others. A failed attempt keeps its cause, and may be repeated
-    as before. CS-10.
+    *end* if its files are within the limits of the execution; otherwise a failed end that keeps the
+    files within the limits and names the other files. A failed attempt keeps its cause, and may be
+    repeated as before. CS-10.
     """
     room = max(room, 0)
     if len(end.files) <= room:
@@ -318,7 +324,10 @@ def fitting(end: StepEnd, room: int) -> StepEnd:
 def end_facts(
     run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
 ) -> Sequence[facts.Fact]:
-    """The facts of an attempt: its usage, its files, and its end; or that it did not begin."""
+    """
+    The facts of an attempt: its usage, its files, and its end; for an attempt that did not begin,
+    its postponement.
+    """
     if end.postponed is not None:
         why = mask_text(end.postponed, secret_values(run))
         if not end.lasting:

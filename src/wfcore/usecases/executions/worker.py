@@ -1,8 +1,8 @@
 """
 Running executions: claim, begin, complete. The use cases of a worker. EX-2, EX-3, EX-14, EX-16.
 
-A step is recorded as begun before it starts; its end and the begin of the next step are one unit.
-Every write checks the lease, so a worker that lost it changes nothing any more.
+A step is recorded as begun before it starts; the end of a step and the beginning of the next step
+are one unit. Every write checks the lease, so a worker that lost its lease changes nothing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -52,12 +52,12 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, notify, retried, stage
 
 _ASIDE = 64 * KIB
-"""Characters from which on secrets are looked for aside of the event loop."""
+"""The number of characters from which secrets are searched for outside the event loop."""
 
 
 @define(eq=False)
 class LastStored:
-    """The execution that the holder of the lease stored last; None: read it."""
+    """The execution that the holder of the lease stored last; None: the execution must be read."""
 
     run: Execution | None = None
 
@@ -65,8 +65,8 @@ class LastStored:
 @frozen
 class Lease:
     """
-    A worker's hold on one execution. Writes with an old fence are refused. `last`: the start of the
-    next unit of work, without a read; its commit compares versions.
+    A worker's hold on one execution. The store refuses writes with an old fence. `last`: the record
+    from which the next unit of work starts without a read; the unit's commit compares versions.
     """
 
     worker: str
@@ -78,8 +78,9 @@ class Lease:
 @frozen
 class Work:
     """
-    The work for an execution that a worker holds: run `jobs`, each once, however often they are
-    returned; stop its steps that are not `in_flight`; and call `go_on` at `due_at`.
+    The work for an execution that a worker holds: run each job of `jobs` once, however often the
+    job is returned; stop steps of the execution that are not `in_flight`; and call `go_on` at
+    `due_at`.
     """
 
     jobs: tuple[Job, ...] = ()
@@ -91,10 +92,11 @@ async def claim(
     services: Services, worker: str, limit: int, **which: Collection[str] | None
 ) -> Sequence[Lease]:
     """
-    Take up to *limit* due executions for *worker*; *which*: `ids`, `able` of `Store.claim`. EX-2.
+    Claim up to *limit* due executions for *worker*; *which*: `ids`, `able` of `Store.claim`. EX-2.
 
-    Returns none if the store took longer than half of the lease: the claimed executions are left to
-    expire and continue later, rather than begin under a lease that ends meanwhile.
+    Returns no lease if the store took longer than half of the lease time. The claimed executions
+    then expire and continue later; otherwise they would begin under a lease that ends in the
+    meantime.
     """
     now, lease_ms = services.store.now(), services.policy.lease_ms
     slots = Slots(services.policy.places)
@@ -106,8 +108,8 @@ async def claim(
 
 async def next_due(services: Services, able: Collection[str] | None = None) -> EpochMs | None:
     """
-    Due time of the earliest unclaimed execution that a worker who is *able* (None: to do all) may
-    take; already past if it only waits for a free slot.
+    The due time of the earliest unclaimed execution that a worker with the capabilities *able*
+    (None: all) may take; already past if the execution only waits for a free slot.
     """
     async with services.store.view() as view:
         return await view.executions.next_due(able)
@@ -117,18 +119,19 @@ async def heartbeat(
     services: Services, worker: str, execution_ids: Collection[str]
 ) -> Mapping[str, EpochMs | None]:
     """
-    Extend the leases of *worker*; returns the executions of *execution_ids* that it still holds,
-    each with the time at which it must `go_on`.
+    Extend the leases of *worker*; returns the executions of *execution_ids* that the worker still
+    holds, each with the time at which the worker must `go_on`.
 
-    The rest was taken away. Executions that the worker holds without knowing, because the answer to
-    a claim was lost, are left to expire and continue elsewhere.
+    The worker has lost the other executions. If the answer to a claim was lost, the worker holds
+    leases that it does not know of; those leases expire, and their executions continue elsewhere.
     """
     return await services.store.extend(worker, execution_ids, services.policy.lease_ms)
 
 
 async def begin(services: Services, lease: Lease) -> Work:
     """
-    Take a claimed execution as far as it goes by itself; returns the work to do now. EX-2, EX-15.
+    Advance a claimed execution as far as possible without steps; returns the work to do now. EX-2,
+    EX-15.
 
     A second call under the same lease (the answer was lost) records nothing and returns the same
     steps: in a claimed execution only the steps of this call are in flight. EX-23.
@@ -143,11 +146,12 @@ async def go_on(
     services: Services, lease: Lease, started_attempts: Collection[tuple[str, int]] = ()
 ) -> Work:
     """
-    Continue a held execution: a delay is over, an approval was decided, or something timed out.
-    Returns what to do now. FL-7, FL-10.
+    Continue a held execution after a delay, a decided approval or a timeout. Returns the work to do
+    now. FL-7, FL-10.
 
-    The jobs are those of all steps in flight except *started_attempts*, by step and attempt; so
-    they include the jobs of an earlier call whose answer was lost. EX-23. Raises `LeaseLost`.
+    The jobs are the jobs of all steps in flight except *started_attempts*, by step and attempt. So
+    the jobs of an earlier call are included if the answer to that call was lost. EX-23. Raises
+    `LeaseLost`.
     """
     definition, outcome = await _move(services, lease, ())
     return await _work(services, lease, definition, _not_started(outcome, started_attempts))
@@ -186,14 +190,14 @@ async def complete_step(
     Record the end of a step with its artifacts, and begin the next steps; returns the work to do
     now.
 
-    *attempt*: the ended attempt (None: the one in flight); *postponed*: how often it had been
-    postponed before (None: as on record). An end that is on record already (the answer was lost, or
-    the step was stopped) is not recorded again; then the jobs are all steps in flight, and the
-    caller starts those that it has not started yet. EX-23. An attempt of which nothing has run, by
-    *end*, is taken back and may be returned again. EX-27.
+    *attempt*: the ended attempt (None: the attempt in flight); *postponed*: how often that attempt
+    had been postponed before (None: the recorded number). An end that is already recorded (the
+    answer was lost, or the step was stopped) is not recorded again; then the jobs are all steps in
+    flight, and the caller starts the steps that it has not started yet. EX-23. If *end* says that
+    nothing of the attempt ran, the attempt is taken back and may be returned again. EX-27.
 
     *go_on* False: no step starts; another worker continues the execution. *hidden*: the secrets of
-    the job, masked in all that is recorded. SC-6.
+    the job, which are masked in every record. SC-6.
 
     Raises `LeaseLost`: the result is dropped.
     """
@@ -250,8 +254,8 @@ async def _collected(
     left: Sequence[Artifact] = (),
 ) -> Outcome[Execution]:
     """
-    The outcome with the hints that follow, and the children that it starts. *left*: the artifacts
-    that the same unit stores.
+    The outcome with the resulting hints and started children. *left*: the artifacts that the same
+    unit stores.
     """
     outcome = await stage_turn(services, unit, outcome, now, left)
     return await start_children(unit, services.templates.render, outcome, now)
@@ -269,8 +273,9 @@ async def log_lines(
     continued: bool = False,
 ) -> None:
     """
-    Add output lines of a running step to the event log; the secrets of the execution and *hidden*,
-    those of the job, are masked. *continued*: the line before is still open. Raises `LeaseLost`.
+    Add output lines of a running step to the event log. The secrets of the execution and the job's
+    secrets *hidden* are masked. *continued*: whether the line before is still open. Raises
+    `LeaseLost`.
     """
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -294,9 +299,9 @@ async def keep_lines(
     continued: Collection[str] = (),
 ) -> int:
     """
-    Store output lines of a running step, masked, without an event: pages follow them, the stream
-    does not. Returns the number of rows, which follow the *before* rows of this lease. *continued*:
-    streams whose last line is still open. EX-28. Raises `LeaseLost`.
+    Store output lines of a running step, masked, without an event: pages show these lines, the
+    event stream does not. Returns the number of rows, which follow the *before* rows of this lease.
+    *continued*: streams whose last line is still open. EX-28. Raises `LeaseLost`.
     """
     now = services.store.now()
     lease.last.run = None  # lines change no record, so that no commit would notice a lost lease
@@ -323,8 +328,8 @@ async def keep_lines(
 @retried
 async def hand_back(services: Services, lease: Lease) -> None:
     """
-    Give up an execution: another worker continues it, or, if a step was in flight (the caller has
-    ended it), it is INTERRUPTED. EX-11, EX-15. Raises `LeaseLost`.
+    Give up an execution. Another worker continues the execution. If a step was in flight (the
+    caller has ended the step), the execution is INTERRUPTED. EX-11, EX-15. Raises `LeaseLost`.
     """
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -337,7 +342,7 @@ async def hand_back(services: Services, lease: Lease) -> None:
 
 @retried
 async def break_off(services: Services, lease: Lease) -> None:
-    """End as FAILED an execution that a defect of the service stops. Raises `LeaseLost`."""
+    """End an execution as FAILED because of a defect of the service. Raises `LeaseLost`."""
     now = services.store.now()
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
@@ -350,7 +355,7 @@ async def break_off(services: Services, lease: Lease) -> None:
 
 
 def _runs(run: Execution, step_name: str, attempt: int | None, postponed: int | None) -> bool:
-    """Whether that start of that attempt is in flight: its end is not on record yet."""
+    """Whether that start of that attempt is in flight, so that its end is not recorded yet."""
     if step_name not in run.in_flight:
         return False
     known = run.step_results[step_name]
@@ -381,9 +386,9 @@ async def _held(unit: Unit, lease: Lease) -> tuple[Execution, Definition]:
 
 async def _leased(unit: Unit, lease: Lease) -> Execution:
     """
-    The execution, if the lease still holds: as it was stored last under the lease, or read, if that
-    was tried in vain, or if it is traced: spans are made of what a unit read and what it stored.
-    Raises `LeaseLost`. EX-16, TR-3.
+    The execution, if the lease still holds. The record stored last under the lease is used without
+    a read; the execution is read after a failed unit, and always if it is traced, because spans are
+    made from the records that a unit read and stored. Raises `LeaseLost`. EX-16, TR-3.
     """
     run, lease.last.run = lease.last.run, None
     if run is None or (run.trace is not None and run.trace.recorded):
@@ -394,7 +399,10 @@ async def _leased(unit: Unit, lease: Lease) -> Execution:
 
 
 async def _confirmed(unit: Unit, lease: Lease, run: Execution) -> Execution:
-    """*run*, if it is what is stored: for a unit that stores nothing. Raises `Stale`."""
+    """
+    Returns *run*, if the store still has this version: for a unit that stores nothing. Raises
+    `Stale`.
+    """
     found = await head_of(unit, run.id)
     if found is None or found.version != run.version:
         raise Stale("executions", run.id)
@@ -403,7 +411,7 @@ async def _confirmed(unit: Unit, lease: Lease, run: Execution) -> Execution:
 
 
 async def _commit(unit: Unit, lease: Lease) -> None:
-    """Commit, and remember the stored execution."""
+    """Commit, and keep the stored execution for the next unit."""
     stored = await head_of(unit, lease.execution_id)
     await unit.commit()
     lease.last.run = stored
@@ -417,7 +425,10 @@ async def _proceed(
     now: EpochMs,
     *first: facts.Fact,
 ) -> Outcome[Execution]:
-    """As far as it goes by itself; children that were interrupted for too long are ended. EX-26."""
+    """
+    Advance *run* as far as possible without a worker; children that were interrupted for too long
+    are ended. EX-26.
+    """
     late = await interrupted_too_long(unit, run, now)
     render, most = services.templates.render, services.policy.facts_at_once
 
@@ -456,8 +467,8 @@ async def _work(
 
 async def _job(services: Services, run: Execution, definition: Definition, begun: StartStep) -> Job:
     """
-    The job of a begun step, with the outputs that it needs read: a code step is given all of them.
-    Raises `NotRendered`, `SecretMissing`, `LeaseLost`.
+    The job of a begun step, after reading the outputs that the step needs; a code step gets all
+    outputs. Raises `NotRendered`, `SecretMissing`, `LeaseLost`.
     """
     step = definition.step(name_of(begun.step_name))
     secrets = await named_secrets(services, run, step)
