@@ -1,4 +1,4 @@
-"""What a store is opened with unless its caller says otherwise."""
+"""The defaults of the parameters of `open_store`."""
 
 import time
 
@@ -9,5 +9,5 @@ CACHE_BYTES = 24 << 20
 
 
 def wall_clock() -> EpochMs:
-    """The time of a store that was given no clock: it jumps when the machine's clock is set."""
+    """The wall-clock time of this machine, which jumps when the clock is set."""
     return EpochMs(time.time_ns() // 1_000_000)

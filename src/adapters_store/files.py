@@ -33,11 +33,17 @@ class LocalFiles:
     async def store(
         self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
     ) -> StoredFile:
-        """Copy *content* to its place, durably; *name* is not kept. Raises `StoreUnavailable`."""
+        """
+        Copy *content* durably to the file of the artifact; *name* is not kept. Raises
+        `StoreUnavailable`.
+        """
         return await asyncio.to_thread(self._store, execution_id, artifact_id, content)
 
     async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
-        """A second name of the same file on disk. Raises `NotFound`, `StoreUnavailable`."""
+        """
+        Give the file at *storage_key* a second name; returns the new storage key. Raises
+        `NotFound`, `StoreUnavailable`.
+        """
         return await asyncio.to_thread(self._copy, storage_key, execution_id, artifact_id)
 
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
@@ -65,7 +71,7 @@ class LocalFiles:
                 yield found
 
     async def direct_url(self, storage_key: str) -> str | None:
-        """None: a file has no URL."""
+        """Returns None: a file has no URL."""
         return None
 
     def _store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
@@ -143,7 +149,10 @@ def _entries(folder: Path) -> Sequence[Path]:
 
 
 def _files_in(folder: Path) -> Sequence[FoundFile]:
-    """The files of one execution; a `.part` is none yet, and no execution has another name."""
+    """
+    The files of one execution, without `.part` files. A folder whose name is not a plain file name
+    has no files.
+    """
     if not _NAME.fullmatch(folder.name):
         return ()
     found = []
@@ -156,7 +165,7 @@ def _files_in(folder: Path) -> Sequence[FoundFile]:
 
 
 def _copy(content: BinaryIO, path: Path) -> tuple[int, str]:
-    """Copy to a file that must not exist; returns its size and SHA-256."""
+    """Copy *content* to a new file at *path*; returns the size and the SHA-256."""
     path.unlink(missing_ok=True)
     digest, size = hashlib.sha256(), 0
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,7 +1,7 @@
 """
 The store and the counters in memory, for asyncio: other tasks run before each read and commit.
 
-For tests, simulations and trials; lost with their process.
+Both are for tests, simulations and trials, and are lost with the process.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ R = TypeVar("R")
 
 
 async def in_turn(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
-    """A `SchedulingPoint`: first every other task that is ready runs, then *apply*."""
+    """A `SchedulingPoint`: let every other task that is ready run, then call *apply*."""
     await asyncio.sleep(0)
     return apply()
 
 
 class MemoryStore(memory.MemoryStore):
-    """Implements `wfcore.ports.store.Store` over dicts; may share its *disk* with another one."""
+    """Implements `wfcore.ports.store.Store` over dicts; may share its *disk* with another store."""
 
     def __init__(self, disk: Disk | None = None, now: Now = wall_clock) -> None:
         super().__init__(in_turn, disk, now=now)

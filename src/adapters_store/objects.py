@@ -2,12 +2,12 @@
 The content of artifacts in a bucket, `<prefix>/<execution>/<artifact>`: S3 and services with its
 protocol, Google and Azure, through obstore. Decision 218.
 
-An object is there only as a whole, so an upload that was broken off leaves nothing to see. Large
-ones are uploaded in parts; those of an upload that failed are removed, those of a process that was
-killed are invisible and stay until a lifecycle rule of the bucket removes them.
+An object exists only as a whole, so an upload that was broken off leaves no visible object. A large
+object is uploaded in parts. The parts of a failed upload are removed; the parts of a killed process
+are invisible, and stay until a lifecycle rule of the bucket removes them.
 
 Credentials come from the environment, as the provider's own tools read them, or from the machine.
-Nothing here shows them: errors name the object, with the message of the bucket.
+This module never shows credentials: errors name the object, with the message of the bucket.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from wfcore.time import EpochMs
 from wfcore.wire.common import disposition
 
 PART = 5 << 20
-"""The bytes of one part, the least that S3 takes; a whole object is at most 10,000 of them."""
+"""The bytes of one part, the least that S3 accepts; an object has at most 10,000 parts."""
 PARTS_AT_ONCE = 2
 CHUNK = 1 << 20
 """The bytes of one request for content: no connection waits for a slow reader."""
@@ -35,7 +35,8 @@ DIRECT_FOR = timedelta(minutes=1)
 
 _CLIENT: Any = {"connect_timeout": "5s", "timeout": "60s", "allow_http": True}
 """
-Without TLS only for an endpoint that is written `http://…`; a secret is never sent either way.
+The settings of the HTTP client. Only an endpoint that is written `http://…` is used without TLS; a
+secret is never sent either way.
 """
 _RETRY: Any = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
 _HARMLESS: Any = {
@@ -43,18 +44,20 @@ _HARMLESS: Any = {
     "Content-Disposition": "attachment",
     "Cache-Control": "private, no-store",
 }
-"""The headers of an object that a browser reads from the bucket: a step's file is a stranger's."""
+"""
+The headers of an object that a browser reads from the bucket: the file of a step is not trusted.
+"""
 LONGEST_LABEL = 1_500
 """The longest name in a Content-Disposition; S3 takes 2 KiB of headers."""
 _FAULTS = (BaseError, OSError, ValueError)
-"""The errors of obstore, which for some causes are Python's own."""
+"""The errors that obstore raises; for some causes obstore raises errors of Python."""
 
 
 class ObjectFiles:
     """
     Implements `wfcore.ports.files.ArtifactFiles` below *url*, such as `s3://bucket/prefix`.
-    *direct*: `direct_url` gives URLs. Opening contacts nobody. Raises `ValueError` for a URL or an
-    environment that obstore cannot use.
+    *direct*: `direct_url` gives URLs. The constructor contacts no server. Raises `ValueError` for a
+    URL or an environment that obstore cannot use.
     """
 
     def __init__(self, url: str, direct: bool = False) -> None:
@@ -72,7 +75,10 @@ class ObjectFiles:
         return await asyncio.to_thread(self._store, key, content, _attributes(name))
 
     async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
-        """A copy that the bucket makes. Raises `NotFound`, `StoreUnavailable`."""
+        """
+        Let the bucket copy an object; returns the new storage key. Raises `NotFound`,
+        `StoreUnavailable`.
+        """
         key = f"{execution_id}/{artifact_id}"
         try:
             await obstore.copy_async(self._bucket, storage_key, key)
@@ -131,8 +137,8 @@ class ObjectFiles:
 
     def _store(self, key: str, content: BinaryIO, attributes: Any) -> StoredFile:
         """
-        Store *content* in one request, or in parts if it is larger than one: no more than a part is
-        in memory.
+        Store *content* in one request if it is smaller than a part, otherwise in parts, so that
+        large content is never in memory as a whole.
         """
         counted = _Counted(content)
         try:
@@ -160,16 +166,14 @@ class ObjectFiles:
 
 
 def _attributes(name: str) -> Any:
-    """
-    The headers that make an object harmless, with its *name* if that is not too long for a header.
-    """
+    """The headers that make an object harmless; they include *name* if it fits in a header."""
     label = disposition(name) if name else ""
     named = {"Content-Disposition": label} if 0 < len(label) <= LONGEST_LABEL else {}
     return {**_HARMLESS, **named}
 
 
 class _Counted:
-    """Content whose size and digest are taken while it is read."""
+    """A reader of content that counts its size and computes its digest on the way."""
 
     def __init__(self, content: BinaryIO) -> None:
         self.size = 0
@@ -181,7 +185,7 @@ class _Counted:
         return self._digest.hexdigest()
 
     def part(self) -> bytes:
-        """The next part, whole unless it is the last one; b"" at the end."""
+        """The next part, which is shorter only at the end of the content; b"" after the end."""
         pieces, missing = [], PART
         while missing and (piece := self._content.read(missing)):
             pieces.append(piece)
@@ -198,7 +202,10 @@ class _Counted:
 
 
 def _fault(error: Exception) -> NotFound | StoreUnavailable:
-    """A bucket that is missing is a fault of the settings, and no fault of the request."""
+    """
+    The error to raise: `NotFound` for a missing object, otherwise `StoreUnavailable`. A missing
+    bucket is a wrong setting, not a wrong request.
+    """
     if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in str(error):
         return NotFound("artifact")
     return _unavailable(error)

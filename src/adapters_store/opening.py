@@ -1,15 +1,15 @@
 """
 The one call that opens a store with its counters and artifact files.
 
-An installed package brings a store of its own by an entry point of the group `wfcore.stores`, whose
-name is the scheme of its URLs:
+An installed package offers a store of its own as an entry point of the group `wfcore.stores`. The
+name of the entry point is the scheme of the store's URLs:
 
     [project.entry-points."wfcore.stores"]
     myscheme = "my_package:open"
 
-It is called as `await open(url, data_dir, sealer, now)` and gives a `Store`, which is used with
-counters and files in *data_dir*, or an `Opened` with its own. Entry points instead of dotted names
-in a setting: any text in the environment would name code to run.
+The function is called as `await open(url, data_dir, sealer, now)`. It returns a `Store`, which is
+used with counters and files in *data_dir*, or an `Opened` with counters and files of its own. A
+dotted name in a setting would not do: any text in the environment would name code to run.
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,9 +33,10 @@ from wfcore.time import Now
 @frozen
 class Opened:
     """
-    The store, counters and files, with a description of where they are. `store` and `counters` must
-    be closed. `hints`: to the other processes on the store; None: their changes are found by
-    polling. `has_clock`: the store has a clock of its own, the same for all machines.
+    A store with its counters and artifact files. `store` and `counters` must be closed. `location`:
+    a description of where the store is. `hints`: the hints from and to other processes on the
+    store; without hints, changes by other processes are found by polling. `has_clock`: the store
+    has a clock of its own, the same for all machines.
     """
 
     store: Store
@@ -47,7 +48,9 @@ class Opened:
 
 
 OpenOwn = Callable[[str, Path, Sealer | None, Now], Awaitable[Opened | Store]]
-"""An entry point of the group `wfcore.stores`: it opens the store at a URL."""
+"""
+The type of an entry point of the group `wfcore.stores`: a function that opens the store at a URL.
+"""
 
 
 async def open_store(
@@ -60,15 +63,16 @@ async def open_store(
     schema: Schema = Schema.NEWEST,
 ) -> Opened:
     """
-    Open the store at *url* (None: SQLite in *data_dir*); counters and artifacts in *data_dir*.
-    *sealer*: what encrypts contents in a file; None: they are stored in clear. *now* tells the
-    store's time, see `Store.now`: `Clock.service_now` of a service. *direct*: where hints of other
-    processes are listened to, past a pooler (None: at *url*). *schema*: whether it is made
-    and migrated. A URL of another scheme is opened by
-    the installed package that offers it.
+    Open the store at *url* (None: SQLite in *data_dir*) with its counters and its artifacts, which
+    are in *data_dir*. The counters of a PostgreSQL store are in the same database, the counters of
+    a store in memory are in memory; other counters are in *data_dir*. *sealer* encrypts contents in
+    a file; without a sealer contents are stored in clear. *now* gives the time of the store, see
+    `Store.now`; a service passes `Clock.service_now`. *direct*: the URL at which hints of other
+    processes are received, past a pooler (None: *url*). *schema*: whether the schema is created and
+    migrated. A URL of another scheme is opened by the installed package that offers that scheme.
 
-    Raises `ValueError` for a URL that names no store, `StoreRefused` for a file that is not
-    ours to use, `StoreUnavailable`.
+    Raises `ValueError` for a URL that names no store, `StoreRefused` for a file that is not ours to
+    use, `StoreUnavailable`.
     """
     files = LocalFiles(data_dir / "artifacts")
     if url == "memory:":
@@ -104,7 +108,7 @@ async def _open_postgres(
     direct: str | None,
     schema: Schema,
 ) -> Opened:
-    """Store and counters in one database, whose clock gives both their time."""
+    """Open a store and counters in one database; the clock of the database is the clock of both."""
     try:
         from adapters_store.postgres.counters import PostgresCounters
         from adapters_store.postgres.hints import PostgresHints
@@ -124,7 +128,7 @@ async def _open_postgres(
 
 
 async def storage_around(store: Store, data_dir: Path) -> Opened:
-    """A store that is open already, with counters and artifacts in *data_dir*."""
+    """An open store with counters and artifacts in *data_dir*."""
     from adapters_store.sqlite.counters import SqliteCounters
 
     counters = await SqliteCounters.open(data_dir / "counters.db")
@@ -133,7 +137,7 @@ async def storage_around(store: Store, data_dir: Path) -> Opened:
 
 
 async def _with_counters(store: Store, data_dir: Path) -> Opened:
-    """`storage_around` a store that was opened here and is closed here if that fails."""
+    """`storage_around` for *store*; closes *store* if that fails."""
     try:
         return await storage_around(store, data_dir)
     except BaseException:

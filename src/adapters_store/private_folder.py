@@ -26,7 +26,7 @@ def flush_folder(folder: Path) -> None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Lock *folder*, created if missing, against other processes. Raises `OSError`."""
+    """Lock *folder* against other processes; creates the folder if missing. Raises `OSError`."""
     make_private(folder)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""The URLs of stores: which store each names, and where that is."""
+"""The URLs of stores: the kind and the place of the store that a URL names."""
 
 import os
 from pathlib import Path
@@ -21,8 +21,8 @@ def is_postgres(url: str | None) -> bool:
 
 def servers_of(url: str) -> list[tuple[str, int]]:
     """
-    The hosts and ports to which a PostgreSQL URL leads, as its driver reads it; "" is this machine.
-    A Unix socket gives none. Raises `ValueError`, which does not repeat the URL.
+    The hosts and ports in a PostgreSQL URL, as the driver reads the URL. The host "" is this
+    machine; a Unix socket is left out. Raises `ValueError` without the URL in its message.
     """
     try:
         parts = urlsplit(url)
@@ -45,8 +45,8 @@ def servers_of(url: str) -> list[tuple[str, int]]:
 
 def installed_for(url: str | None) -> "EntryPoint | None":
     """
-    The entry point that an installed package offers for the scheme of *url*; None if there is none,
-    or if the scheme is ours.
+    The entry point that an installed package offers for the scheme of *url*; None without such a
+    package, or for a scheme of ours.
     """
     scheme, there, _ = (url or "").partition("://")
     if not there or scheme == "sqlite" or is_postgres(url):
@@ -61,7 +61,7 @@ def offered() -> "EntryPoints":
 
 
 def database_of(url: str | None, data_dir: Path) -> Path | None:
-    """The file of the store at *url*; None if it has none. Raises `InvalidInput`."""
+    """The file of the SQLite store at *url*; None for any other store. Raises `InvalidInput`."""
     try:
         has_none = url == "memory:" or is_postgres(url) or installed_for(url) is not None
         return None if has_none else path_of(url, data_dir)

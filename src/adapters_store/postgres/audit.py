@@ -1,9 +1,9 @@
 """
 The audit log: one chain for all machines, linked in the transaction that stores an entry.
 
-The chain's head is the one row that audited commits of all machines wait for: a transaction that
-adds an entry locks it last before COMMIT. Executions that are started, worked on and ended are not
-audited, so that busy transactions never wait for it. Decision 90.
+The head of the chain is the one row for which audited commits of all machines wait: a transaction
+that adds an entry locks this row last before COMMIT. Starts, steps and ends of executions are not
+audited, so busy transactions never wait for this row. Decision 90.
 """
 
 import json
@@ -28,14 +28,17 @@ LISTED = "SELECT 0, body, id FROM audit WHERE at >= ? AND id > ? ORDER BY id LIM
 
 
 async def link(connection: Connection, entries: Sequence[tuple[str, str | None]]) -> None:
-    """Add entries (text and record) to the end of the chain, which stays locked. AL-1."""
+    """
+    Add entries (text and record) to the end of the chain, and keep the chain locked until the
+    transaction ends. AL-1.
+    """
     chain, linked = extended(chain_of((await rows_of(connection, LOCKED))[0]), entries)
     await rows_of(connection, ADD, *zip(*map(_row, linked), strict=True))
     await rows_of(connection, END, chain.end.number, chain.end.hash)
 
 
 def _row(entry: ChainedEntry) -> tuple[Any, ...]:
-    """The columns that are searched are taken from the text that was hashed."""
+    """The values of a row. The columns for searches are taken from the text that was hashed."""
     about = json.loads(entry.text)
     place = (entry.number, entry.previous, entry.hash, entry.text, entry.record)
     return (*place, about["id"], about["at"], about.get("executionId"))
@@ -49,8 +52,8 @@ async def trim(
     sealer: Sealer | None,
 ) -> int:
     """
-    Delete up to *limit* old entries, and add one that records the deletion. Returns the number of
-    deleted entries. AL-5, AL-9.
+    Delete up to *limit* old entries, and add an entry that records the deletion. Returns the number
+    of deleted entries. AL-5, AL-9.
     """
     await rows_of(connection, LOCKED)
     rows = await rows_of(connection, OLDEST, limit)
@@ -66,7 +69,7 @@ async def trim(
 
 
 class PostgresAudit(Audit):
-    """The queries of the audit log, in the words of this database."""
+    """The queries of the audit log, in the SQL of PostgreSQL."""
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
         found = await self.unit.rows(query(LISTED, since, after_id or "", limit))

@@ -2,13 +2,13 @@
 Claims and leases: how workers of several machines take executions.
 
 A claim reads the state, decides whose turn it is, and takes the chosen executions that are still
-there (`SKIP LOCKED`: it waits for no other machine). Another claim may have been faster in between;
-then it reads again. The rules are those of SQLite's claims: fairness between accounts, the last
-free slot, one index step per account however much waits.
+free (`SKIP LOCKED`: the claim waits for no other machine). If another claim was faster in between,
+the claim reads the state again. The rules are the same as for claims in SQLite: fairness between
+accounts, the last free slot, and one index step per account, however many executions wait.
 
 Only the first accounts in the order of turns are read: an account whose place is beyond the number
-wanted cannot get a turn. The instant at which each was served is written unless another claim is
-just writing the same.
+wanted cannot get a turn. The instant at which an account was served is written, unless another
+claim is writing that instant at the same time.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -102,13 +102,19 @@ UPDATE executions r SET lease_until = wfcore_now() + $3::bigint FROM mine WHERE 
 RETURNING r.id, r.due_at"""
 
 UNREADABLE = "unreadable"
-"""The worker of executions that were taken and cannot be read: no process, so it holds no place."""
+"""
+The worker of executions that were taken but cannot be read. No process has this name, so these
+executions take up no slot.
+"""
 SET_ASIDE = "UPDATE executions SET worker = ?, lease_until = 0 WHERE worker = ? AND id = ANY(?)"
 
 
 @frozen
 class ClaimState:
-    """The state that a claim decides by: the time, and all that the turns of accounts depend on."""
+    """
+    The state by which a claim decides: the time, and everything on which the turns of accounts
+    depend.
+    """
 
     now: EpochMs
     marked: Sequence[str]
@@ -120,7 +126,7 @@ class ClaimState:
 
 @frozen
 class PostgresClaim:
-    """A claim of up to *limit* due executions, whose rows it gives with their ids."""
+    """A claim of up to *limit* due executions."""
 
     worker: str
     lease_ms: DurationMs
@@ -130,7 +136,10 @@ class PostgresClaim:
     able: Collection[str] | None = None
 
     async def take(self, pool: Pool) -> list[Row]:
-        """The rows of the executions that were taken, until there are enough or none is left."""
+        """
+        Take executions until there are enough or no more are due; returns their rows, each with its
+        id.
+        """
         taken: list[Row] = []
         for _ in range(TRIES):
             async with lent(pool) as connection:
@@ -146,7 +155,10 @@ class PostgresClaim:
         return taken
 
     async def _taken(self, connection: Connection, ids: Sequence[str]) -> list[Row]:
-        """The rows of *ids* that are still there, in the order of *ids*."""
+        """
+        Take those executions of *ids* that are still free; returns their rows, in the order of
+        *ids*.
+        """
         rows = await rows_of(connection, TAKE, list(ids), self.worker, self.lease_ms)
         return sorted(rows, key=lambda row: ids.index(row[-1]))
 

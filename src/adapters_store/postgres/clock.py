@@ -1,10 +1,11 @@
 """
-The time of the database, without a journey to it. Decision 100.
+The time of the database, without a request to the database. Decision 100.
 
-The difference between its clock and a monotonic one of this machine is known to lie between two
-bounds: an answer was made after its question was sent and before it was received. Each measurement
-narrows them, and bounds that contradict the new ones are given up: the database's clock was set, or
-has drifted. All stores of a process on one server share a clock, so that all of them have one time.
+The difference between the clock of the database and a monotonic clock of this machine lies between
+two bounds: the database made its answer after the question was sent and before the answer was
+received. Each measurement narrows the bounds. Old bounds that contradict a new measurement are
+dropped: the clock of the database was set, or has drifted. All stores of a process on one server
+share a clock, so that all of these stores have one time.
 """
 
 import time
@@ -25,7 +26,9 @@ def monotonic_us() -> int:
 
 @define(eq=False)
 class DatabaseClock:
-    """The clock of a database. `steady` counts microseconds and never goes back."""
+    """
+    The clock of a database. `steady`: a function that counts microseconds and never goes back.
+    """
 
     steady: Callable[[], int] = monotonic_us
     _least: int | None = None
@@ -34,8 +37,8 @@ class DatabaseClock:
 
     def now(self) -> EpochMs:
         """
-        The time, which never goes back; where the database's clock was set back, it stands still
-        for a while.
+        The time, which never goes back. If the clock of the database was set back, the time stands
+        still for a while.
         """
         if self._least is None:
             return self._last
@@ -53,7 +56,7 @@ class DatabaseClock:
         self.learn(answer - self.steady(), answer + 999 - sent)
 
     def learn(self, least: int, most: int) -> None:
-        """The difference lies between *least* and *most*, in microseconds."""
+        """Narrow the bounds: the difference lies between *least* and *most*, in microseconds."""
         if self._least is not None and max(least, self._least) <= min(most, self._most):
             least, most = max(least, self._least), min(most, self._most)
         self._least, self._most = least, most
@@ -65,4 +68,4 @@ class DatabaseClock:
 
 
 CLOCKS: dict[str, DatabaseClock] = {}
-"""The clocks that this process has measured, by the server."""
+"""The clocks that this process has measured, by server."""

@@ -1,14 +1,15 @@
 """
-Where units are committed: one statement for what many of them write.
+The commit of units: one statement for the writes of many units.
 
-A unit that only writes records joins those that wait with it, in a statement of its own transaction
-(`statements`). Nobody waits for company: while all of `WRITERS` connections are busy, units gather
-by themselves. If one of a batch has lost a race, the statement has no effect and each unit is
-carried out apart, so that only the loser learns of it. A unit that needs several statements has a
-transaction to itself, on any connection.
+A unit that only writes records is stored together with other waiting units, in one statement that
+is a transaction of its own (`statements`). No unit waits for other units to join: units gather only
+while all `WRITERS` connections are busy. If one unit of a batch has lost a race, the statement has
+no effect, and each unit is carried out apart, so that only the losing unit fails. A unit that needs
+several statements has a transaction to itself, on any connection.
 
-A waiter that is cancelled changes nothing: its unit is written or not, never half. An answer that
-was lost is `StoreUnavailable` for everybody in the batch, whose units were all stored or none.
+The cancellation of a waiter changes nothing: its unit is written as a whole or not at all. If the
+answer of the server is lost, every waiter of the batch gets `StoreUnavailable`; then either all
+units of the batch were stored, or no unit was.
 """
 
 import asyncio
@@ -42,8 +43,8 @@ Waiting = tuple[UnitWrites, "asyncio.Future[None]"]
 @define(eq=False)
 class Committer:
     """
-    Group commit over the connections of a pool, in the event loop that uses it. *stored* is called
-    with what a unit has put, before its waiters learn of the commit.
+    Group commit over the connections of a pool, in the event loop that uses the pool. *stored* is
+    called with the records of a unit, before its waiters learn of the commit.
     """
 
     pool: Pool
@@ -74,7 +75,7 @@ class Committer:
         task.add_done_callback(self._tasks.discard)
 
     async def _work(self) -> None:
-        """Write the waiting units, until none waits."""
+        """Write the waiting units, until no unit waits."""
         try:
             while self._waiting:
                 count = min(MOST, len(self._waiting))
@@ -129,7 +130,7 @@ class Committer:
                 await link(connection, unit.audit)
 
     async def close(self) -> None:
-        """Store every unit that was handed in."""
+        """Store every unit that was passed to `commit`."""
         self._closed = True
         while self._tasks:
             await asyncio.wait(set(self._tasks))

@@ -1,7 +1,8 @@
 """
-The only module that knows the driver: connections, its errors, and the form of statements.
+The only module that knows the driver: connections, errors of the driver, and the form of
+statements.
 
-Nothing relies on the state of a session (advisory locks are those of transactions, nothing is
+Nothing relies on the state of a session (advisory locks belong to transactions, and there is no
 `SET`), so the store works behind a pooler that changes the server connection between transactions.
 """
 

@@ -27,7 +27,7 @@ DELETE = "DELETE FROM audit WHERE number <= ?"
 
 
 def chain_of(row: Row) -> AuditChain:
-    """The chain of the audit log, of which the store has one row. Decision 90."""
+    """The chain of the audit log, from the only row of its table. Decision 90."""
     id, start, start_hash, end, end_hash = row
     return AuditChain(id, _point(start, start_hash), _point(end, end_hash))
 
@@ -40,7 +40,7 @@ def _point(number: object, hash: str) -> ChainPoint:
 def cells_of(
     entry: AuditEntry, record: str | None, sealer: Sealer | None
 ) -> tuple[str, str | None]:
-    """The text and the record of an entry, in the form in which they are stored."""
+    """The text and the record of an entry, as they are stored."""
     if record is not None:
         record = sealed(sealer, record, "audit", "record", entry.id)
     return entry_text(entry), record
@@ -48,8 +48,8 @@ def cells_of(
 
 def record_in(cell: str, id: str, sealer: Sealer | None) -> str | None:
     """
-    The record in a cell. One that cannot be opened is not the original; one in clear is none, since
-    anybody could have written it. SC-10.
+    The record in *cell*. A record in clear counts as no record, because anybody could have written
+    it. A record that cannot be opened is returned as it is: it is not the original. SC-10.
     """
     try:
         return Cells(sealer, "audit", (id,)).opened(cell, "record")
@@ -60,12 +60,12 @@ def record_in(cell: str, id: str, sealer: Sealer | None) -> str | None:
 
 
 def read(row: Row) -> AuditEntry:
-    """The entry in a row that begins with its text."""
+    """The entry in *row*, whose first column is the text of the entry."""
     return read_entry(row[0])
 
 
 def _chained(row: Row, sealer: Sealer | None) -> ChainedEntry:
-    """The entry in a row; its hash covers the record in clear."""
+    """The entry in *row*, with its record opened: the hash covers the record in clear."""
     number, *cells, id = row
     previous, hash, text, record = (_text(cell) for cell in cells)
     if record is not None:
@@ -74,7 +74,7 @@ def _chained(row: Row, sealer: Sealer | None) -> ChainedEntry:
 
 
 def _text(cell: Any) -> Any:
-    """The text in a cell; a cell of another type is not ours, and its hash differs."""
+    """The text in *cell*. A value of another type is not ours; its `repr` has another hash."""
     return cell if cell is None or isinstance(cell, str) else repr(cell)
 
 

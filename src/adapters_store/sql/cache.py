@@ -1,8 +1,8 @@
 """
-Decoded records by key and version, as far as a number of bytes allows.
+Decoded records by key and version, up to a number of bytes.
 
-Records are frozen, so that one decoded record serves everybody. Whether it still holds is for the
-reads of a database to say (`sqlite.reads`, `postgres.reads`).
+Records are frozen, so that one decoded record serves all readers. The reads of each database decide
+whether a cached record is still current (`sqlite.reads`, `postgres.reads`).
 """
 
 import logging
@@ -23,21 +23,22 @@ R = TypeVar("R")
 log = logging.getLogger("wfcore.store")
 
 ENTRY_BYTES = 1_900
-"""The bytes of an entry beside the values in its texts: key, record, columns, results of steps."""
+"""The bytes of an entry without the values in its texts: key, record, columns, results of steps."""
 
 
 LIGHT = 1 << 20
-"""The most bytes of a record that is held beside the cache."""
+"""The most bytes of a record that is held outside the cache."""
 
 
 @define(eq=False)
 class KnownRecord:
     """
-    A decoded record, its row if that is what is compared, and the approximate bytes of both.
+    A decoded record, and the approximate bytes that the record and its row take up.
 
-    `seen`: the state of the database (see `Reads.state`) in which it was last found current.
-    `head`: the part of `size` that the next change replaces; 0 if it was read and that is unknown.
-    `bare`: the record without its large values, if it has any that were read, with the same sizes.
+    `row`: the row, if rows are compared to find changes. `seen`: the state of the database (see
+    `Reads.state`) in which the record was last found current. `head`: the part of `size` that the
+    next change replaces; 0 if that is unknown, because the record was read. `bare`: the record
+    without its large values, if large values were read, with `bare_size` and `bare_head`.
     """
 
     version: int
@@ -57,22 +58,24 @@ class KnownRecord:
 
     @property
     def light(self) -> Any:
-        """The record as it may be held for long: with large values only if they are few."""
+        """
+        The record to hold for long: with its large values only if it is at most `LIGHT` in size.
+        """
         return self.record if self.size <= LIGHT else self.least
 
     @property
     def rest(self) -> int:
-        """The part of `size` that stays with the next change."""
+        """The part of `size` that the next change leaves."""
         return self.size - self.head
 
     @property
     def bare_rest(self) -> int:
-        """The part of `bare_size` that stays with the next change."""
+        """The part of `bare_size` that the next change leaves."""
         return self.rest if self.bare is None else self.bare_size - self.bare_head
 
     @property
     def alone(self) -> "KnownRecord":
-        """The record without large values, as a record of its own."""
+        """A `KnownRecord` of the record without large values."""
         if self.bare is None:
             return self
         return KnownRecord(self.version, self.bare, self.bare_size, None, self.seen, self.bare_head)
@@ -81,9 +84,9 @@ class KnownRecord:
 @define(eq=False)
 class RecordCache:
     """
-    Decoded records by table and key, limited by their approximate size in bytes. One of more than
-    `limit` is not stored: each change then writes all its steps again. `lookups`: reads by key;
-    `decoded`: the reads that had to decode their row.
+    Decoded records by table and key, limited by their approximate size in bytes. A record of more
+    than `limit` bytes is not stored; each change of such an execution writes all its steps again.
+    `lookups`: the reads by key; `decoded`: the reads that had to decode a row.
     """
 
     limit: int
@@ -101,12 +104,15 @@ class RecordCache:
         }
 
     def get(self, table: str, key: Key) -> KnownRecord | None:
-        """The record known under that key; the caller compares versions."""
+        """The record known under *key*; the caller compares versions."""
         self.lookups += 1
         return self.entries.get((table, key))
 
     def keep(self, table: str, key: Key, known: KnownRecord) -> None:
-        """Store *known*, or only its part without large values; the oldest entries make room."""
+        """
+        Store *known*, without its large values if it is too large with them; drop the oldest
+        entries to make room.
+        """
         self.forget(table, key)
         if known.size > self.limit and known.bare is not None:
             known = known.alone
@@ -118,7 +124,7 @@ class RecordCache:
             self.forget(*next(iter(self.entries)))  # a dict would walk over all that were popped
 
     def forget(self, table: str, key: Key) -> None:
-        """Remove the record under that key."""
+        """Remove the record under *key*."""
         old = self.entries.pop((table, key), None)
         if old is not None:
             self.filled -= old.size
@@ -127,8 +133,8 @@ class RecordCache:
 @define(eq=False)
 class Decoder:
     """
-    Decodes rows to records, and caches them. `unreadable`: by table and id the records that could
-    not be read, with the type of the error.
+    Decodes rows to records, and caches the records. `unreadable`: the type of the error of each
+    record that could not be read, by table and id.
     """
 
     cache: RecordCache
@@ -136,7 +142,7 @@ class Decoder:
     unreadable: dict[tuple[str, str], str] = field(factory=dict)
 
     def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
-        """The record in *row*, remembered under *key*."""
+        """The record in *row*, cached under *key*."""
         self.cache.decoded += 1
         cells = Cells(self.sealer, fetch.table, key)
         record = self.read(fetch.table, fetch.decode, row, key, cells)
@@ -151,9 +157,9 @@ class Decoder:
         self, table: str, decode: Decode[R], row: Row, key: Key, cells: Cells | None = None
     ) -> R:
         """
-        The record in *row*. Raises `Unreadable`, and names the record in the log: the first time,
-        and again if this record alone is read (with *cells* of its own). Its content is never
-        logged.
+        The record in *row*. Raises `Unreadable` for a broken record, and names the record in the
+        log: the first time, and each time the record is read alone (with *cells* of its own). The
+        content of a record is never logged.
         """
         try:
             return decode(row, cells or Cells(self.sealer, table, key))
@@ -174,11 +180,11 @@ class Reads(Decoder):
         raise NotImplementedError
 
     async def row(self, sql: str, values: Sequence[Any]) -> Row | None:
-        """The first row of a statement that finds one."""
+        """The first row that *sql* finds, or None."""
         raise NotImplementedError
 
     async def few(self, query: Query) -> list[Row]:
-        """All rows of a query that finds only a few."""
+        """All rows of a query that finds only a few rows."""
         raise NotImplementedError
 
     async def rows(self, query: Query) -> list[Row]:

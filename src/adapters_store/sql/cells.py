@@ -16,8 +16,8 @@ from wfcore.ports.system import Sealer
 
 def text_of(value: Any) -> str:
     """
-    The JSON text of *value*, also of values that orjson refuses (integers beyond 64 bits, lone
-    surrogates).
+    The JSON text of *value*; works also for values that orjson refuses (integers beyond 64 bits,
+    lone surrogates).
     """
     try:
         return orjson.dumps(value).decode()
@@ -27,14 +27,14 @@ def text_of(value: Any) -> str:
 
 OBJECT, LIST, MEMBER, NAME, WIDE = 192, 64, 40, 32, 4
 """
-The bytes that an object, a list, a part after a comma and a part after a colon take up, and a
-character where one is not ASCII: measured with `tracemalloc`, rounded up.
+The bytes of memory of an object, a list, a part after a comma, a part after a colon, and a
+character of a text that is not all ASCII: measured with `tracemalloc`, rounded up.
 """
 
 
 def cost_of(text: str) -> int:
     """
-    The approximate bytes of memory for the value of a JSON text, hardly ever less. A text of many
+    The approximate bytes of memory for the value of a JSON text, rarely too few. A text of many
     small objects takes twenty times its length, a long string no more than its length.
     """
     width = 1 if text.isascii() else WIDE
@@ -63,7 +63,7 @@ EMPTY = ("{}", "null")
 
 
 class InClear(ValueError):
-    """A cell that would be sealed if this service had written it."""
+    """Raised for a cell in clear that this service would have sealed."""
 
     def __init__(self) -> None:
         super().__init__("it is in clear, and the service would have sealed it")
@@ -72,7 +72,8 @@ class InClear(ValueError):
 @frozen
 class SealedTable:
     """
-    The sealed columns of a table, its primary key, and the part of it that a cell is bound to.
+    The sealed columns of a table, and its primary key. `bound`: the part of the key to which a cell
+    is bound; None: the whole key.
     """
 
     columns: tuple[str, ...] = ("body",)
@@ -104,25 +105,31 @@ SEALED: Mapping[str, SealedTable] = {
 
 
 def place_of(table: str, column: str, key: Iterable[Any]) -> str:
-    """The place that a cell is bound to: moved to another row or column, it cannot be opened."""
+    """
+    The place to which a cell is bound; a cell that was moved to another row or column cannot be
+    opened.
+    """
     return f"{table}.{column}/{'/'.join(map(str, key))}"
 
 
 def sealed(sealer: Sealer | None, text: str, table: str, column: str, *key: Any) -> str:
-    """*text* in the form in which that cell is stored."""
+    """*text* as the cell of *table*, *column* and *key* stores it."""
     if sealer is None or table not in SEALED or text in EMPTY:
         return text
     return MARK + sealer.seal(text, place_of(table, column, key))
 
 
 ASIDE = 64 << 10
-"""From so many characters on, cells are sealed, opened and decoded aside of the event loop."""
+"""
+The most characters of a cell that is sealed, opened or decoded in the event loop; a larger cell is
+left to a thread.
+"""
 
 
 def sealed_later(
     sealer: Sealer | None, text: str, table: str, column: str, *key: Any
 ) -> str | Later:
-    """`sealed` for a cell that may be large: it is sealed where it is written."""
+    """`sealed` for a cell that may be large; a large cell is sealed when it is written."""
     if sealer is None or len(text) <= ASIDE:
         return sealed(sealer, text, table, column, *key)
     return Later(partial(sealed, sealer, text, table, column, *key))
@@ -139,8 +146,9 @@ class Cells:
 
     def opened(self, cell: str, column: str, table: str | None = None, *more: Any) -> str:
         """
-        The text of a cell. *table* and *more*: of a row of another table that belongs to this one.
-        Raises `ValueError` if the cell cannot be opened, `InClear` if it should be sealed.
+        The text of *cell*. For a cell of another table whose row belongs to this row, *table* is
+        that table, and *more* is the rest of that row's key. Raises `ValueError` if the cell cannot
+        be opened, `InClear` if the cell is in clear but should be sealed.
         """
         if not cell.startswith(MARK):
             if cell not in EMPTY and (table or self.table) in SEALED:
@@ -154,7 +162,7 @@ class Cells:
         return text
 
     def require_no_key(self) -> None:
-        """Raises `InClear` where cells are sealed."""
+        """Raises `InClear` if there is a sealer."""
         if self.sealer is not None:
             raise InClear
 

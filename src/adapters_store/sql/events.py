@@ -1,7 +1,7 @@
 """
 Reading events of executions, and output lines, which have the form of events.
 
-Events that were packed come from the cell of their execution, those after them are rows.
+Packed events are in the cell of their execution; later events are rows.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -23,8 +23,8 @@ _EVENTS = f"""{_ROWS.replace("data,", "data, NULL AS packed,").format("events")}
     UNION ALL SELECT id, 0, 0, '', '', packed, id FROM executions
     WHERE id = ? AND packed IS NOT NULL AND {LAST_OF_CELL.format("packed")} > ? ORDER BY number"""
 """
-Packed events and those in rows in one statement, so that no packing comes between two. Packed ones
-come first.
+The query for packed events, which come first, and events in rows. One statement, so that no packing
+happens between two reads.
 """
 
 
@@ -63,7 +63,7 @@ class Events:
 
 @define(eq=False)
 class Logs:
-    """Output lines, which have the form of an event."""
+    """Output lines, which have the form of events."""
 
     unit: SqlUnitOfWork
 

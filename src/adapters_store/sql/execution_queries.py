@@ -1,4 +1,4 @@
-"""Executions and what belongs to them: approvals, artifacts, callbacks, notices."""
+"""Queries for executions, approvals, artifacts, callbacks and notices."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections.abc import Collection, Mapping, Sequence
@@ -45,8 +45,9 @@ MAY_SEE = """{key} IN (
     UNION SELECT a.id FROM shares s JOIN approvals a ON a.workflow_id = s.workflow_id
         WHERE s.account_id = ? AND s.permission = 'EDIT' AND a.named = 0)"""
 """
-`{among}`: of which statuses, which an index alone tells from the others. `{key}`: `r.id`, or for
-rows that are walked through in the order of an index, an expression that no index has.
+The condition that an account may see an approval. `{among}`: the condition on the status, which an
+index answers alone. `{key}`: `r.id`; or, if rows are read in the order of another index, an
+expression that no index has.
 """
 
 MAY_DECIDE = """CASE WHEN r.named = 1
@@ -55,12 +56,15 @@ MAY_DECIDE = """CASE WHEN r.named = 1
     ELSE ? IN (r.owner_id, r.workflow_owner_id) OR EXISTS (SELECT 1 FROM shares s
         WHERE s.workflow_id = r.workflow_id AND s.account_id = ? AND s.permission = 'EDIT') END"""
 """
-The condition of `MAY_SEE` on each row: for filters that leave few of them. Without seeing as an
-owner.
+The condition that an account may decide an approval. Each row is checked, for filters that leave
+few rows. Unlike with `MAY_SEE`, being an owner is not enough if approvers are named.
 """
 ASSENTED = "EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value IN (?, ?))"
 AGREED = f"r.status = 'PENDING' AND r.assented <> '[]' AND {ASSENTED}"
-"""The condition in the words of the index `approvals_agreed`, so that nothing else is read."""
+"""
+The condition that an account agreed to a pending approval, in the words of the index
+`approvals_agreed`, so that only the rows in that index are read.
+"""
 UNDECIDED = f"""(r.allow_self_approval = 1 OR r.owner_id <> ?)
     AND NOT {ASSENTED} AND NOT EXISTS (SELECT 1 FROM json_each(r.idle) WHERE value IN (?, ?))"""
 
@@ -69,8 +73,9 @@ def execution_page(
     where: ExecutionFilter, page: PageRequest, total: tuple[str, Sequence[Any]] | None = None
 ) -> Query:
     """
-    The query for one page. The indexes of lists hold all that it reads but the rows shown. *total*:
-    an expression for the number of all rows, with its values; None: they are counted.
+    The query for one page of executions. The indexes of lists hold everything that the query reads,
+    except for the rows of the page. *total*: an expression for the number of all rows, with its
+    values; None: the rows are counted.
     """
     wanted = conditions(where, where.statuses)
     if where.id_end is not None:
@@ -109,7 +114,8 @@ def conditions(where: ExecutionFilter, statuses: Sequence[ExecutionStatus]) -> W
 
 def counts_by_status(where: ExecutionFilter, most: int) -> Query:
     """
-    The query for one row for each status: its name, and the number of executions up to *most*.
+    The query that returns one row for each status: its name, and the number of executions up to
+    *most*.
     """
     each, values = [], list[Any]()
     for status in ExecutionStatus:
@@ -122,8 +128,9 @@ def counts_by_status(where: ExecutionFilter, most: int) -> Query:
 
 def _index(where: ExecutionFilter, status: ExecutionStatus) -> str:
     """
-    The index for COMPLETED ones of a source that starts few: the planner takes the index of all
-    executions of the owner or workflow, which covers the query, and reads them all. Decision 147.
+    The hint for the index of COMPLETED executions of some sources, or "". Without the hint the
+    planner takes the index of all executions of the owner or workflow, because it covers the query,
+    and reads all of them even if the source starts few. Decision 147.
     """
     if status is not ExecutionStatus.COMPLETED or not where.sources:
         return ""
@@ -147,8 +154,8 @@ PURGE = (
     f"DELETE FROM executions WHERE id IN {_PURGED}",
 )
 """
-The statements that delete executions with their parts. Each takes any number of ids, so that a
-batch costs no more statements than one.
+The statements that delete executions with their parts. Each statement takes any number of ids, so
+that a batch needs no more statements than one execution.
 """
 
 FORGET_APPROVERS = "DELETE FROM approval_approvers WHERE approval_id = ?"
@@ -181,7 +188,10 @@ class Executions:
         return _first(found)
 
     def _total(self, where: ExecutionFilter) -> tuple[str, Sequence[Any]] | None:
-        """The number of all rows of a list, if it is found without counting them."""
+        """
+        An expression for the number of all rows of a list, with its values; None: the rows are
+        counted.
+        """
         return None
 
     def _doable(self, able: Collection[str]) -> tuple[str, Any]:
@@ -205,7 +215,7 @@ class Executions:
 
 
 async def _instant(unit: SqlUnitOfWork, sql: str) -> EpochMs | None:
-    """The first value of an index."""
+    """The only value that *sql* selects: an instant or None."""
     return _first(await unit.few_rows(query(sql)))
 
 
@@ -214,7 +224,7 @@ def _first(found: Sequence[Row]) -> EpochMs | None:
 
 
 def approval_page(where: ApprovalFilter, page: PageRequest) -> Query:
-    """The query for one page."""
+    """The query for one page of approvals."""
     wanted = _approvals_wanted(where)
     pages = evolve(APPROVAL_PAGES, descending=not where.oldest_first)
     if where.soonest:
@@ -254,8 +264,9 @@ def _is_decided(statuses: Sequence[ApprovalStatus]) -> bool:
 
 def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
     """
-    Only the approvals that the account sees, or may decide. If an index leaves few rows, each is
-    checked; otherwise the account's approvals are looked up.
+    Restrict *wanted* to the approvals that the account sees, or to the waiting approvals that it
+    may decide. If an index leaves few rows, each row is checked; otherwise the account's approvals
+    are looked up.
     """
     deciding = (me.lower(), email, me, me)
     if where.waiting:
@@ -278,7 +289,10 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
 OPEN = """SELECT count(*), min(created_at) FROM (
     SELECT created_at FROM approvals INDEXED BY approvals_waiting
     WHERE status = 'PENDING' ORDER BY created_at, id LIMIT ?) o"""
-"""Without the hint the planner reads the index of all approvals, because that covers the query."""
+"""
+The query for the number of pending approvals and for the oldest instant. Without the hint the
+planner reads the index of all approvals, because that index covers the query.
+"""
 
 
 @define(eq=False)

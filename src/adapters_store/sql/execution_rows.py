@@ -56,7 +56,10 @@ _steps = """(SELECT group_concat('[' || s.position || ',' || {cells} || ']', ','
 _cell = (
     """CASE substr(s.{0}, 1, 1) WHEN '~' THEN '"' || s.{0} || '"' ELSE '[' || s.{0} || ']' END"""
 )
-"""A sealed cell becomes a string, any other a list of its value: no value can look sealed."""
+"""
+The expression for a cell: a sealed cell becomes a string, any other cell a list of its value, so
+that no value can look sealed.
+"""
 _cells = (
     f"s.body || ',' || {_cell.format('output')} || ',' || coalesce({_cell.format('items')}, '[]')"
 )
@@ -64,8 +67,8 @@ _cells = (
 
 def _head_cell(column: str) -> str:
     """
-    The text of a cell, or a number for a cell of a row whose body names large values: nothing is
-    read of it.
+    The expression for the text of a cell; if the body of the row names large values, the number 0,
+    without a read of the cell.
     """
     return f"""CASE WHEN substr(s.body, 1, {len(SAYS_SO)}) = '{SAYS_SO}' THEN '0'
         ELSE {_cell.format(column)} END"""
@@ -75,7 +78,7 @@ _head_cells = (
     f"s.body || ',' || {_head_cell('output')} || ',' || coalesce({_head_cell('items')}, '[]')"
 )
 _NOT_READ = "!"
-"""The mark of an output that was not read; no cell is like it."""
+"""The mark of an output that was not read; no cell has this text."""
 _head_output = f"""CASE WHEN substr(r.body, 1, {len(SAYS_SO)}) = '{SAYS_SO}' THEN '{_NOT_READ}'
     ELSE r.output END"""
 _variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
@@ -84,7 +87,7 @@ _IN_COLUMNS = (
     *("version", "worker", "fence", "due_at", "owner_id", "workflow_id", "revision"),
     *("trigger_source", "status", "accepted_at", "completed_at", "id"),
 )
-"""Fields that have columns of their own, and are not in the body as well."""
+"""The fields that have columns of their own and are left out of the body."""
 COLUMNS = (
     *_IN_COLUMNS[:-1],
     *("body", "callback_url", "output", "variables", "steps", "packed", "id"),
@@ -125,7 +128,7 @@ MOVE = update(
     lease_until="CASE WHEN executions.worker = {holder} THEN lease_until END",
 )
 STAY = update("executions", _HEAD, ("id", "version"))
-"""The update of a head whose place in every index stays: no index is touched."""
+"""The update of a head that changes no column of an index, so that no index is touched."""
 
 PUT_VARIABLES = insert(
     "execution_variables",
@@ -138,21 +141,23 @@ QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ? AND (
     OR (SELECT count(*) FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 0)
         > (SELECT at_once FROM group_limits WHERE workflow_id = ?))"""
 """
-The update that queues an execution where others wait already, or where one more than the limit
-would be in the group.
+The update that queues an execution if other executions of the group are queued already, or if the
+group has one execution more than its limit.
 """
 MARK_BUSY_GROUP = f"""INSERT INTO group_checks (concurrency_group)
     SELECT CAST(? AS TEXT) WHERE EXISTS (
         SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?")} AND queued = 1)
     ON CONFLICT (concurrency_group) DO NOTHING"""
-"""The mark of a group, which the next claim counts."""
+"""
+The insertion that marks a group in which executions are queued; the next claim counts the group.
+"""
 ADD_EVENT = {
     table: insert(table, ("execution_id", "number", "at", "kind", "data"))
     for table in ("events", "logs")
 }
 _IS_NEW = f"""SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM executions
     WHERE id = ? AND packed IS NOT NULL AND {LAST_OF_CELL.format("packed")} >= ?)"""
-"""The condition that no packed event has this number or a later one."""
+"""The condition that no packed event has the number of this event or a later number."""
 DROP_VARIABLES = "DELETE FROM execution_variables WHERE execution_id = ?"
 
 _ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
@@ -175,7 +180,7 @@ def decode_listed(row: Row, cells: Cells) -> Execution:
 
 _BODY = COLUMNS.index("body")
 Found: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
-"""The fields that have no columns, and the results by their names."""
+"""The fields that have no columns, and the results by name."""
 
 
 def _in_rows(row: Row, cells: Cells) -> Found:
@@ -195,8 +200,8 @@ def _in_rows(row: Row, cells: Cells) -> Found:
 
 def _in_cell(row: Row, cells: Cells, *, listed: bool = False) -> Found:
     """
-    The fields and results of a packed execution. Lists show variables where some are masked, as in
-    rows.
+    The fields and results of a packed execution. In lists, as with rows, an execution has its
+    variables only if some variables are masked.
     """
     *_, variables, _, packed, id = row
     data, steps, output, apart = unpacked(packed, cells, id, listed=listed)
@@ -258,8 +263,8 @@ FETCH = Fetch(
 
 def put(unit: SqlUnitOfWork, record: Execution) -> None:
     """
-    Collect the compare-and-set of an execution: the rows that change. Raises `NotRead` if a row has
-    to be written of which a value was not read.
+    Collect the writes of an execution: a compare-and-set of the head, and the other rows that
+    change. Raises `NotRead` if a row has to be written but one of its values was not read.
     """
     base = known_of(unit, record)
     found, kept = writes(record, base, unit.sealer, partial(_version_of, unit))
@@ -272,8 +277,8 @@ def put(unit: SqlUnitOfWork, record: Execution) -> None:
 
 def known_of(unit: SqlUnitOfWork, record: Execution) -> KnownRecord | None:
     """
-    The record that is stored at this version, if it is known: put or read by the unit, or in the
-    cache.
+    The stored record at the version of *record*, if the unit has put or read it, or if the cache
+    has it; otherwise None.
     """
     key = (record.id,)
     _, draft = unit.pending.get(("executions", key), (None, None))
@@ -284,7 +289,7 @@ def known_of(unit: SqlUnitOfWork, record: Execution) -> KnownRecord | None:
 
 
 def _version_of(unit: SqlUnitOfWork, id: str) -> int | None:
-    """The version of another execution that the unit has read or put."""
+    """The version of the execution *id*, if this unit has read or put it."""
     _, draft = unit.pending.get(("executions", (id,)), (None, None))
     known = draft or unit.read.get(id)
     return None if known is None else known.version
@@ -297,9 +302,10 @@ def writes(
     version_of: VersionOf = lambda _: None,
 ) -> tuple[list[Write], KnownRecord]:
     """
-    The writes that store *run* over *base* (the record stored at its version; None: unknown), and
-    the record as it is known then. Of an ended execution all rows are written: they may have been
-    packed since. *version_of*: the version of another execution whose values are copied unread.
+    The writes that store *run* over *base*, and the record that is known after the writes. *base*:
+    the record stored at the version of *run*; None: unknown. If the stored execution has ended, all
+    rows are written, because its rows may have been packed since. *version_of*: gives the version
+    of another execution whose values are copied unread.
     """
     has_ended = base is not None and base.record.status in _ENDED
     base = None if has_ended else base
@@ -335,7 +341,7 @@ def writes(
 
 def _has_new_variables(run: Execution, base: Execution | None) -> bool:
     """
-    Whether the stored variables may differ; an execution without variables has no row of them.
+    Whether the stored variables may differ; an execution without variables has no row of variables.
     """
     if base is None:
         return bool(run.variables or run.version)
@@ -371,7 +377,10 @@ def changes_group(run: Execution) -> bool:
 
 
 def _group_writes(run: Execution) -> Iterator[Write]:
-    """A new execution is queued if its group is full; an end may admit another one."""
+    """
+    The writes about the group of *run*: a new execution is queued if the group is full; a group
+    with queued executions is marked, so that the next claim may admit some.
+    """
     if not changes_group(run):
         return
     if not run.version and run.fence == 0:
@@ -381,13 +390,13 @@ def _group_writes(run: Execution) -> Iterator[Write]:
 
 
 _place = attrgetter(*_PLACE, "secrets")
-"""Every column that an index or a filter reads."""
+"""Gives the value of every column that an index or a filter reads."""
 
 
 def add_event(unit: SqlUnitOfWork, event: Event) -> None:
     """
-    Collect an event, whose number must be new. If the unit puts the execution, its version ensures
-    that; otherwise its cell is checked, too.
+    Collect an event. Its number must be new: if the unit puts the execution, the version ensures
+    that; otherwise the packed events are checked, too.
     """
     if ("executions", (event.execution_id,)) not in unit.pending:
         values = (event.execution_id, number_bytes(event.number))

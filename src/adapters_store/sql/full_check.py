@@ -1,8 +1,8 @@
 """
 The full check: every page, every row that references another, every record, every artifact.
 
-Nothing is written and nobody waits for it. Records are read in batches, so that a running server
-can checkpoint in between; only the pages are checked in one go.
+The check writes nothing, and nobody waits for the check. Records are read in batches, so that a
+running server can checkpoint in between; only the pages are checked in one go.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -22,7 +22,7 @@ from wfcore.ports.system import Sealer
 
 BATCH = 500
 MOST = 100
-"""The most findings of one statement: damage all over is not reported row by row."""
+"""The most findings of one statement: if damage is everywhere, not every row is reported."""
 
 BELONGS = (
     ("execution_variables", "execution_id", "executions"),
@@ -39,12 +39,12 @@ BELONGS = (
     ("workflows", "owner_id", "accounts"),
     ("shares", "workflow_id", "workflows"),
 )
-"""Tables, a column of each, and the table of the row to which it belongs."""
+"""Tables, the column of each that holds the id of a row of another table, and that other table."""
 
 
 @frozen
 class Finding:
-    """A fault that was found. *harmless*: it only takes up room."""
+    """A fault that the check found. *harmless*: the faulty row only takes up room."""
 
     where: str
     what: str
@@ -53,7 +53,7 @@ class Finding:
 
 @frozen
 class CheckStage:
-    """A part of the check that begins now."""
+    """The event that a part of the check begins."""
 
     name: str
 
@@ -83,7 +83,7 @@ def _event(row: Row, cells: Cells) -> Any:
 
 
 def _audited(row: Row, cells: Cells) -> Any:
-    """The entry in a row of the audit log, whose record is opened, too."""
+    """The entry in a row of the audit log; opens the record, too."""
     body, record, id = row
     if record is not None:
         Cells(cells.sealer, "audit", (id,)).opened(record, "record")
@@ -138,19 +138,23 @@ TABLES = (
 
 
 def foreign(table: str, column: str, owner: str) -> tuple[CheckStage, str]:
-    """The stage, and the statement for the ids that rows of *table* name and *owner* lacks."""
+    """
+    The stage, and the statement for the ids in *column* of *table* that no row of *owner* has.
+    """
     sql = f"""SELECT DISTINCT {column} FROM {table} t WHERE {column} IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.id = t.{column}) LIMIT {MOST}"""
     return CheckStage(f"{table} of {owner}"), sql
 
 
 def homeless(table: str, column: str, owner: str, id: object) -> Finding:
-    """The finding of such an id."""
+    """The finding that *column* of *table* has an *id* that no row of *owner* has."""
     return Finding(table, f"{column} {id} is not in {owner}")
 
 
 def broken(table: CheckedTable, row: Row, sealer: Sealer | None) -> Iterator[Finding]:
-    """The finding of a record that cannot be read; *row*: its key, then what `decode` takes."""
+    """
+    The finding if the record in *row* cannot be read. *row*: the key, then the row for `decode`.
+    """
     parts = len(table.key)
     try:
         table.decode(row[parts:], Cells(sealer, table.name, tuple(row[:parts])))
@@ -161,7 +165,7 @@ def broken(table: CheckedTable, row: Row, sealer: Sealer | None) -> Iterator[Fin
 
 
 def batch(table: CheckedTable, last: Row | None) -> tuple[str, Row]:
-    """The statement and values for the next rows of *table*, behind the row *last*."""
+    """The statement and values for the next rows of *table*, after the row *last*."""
     if last is None:
         return table.sql.format("true"), (BATCH,)
     key = ", ".join(table.key)

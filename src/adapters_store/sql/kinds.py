@@ -4,10 +4,10 @@ The kinds of records that are one row each.
 A kind is a key, columns for lookups, a version and a body: enough for the statements of each kind.
 
 A cell is JSON text, sealed if it comes from people or steps, contains a secret or lets somebody in.
-Decision 86. A sealed cell is `~`, its key's id, a dot, and the sealer's output. No JSON begins with
-a tilde. Where there is a key, a cell in clear is refused: whoever can write to the database could
-have put it there. SC-10, decision 257. Values that SQL uses stay in clear in columns and bodies of
-their own: ids, states, instants, names.
+Decision 86. A sealed cell is `~`, the id of the key, a dot, and the output of the sealer. No JSON
+begins with a tilde. Where there is a key, a cell in clear is refused: anybody who can write to the
+database could have put that cell there. SC-10, decision 257. Values that SQL uses stay in clear in
+columns and bodies of their own: ids, states, instants, names.
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
@@ -36,7 +36,7 @@ from wfcore.wire.records import reader_of, writer_of
 
 
 class Differs(ValueError):
-    """A column in clear that differs from the record in its row."""
+    """Raised for a column in clear that differs from the record in its row."""
 
     def __init__(self, column: str) -> None:
         super().__init__(f"its column {column} is not that of the record")
@@ -44,19 +44,19 @@ class Differs(ValueError):
 
 R = TypeVar("R")
 Decode = Callable[[Row, Cells], R]
-"""A function that makes a record of a row, whose sealed cells the second argument opens."""
+"""A function that makes a record from a row; its second argument opens the sealed cells."""
 
 
 @frozen
 class Fetch(Generic[R]):
     """
-    How one record is read by its key.
+    The statements by which one record is read by its key.
 
-    `fetch` selects the version first, then what `decode` needs. With `probe` the version alone is
-    selected first, so that a decoded record can be reused without reading its body: only for ids
-    that are never reused, otherwise an old record could be taken for its successor. `watched`:
-    changes of any such record are counted (migration 7), so only the count is read. `immutable`:
-    read once only.
+    `fetch` selects the version first, then the columns for `decode`. `probe` selects the version
+    alone, so that a decoded record can be reused without a read of its body. Only ids that are
+    never reused may have a `probe`; otherwise an old record could be taken for its successor.
+    `watched`: the database counts changes of these records (migration 7), so that only the count is
+    read. `immutable`: a record is read only once.
     """
 
     table: str
@@ -71,8 +71,9 @@ class Kind(Generic[R]):
     """
     One table of records.
 
-    *columns* are fields of the record that have columns as well; *values* says how to compute those
-    that are not fields. *probed*, *watched* and *immutable*: see `Fetch`.
+    *columns*: the columns beside key, version and body. A column is a field of the record, unless
+    *values* has a function that computes the column. *probed*, *watched* and *immutable*: see
+    `Fetch`.
     """
 
     whole = "body"
@@ -108,7 +109,7 @@ class Kind(Generic[R]):
         return tuple(getattr(record, name) for name in self.key)
 
     def bumped(self, record: R) -> R:
-        """The record with the version that it has once it is stored."""
+        """*record* with the version that the record has once it is stored."""
         return cast("R", evolve(cast("Any", record), version=cast("Any", record).version + 1))
 
     def decode(self, row: Row, cells: Cells) -> R:
@@ -117,7 +118,7 @@ class Kind(Generic[R]):
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The columns in clear that a sealed body has, too. SC-10."""
+        """The columns in clear whose values a sealed body has, too. SC-10."""
         stored = (name for name in self.columns if name not in self._values)
         return tuple(stored) if self.table in SEALED else ()
 
@@ -127,8 +128,9 @@ class Kind(Generic[R]):
 
     def found_by(self, columns: Mapping[str, Any]) -> Decode[R]:
         """
-        `decode` for rows that were found by such *columns*: a record with other values was put
-        there by SQL, and is not the one that was searched. Raises `Differs`. SC-10.
+        `decode` for rows that were found by their *columns*. It raises `Differs` for a record that
+        has other values: somebody changed the row by SQL, and the record is not the searched
+        record. SC-10.
         """
 
         def decoded(row: Row, cells: Cells) -> R:
@@ -144,7 +146,7 @@ class Kind(Generic[R]):
         return self._structure({**data, "version": row[0]})
 
     def put(self, record: R, sealer: Sealer | None) -> list[Write]:
-        """The writes of *record*, the first of which compares the version and sets."""
+        """The writes of *record*; the first write is a compare-and-set of the version."""
         return [self._put(record, self._encode(record), sealer)]
 
     def _put(self, record: R, data: Mapping[str, Any], sealer: Sealer | None) -> Write:
@@ -164,7 +166,7 @@ class Kind(Generic[R]):
         return getattr(value, "value", value)
 
     def drop(self, record: R) -> Write:
-        """The write that compares the version and deletes."""
+        """The write that deletes *record* if its version is unchanged."""
         key = self.key_of(record)
         sql = self.delete + " AND version = ? RETURNING 1"
         return sql, (*key, cast("Any", record).version), (self.table, str(key[-1]))
@@ -172,8 +174,8 @@ class Kind(Generic[R]):
 
 class ApprovalKind(Kind[Approval]):
     """
-    Approvals: the body is that of the head, so that lists read no rows; the other parts, if there
-    are any, are a row of `approval_details`.
+    The rows of approvals. `body` holds only the head, so lists need not read table rows; any other
+    parts are in one row of `approval_details`.
     """
 
     whole = """body || coalesce('\n' ||
@@ -287,7 +289,7 @@ KINDS: Mapping[type[Any], Kind[Any]] = {
         *(APPROVALS, ARTIFACTS, CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, NOTICES, NODES, REPLAYS),
     )
 }
-"""The kinds of records, by type; of executions see `execution_rows`."""
+"""The kinds of records, by type; for executions see `execution_rows`."""
 
 TABLE_OF: Mapping[type[Any], str] = {
     **{type: kind.table for type, kind in KINDS.items()},

@@ -1,9 +1,10 @@
 """
 Large values of executions: outputs and items that heads leave out, read on demand.
 
-A head (`execution_rows.HEAD`) has the place and the length of each. Cells are read in pieces of
-some megabytes, over the connections of lists, and are opened and decoded in a thread, so that the
-event loop goes on meanwhile. Small ones are read in the event loop, as points are. ST-7.
+A head (`execution_rows.HEAD`) has the place and the length of each large value. Cells are read in
+pieces of some megabytes, over the connections of lists, and are opened and decoded in a thread, so
+that the event loop goes on meanwhile. Small values are read in the event loop, as single records
+are. ST-7.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from wfcore.errors import Stale, StoreUnavailable
 from wfcore.model.execution import Execution, StepResult, Unread, evolve, left_out
 
 Values = dict[tuple[int, str], Any]
-"""Values by position and column; the output of the execution itself is at `_ITS_OWN`."""
+"""Values by position and column; the output of the execution is at the position `_ITS_OWN`."""
 
 _PIECE = 4 << 20
 """The characters of cells that are read at once."""
@@ -73,8 +74,8 @@ async def filled(
     unit: SqlUnitOfWork, run: Execution, keys: Collection[str | None] | None = None
 ) -> Execution:
     """
-    *run* with the unread values of the steps *keys* (None among them: its own output), or of all.
-    Raises `Stale` if another version is stored.
+    *run* with the unread values of the steps in *keys*, or of all steps and the execution. A None
+    in *keys* stands for the output of the execution. Raises `Stale` if another version is stored.
     """
     missing = [one for one in _left_out(run) if keys is None or one.key in keys]
     if not missing:
@@ -91,7 +92,10 @@ async def filled(
 
 
 def _keep(unit: SqlUnitOfWork, known: KnownRecord, record: Execution, cost: int) -> None:
-    """Keep more of an execution for the unit, and in the cache unless it has changed meanwhile."""
+    """
+    Keep *record*, for which more values were read, in the unit; and in the cache, unless the cached
+    record has changed meanwhile.
+    """
     bare, cache, key = known.alone, unit.reads.cache, ("executions", (record.id,))
     fuller = KnownRecord(
         known.version,
@@ -120,7 +124,7 @@ def _left_out(run: Execution) -> Iterator[Unread]:
 
 
 def _values_of(known: Execution, missing: Sequence[Unread]) -> Values:
-    """The values of *missing* that were read before."""
+    """The values of *missing* that *known* has already."""
     found: Values = {}
     results = _all(known)
     for one in missing:
@@ -140,7 +144,10 @@ def _is_in(values: Values, one: Unread) -> bool:
 
 
 def _pieces(missing: Sequence[Unread], *, apart: bool) -> Iterator[Sequence[Unread]]:
-    """*missing* in the order of their rows, in pieces. *apart*: without the rows between them."""
+    """
+    *missing* in the order of the rows, in pieces. *apart*: a piece has no gap, so that rows between
+    the missing values are not read.
+    """
     part: list[Unread] = []
     size = 0
     for one in sorted(missing, key=_place):
@@ -199,7 +206,7 @@ def _opened(cells: Cells, cell: str, column: str, *where: Any) -> Any:
 
 
 def _with(run: Execution, values: Values) -> Execution:
-    """*run* with these values where they were not read."""
+    """*run* with *values* in place of values that were not read."""
 
     def full(result: StepResult) -> StepResult:
         missing = left_out(result)

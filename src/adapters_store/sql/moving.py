@@ -1,27 +1,28 @@
 """
 The move of all content of one database into another: from SQLite to PostgreSQL, or back.
 
-Both have the same tables, and rows are copied as they are. A sealed cell, too: it is bound to its
-table and key, not to its database.
+Both databases have the same tables, and rows are copied as they are. A sealed cell is copied as it
+is, too: the cell is bound to its table and key, not to its database.
 
-**One service, not two.** The source is locked for writers all the while. The target is marked and
-fenced before its first row: no server opens it, and every write but those of the move fails, also
-of a process that has it open already. Once all rows are there and were compared, the source is
-marked and fenced. Only then mark and fence of the target go. So nobody can begin work on both, and
-after a kill in between the same command goes on.
+**One service, not two.** The source is locked for writers during the whole move. The target is
+marked and fenced before its first row is written: no server opens the target, and every write
+except those of the move fails, even in a process that already has the target open. Once all rows
+are copied and compared, the source is marked and fenced. Only then are the mark and the fence of
+the target removed. So nobody can begin work on both databases, and after a kill the same command
+continues the move.
 
 **Resuming needs no notes.** The source is read in the order of its keys, in batches. The rows of
-the target between the same keys are compared and, where it differs, replaced. Rows of a broken
-attempt are read and kept; later changes are written anew, after all stale rows were deleted: a
-unique name may have another owner by now. The check at the end is the same walk once more, which
-must find nothing to replace.
+the target between the same keys are compared, and replaced if they differ. Rows of an attempt that
+was broken off are kept if they are still the same. Stale rows are all deleted before any row is
+written anew: a unique name may have another owner by now. The check at the end repeats the walk,
+and must find no difference.
 
-**One move, not two.** The move that has the lock reads both marks again, and nothing is written to
-a target without one: of two moves at once the later overwrites nothing that the service has done
-since the earlier ended.
+**One move, not two.** The move that has the lock reads both marks again, and writes nothing to a
+target without a mark. So of two simultaneous moves, the later move overwrites nothing that the
+service has done since the earlier move ended.
 
-Not moved: the announcements of processes, and their counts of changes (`LEFT`); counts of quotas,
-which begin anew, as after a restore.
+The tables in `LEFT` are not moved: the announcements of processes, the counts of changes, and the
+counts of quotas, which begin anew, as after a restore.
 """
 
 import json
@@ -100,7 +101,10 @@ class MoveState(StrEnum):
 
 @frozen
 class Mark:
-    """`id`: of the service, as in its audit chain. `other`: the other database, without secrets."""
+    """
+    The mark that a move sets on a database. `id`: the id of the service, from the audit chain.
+    `other`: the location of the other database, without secrets.
+    """
 
     state: MoveState
     id: str
@@ -117,7 +121,10 @@ class Mark:
 
 
 class Elsewhere(StoreRefused):
-    """The service of a database is elsewhere, or not here yet: a backup would make a second one."""
+    """
+    Raised if the service of a database was moved elsewhere, or has not fully arrived: a backup of
+    the database would make a second service.
+    """
 
 
 class Walk(Enum):
@@ -132,7 +139,7 @@ NODES = "SELECT body FROM nodes"
 
 
 def living(bodies: Iterable[str], now: EpochMs) -> list[str]:
-    """The announcements that still hold: host, process and address."""
+    """The processes whose announcements are still valid: host, process id and address of each."""
     nodes = [json.loads(body) for body in bodies]
     return [
         " ".join(filter(None, (one["host"], f"(process {one['pid']})", one.get("address"))))
@@ -156,7 +163,10 @@ READ_MARK = "SELECT state, id, other FROM moving"
 
 @frozen
 class KeyRange:
-    """Rows behind the key *after* (None: from the first) up to *last* (None: to the end)."""
+    """
+    The rows after the key *after* (None: from the first row) up to the key *last* (None: to the
+    last row).
+    """
 
     table: str
     columns: Sequence[str]
@@ -165,7 +175,7 @@ class KeyRange:
 
     @property
     def where(self) -> tuple[str, Row]:
-        """The condition, and its values."""
+        """The condition as SQL, and its values."""
         key = f"({', '.join(MOVED[self.table])})"
         marks = f"({', '.join('?' * len(MOVED[self.table]))})"
         ends = ((">", self.after), ("<=", self.last))
@@ -181,10 +191,10 @@ class Side(Protocol):
 
     async def mark(self) -> Mark | None: ...
     async def live(self) -> Sequence[str]:
-        """The servers that work on it, as they announced themselves."""
+        """The servers that work on the database, as they announced themselves."""
 
     async def note(self, entry: AuditEntry) -> None:
-        """Add an entry to its audit log."""
+        """Add an entry to the audit log."""
 
     async def service_id(self) -> str: ...
     async def columns(self, table: str) -> Sequence[str]:
@@ -194,7 +204,10 @@ class Side(Protocol):
         """The columns that can be written, and the columns that the database derives."""
 
     def locked(self) -> AbstractAsyncContextManager[None]:
-        """A context without other writers; its changes are committed at the end, or undone."""
+        """
+        A context without other writers; its changes are committed at the end, or undone after an
+        error.
+        """
 
     def rows(self, table: str, columns: Sequence[str]) -> AsyncIterator[Row]:
         """All rows of *table*, inside `locked`, in the order of the table's key."""
@@ -203,21 +216,21 @@ class Side(Protocol):
 
     async def replace(self, span: KeyRange, rows: Sequence[Row]) -> None:
         """
-        Delete the rows in *span*, and write *rows*, durably and at once. Raises `StoreRefused`
-        without a mark.
+        Delete the rows in *span* and write *rows*, durably in one transaction. Raises
+        `StoreRefused` if the database has no mark.
         """
 
     def begun(self, mark: Mark) -> AbstractAsyncContextManager[None]:
         """
-        Take *mark*, and refuse every write but `replace`; durable at the end, or undone. Inside the
-        context there is no other writer.
+        A context that sets *mark*, and a fence against every write except `replace`: durable at the
+        end, or undone after an error. Inside the context there is no other writer.
         """
 
     async def fence(self, mark: Mark) -> None:
-        """Take *mark*, and refuse every later write; inside `locked`."""
+        """Set *mark*, and refuse every later write; called inside `locked`."""
 
     async def end(self) -> None:
-        """Lose the mark and the fence; durable."""
+        """Remove the mark and the fence, durably."""
 
 
 @frozen
@@ -240,11 +253,12 @@ async def move(
     entry: AuditEntry | None = None,
 ) -> None:
     """
-    Move all of *source* to *target*, or go on with that; *report* hears of each table once it is
-    checked. *entry* is added to the audit log, and moved with it. *files* moves what lies beside
-    the database: it gets the bodies of all artifacts.
+    Move all of *source* to *target*, or continue a move that was broken off. *report* is called for
+    each table, once the table is checked. *entry* is added to the audit log of *source*, and moved
+    with the log. *files* moves the content of artifacts, which is not in the database; *files* is
+    called with the bodies of all artifacts.
 
-    Raises `StoreRefused` where one of the two is no longer, or not yet, what it has to be;
+    Raises `StoreRefused` if one of the two databases is no longer, or not yet, in the right state;
     `StoreUnavailable`.
     """
     mine = await source.mark()
@@ -278,7 +292,7 @@ async def move(
 
 
 async def require_idle(side: Side) -> None:
-    """Raises `StoreRefused` while a server works there."""
+    """Raises `StoreRefused` if a server works on the database."""
     if live := await side.live():
         raise StoreRefused(
             f"{side.location} is worked on by {', '.join(live)}; stop all servers first "
@@ -298,8 +312,8 @@ async def _require_empty(target: Side) -> None:
 
 async def _walked(source: Side, target: Side, table: str, walk: Walk) -> MovedTable:
     """
-    Walk through a table. Raises `StoreRefused` if the check finds a difference, that is another
-    writer.
+    Walk through a table. Raises `StoreRefused` if the check finds a difference, which means that
+    there is another writer.
     """
     known = await source.readable(table)
     columns = [n for n in await target.columns(table) if n in known or (table, n) in DERIVED]
@@ -320,7 +334,10 @@ async def _walked(source: Side, target: Side, table: str, walk: Walk) -> MovedTa
 
 
 async def _batches(rows: AsyncIterator[Row]) -> AsyncIterator[list[Row]]:
-    """*rows* in batches, the last of them empty: behind the last row the target has nothing."""
+    """
+    *rows* in batches. The last batch is empty: it stands for the range after the last row, where
+    the target must have no rows.
+    """
     batch: list[Row] = []
     size = 0
     async for row in rows:
@@ -337,11 +354,14 @@ async def _batches(rows: AsyncIterator[Row]) -> AsyncIterator[list[Row]]:
 def selected(
     table: str, columns: Sequence[str], known: Sequence[str], place: str | None = None
 ) -> str:
-    """The text that reads *columns*, those that are not *known* derived. *place*: what to read."""
+    """
+    The SELECT of *columns*; a column that is not *known* has its value in `DERIVED`. *place*: the
+    text after FROM, instead of *table*.
+    """
     shown = [name if name in known else f"{DERIVED[table, name]} AS {name}" for name in columns]
     return f"SELECT {', '.join(shown)} FROM {place or table}"  # noqa: S608 - names of this package
 
 
 def ordered(table: str) -> str:
-    """The order of the key."""
+    """The ORDER BY for the key of *table*."""
     return f" ORDER BY {', '.join(MOVED[table])}"

@@ -11,16 +11,16 @@ rest is sealed; the number of the last event) and four lines of JSON, compressed
 of typical text: the body with variables and callback URL; the results of the steps without the
 values in `apart`; the values that lists leave out; the events.
 
-**Rows say more than the cell.** As long as the body is empty, head and results are those of the
-cell. A later put writes a body and every row, as over every unknown record, and then these count.
-Events are those of the cell, followed by rows.
+**Rows win over the cell.** As long as the body is empty, head and results come from the cell. A
+later put writes a body and every row, as over every unknown record; from then on head and results
+come from the rows. Events come from the cell first, then from rows.
 
-**The packer** walks along the ends of executions behind a mark, a minute behind now. Where an
-execution cannot be read, or takes up much, it stays unpacked. Each is packed within one transaction
-of the writer, from the rows of that moment: no other writer comes in between.
+**The packer** takes ended executions in the order of their ends, from a mark up to a minute ago. An
+execution that cannot be read, or that is large, stays unpacked. Each execution is packed within one
+transaction of the writer, from the rows of that moment, so that no other write comes in between.
 
-One cell for several executions would halve the size again, but each deletion would rewrite the
-others, and a page of a list would open fifty times as much.
+One cell for several executions would halve the size again, but the deletion of one execution would
+rewrite the others, and a page of a list would open fifty times as much.
 """
 
 import zlib
@@ -37,8 +37,8 @@ _HEADER = 5
 _MOST_NUMBER = (1 << 32) - 1
 _WINDOW_BITS, _LEVEL, _MEMORY = -12, 6, 5
 """
-Without a header or checksum, and with small tables, whose making costs more than their use. The
-window, 4 KB, has room for the dictionary.
+The settings of zlib: no header or checksum, and small tables, because making tables costs more than
+using them. The window, 4 KB, has room for the dictionary.
 """
 
 _TYPICAL = {
@@ -74,13 +74,13 @@ _TYPICAL = {
     )
 }
 """
-The dictionaries, by the version of the form. Frequent text comes last. They never change: a new one
-is added.
+The dictionaries, by the version of the form. Frequent text comes last. A dictionary never changes;
+a new version gets a new dictionary.
 """
 
 
 class CellParts(NamedTuple):
-    """The JSON of a cell: see the module."""
+    """The four lines of JSON in a cell, see the module."""
 
     head: str
     steps: str
@@ -102,7 +102,7 @@ def _sealed(squeezed: bytes, form: int, number: bytes, sealer: Sealer | None, id
 
 
 def number_bytes(number: int) -> bytes:
-    """*number* as in the header, so that SQL can compare it."""
+    """*number* as the header stores it, so that SQL can compare the bytes."""
     return min(max(number, 0), _MOST_NUMBER).to_bytes(4, "big")
 
 
@@ -134,8 +134,8 @@ def _opened(cell: bytes, sealer: Sealer | None, id: str) -> tuple[int, bytes]:
 
 def resealed(cell: bytes, sealer: Sealer, id: str, *, clear: bool = False) -> bytes | None:
     """
-    The cell sealed with the first key; None if it is sealed with that already. *clear*: also a cell
-    in clear. Raises `ValueError` if it cannot be opened.
+    The cell sealed with the first key of *sealer*; None if that key sealed the cell already.
+    *clear*: a cell in clear is sealed, too. Raises `ValueError` for a cell that cannot be opened.
     """
     if not isinstance(cell, bytes) or len(cell) <= _HEADER:
         raise ValueError("it was cut, or is no cell")
@@ -149,15 +149,18 @@ def resealed(cell: bytes, sealer: Sealer, id: str, *, clear: bool = False) -> by
 
 KEY_OF_CELL = f"""CASE WHEN hex(substr({{0}}, 1, 1)) >= '{SEALED:02X}'
     THEN lower(hex(substr({{0}}, {_HEADER + 1}, 4))) END"""
-"""The id of the key that a cell is sealed with, in SQL; NULL: none."""
+"""The SQL expression for the id of the key that sealed a cell; NULL for a cell in clear."""
 LAST_OF_CELL = "substr({0}, 2, 4)"
-"""The number of its last event, to be compared with `number_bytes`."""
+"""
+The SQL expression for the number of the last event in a cell; `number_bytes` gives values to
+compare with that number.
+"""
 
 
 class Unpacked(NamedTuple):
     """
     The content of a cell: the body with variables and callback URL, the bodies of the steps, the
-    output, and of each step output and items.
+    output of the execution, and the output and items of each step.
     """
 
     head: dict[str, Any]
@@ -168,8 +171,8 @@ class Unpacked(NamedTuple):
 
 def unpacked(cell: bytes, cells: Cells, id: str, *, listed: bool) -> Unpacked:
     """
-    The content of a cell, whose cost is added to *cells*. *listed*: without outputs and items, as
-    lists show it.
+    The content of a cell; its cost is added to *cells*. *listed*: without outputs and items, as in
+    lists.
     """
     parts = parts_of(cell, cells.sealer, id)
     head, steps = value_of(parts.head), value_of(parts.steps)
@@ -181,7 +184,7 @@ def unpacked(cell: bytes, cells: Cells, id: str, *, listed: bool) -> Unpacked:
 
 
 Entry = tuple[int, str, Any]
-"""Instant, kind and data of an event; their numbers count from 1."""
+"""Instant, kind and data of an event. The first event of a cell has the number 1."""
 
 
 def entries_of(parts: CellParts) -> list[Entry]:

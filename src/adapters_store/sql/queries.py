@@ -1,4 +1,4 @@
-"""Lists and lookups as data: a text with its values."""
+"""Lists and lookups as data: the text of each query, with its values."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
 import re
@@ -17,10 +17,7 @@ _TABLE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 
 @lru_cache(1_024)
 def tables_in(sql: str) -> frozenset[str]:
-    """
-    The names that follow FROM or JOIN in *sql*: its tables, and parts of the query that are read
-    like one.
-    """
+    """The names that follow FROM or JOIN in *sql*: tables, and named parts of the query."""
     return frozenset(_TABLE.findall(sql))
 
 
@@ -33,11 +30,14 @@ class Query:
 
     @property
     def tables(self) -> frozenset[str]:
-        """The tables that it reads: a unit that changed one reads behind its own writes."""
+        """
+        The tables that the query reads. A unit that changed one of these tables reads behind its
+        own writes.
+        """
         return tables_in(self.sql)
 
     def part(self, limit: int, offset: int) -> "Query":
-        """The query for its rows from *offset* on, at most *limit*."""
+        """The query for at most *limit* of its rows, from *offset* on."""
         return Query(f"{self.sql} LIMIT ? OFFSET ?", (*self.values, limit, offset))
 
 
@@ -54,23 +54,23 @@ class Where:
     values: list[Any] = field(factory=list)
 
     def add(self, condition: str, *values: Any) -> None:
-        """*condition* must hold, with *values* for its question marks."""
+        """Require *condition*, with *values* for its question marks."""
         self.conditions.append(condition)
         self.values += values
 
     def equal(self, column: str, value: object) -> None:
-        """The column has that value; None: any value."""
+        """Require that the column has that value; None: any value."""
         if value is not None:
             self.add(f"{column} = ?", value)
 
     def among(self, column: str, members: Sequence[StrEnum]) -> None:
-        """The column has one of these values; without *members*: any value."""
+        """Require that the column has one of *members*; if *members* is empty, any value."""
         if members:
             marks = ", ".join("?" for _ in members)
             self.add(f"{column} IN ({marks})", *(member.value for member in members))
 
     def within(self, column: str, since: EpochMs | None, until: EpochMs | None) -> None:
-        """The column is at or after *since* and before *until*."""
+        """Require that the column is at or after *since* and before *until*."""
         if since is not None:
             self.add(f"{column} >= ?", since)
         if until is not None:
@@ -85,12 +85,12 @@ class Where:
 @frozen
 class Listing:
     """
-    A list that is shown in pages. *table* has the alias `r`; *order* names columns of it;
-    *computed* gives the expressions of columns that are not in it.
+    A list that is shown in pages. *table* has the alias `r`; *order* names two of its columns;
+    *computed* gives the expressions of columns that the table lacks.
 
-    Each row of a page starts with the exact total (NULL after a cursor) and its position in the
-    order; an empty page consists of the total alone. One row more than requested shows that more
-    follow.
+    Each row of a page starts with the exact total (NULL after a cursor) and the values of the row
+    in the columns *order*; an empty page consists of the total alone. If more rows follow, the
+    query returns one row more than requested.
     """
 
     table: str
@@ -107,8 +107,8 @@ class Listing:
         total: tuple[str, Sequence[Any]] | None = None,
     ) -> Query:
         """
-        The query for one page of the rows for which *where* holds. *total*: an expression for their
-        number, with its values, where that is known without counting them.
+        The query for one page of the rows for which *where* holds. *total*: an expression for the
+        number of these rows, with its values; None: the rows are counted.
         """
         columns = ", ".join(f"p.{name}" for name in (*self.order, *self.columns))
         if page.after is None:

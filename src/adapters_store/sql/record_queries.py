@@ -1,4 +1,7 @@
-"""What accounts own: keys, sessions, workflows, shares and webhooks."""
+"""
+Queries for accounts and the records that accounts own, such as keys, workflows and webhooks; and
+for nodes.
+"""
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections import defaultdict
@@ -52,7 +55,10 @@ WITH used (workflow_id, revision) AS (
         WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED'))
 SELECT version, body, workflow_id, revision
     FROM used JOIN definitions USING (workflow_id, revision) ORDER BY workflow_id, revision"""
-"""The cost grows with the executions that have not ended, and never with the stored ones."""
+"""
+The query for the definitions of all workflows and of all executions that have not ended. The cost
+grows with the executions that have not ended, and never with the stored executions.
+"""
 
 read_delivery = reader_of(Delivery)
 
@@ -63,7 +69,10 @@ ADD_TALLY = insert(
     DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)""",
 )
 ADD_DELIVERY = insert("webhook_deliveries", ("webhook_id", "authenticated", "id", "at", "body"))
-"""A trigger keeps their number bounded, so that units that add some are batched."""
+"""
+The insertion of a delivery. A trigger of the database bounds the number of deliveries, so that
+units that add deliveries are batched.
+"""
 write_delivery = writer_of(Delivery, [])
 
 
@@ -132,9 +141,10 @@ class Workflows:
 
 def activity_of(ids: Collection[str], me: str | None, since: EpochMs) -> Query:
     """
-    Rows `(workflow, what, text, status, number)`: one for each workflow, for its last execution,
-    for each hour and kind of end, for its open approvals, for its next timer, and for its
-    costs. All of it is found in indexes. Each count is a span of one: grouping a day would sort it.
+    The query for rows `(workflow, what, text, status, number)`: for each workflow one row for
+    itself, its last execution, each hour and kind of end, its open approvals, its next timer, and
+    its costs. All values are found in indexes. Each hour is counted as a range of an index:
+    grouping a day would sort it.
     """
     own = "1 = 1" if me is None else "(w.owner_id = ? OR {0}.owner_id = ?)"
     who = () if me is None else (me, me)
@@ -172,7 +182,10 @@ _ENDS = {
     "ended": "r.status IN ('COMPLETED', 'CANCELLED')",
     "failed": "r.status = 'FAILED' AND r.status IN ('FAILED', 'CANCELLED')",
 }
-"""The kinds of ends of an execution; the second in the words of its index (decision 147)."""
+"""
+The kinds of ends of an execution; the condition of `failed` is in the words of its index (decision
+147).
+"""
 
 
 _SPLIT = 1_000_000
@@ -184,7 +197,10 @@ _COSTS = " || ' ' || ".join(
         (f"= {UNPRICED}", "1"),
     )
 )
-"""Two parts of a sum, each within 64 bits, and a count: all of them in one reading."""
+"""
+The expression for two parts of a sum, each within 64 bits, and for the number of executions without
+a price: all three in one reading.
+"""
 
 
 def _activity(rows: Sequence[Row]) -> Activity:
@@ -331,6 +347,6 @@ OLD = (
     _old("notices", "id", "created_at", "due_at IS NULL"),
 )
 """
-The statements that delete old rows, in the order of the instants given to `trim` behind that of the
-audit.
+The statements that delete old rows, in the order of the instants that `trim` takes after the
+instant for the audit log.
 """

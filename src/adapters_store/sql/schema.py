@@ -1,4 +1,4 @@
-"""The schema of a database: servers and `wfcore migrate` make it, no other command. ST-6."""
+"""The schema of a database, which only servers and `wfcore migrate` create or change. ST-6."""
 
 from enum import Enum, auto
 from pathlib import Path
@@ -8,8 +8,9 @@ from wfcore.errors import StoreRefused
 
 class Schema(Enum):
     """
-    The change of schema that opening a store may make. NEWEST: make and migrate it. PRESENT: make
-    it where there is nothing, and refuse an older one. AS_IS: refuse both.
+    The change of schema that is allowed when a store is opened. NEWEST: create the schema, or
+    migrate an older schema. PRESENT: create the schema in an empty database, but refuse an older
+    schema. AS_IS: refuse both.
     """
 
     NEWEST = auto()
@@ -18,15 +19,15 @@ class Schema(Enum):
 
 
 class Unmade(StoreRefused):
-    """The database is still empty."""
+    """Raised if the database is still empty."""
 
 
 class OlderSchema(StoreRefused):
-    """The schema is of an older version: other programs may work with it."""
+    """Raised for a schema of an older version: other programs may work with that schema."""
 
 
 def require(schema: Schema, location: str, found: int, newest: int) -> None:
-    """Raises `Unmade` or `OlderSchema` if *schema* forbids to change the schema *found*."""
+    """Raises `Unmade` or `OlderSchema` if *schema* forbids changing the schema *found*."""
     if schema is Schema.AS_IS and not found:
         raise Unmade(f"{location} is empty; the first start makes what it needs")
     if schema is not Schema.NEWEST and 0 < found < newest:
@@ -38,7 +39,7 @@ def require(schema: Schema, location: str, found: int, newest: int) -> None:
 
 def texts_in(folder: Path) -> list[tuple[int, str]]:
     """
-    Number and text of `schema.sql`, which is 1, and of each file `migrations/NNNN_title.sql`, in
+    The number and text of `schema.sql` (number 1) and of each file `migrations/NNNN_title.sql`, in
     order.
     """
     later = sorted((folder / "migrations").glob("*.sql"))

@@ -1,8 +1,8 @@
 """
 The sealer of our stores: AES-256-GCM-SIV with a ring of keys. Decision 86.
 
-This cipher stays safe if a nonce repeats, which random nonces of 96 bits may do before a busy
-server's key is old. The library is loaded with the first cell, because most commands need none.
+This cipher stays safe if a nonce repeats. Random nonces of 96 bits may repeat before a busy
+server's key is old. The library is loaded with the first cell, because most commands open no cell.
 """
 
 import os
@@ -25,7 +25,7 @@ _ID_BYTES = 4
 _PREFIX = "wfs_"
 _WRITTEN = re.compile(rf"{_PREFIX}([A-Za-z0-9_-]{{43}})")
 _RELOAD_S = 1.0
-"""How long a sealer may miss another process's new key."""
+"""The seconds for which a sealer may miss the new key of another process."""
 
 
 def new_key() -> str:
@@ -51,7 +51,7 @@ def keys_in(text: str) -> Sequence[str]:
 
 
 def id_of(key: str) -> str:
-    """A name for a key that reveals nothing about it; stored beside every sealed cell."""
+    """The id of a key, which reveals nothing about the key; every sealed cell starts with it."""
     return sha256(b"wfcore seal key " + _bytes(key)).hexdigest()[:8]
 
 
@@ -68,25 +68,27 @@ class Sealed(Protocol):
 
     async def reseal(self, sealer: Sealer, *, clear: bool = False) -> int:
         """
-        Seal with the first key of *sealer* what is sealed with another key, in batches, until a
-        pass over everything finds nothing; returns the number of cells. *clear*: what is in clear,
-        too.
+        Seal all cells that have another key with the first key of *sealer*, in batches, until a
+        pass over all tables finds no such cell; returns the number of sealed cells. *clear*: cells
+        in clear are sealed, too.
         """
 
     async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
         """
-        Forget the keys of *ids* that seal no cell, so that a start no longer requires them; returns
-        their ids.
+        Forget the keys of *ids* that seal no cell, so that a start no longer requires these keys;
+        returns the ids of the forgotten keys.
         """
 
 
 class AeadSealer:
     """
-    Implements `wfcore.ports.system.Sealer`. Seals with the first of *keys* and opens with all.
+    Implements `wfcore.ports.system.Sealer`. Seals with the first of *keys* and opens with any of
+    *keys*.
 
-    With *file* the keys are read from there (`keys_in`), and again when it changes: a rotation in
-    another process needs no restart. If it is missing, *write* creates it, once the store knows
-    that nothing is sealed with another key. Raises `ValueError`, `OSError`.
+    With *file* the keys are read from the file (`keys_in`), and again when the file changes: a
+    rotation in another process needs no restart. If the file is missing, `make` creates it with
+    *write*, once the store knows that no cell is sealed with another key. Raises `ValueError`,
+    `OSError`.
     """
 
     def __init__(
@@ -110,13 +112,14 @@ class AeadSealer:
 
     @property
     def keys(self) -> Sequence[str]:
-        """Ids of the present keys, the one that seals first."""
+        """The ids of the present keys; the key that seals comes first."""
         self._reload(at_once=True)
         return tuple(self._raw)
 
     def make(self) -> None:
         """
-        Create the file if it is missing; of two simultaneous attempts the first one's remains.
+        Create the file if it is missing; of two simultaneous attempts, the file of the first
+        attempt remains.
         """
         if not self._raw and self._file is not None and self._write is not None:
             self._write(self._file, f"{new_key()}\n".encode())
@@ -128,18 +131,18 @@ class AeadSealer:
         return f"{id}.{b64encode(data).decode()}"
 
     def seal_bytes(self, data: bytes, place: str) -> bytes:
-        """*data* encrypted and bound to *place*, behind the key's id."""
+        """*data* encrypted and bound to *place*, after the id of the key."""
         id, sealed = self._encrypted(data, place)
         return bytes.fromhex(id) + sealed
 
     def open(self, sealed: str, place: str) -> str:
-        """What was sealed for *place*. Raises `ValueError`."""
+        """The text that was sealed for *place*. Raises `ValueError`."""
         id, _, written = sealed.partition(".")
         self._require(id)
         return self._decrypted(id, b64decode(written, validate=True), place).decode()
 
     def open_bytes(self, sealed: bytes, place: str) -> bytes:
-        """What was sealed for *place*. Raises `ValueError`."""
+        """The bytes that were sealed for *place*. Raises `ValueError`."""
         id = sealed[:_ID_BYTES].hex()
         self._require(id)
         return self._decrypted(id, sealed[_ID_BYTES:], place)
@@ -175,7 +178,7 @@ class AeadSealer:
         return found
 
     def _reload(self, at_once: bool = False) -> None:
-        """Read the file again if it has changed. One that cannot be read changes nothing."""
+        """Read the file again if it has changed. A file that cannot be read changes nothing."""
         if self._file is None or not (at_once or monotonic() - self._read_at > _RELOAD_S):
             return
         try:

@@ -1,4 +1,4 @@
-"""The keys that cells are sealed with: which ones a start needs, and resealing. Decision 86."""
+"""The keys that seal cells: the keys that a start needs, and resealing. Decision 86."""
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
 from collections import Counter
@@ -18,7 +18,10 @@ CELLS = {"executions": ("packed",)}
 ID_CHARACTERS = 8
 """An id is the hexadecimal form of four bytes (`wfcore.ports.system.Sealer`)."""
 BATCH = 200
-"""The rows that are sealed anew in one transaction: others wait some milliseconds for it."""
+"""
+The rows that are sealed anew in one transaction; other writers wait some milliseconds for the
+transaction.
+"""
 
 
 def lacking(path: Path | str, missing: Sequence[str], sealer: Sealer | None) -> str:
@@ -35,9 +38,9 @@ def lacking(path: Path | str, missing: Sequence[str], sealer: Sealer | None) -> 
 @define(eq=False)
 class Resealing:
     """
-    Sealing with the first key of cells that have another key. `clear`: also of cells in clear,
-    which otherwise stay, because their author is unknown. `count`: the cells that were sealed
-    again.
+    Sealing of cells that have another key, with the first key of `sealer`. `clear`: cells in clear
+    are sealed, too; otherwise they stay in clear, because their author is unknown. `count`: the
+    number of cells that were sealed again.
     """
 
     sealer: Sealer
@@ -45,7 +48,10 @@ class Resealing:
     count: int = 0
 
     async def run(self, batch: "Batch") -> int:
-        """Batches of all tables, until a pass over everything finds nothing; returns `count`."""
+        """
+        Seal batches of all tables, until a pass over all tables finds no cell to seal; returns
+        `count`.
+        """
         before = -1
         while before != self.count:
             before = self.count
@@ -57,8 +63,8 @@ class Resealing:
 
     def changes(self, table: str, rows: Sequence[Row]) -> Sequence[tuple[str, Sequence[Any]]]:
         """
-        The statements for *rows* of `page`. Each replaces a cell only while it is unchanged: a
-        later write is left to the next pass.
+        The statements for *rows* of `page`. Each statement replaces a cell only if the cell has not
+        changed since it was read; a later write is left to the next pass.
         """
         parts = len(SEALED[table].key)
         made = [
@@ -91,14 +97,15 @@ class Resealing:
 
 Batch = Callable[[str, Sequence[Any] | None], Awaitable[Sequence[Any] | None]]
 """
-A job that seals the next rows of a table behind a key; returns the last key examined, None if there
-was none.
+A function that seals the next rows of a table after a key; returns the last key examined, or None
+if there was no row.
 """
 
 
 def page(table: str, after: Sequence[Any] | None) -> tuple[str, Sequence[Any]]:
     """
-    The statement and values for key and cells of the next `BATCH` rows behind the key *after*.
+    The statement that reads keys and cells of the next `BATCH` rows after the key *after*, and its
+    values.
     """
     about = SEALED[table]
     keys = ", ".join(about.key)
@@ -109,7 +116,7 @@ def page(table: str, after: Sequence[Any] | None) -> tuple[str, Sequence[Any]]:
 
 
 def last_key(table: str, rows: Sequence[Row]) -> Sequence[Any] | None:
-    """The key of the last of *rows*, None if there are none."""
+    """The key of the last of *rows*; None without rows."""
     return rows[-1][: len(SEALED[table].key)] if rows else None
 
 
@@ -119,8 +126,9 @@ def _found(table: str) -> str:
 
 def counting(key_of_cell: str = KEY_OF_CELL) -> Iterator[str]:
     """
-    Statements whose rows are the id of a key (NULL: in clear) and how many cells it has sealed, one
-    for each column. *key_of_cell*: the id of a packed cell's key, as the database writes it.
+    One statement for each sealed column. Each row has the id of a key (NULL: in clear) and the
+    number of cells that the key has sealed. *key_of_cell*: the expression of the database for the
+    id of the key of a packed cell.
     """
     for table, about in SEALED.items():
         for column in about.columns:

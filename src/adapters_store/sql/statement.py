@@ -1,9 +1,9 @@
 """
-Statements that write one row or many, as values: each says its table, columns and keys.
+Statements that write one row or many, as values: each statement names its table, columns and keys.
 
 `OR FAIL` keeps SQLite from recording how to undo half of a statement of many rows: a transaction in
-which one failed is rolled back anyway. PostgreSQL writes the same statements in its own words
-(`postgres.statements`).
+which a statement failed is rolled back anyway. PostgreSQL writes the same statements in its own
+words (`postgres.statements`).
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
@@ -20,8 +20,9 @@ Values = tuple[Any, ...]
 @frozen(eq=False)
 class Later:
     """
-    A value that is made where it is written, aside of the event loop: of the row that *source*
-    finds if there is one; without such a row the kind and id are *stale*.
+    A value that *make* computes when the value is written, outside the event loop. *source*: a
+    statement whose row *make* gets as arguments; if there is no such row, the kind and id in
+    *stale* are stale.
     """
 
     make: Callable[..., str]
@@ -30,32 +31,33 @@ class Later:
 
 
 def has_later(values: Values) -> bool:
-    """Whether one of *values* is still to be made."""
+    """Whether one of *values* is a `Later`."""
     return any(type(one) is Later for one in values)
 
 
 Fill = Callable[[Any, Sequence[Values]], Sequence[Values]]
 """
-A function that makes, of a cursor and the collected values, the values to write: for those that
-only the transaction knows.
+A function from a cursor and the collected values to the values to write. It adds values that only
+the transaction knows.
 """
 
 MOST = 64
 """
-The most rows of one statement. A power of two, as all numbers of rows are, so that texts are few.
+The most rows of one statement. Each number of rows is a power of two, so that there are few
+different texts.
 """
 
 
 @frozen(eq=False)
 class Statement:
     """
-    An insertion of rows or, with *keys*, an update of the rows that they find. *one*: its text for
-    a single row; of many, *row* is repeated between *head* and *tail*.
+    An insertion of rows or, with *keys*, an update of the rows that the keys find. *one*: the text
+    for a single row. In the text for many rows, *row* is repeated between *head* and *tail*.
 
-    The values of a row are those of *columns*, *given* and *keys*. *conflict*: what becomes of an
-    inserted row that is there already. *computed*: the expressions of further columns, which name
-    each value of *given* once and in this order, as `{name}`; *given* maps the name to a column of
-    the same type. *fill*: completes the values where SQLite writes them.
+    The values of a row are those of *columns*, *given* and *keys*. *conflict*: the ON CONFLICT
+    clause of an insertion. *computed*: the expressions of further columns, which name each value of
+    *given* once and in this order, as `{name}`; *given* maps the name to a column of the same type.
+    *fill*: completes the values when SQLite writes them.
     """
 
     table: str
@@ -71,7 +73,7 @@ class Statement:
     fill: Fill | None = None
 
     def chunks(self, rows: Sequence[Values]) -> Iterator[tuple[str, Values]]:
-        """Texts with their values, as few as possible for *rows*."""
+        """The texts for *rows* with their values; as few texts as possible."""
         start = 0
         while left := len(rows) - start:
             count = min(MOST, 1 << (left.bit_length() - 1))
@@ -90,15 +92,15 @@ def _text(statement: Statement, count: int) -> str:
 
 Write = tuple[Statement | str, Values, tuple[str, str] | None]
 """
-A statement or the text of another one, its values, and the kind and id that are stale unless one
-row was written or, by a text that returns rows, found.
+A `Statement` or the text of another statement, its values, and a kind and id. The record with that
+kind and id is stale unless one row was written or, by a text that returns rows, returned.
 """
 
 
 def insert(
     table: str, columns: Sequence[str], conflict: str = "", fill: Fill | None = None
 ) -> Statement:
-    """The insertion of rows; units that write alike insert theirs together."""
+    """The insertion of rows; the same insertions of several units become one statement."""
     head = f"INSERT OR FAIL INTO {table} ({', '.join(columns)}) VALUES "
     row = _marks(columns)
     one = head + row + conflict
@@ -112,7 +114,9 @@ def update(
     given: Mapping[str, str] | None = None,
     **computed: str,
 ) -> Statement:
-    """The update of the rows found by *keys*; units that write alike update theirs together."""
+    """
+    The update of the rows found by *keys*; the same updates of several units become one statement.
+    """
     given = given or {}
     count = len(columns) + len(given) + len(keys)
 
@@ -143,7 +147,8 @@ def assigned(
     new: Sequence[str],
 ) -> tuple[str, str]:
     """
-    The assignments and the condition of an update. *new*: the texts of the values, in their order.
+    The assignments and the condition of an update. *new*: the texts of the values, in the order of
+    the values.
     """
     sets = dict(zip(columns, new, strict=False))
     named = dict(zip(given, new[len(columns) :], strict=False))

@@ -1,9 +1,10 @@
 """
-The results of an execution's steps as rows: which of them a change writes, and with what.
+The results of an execution's steps as rows: the rows that a change writes, and the cells of these
+rows.
 
-A value that was not read stays in its row. Where its row moves, or belongs to another execution,
-the writer copies the cell: opened and sealed for its new place, one at a time and undecoded. ST-7,
-decision 244.
+A value that was not read stays in its row. If the row moves, or belongs to another execution, the
+writer copies the cell: it opens the cell and seals it for its new place, one cell at a time,
+without decoding. ST-7, decision 244.
 """
 
 # ruff: noqa: S608 - only constant text of this package is put together
@@ -34,9 +35,12 @@ from wfcore.wire.records import writer_of
 log = logging.getLogger("wfcore.store")
 
 LARGE = 1_024
-"""The characters of JSON from which on a value is left out of heads."""
+"""The most characters of JSON of a value in a head; heads leave a longer value out."""
 SAYS_SO = '{"apart"'
-"""The begin of the body of a row with large values; it names them first, with their sizes."""
+"""
+The beginning of the body of a row with large values; the body begins with the sizes of these
+values.
+"""
 
 _COLUMNS = ("execution_id", "position", "body", "output", "items")
 PUT_STEP = insert(
@@ -47,7 +51,8 @@ PUT_STEP = insert(
 )
 COPY_STEP = f"INSERT INTO step_results ({', '.join(_COLUMNS)}) VALUES (?, ?, ?, ?, ?)"
 """
-A text apart from `PUT_STEP`, of which many rows are one statement: copies are written one by one.
+The insertion of a copied row. Copies are written one by one, so they need a text apart from
+`PUT_STEP`, which writes many rows in one statement.
 """
 _COPIED = """SELECT s.{} FROM executions r JOIN step_results s ON s.execution_id = r.id
     WHERE r.id = ? AND r.version = ? AND s.position = ?"""
@@ -55,22 +60,30 @@ CUT_STEPS = "DELETE FROM step_results WHERE execution_id = ? AND position >= ?"
 DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
 PLACE_STEPS = """UPDATE step_results SET position = -1 - position
     WHERE execution_id = ? AND position < 0"""
-"""Copies within an execution wait at negative positions until the earlier rows are gone."""
+"""
+The update that moves copies to their positions. Copies within an execution wait at negative
+positions until the earlier rows are deleted.
+"""
 
 STEP_APART = SEALED["step_results"].columns
 _write_step = writer_of(StepResult, STEP_APART)
 
 VersionOf = Callable[[str], int | None]
-"""The version at which the execution with that id is stored when the unit writes; None: unknown."""
+"""
+A function from the id of an execution to the version at which the execution is stored when the unit
+writes; None: unknown.
+"""
 
 
 def is_aside(name: str) -> bool:
-    """Whether the row is of an earlier round; the keys of steps have no slash."""
+    """Whether *name* is the name of a result of an earlier round; keys of steps have no slash."""
     return "/" in name
 
 
 def all_results(run: Execution) -> Mapping[str, StepResult]:
-    """The results that have rows: first those of earlier rounds, which do not change."""
+    """
+    The results that have rows. Results of earlier rounds come first, because they do not change.
+    """
     return {**run.put_aside, **run.step_results} if run.put_aside else run.step_results
 
 
@@ -97,9 +110,9 @@ def unread(id: str, name: str | None, position: int, apart: Mapping[str, int]) -
 @define
 class Steps:
     """
-    The writes of the step results of *run*, the results as they are then, and by how many bytes
-    they grow. `bare`: without large values. *keeps*: rows may keep large values that they have; if
-    not, all rows are written anew, and cells are copied.
+    The writes of the step results of *run*. `results`: the results after the writes; `bare`: these
+    results without large values; `grown`, `bare_grown`: the bytes by which they grow. *keeps*: rows
+    may keep their large values; if not, all rows are written anew, and cells are copied.
     """
 
     run: Execution
@@ -115,7 +128,7 @@ class Steps:
 
     @property
     def in_order(self) -> Iterator[Write]:
-        """The writes; copies come before the rows that they copy are gone."""
+        """The writes in order: each cell is copied before its row is deleted."""
         yield from self.copies
         if self.run.version and not self.keeps:
             yield DROP_STEPS + " AND position >= 0" * bool(self.copies), (self.run.id,), None
@@ -124,19 +137,22 @@ class Steps:
         yield from self.writes
 
     def forget(self, name: str, old: StepResult, bare: StepResult, kept: Collection[str]) -> None:
-        """Subtract a row that changes, except for the values that it has *kept*."""
+        """Subtract the size of a row that changes, except for the values in the columns *kept*."""
         apart = {column: one.size for column, one in left_out(bare).items()}
         self.grown -= _cost(name, old, apart, kept)
         self.bare_grown -= _cost(name, bare, apart, kept)
 
     def leave(self, name: str, old: StepResult, bare: StepResult) -> None:
-        """Take over a row that does not change."""
+        """Take over the result of a row that does not change."""
         self.results[name], self.bare[name] = old, bare
 
     def write(
         self, name: str, result: StepResult, old: StepResult | None, bare: StepResult | None
     ) -> None:
-        """Write the row of the next position, over the record as it is known."""
+        """
+        Write the row at the next position. *old*, *bare*: the known result of this row, with and
+        without large values.
+        """
         place, run = len(self.results), self.run
         kept = _kept(result, old, bare) if self.keeps else {}
         copied = {} if self.keeps else left_out(result)
@@ -173,7 +189,7 @@ class Steps:
         self.bare_grown += cost_of(body) + sum(map(cost_of, here))
 
     def _copy(self, column: str, one: Unread, place: int) -> Later:
-        """A copy of the cell *one* for *place* of this execution."""
+        """The value that copies the cell *one* to the position *place* of this execution."""
         here = one.execution_id == self.run.id
         version = self.run.version + 1 if here else self.version_of(one.execution_id)
         if one.key is None or version is None:
@@ -208,8 +224,9 @@ def step_writes(
     keeps: bool,
 ) -> Steps:
     """
-    Write the changed step results; all of them if their order does not continue, or if the stored
-    ones are unknown. If rows *keep* their values, unread values stay.
+    The writes of the changed step results. All step results are written if their order does not
+    continue the stored order, or if the stored results are unknown. *keeps*: rows may keep their
+    values; unread values then stay.
     """
     before = {} if base is None else all_results(base.record)
     small = {} if base is None else all_results(base.least)
@@ -243,7 +260,7 @@ def _is_at(one: Unread, run: Execution, position: int) -> bool:
 
 
 def _kept(result: StepResult, old: StepResult | None, bare: StepResult | None) -> dict[str, Unread]:
-    """The large values that are in the row already: unread ones, and unchanged ones."""
+    """The large values that the row has already: unread values, and unchanged values."""
     same = {} if old is None or bare is None else left_out(bare)
     return {**left_out(result)} | {
         column: one for column, one in same.items() if _value(result, column) is _value(old, column)
@@ -258,7 +275,7 @@ def _value(result: StepResult | None, column: str) -> Any:
 def _with_values(
     result: StepResult, old: StepResult | None, kept: Mapping[str, Unread]
 ) -> StepResult:
-    """*result* with its unread values, as far as they are known from before."""
+    """*result* with its unread values, as far as *old* has them."""
     if old is None:
         return result
     known = {
@@ -271,7 +288,8 @@ def _with_values(
 
 def _sizes(texts: Mapping[str, str], beside: bool) -> dict[str, int]:
     """
-    The sizes of all values that are not null, of a row with a large value here or *beside* these.
+    The sizes of all values that are not null; empty unless one of *texts* is large, or a large
+    value is *beside* them.
     """
     if not beside and all(len(text) <= LARGE for text in texts.values()):
         return {}
@@ -279,7 +297,7 @@ def _sizes(texts: Mapping[str, str], beside: bool) -> dict[str, int]:
 
 
 def _put_step(id: str, place: int, body: str, cells: Mapping[str, Any]) -> Write:
-    """The write of body and *cells* of a row, whose other cells stay."""
+    """The write of the body and of *cells* of a row; other cells of the row stay."""
     if len(cells) == len(STEP_APART):
         return PUT_STEP, (id, place, body, *(cells[column] for column in STEP_APART)), None
     changed = "".join(f", {column} = ?" for column in cells)
@@ -289,7 +307,10 @@ def _put_step(id: str, place: int, body: str, cells: Mapping[str, Any]) -> Write
 
 
 def _cost(name: str, result: StepResult, apart: Mapping[str, int], without: Collection[str]) -> int:
-    """The approximate bytes of a row and of its values that were read, *without* some of them."""
+    """
+    The approximate bytes of a row and of its values that were read; the columns *without* are not
+    counted.
+    """
     left = {*left_out(result), *without}
     values = (getattr(result, column) for column in STEP_APART if column not in left)
     texts = (body_of(apart, {"name": name, **_write_step(result)}), *map(text_of, values))

@@ -27,8 +27,8 @@ R = TypeVar("R")
 
 class SqlUnit:
     """
-    One unit of work; also serves as a view if it is never committed. Each database adds its own
-    writes.
+    One unit of work; a unit that is never committed also serves as a view. Each database adds its
+    own writes.
     """
 
     __slots__ = ("_unit",)
@@ -74,14 +74,14 @@ class SqlUnit:
         return await large.head(self._unit, self.fetch, id)
 
     async def filled(self, run: Execution, keys: Collection[str | None] | None = None) -> Execution:
-        """*run* with the outputs of these steps, or of all. Raises `Stale`."""
+        """*run* with the outputs of the steps in *keys*, or of all steps. Raises `Stale`."""
         return await large.filled(self._unit, run, keys)
 
     async def some(self, kind: type[R], ids: Collection[str]) -> Sequence[R]:
         return await self._unit.among(self.kinds[kind], ids)
 
     def put(self, record: Any) -> None:
-        """Collect the comparison of the version and the record."""
+        """Add to the unit a compare-and-set of the record."""
         unit = self._unit
         if isinstance(record, Execution):
             execution_rows.put(unit, record)
@@ -92,7 +92,10 @@ class SqlUnit:
             _name_approvers(unit, record)
 
     def delete(self, record: Any) -> None:
-        """Collect the comparison of the version, and the deletion with all that the record owns."""
+        """
+        Add to the unit a delete of the record and of all records that it owns, if its version is
+        unchanged.
+        """
         unit = self._unit
         kind = self.kinds[type(record)]
         unit.delete(kind, kind.key_of(record), kind.drop(record))
@@ -101,7 +104,7 @@ class SqlUnit:
             unit.write(table, (f"DELETE FROM {table} WHERE {owner} = ?", (record.id,), None))
 
     def discard(self, kind: type[Any], *key: str) -> None:
-        """Collect the deletion of the record if it exists."""
+        """Add to the unit a delete of the record; a missing record is no error."""
         unit = self._unit
         table = self.kinds[kind]
         unit.delete(table, key, (table.delete, key, None))
@@ -115,7 +118,7 @@ class SqlUnit:
             execution_rows.add_event(self._unit, entry)
 
     def append_audit(self, text: str, record: str | None) -> None:
-        """Add the text of an entry, and its record, to the end of the chain."""
+        """Add the text and the record of an entry to the end of the chain."""
         raise NotImplementedError
 
     def log(self, line: Event) -> None:
@@ -155,7 +158,7 @@ class SqlUnit:
         self._unit.require((groups.HAS_ROOM, (group, at_once), ("concurrency group", group)))
 
     async def commit(self) -> None:
-        """Store all that was collected. Raises `Stale`, `StoreUnavailable`."""
+        """Store all collected writes. Raises `Stale`, `StoreUnavailable`."""
         await self._unit.commit()
 
 

@@ -1,8 +1,8 @@
 """
-Where a unit reads and collects its writes, which are stored together when it commits.
+The reads and the collected writes of a unit. The writes are stored together when the unit commits.
 
-A record that the unit has put is read from here. A list over tables that the unit has changed is
-read behind the unit's own writes, which are then rolled back.
+A record that the unit has put is read from the collected writes. A list over tables that the unit
+has changed is read behind the unit's own writes, which are then rolled back.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -35,16 +35,19 @@ order.
 
 
 def _key_of(row: Row) -> Key:
-    """The key: what follows version and body; for an execution the last column."""
+    """
+    The key of the record in *row*: the columns after version and body; for an execution the last
+    column.
+    """
     return tuple(row[2:] if len(row) <= _NARROW else row[-1:])
 
 
 @define(eq=False)
 class SqlUnitOfWork:
     """
-    One unit's view of the database. `pending`: the records that it put (None: deleted), with the
-    form to cache if that is worthwhile. `read`: the executions that it read, by id; `stored_at`:
-    the versions at which the executions that it put are stored.
+    One unit's view of the database. `pending`: the records that the unit put (None: deleted), each
+    with the form to cache, if it is worth caching. `read`: the executions that the unit read, by
+    id; `stored_at`: the versions at which the executions that the unit put are stored, by id.
     """
 
     reads: Reads
@@ -67,7 +70,7 @@ class SqlUnitOfWork:
         return await self.reads.one(fetch, key)
 
     async def rows(self, query: Query) -> list[Row]:
-        """All rows of *query*, with the unit's own writes in them."""
+        """All rows of *query*, including the unit's own writes."""
         if self._has_changed(query):
             return await self.rows_behind_writes(query)
         return await self.reads.rows(query)
@@ -80,11 +83,11 @@ class SqlUnitOfWork:
         return bool(self.changed) and not self.changed.isdisjoint(query.tables)
 
     async def few(self, kind: Kind[R], query: Query) -> list[R]:
-        """The records of a query that finds only a few."""
+        """The records of a query that finds only a few records."""
         return self.readable(kind.table, kind.decode, await self.few_rows(query))
 
     async def few_rows(self, query: Query) -> list[Row]:
-        """All rows of a query that finds only a few, without a thread if possible."""
+        """All rows of a query that finds only a few rows, without a thread if possible."""
         if self._has_changed(query):
             return await self.rows_behind_writes(query)
         return await self.reads.few(query)
@@ -99,13 +102,13 @@ class SqlUnitOfWork:
 
     async def records(self, kind: Kind[R], query: Query, **by: str) -> list[R]:
         """
-        The records of a query for version, body and key, without those that cannot be read, or that
-        differ from the columns by which they were found.
+        The records of a query for version, body and key. Records that cannot be read, or that
+        differ from the columns *by* which they were found, are left out.
         """
         return self.readable(kind.table, kind.found_by(by), await self.rows(query))
 
     def readable(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
-        """The records in *rows*; one that cannot be read is named in the log and left out."""
+        """The records in *rows*; a record that cannot be read is named in the log and left out."""
         found = []
         for row in rows:
             with suppress(Unreadable):
@@ -114,7 +117,8 @@ class SqlUnitOfWork:
 
     async def read_aside(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
         """
-        `readable` by a thread if the rows are large: a list whose records hold payloads. ST-7.
+        `readable`, in a thread if the rows are large, as in lists whose records hold payloads.
+        ST-7.
         """
         read = partial(self.readable, table, decode, rows)
         size = sum(len(cell) for row in rows for cell in row if isinstance(cell, str))
@@ -122,8 +126,8 @@ class SqlUnitOfWork:
 
     async def among(self, kind: Kind[R], ids: Collection[str]) -> list[R]:
         """
-        The records of *ids* that exist, by id. A single one is the point read that polls repeat,
-        which the cache answers.
+        The records of *ids* that exist, by id. A single record is read by its key, as polls read
+        it, so that the cache can answer.
         """
         if len(ids) <= 1:
             alone: list[R] = []
@@ -137,8 +141,8 @@ class SqlUnitOfWork:
 
     async def some(self, table: str, decode: Decode[R], query: Query, limit: int) -> list[R]:
         """
-        Up to *limit* records of a query without a limit. If none of these can be read, the ones
-        behind them: unreadable records must not block the rest.
+        Up to *limit* records of a query without a limit. If none of the first *limit* records can
+        be read, the next records follow: unreadable records must not block the readable records.
         """
         offset = 0
         while True:
@@ -149,7 +153,7 @@ class SqlUnitOfWork:
             offset += limit
 
     async def page(self, table: str, decode: Decode[R], query: Query, page: PageRequest) -> Page[R]:
-        """One page of a `Listing`; records that cannot be read count, and are left out."""
+        """One page of a `Listing`; a record that cannot be read counts, but is left out."""
         rows = await self.rows(query)
         total = rows[0][0] if rows else None
         shown = [row for row in rows if row[_PLACED] is not None][: page.size]
@@ -164,12 +168,13 @@ class SqlUnitOfWork:
         self.changed.add(table)
 
     def require(self, write: Write) -> None:
-        """Collect a condition: a text that finds a row, or else the unit is stale."""
+        """Collect a condition: if the text finds no row, the unit is stale."""
         self.writes.append(write)
 
     def pend(self, table: str, key: Key, record: Any, known: KnownRecord | None = None) -> None:
         """
-        Let reads of *key* show *record* from now on. With *known*: worth caching after the commit.
+        Let reads of *key* show *record* from now on. *known*: the form to cache after the commit;
+        None: not worth caching.
         """
         self.pending[table, key] = record, known
 
@@ -188,7 +193,7 @@ class SqlUnitOfWork:
         raise NotImplementedError
 
     def begin_anew(self) -> None:
-        """Forget all that was collected or read."""
+        """Forget all collected writes and all reads."""
         self.writes, self.pending = [], {}
         self.read, self.stored_at = {}, {}
         self.changed.clear()
