@@ -35,7 +35,7 @@ _CLOSED_V4 = tuple(
     )
 )
 _GLOBAL_V6 = IPv6Network("2000::/3")
-"""All addresses that IANA assigns as global unicast. Every other one is refused."""
+"""All addresses that IANA assigns as global unicast. Every other address is refused."""
 _CLOSED_V6 = tuple(
     map(
         IPv6Network,
@@ -58,9 +58,9 @@ _NO_HOST_V6 = tuple(map(IPv6Network, ("::/128", "fe80::/10", "ff00::/8", "64:ff9
 
 def numeric(host: str) -> str | None:
     """
-    The IPv4 address that *host* spells in another way which every resolver reads: `2130706433`,
-    `0x7f.1`, `0177.0.0.1`; None for a name. For a number that is too large: `0.0.0.0`, which is
-    always refused.
+    The IPv4 address that *host* spells in any of the forms that every resolver reads: `2130706433`,
+    `0x7f.1`, `0177.0.0.1`; None for a name. For a number that is too large: `0.0.0.0`, an address
+    that is always refused.
     """
     parts = host.removesuffix(".").split(".")
     if len(parts) > _MOST_PARTS or not all(map(_NUMBER.fullmatch, parts)):
@@ -98,8 +98,8 @@ def is_host(address: str) -> bool:
     """
     Whether *address* can be a host that an operator intends, loopback and private ones included.
 
-    Link-local addresses, where clouds keep credentials, never can; nor can multicast, broadcast and
-    "any". Raises `ValueError` if the text is not an IP address.
+    False for link-local addresses, because clouds keep credentials there, and for multicast,
+    broadcast and "any" addresses. Raises `ValueError` if the text is not an IP address.
     """
     found = ip_address(address)
     if isinstance(found, IPv6Address):

@@ -6,15 +6,16 @@ from attrs import frozen
 
 JITTER = 0.25
 """
-The part of a wait that may be added to it, so that callers that failed together do not return
-together.
+The largest part of a wait that may be added to the wait, so that callers that failed together do
+not return together.
 """
 
 
 @frozen
 class Backoff:
     """
-    The n-th wait is `first * factor ** (n - 1)`, at most `longest`, plus up to `JITTER` of it.
+    The n-th wait is `first * factor ** (n - 1)`, at most `longest`, plus up to the part `JITTER` of
+    that wait.
 
     `first` and `longest` are in the unit of the result. `tries`: the number of tries, for callers
     that give up.

@@ -140,7 +140,8 @@ def attempted(callback: Callback, now: EpochMs) -> Callback:
     """
     The callback with an attempt that begins now; stored before anything is sent.
 
-    It already holds the instant of the next attempt, so nothing is lost if this process dies. CB-3.
+    The callback already holds the instant of the next attempt, so nothing is lost if this process
+    dies. CB-3.
     """
     attempts = callback.attempts + 1
     due_at = later(now, DELAYS[min(attempts, len(DELAYS)) - 1])
@@ -164,8 +165,8 @@ def answered(callback: Callback, status: int | None, error: str | None) -> Callb
 def put_off(callback: Callback, why: str, now: EpochMs) -> Callback:
     """
     The callback after an attempt that sent nothing because the machine lacked a resource. The
-    attempt does not count as one of the ten; the next one is due as after a first failure. CB-3,
-    EX-27.
+    attempt does not count as one of the ten; the next attempt is due as after a first failure.
+    CB-3, EX-27.
     """
     attempts, due_at = callback.attempts - 1, later(now, DELAYS[0])
     return evolve(callback, attempts=attempts, due_at=due_at, last_error=why)

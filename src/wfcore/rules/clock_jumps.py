@@ -15,7 +15,9 @@ JUMP_MS = MINUTE
 """A difference of more than this counts as a jump."""
 HOLD_MS = 5 * MINUTE
 CATCHING_UP = 9, 10
-"""The speed of the work clock while it is ahead: so many ms in so many."""
+"""
+The speed of the work clock while it is ahead: ms of the work clock, in ms of the steady clock.
+"""
 
 
 class HeldTime(NamedTuple):
@@ -63,7 +65,8 @@ def service_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, Epo
 def agreed(known: HeldTime, other: HeldTime | None, steady: int) -> HeldTime:
     """
     *known* with the hold that another process on this machine began for the same jump. The hold
-    then ends for both at the same time, and neither takes the other's leases for expired.
+    then ends for both processes at the same time, and neither process takes the other's leases for
+    expired.
     """
     if other is None or other.hold_until <= steady:
         return known
@@ -72,9 +75,9 @@ def agreed(known: HeldTime, other: HeldTime | None, steady: int) -> HeldTime:
 
 def restarted(known: HeldTime, seen: int, wall: int, steady: int) -> HeldTime:
     """
-    The readings after a restart of the machine, whose steady clock has begun anew, from those of an
-    earlier process at *seen*. Only the wall clock shows how much time has passed; if it went back,
-    none has.
+    The readings after a restart of the machine, whose steady clock has begun anew, from the
+    readings of an earlier process at *seen*. Only the wall clock shows how much time has passed; if
+    the wall clock went back, no time has passed.
     """
     passed = max(wall - (known.offset + seen), 0)
     shift = steady - passed - seen

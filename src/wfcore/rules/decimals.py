@@ -1,7 +1,7 @@
 """
 Numbers as people type them into fields: `1200,50`, `1 200.50`, `1.200,50`. AP-46.
 
-The reader's languages decide which sign is the decimal one. A text that may be two numbers is
+The reader's languages decide which sign is the decimal sign. A text that may be two numbers is
 refused. `values.js` has the same rule, and a test compares the two.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 class Doubtful(ValueError):
     """
-    A text that may be two values: `one` or `other`. `exact`: a spelling of the other one that is
-    not in doubt.
+    A text that may be two values: `one` or `other`. `exact`: a spelling of `other` that is not in
+    doubt.
     """
 
     def __init__(self, one: str, other: str, exact: str) -> None:
@@ -46,7 +46,7 @@ _COMMA = (
     "ka kk kl ku ky lb ln lo lt lu lv mk mn nb nl nn no oc os pl ps pt rm rn ro ru rw sc se sg sk "
     "sl sq sr su sv tg tk tr tt uk uz vi wo "
 )
-"""Languages with a decimal comma, by CLDR; the others have a point."""
+"""Languages with a decimal comma, by CLDR; all other languages have a point."""
 _OTHERWISE = {
     "ar": "DZ LB LY MA MR TN",
     "de": "CH LI",
@@ -65,7 +65,7 @@ _OTHERWISE = {
 def decimal_text(typed: str, signs: str) -> str | None:
     """
     The number of *typed* as JSON writes it; None if *typed* is no number. *signs*: the decimal
-    signs of the reader's languages, their own first. Raises `Doubtful`.
+    signs of the reader's languages, in the order of the languages. Raises `Doubtful`.
     """
     text = _without_blanks(typed.strip().replace("\N{MINUS SIGN}", "-"))
     commas, dots = text.count(","), text.count(".")

@@ -39,7 +39,8 @@ def require_no_approver(who: Principal) -> None:
 
 def bound(asked: JsonObject, who: Principal) -> JsonObject:
     """
-    The gate *asked* with the approvers to which the key is bound, if the gate names none. GT-5.
+    The gate *asked* with the approvers to which the key is bound, if the gate names no approvers.
+    GT-5.
     """
     if who.key is None or not who.key.approvers or asked.get("approvers"):
         return asked

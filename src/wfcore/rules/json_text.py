@@ -26,7 +26,7 @@ _BLANKS = b" \t\r\n"
 _NAME_SHOWN = 80
 
 Quick: TypeAlias = Callable[[bytes], Json]
-"""Parses strict JSON. Raises `ValueError`."""
+"""A function that parses strict JSON. Raises `ValueError`."""
 Reader: TypeAlias = Callable[[bytes, Quick], Json]
 exactly = partial(kept, exact=True)
 """The reader for decisions: no decimal is rounded. NU-2."""
@@ -69,8 +69,8 @@ def refuse_repeated_keys(body: bytes, value: Json) -> None:
     Raises `InvalidInput` if an object in *body*, whose value is *value*, repeats a key: readers
     differ in which of two equal keys they take. AP-26.
 
-    Outside of strings each key has one colon. So with as many colons as keys none is repeated;
-    else a slow reader finds the name.
+    Outside of strings each key has one colon. So with as many colons as keys, no key is repeated;
+    otherwise a slow reader finds the repeated key.
     """
     if outside_of_strings(body).count(b":") != _keys_in(value):
         json.loads(body, object_pairs_hook=_without_repeats)

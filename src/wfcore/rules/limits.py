@@ -45,7 +45,7 @@ KEYS_PER_ACCOUNT: Mapping[Tier, int] = {
     Tier.TEAM: 200,
     Tier.ENTERPRISE: 1_000,
 }
-"""How many keys a plan allows that are active, or were so today. LM-11."""
+"""How many keys a plan allows that are active, or were active today. LM-11."""
 
 REQUESTS: Mapping[Tier, tuple[int, int | None]] = {
     Tier.FREE: (60, 2_000),
@@ -58,9 +58,11 @@ REQUESTS: Mapping[Tier, tuple[int, int | None]] = {
 MAX_APPROVAL_ROWS = 10_000
 """Rows in one group of an approval. LM-7."""
 TEXT_RESULT = 1 * MIB
-"""What one template may give: the characters of its texts, and one for each other value."""
+"""The most that one template may give: the characters of its texts, and 1 for each other value."""
 DATA_RESULT = 16 * MIB
-"""The same for an approval's rows and an execution's output, which hold whole sets of rows."""
+"""
+The same limit for an approval's rows and an execution's output, which hold whole sets of rows.
+"""
 EDITED_ROWS_BODY = 4 * MIB
 """The body of an approve, in which a reviewer may send all rows of every group. LM-10."""
 MAX_DECISIONS = 50
@@ -75,8 +77,10 @@ MAX_ATTACHED_STEPS = 20
 MAX_FIELDS = 50
 MAX_REVISIONS = 20
 MAX_STAGES = 20
-"""Steps whose artifacts an approval shows, fields that it asks for, and how often it may ask
-for changes, and its stages. AP-29, AP-30, AP-31, AP-33."""
+"""
+The most that one approval may have: steps whose artifacts are shown, fields to answer, requests for
+changes, and stages. AP-29, AP-30, AP-31, AP-33.
+"""
 MAX_APPROVERS = 200
 """Names that one template of an approval may give. AP-41."""
 MAX_CHANNELS = 20
@@ -91,7 +95,7 @@ MAX_NAME = 200
 MAX_STEPS = 500
 """Steps in a definition, nested ones too. DF-1."""
 MAX_DEPTH = 8
-"""How deep steps may be nested: a step in nothing is at depth 1. FL-9."""
+"""How deep steps may be nested: a step outside of all containers is at depth 1. FL-9."""
 MAX_BRANCHES = 100
 MAX_LABELS = 10
 MAX_ROUNDS = 1_000
@@ -106,11 +110,15 @@ OUTPUTS_AT_ONCE = 1 * MIB
 MAX_CHILD_DEPTH = 8
 """How deep executions may start one another by `workflow` steps. FL-9."""
 MAX_IN_FLIGHT = 10
-"""Steps of one execution that run at the same time; the next ones begin when one ends. FL-3."""
+"""
+Steps of one execution that run at the same time; further steps begin when one of these ends. FL-3.
+"""
 SOURCE_BYTES = 256 * KIB
 """The source of one code step, and the text of a whole definition."""
 MAX_PROMPT_TOKENS = 100_000_000
-"""Tokens that a definition may allow, and that a provider's count is believed up to."""
+"""
+The most tokens that a definition may allow, and the largest count of a provider that is believed.
+"""
 MAX_COST_USD = 1_000_000
 MAX_SCHEMA_PARTS = 10_000
 """Parts of an answer's schema with all its references written out. AI-9."""
@@ -118,9 +126,9 @@ MAX_ATTEMPTS = 100
 """Attempts that a `retry` may ask for. DF-9."""
 MAX_TRIGGERS = 20
 MAX_RUNS = 1_000_000
-"""Triggers of a workflow, and what `maxRuns` may say. SH-5."""
+"""The most triggers of a workflow, and the largest `maxRuns`. SH-5."""
 MAX_RUNS_AT_ONCE = 1_000
-"""What `concurrency.limit` may say."""
+"""The largest `concurrency.limit`."""
 MAX_BACKOFF = 100
 """The largest factor from one wait to the next. DF-9."""
 ARTIFACTS_PER_EXECUTION = 200
@@ -131,20 +139,22 @@ VARIABLE_ENV_BYTES = 100_000
 
 LOGIN_TRIES = 10
 LOGIN_WINDOW = DurationMs(15 * MINUTE)
-"""So many failures within that time lock a login, for as long. SE-2."""
+"""
+`LOGIN_TRIES` failures within `LOGIN_WINDOW` lock a login, for as long as `LOGIN_WINDOW`. SE-2.
+"""
 LOGINS_EACH = 20
 LOGINS_IN_ALL = 120
-"""Logins that are looked at in a minute: from one address, and in all. SE-6."""
+"""Logins that are checked in a minute: from one address, and in all. SE-6."""
 LINKS_EACH = 5
 """Links that are mailed to one address in an hour. SE-10."""
 SIGN_ON = DurationMs(10 * MINUTE)
 """How long somebody may be at the identity provider. SE-9."""
 LOGIN_LINK = DurationMs(15 * MINUTE)
 LOGIN_LINK_MAX = DurationMs(24 * HOUR)
-"""How long a link to sign in is good, and at most. SE-7."""
+"""How long a link to sign in is valid: by default, and at most. SE-7."""
 SESSION_IDLE = DurationMs(12 * HOUR)
 SESSION_MAX = DurationMs(7 * DAY)
-"""How long a console session lasts without a request, and in any case. SE-1."""
+"""How long a console session lasts without a request, and at most. SE-1."""
 DOWNLOAD_LINK = DurationMs(15 * MINUTE)
 """How long a signed link opens its artifact. AR-2."""
 ROTATION_OVERLAP = DurationMs(24 * HOUR)
@@ -154,7 +164,9 @@ WEBHOOK_TOLERANCE = DurationMs(5 * MINUTE)
 MAX_SECRET_OVERLAP = DurationMs(30 * DAY)
 """How long a webhook's old secret may stay good beside the new one. WH-19."""
 DELIVERIES_KEPT = 50
-"""Last deliveries kept of each webhook, of those with good credentials and of the others. WH-20."""
+"""
+The last deliveries kept of each webhook: as many with good credentials, and as many without. WH-20.
+"""
 DELIVERIES_KEPT_FOR = DurationMs(7 * DAY)
 """How long a delivery is listed, and its payload kept. WH-20, WH-21."""
 DELIVERY_PAYLOAD = 64 * KIB
@@ -163,4 +175,4 @@ REPLAY_WINDOW = DurationMs(24 * HOUR)
 """How long an `Idempotency-Key` gives the first answer again. IK-1."""
 
 MAX_DELAY_SECONDS = 365 * 86_400
-"""How long after the end that it waits for a DELAYED_COMPLETION trigger starts, at most."""
+"""The longest delay of a DELAYED_COMPLETION trigger after the end that it waits for, in s."""

@@ -130,8 +130,8 @@ def _block(
     lines: Sequence[str], at: int, depth: int, closing: int | None
 ) -> tuple[str | None, int]:
     """
-    The block that begins at line *at*, and the line where the next block begins; None for text, or
-    nothing. *closing*: the line that ends the code block which begins there.
+    The block that begins at line *at*, and the line where the next block begins; None for a line of
+    text, or a blank line. *closing*: the line that ends the code block which begins there.
     """
     line = lines[at]
     if _HEADING.match(line):
@@ -251,7 +251,7 @@ def _kind_of(found: "re.Match[str]") -> tuple[str, str]:
 
 
 def _link(label: str, url: str, written: str) -> str:
-    """A link with its host; *written* if the address is no http(s) one."""
+    """A link with its host; *written* if *url* is no http(s) address."""
     host = host_of(url)
     if host is None:
         return _text(written)

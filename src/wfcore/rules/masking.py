@@ -4,14 +4,14 @@ Masking: values of secret variables never appear in anything that is shown.
 A secret is found literally and in the forms that programs print: escaped for JSON, for a URL or for
 a shell, and in base64. The base64 form of a text depends on which of three offsets it begins at,
 because three bytes become four characters. Of each form, the characters that the secret alone
-determines are searched for; the one before and the one after, which the secret shares with its
-neighbours, are masked with them.
+determines are searched for; the character before and the character after, which the secret shares
+with its neighbours, are masked as well.
 
 Output is bounded before it is masked, so a text may begin or end within a secret: `mask_cut` looks
 for the rest of a secret at such an edge.
 
-Each form is searched in each text: what an execution has of secrets is bounded (SC-11), and only
-forms whose beginning occurs in a text are searched.
+Each form is searched in each text: the secrets of an execution are bounded (SC-11), and only forms
+whose beginning occurs in a text are searched.
 
 Other transformations (hashing, encrypting, reversing, compressing) are not recognized: masking
 protects against honest mistakes, not against a step that wants to disclose a secret.
@@ -35,7 +35,8 @@ from wfcore.rules.variables import compact
 MASK = "***"
 _SHORTEST = 4
 """
-Shorter secrets would mask half the alphabet; they are masked only where they stand alone. SC-3.
+The length of the shortest secret that is masked inside other text. A shorter secret would mask half
+the alphabet, and is masked only where it stands alone. SC-3.
 """
 _FEW = 100
 """The number of forms up to which single searches are faster."""
@@ -51,7 +52,10 @@ _DOUBLE_QUOTED = re.compile(r'([$`"\\!])')
 _UNICODE_ESCAPE = re.compile(r"\\u[0-9a-f]{4}")
 _PERCENT_ESCAPE = re.compile("%[0-9A-F]{2}")
 _IN_HTML = ("<>&", "<>&='")
-"""The characters that JSON writers escape for use inside pages: Go's and most others, Java's."""
+"""
+The characters that JSON writers escape for use inside pages: the set of Go and most others, and the
+set of Java.
+"""
 _BASE64 = "[A-Za-z0-9+/_-]"
 
 
@@ -59,7 +63,7 @@ _BASE64 = "[A-Za-z0-9+/_-]"
 class Secrets:
     """
     The secrets to mask: `alone` if a whole text or value equals one, `inside` anywhere in a text,
-    longest first, `base64` with the adjacent characters. False if there are none.
+    longest first, `base64` with the adjacent characters. False if there are no secrets.
     """
 
     alone: frozenset[str] = frozenset()
@@ -74,7 +78,10 @@ NO_SECRETS = Secrets()
 
 
 def secret_values(run: Execution, also: Collection[str] = ()) -> Secrets:
-    """The secrets to mask in everything that is shown of *run*, and *also* these. SC-1, SC-2."""
+    """
+    The secrets to mask in everything that is shown of *run*: its own secrets, and the texts *also*.
+    SC-1, SC-2.
+    """
     if not (run.secrets or also):
         return NO_SECRETS
     found = (text for name in run.secrets for text in _texts(run.variables.get(name)))
@@ -90,7 +97,10 @@ def secrets_of(texts: Iterable[str]) -> Secrets:
 
 @lru_cache(maxsize=16)
 def _forms(found: frozenset[str]) -> Secrets:
-    """Kept, as every row of a list and every line of a step asks for the same ones."""
+    """
+    The secrets to mask for the texts *found*. Results are cached, because every row of a list and
+    every line of a step needs the same secrets.
+    """
     alone = found | {form for text in found for form in _written(text)}
     encoded = {core for text in found for core in _base64_cores(text)}
     return Secrets(frozenset(alone), _by_length(alone), _by_length(encoded))
@@ -136,8 +146,8 @@ def _written(text: str) -> Iterator[str]:
 
 def _json_forms(text: str) -> Iterator[str]:
     r"""
-    With or without escapes beyond ASCII, with `\/`, safe inside HTML, and each of these escaped
-    once more.
+    The JSON forms of a text: with or without escapes beyond ASCII, with `\/`, safe inside HTML, and
+    each of these forms escaped once more.
     """
     for ascii_only in (True, False):
         once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
@@ -158,7 +168,7 @@ def _url_forms(text: str) -> Iterator[str]:
 
 
 def _shell_forms(text: str) -> Iterator[str]:
-    """In single quotes, in double quotes, with backslashes, and as Bash's `$'…'`."""
+    """The shell forms of a text: in single or double quotes, with backslashes, as Bash's `$'…'`."""
     yield shell_quoted(text).strip("'")
     yield text.replace("'", "'\\''")
     yield _DOUBLE_QUOTED.sub(r"\\\1", text)
@@ -167,7 +177,9 @@ def _shell_forms(text: str) -> Iterator[str]:
 
 
 def _base64_cores(text: str) -> Iterator[str]:
-    """The characters of its base64 form, at each offset, that do not depend on its neighbours."""
+    """
+    For each offset, the characters of the base64 form that do not depend on the text's neighbours.
+    """
     data = text.encode("utf-8", "surrogatepass")
     for offset in range(3):
         whole = b64encode(bytes(offset) + data).decode()

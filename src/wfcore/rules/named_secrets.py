@@ -2,8 +2,8 @@
 Named secrets: values of an account that only the steps which list their names receive. SC-5 to
 SC-8.
 
-A step finds each as `WF_SECRET_<NAME>`; templates cannot read them. The output of the step is
-masked before it is stored, so that no other step and no reader gets the value from there.
+A step finds each secret as `WF_SECRET_<NAME>`; templates cannot read them. The output of the step
+is masked before it is stored, so that no other step and no reader gets the value from there.
 """
 
 import re
@@ -77,7 +77,8 @@ def missing_secrets(account: Account, definition: Definition) -> Sequence[Proble
 def foreign_secrets(before: Definition, definition: Definition) -> Sequence[Problem]:
     """
     The steps that list secrets which no step of *before* lists. An editor who is not the owner may
-    change steps, and so use the secrets that they have, but gives them no further ones. SC-8.
+    change steps, and so use the secrets that the steps have, but cannot give steps further secrets.
+    SC-8.
     """
     given = {name for _, _, name in _listed(before)}
     return [

@@ -1,8 +1,8 @@
 """
 Numbers: the stored number is the one that people see. NU-1, NU-2.
 
-An integer is a literal without point and exponent. One below -2**63 or above 2**63 - 1 would be
-another number once it was stored, and so would a decimal beyond the doubles (`1e400`). Both are
+An integer is a literal without point and exponent. An integer below -2**63 or above 2**63 - 1 would
+be another number once it was stored, and so would a decimal beyond the doubles (`1e400`). Both are
 refused at every door that stores. Decisions and definitions also refuse a decimal that a double
 would change: its value differs from that of the shortest text for the same double
 (`1.00000000000000000001`, `1e-400`; `120.00` stays 120). Elsewhere the nearest double is stored.
@@ -101,7 +101,7 @@ def integer_of(literal: str) -> int:
 
 
 def _nearest(literal: str) -> float | int:
-    """The nearest double, or an integer beyond all doubles if there is none."""
+    """The nearest double, or an integer beyond all doubles if there is no such double."""
     value = float(literal)
     if isfinite(value):
         return value
@@ -109,7 +109,7 @@ def _nearest(literal: str) -> float | int:
 
 
 def decimal_of(literal: str) -> float | int:
-    """The double nearest to *literal*; `Rounded` if it is another number. NU-2."""
+    """The double nearest to *literal*; `Rounded` if the double is another number. NU-2."""
     value = _nearest(literal)
     return Rounded(value) if isinstance(value, float) and _differs(literal, value) else value
 
@@ -122,8 +122,8 @@ def _differs(literal: str, value: float) -> bool:
 
 def number_problem(value: object) -> str | None:
     """
-    The reason why the number *value* would be another one once stored; None if it would not, or is
-    no number.
+    The reason why storing would change the number *value*; None if storing keeps *value*, or if
+    *value* is no number.
     """
     match value:
         case bool():
@@ -142,7 +142,9 @@ def number_problem(value: object) -> str | None:
 
 
 def number_problems(value: Json, path: str = "") -> Iterator[Problem]:
-    """The numbers within *value*, which lies at *path*, that would be others once stored."""
+    """
+    The problems of the numbers in *value* that storing would change. *path*: the path of *value*.
+    """
     waiting: list[tuple[str, Json]] = [(path, value)]
     while waiting:
         where, part = waiting.pop()
@@ -155,7 +157,7 @@ def number_problems(value: Json, path: str = "") -> Iterator[Problem]:
 
 
 def check_numbers(field: str, value: Json) -> None:
-    """Raises `InvalidInput` for the first number in *value* that would be another once stored."""
+    """Raises `InvalidInput` for the first number in *value* that storing would change."""
     for problem in number_problems(value, field):
         raise InvalidInput(problem.path, problem.message)
 

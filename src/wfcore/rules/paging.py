@@ -10,11 +10,11 @@ from wfcore.errors import InvalidInput
 from wfcore.model.page import PageCursor, PageRequest
 
 BY_NAME = frozenset({"workflows"})
-"""Lists that are ordered by a name; all others are by an instant."""
+"""Lists that are ordered by a name; all other lists are ordered by an instant."""
 
 LARGEST_PAGE = 10**9
 _DIGITS = 20
-"""More digits would only make a number above every limit, and slow to read."""
+"""The most digits of a number. A longer number is above every limit, and slow to read."""
 _PAST_ANY = f"must be at most {LARGEST_PAGE:,}"
 
 
@@ -45,7 +45,9 @@ def page_request(
 
 
 def cursor_text(list: str, cursor: PageCursor) -> str:
-    """A cursor for clients, to whom it is opaque. It contains only what its row showed."""
+    """
+    A cursor for clients, to whom it is opaque. The cursor contains only values that its row showed.
+    """
     text = json.dumps([list, cursor.key, cursor.id], ensure_ascii=False, separators=(",", ":"))
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
@@ -53,7 +55,7 @@ def cursor_text(list: str, cursor: PageCursor) -> str:
 def read_cursor(list: str, text: str) -> PageCursor:
     """
     The cursor in *text*. Raises `InvalidInput` unless `cursor_text` could have made it for that
-    list. It grants no access: the list behind it shows only what the caller may see. PG-5.
+    list. The cursor grants no access: the list behind it shows only what the caller may see. PG-5.
     """
     try:
         found = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))

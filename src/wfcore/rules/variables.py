@@ -82,8 +82,8 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
     The variables of an execution: defaults overridden by *inputs*. VM-4, VM-5.
 
     Undeclared inputs are accepted. Raises `InvalidInput` naming the variable if a value is not of
-    its declared type, if it holds NUL or half a character (VM-7) or a number that would be another
-    once stored (NU-1), or if a required variable has no value.
+    its declared type, if it holds NUL or half a character (VM-7) or a number that storing would
+    change (NU-1), or if a required variable has no value.
     """
     bound: dict[str, Json] = {
         name: variable.default

@@ -1,6 +1,6 @@
 """
 Text of callers and workflows as people see it: without characters that turn the direction of other
-text, and without invisible ones. The stored and released text stays unchanged.
+text, and without invisible characters. The stored and released text stays unchanged.
 """
 
 import re
@@ -14,7 +14,7 @@ _UNSEEN = re.compile(
 )
 """
 Control and format characters, except tabs and line ends. The two joiners stay: Persian, the scripts
-of India and emoji are spelt with them. `values.js` has the same ones.
+of India and emoji are spelt with them. `values.js` has the same list.
 """
 
 

@@ -2,8 +2,8 @@
 The agreement of an approver: the rows as they stand, the answers to `fields`, the attachments, and
 the hash of all three.
 
-A later approver agrees to the answers as they stand, or gives others; others begin the count anew.
-AP-30.
+A later approver agrees to the answers as they stand, or gives new answers; new answers begin the
+count of approvals anew. AP-30.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from wfcore.rules.visible import is_blank
 
 def given_answers(approval: Approval, given: Mapping[str, Json] | None) -> JsonObject:
     """
-    The answers so far with the *given* ones added; null takes an answer back. AP-30.
+    The answers so far with the *given* answers added; null removes an answer. AP-30.
 
     Raises `InvalidInput` naming the field: unknown, of the wrong type, or required and without an
     answer.
@@ -57,22 +57,22 @@ def require_seen(approval: Approval, expected: str | None) -> None:
 
 def items_hash(approval: Approval) -> str:
     """
-    A digest of what an approver agrees to: equal exactly if the rows, the answers and the contents
-    of the attachments are. AP-19, AP-29.
+    A digest of what an approver agrees to. Two digests are equal exactly if the rows, the answers
+    and the contents of the attachments are equal. AP-19, AP-29.
     """
     files = files_of(approval)
     return digest(canonical(agreed_to(standing_rows(approval), files, approval.answers)))
 
 
 def files_of(approval: Approval) -> Sequence[Json]:
-    """The attachments in the form that is hashed: step, name and content of each."""
+    """The attachments in the form that is hashed: the step, name and SHA-256 of each."""
     return [[one.step_name, one.name, one.sha256] for one in approval.attachments]
 
 
 def agreed_to(rows: JsonObject, files: Sequence[Json], answers: JsonObject) -> JsonObject:
     """
-    The value of which `items_hash` is the digest: the rows alone if there is nothing else. Rows
-    never look like the other form, because the rows of a group are a list.
+    The value of which `items_hash` is the digest: the rows alone if there are neither answers nor
+    attachments. Rows alone never look like the longer form, because the rows of a group are a list.
     """
     if not files and not answers:
         return rows

@@ -174,7 +174,7 @@ def decide(
 def _require_revisable(approval: Approval, comment: str | None) -> None:
     """
     Raises `InvalidInput` if the step takes no revisions, or the comment is empty; `NoMoreRevisions`
-    after the last one. AP-31.
+    after the last allowed revision. AP-31.
     """
     if approval.revise_to is None:
         raise InvalidInput("decision", "revise needs a step that says onRevise; approve or reject")
@@ -188,8 +188,8 @@ def _require_revisable(approval: Approval, comment: str | None) -> None:
 
 def _require_room(approval: Approval) -> None:
     """
-    Raises `Forbidden` if the history is full, for acts that could otherwise be repeated for ever.
-    AP-12.
+    Raises `Forbidden` if the history is full. Called for acts that could otherwise be repeated for
+    ever. AP-12.
     """
     sides = (side for one in approval.history for side in (one.rows_before, one.rows_after))
     rows = sum(len(group) for side in sides if side for group in side.values())
@@ -203,7 +203,8 @@ def _delegated(
     """
     The approval with a delegation, which replaces an earlier one of the same person. AP-36.
 
-    Raises `Forbidden` if the step does not allow it, `InvalidInput` for a wrong person or time.
+    Raises `Forbidden` if the step does not allow delegation, `InvalidInput` for a wrong person or
+    time.
     """
     to, by = to.strip(), entry.by or ""
     if not approval.delegable:
@@ -241,8 +242,8 @@ def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approv
 
 def _stage_of(approval: Approval, assent: Assent) -> int:
     """
-    The stage in which the assent counts: the present one, or, if only people are lacking, the
-    approver's own.
+    The stage in which the assent counts: the present stage or, if every stage is complete, the
+    approver's own stage.
     """
     if (present := present_stage(approval)) is not None:
         return present
@@ -295,7 +296,7 @@ def step_output(approval: Approval) -> JsonObject:
 
 def present_stage(approval: Approval) -> int | None:
     """
-    The index of the first stage that lacks approvals; None if there are no stages, or all are
+    The index of the first stage that lacks approvals; None if there are no stages or every stage is
     complete.
     """
     given = Counter(one.stage for one in approval.assents)
@@ -307,8 +308,8 @@ def present_stage(approval: Approval) -> int | None:
 
 def approvers_now(approval: Approval) -> tuple[str, ...]:
     """
-    The people who may decide now: of the present stage, or of all stages if these are complete.
-    Empty: the default rule applies.
+    The approvers who may decide now: the approvers of the present stage, or of all stages if every
+    stage is complete; without stages, all approvers. If there are none, the default rule applies.
     """
     if not approval.stages:
         return approval.approvers
@@ -322,7 +323,7 @@ def names_of(stages: Iterable[Stage]) -> tuple[str, ...]:
 
 
 def approvers_so_far(approval: Approval) -> tuple[str, ...]:
-    """The approvers so far: those of earlier stages and of the present one."""
+    """The approvers of the earlier stages and of the present stage."""
     at = present_stage(approval)
     upto = approval.stages if at is None else approval.stages[: at + 1]
     return tuple(dict.fromkeys((*approval.approvers, *names_of(upto))))
@@ -330,8 +331,8 @@ def approvers_so_far(approval: Approval) -> tuple[str, ...]:
 
 def accounts_of(assent: Assent) -> tuple[str, ...]:
     """
-    The accounts that an assent counts for: its giver, and the approver in whose place it was given.
-    AP-36.
+    The accounts that an assent counts for: the account of its giver, and of the approver in whose
+    place the assent was given. AP-36.
     """
     return (assent.account, *([assent.given_for.account] if assent.given_for else []))
 
@@ -375,10 +376,10 @@ def with_assent(
     approval: Approval, assent: Assent, *, changed: bool = False, alone: bool = False
 ) -> tuple[Assent, ...]:
     """
-    The assents after *assent*; only that one if it *changed* the rows. AP-15, AP-17.
+    The assents after *assent*; only *assent* if it *changed* the rows. AP-15, AP-17.
 
-    Raises `AlreadyDecided` if the same approver has approved these rows before, unless they now
-    decide *alone*. AP-16.
+    Raises `AlreadyDecided` if the same approver has approved these rows before, unless the approver
+    now decides *alone*. AP-16.
     """
     if changed:
         return (assent,)
@@ -391,8 +392,9 @@ def with_assent(
 
 def one_person(one: Assent, other: Assent) -> bool:
     """
-    Whether both assents are one person's: an account and a person with its email are one, and so
-    are an approver and the person who decides in their place. PL-3, AP-36.
+    Whether both assents belong to one person. An account and a person with the account's email
+    count as one person, and so do an approver and the person who decides in the approver's place.
+    PL-3, AP-36.
     """
     return not _identities(one).isdisjoint(_identities(other))
 
@@ -405,15 +407,16 @@ def _identities(one: Assent) -> set[str]:
 
 
 def has_assented(approval: Approval, who: Caller) -> bool:
-    """Whether that person already counts as an approver. AP-16, PL-3."""
+    """Whether *who* already counts as an approver. AP-16, PL-3."""
     mine = Assent(who.email, who.identity, approval.created_at)
     return any(one_person(one, mine) for one in approval.assents)
 
 
 def voided_by(approval: Approval, who: Caller) -> str | None:
     """
-    The approver who changed what *who* had agreed to, so that this agreement no longer counts; None
-    if nobody did. The present count began with that approver. AP-17.
+    The approver who changed the rows or answers that *who* had approved, so that this approval no
+    longer counts; None if there is no such approver. The present count began with that approver.
+    AP-17.
     """
     if approval.status is not S.PENDING or not approval.assents or has_assented(approval, who):
         return None
@@ -424,8 +427,8 @@ def voided_by(approval: Approval, who: Caller) -> str | None:
 
 def next_reminder(approval: Approval) -> EpochMs | None:
     """
-    The instant of the next reminder, or of the escalation; None if there is none or the approval is
-    closed. AP-20, AP-37.
+    The instant of the next reminder, or of the escalation; None if nothing is left to send or the
+    approval is closed. AP-20, AP-37.
     """
     if approval.status is not S.PENDING:
         return None

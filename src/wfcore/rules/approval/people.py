@@ -1,9 +1,9 @@
 """
-The people of an approval: which names count, who can decide, and whether they are enough. AP-41.
+The people of an approval: which names count, who can decide, and whether enough people can. AP-41.
 
 Names in a definition are the author's responsibility. A name from data counts only if it belongs to
 an active account, or is an address that the operator trusts (*outsiders*): otherwise the sender of
-the data would choose who releases it. The same rule holds for gates. GT-5.
+the data would choose the approver. The same rule holds for gates. GT-5.
 """
 
 from collections import Counter
@@ -23,7 +23,10 @@ Groups = Mapping[str, tuple[str, ...]]
 GROUP_MARK = "group:"
 """The text before the name of a group of approvers."""
 ANYBODY = "@"
-"""As an outsider: every address. For trials of definitions, where nobody has an account."""
+"""
+The entry of `outsiders` that admits every address: for trials of definitions, where nobody has an
+account.
+"""
 
 
 class UnreadPeople(Exception):
@@ -42,9 +45,10 @@ class People:
     """
     The people whom an approval may concern as it opens.
 
-    `accounts`: the account by each name that was read, as `same_name` writes it; None: there is
-    none. `editors`: ids of the accounts with EDIT on the workflow. `outsiders`: addresses without
-    an account that data may name, and domains of such, written `@example.org`.
+    `accounts`: by each name that was read, as `same_name` writes it, the account with that name;
+    None if there is no such account. `editors`: ids of the accounts with EDIT on the workflow.
+    `outsiders`: addresses without an account that data may name, and domains of such addresses,
+    written `@example.org`.
     """
 
     accounts: Mapping[str, Account | None] = field(factory=dict)
@@ -66,8 +70,8 @@ class People:
 
     def person(self, name: str) -> str | None:
         """
-        The person with that name: the id of an account, or an address without one; None if it is
-        nobody who can decide.
+        The person with that name: the id of an account, or an address without an account; None if
+        the name belongs to nobody who can decide.
         """
         account = self.accounts[same_name(name)]
         if account is None:
@@ -110,8 +114,8 @@ def given_names(where: str, value: Json) -> Sequence[str]:
 
 def require_enough(approval: Approval, people: People) -> None:
     """
-    Raises `TemplateFailed` if nobody can decide *approval*, or fewer persons than must approve.
-    AP-42.
+    Raises `TemplateFailed` if nobody can decide *approval*, or if fewer persons can than must
+    approve. AP-42.
 
     A person counts once over all stages, whether named by address, id or both. The person who
     started the execution counts even if they may only reject, because a rejection is a decision.
@@ -150,7 +154,7 @@ def _persons(names: Iterable[str], people: People) -> frozenset[str]:
 
 
 def _all_placed(places: Sequence[tuple[frozenset[str], int]]) -> bool:
-    """Whether each place can have as many persons as it needs, nobody at two places."""
+    """Whether each place can have as many persons as it needs, with no person at two places."""
     at: dict[str, int] = {}
 
     def place(number: int, tried: set[int]) -> bool:
@@ -180,7 +184,7 @@ def bound_to(names: Sequence[str]) -> tuple[str, ...]:
 def require_choosable(names: Sequence[str], people: People, bound: Collection[str]) -> None:
     """
     Raises `InvalidInput` for the first of *names* that a gate may not choose. GT-5. *bound*: the
-    approvers to which the key is bound, who are then the only ones.
+    approvers to which the key is bound; if there are any, a gate may choose only among them.
     """
     for at, name in enumerate(names):
         where = f"approvers[{at}]"

@@ -1,4 +1,6 @@
-"""The text of an approval: a title for lists, and the whole for the page of the decision. MD-2."""
+"""
+The text of an approval: a title for lists, and the whole text for the page of the decision. MD-2.
+"""
 
 from wfcore.model.approval import Approval
 from wfcore.rules import markdown

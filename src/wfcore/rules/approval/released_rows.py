@@ -1,15 +1,16 @@
 """
 The rows that a reviewer releases: the rules of `editedItems`. Spec: approve body rules 1-4.
 
-Absent: the original rows. Present: exactly the rows submitted; a group that is left out releases
-none. With any mistake nothing is decided. AP-7, AP-8, AP-9.
+Absent: the original rows. Present: exactly the rows submitted; a group that is left out releases no
+rows. With any mistake nothing is decided. AP-7, AP-8, AP-9.
 
 In a group with columns, a reviewer writes only columns. The other fields of a proposed row (its
 hidden fields, such as an account number) belong to the workflow: they return with the row whether
 or not the client sent them, and a change is refused. For that, the proposed row must be known. A
-row key identifies it. Without one, the hidden fields themselves do; a client that leaves them out
-must send as many rows as there were, in their order. If the match would be a guess, the answer is
-400: hidden fields on the wrong row pay the wrong account. AP-22 to AP-24.
+row key identifies it. Without a row key, the hidden fields identify the row; a client that leaves
+the hidden fields out must send as many rows as were proposed, in the proposed order. If the match
+would be a guess, the answer is 400: hidden fields on the wrong row pay the wrong account. AP-22 to
+AP-24.
 """
 
 import json
@@ -26,7 +27,10 @@ from wfcore.rules.visible import is_blank
 from wfcore.rules.written_dates import is_date
 
 _Release: TypeAlias = Callable[[int, JsonObject], JsonObject]
-"""The released row for a submitted one and its place in the list. Raises `_WrongField`."""
+"""
+A function from a place in the list and the row submitted there to the released row. Raises
+`_WrongField`.
+"""
 
 
 class _WrongField(Exception):
@@ -52,8 +56,8 @@ def original_rows(approval: Approval) -> Rows:
 
 def released_rows(approval: Approval, edited: Mapping[str, Json]) -> Rows:
     """
-    The rows of `editedItems` for every group, checked against the original ones: a later editor may
-    take back rows that an earlier one left out.
+    The rows of `editedItems` for every group, checked against the original rows: a later editor may
+    bring back rows that an earlier editor left out.
 
     Raises `InvalidInput` naming the field: an unknown group, a row that is no object, a field that
     neither a column nor the proposed row has, a changed field without a column, a value of the
@@ -146,8 +150,8 @@ def _check_fixed(fixed: Sequence[str], original: JsonObject, row: JsonObject) ->
 def _unkeyed(group: Group, first: Sequence[JsonObject], count: int) -> _Release:
     """
     The rule without a row key: a submitted row is the proposed row with the same hidden fields, and
-    each proposed row is used at most once; a row without hidden fields is the one at its position.
-    A row that equals a proposed one is not judged. AP-23, AP-40.
+    each proposed row is used at most once; a row without hidden fields is the proposed row at its
+    position. A row that equals a proposed row is not judged. AP-23, AP-40.
     """
     columns = {column.key: column for column in group.columns}
     required = [column.key for column in group.columns if column.required]
@@ -230,7 +234,10 @@ def _check_fields(columns: Mapping[str, Column], row: JsonObject, shown: JsonObj
 
 
 def misfit(column: Column, value: Json) -> str | None:
-    """The kind of value that the column needs; None if *value* is one, or null. AP-9, AP-30."""
+    """
+    The kind of value that the column needs, in words; None if *value* fits the column or is null.
+    AP-9, AP-30.
+    """
     if value is None or _FITS[column.type](column, value):
         return None
     return f"must be {_WANTED[column.type]}{_choices(column)}"
@@ -255,7 +262,7 @@ def _hidden_text(columns: Mapping[str, Column], row: JsonObject) -> str:
 def key_text(value: Json) -> str:
     """
     A row key as text. Keys of different JSON types are never equal: 1 is not "1", and true is not
-    1. But 1.0 equals 1, because browsers write one for the other.
+    1. But 1.0 equals 1, because browsers write 1.0 as 1.
     """
     if type(value) is int:
         return str(value)

@@ -1,8 +1,8 @@
 """
-The rows of an approval as a person reviews them: the proposed ones beside those that stand now.
+The rows of an approval as a person reviews them: the proposed rows beside the rows that stand now.
 
-A reviewer sees every proposed row, also those that an earlier approver left out, and may take each
-back: `released_rows` checks against the proposed rows, too. AP-28.
+A reviewer sees every proposed row, even a row that an earlier approver left out, and may bring that
+row back: `released_rows` checks against the proposed rows, too. AP-28.
 """
 
 from collections import Counter
@@ -32,10 +32,10 @@ class ReviewRow:
 
 def review_rows(approval: Approval, group: Group) -> tuple[ReviewRow, ...]:
     """
-    The rows of *group* in the proposed order, added ones last. AP-28.
+    The rows of *group* in the proposed order, then the added rows. AP-28.
 
-    Without a row key, a row is known only by its place. If rows were left out, nobody knows which;
-    then only the rows that stand are shown.
+    Without a row key, a row is known only by its place. If rows were left out, nobody knows which
+    rows; then only the rows that stand are shown.
     """
     first = original_rows(approval)[group.name]
     if first is group.items:
@@ -115,8 +115,8 @@ def _pairs(
     group: Group, before: Sequence[JsonObject], after: Sequence[JsonObject]
 ) -> Iterator[tuple[JsonObject | None, JsonObject | None]]:
     """
-    The pairs of rows that belong together; without a key, if the numbers differ, the rows of each
-    side alone.
+    Pairs of rows, matched by key, or else by position. If there is no key and the two sides have
+    different numbers of rows: each row that only one side has, paired with None.
     """
     if group.row_key is not None:
         first, then = _keyed(before, group.row_key), _keyed(after, group.row_key)

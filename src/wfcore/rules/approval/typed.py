@@ -20,9 +20,9 @@ def cell_text(value: Json) -> str:
 
 def typed_value(field: Column, text: str) -> Json:
     """
-    The value of *text*. A text that no value of the field looks like stays text, which the rules of
-    answers then refuse. Empty text is no answer. Raises `InvalidInput` for a number that would be
-    another once stored. NU-2.
+    The value of *text*; None for empty text. Text in no form of the field's values stays text, and
+    the rules of answers then refuse that text. Raises `InvalidInput` for a number that storing
+    would change. NU-2.
     """
     if not text.strip():
         return None
@@ -45,7 +45,7 @@ def _json(text: str) -> Json:
 def read_answers(approval: Approval, typed: Mapping[str, Any]) -> Mapping[str, Json]:
     """
     The typed answers, by key. Raises `InvalidInput` for an answer that is not text, and for a
-    number that would be another once stored.
+    number that storing would change.
     """
     fields = {one.key: one for one in approval.fields}
     found: dict[str, Json] = {}

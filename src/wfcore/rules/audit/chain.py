@@ -1,12 +1,12 @@
 """
-The chain of the audit log: each entry carries the hash of the one before it. AL-1 to AL-5, AL-9.
+The chain of the audit log: each entry carries the hash of the entry before it. AL-1 to AL-5, AL-9.
 
     entry   the entry as canonical JSON, without what is null
     hash    SHA-256 of {"chain", "entry": SHA-256 of the entry, "number", "previous"}, canonical
 
 Canonical JSON has its keys sorted, no blanks, and escapes for everything beyond ASCII; all hashes
-are in hexadecimal. So an entry can be checked with any JSON library, and whoever may not read the
-entries between two others follows the chain by their hashes. Decision 90.
+are in hexadecimal. So an entry can be checked with any JSON library, and a reader who may not read
+some of the entries follows the chain by their hashes. Decision 90.
 """
 
 import json
@@ -76,8 +76,8 @@ def extended(
     chain: AuditChain, entries: Iterable[tuple[str, str | None]]
 ) -> tuple[AuditChain, list[ChainedEntry]]:
     """
-    *chain* with *entries*, each a text and a record, behind its end, and these entries in their
-    places. AL-1.
+    *chain* extended by *entries* (each a text and a record), and the same entries in their places
+    in the chain. AL-1.
     """
     end, linked = chain.end, list[ChainedEntry]()
     for text, record in entries:
@@ -92,7 +92,7 @@ def first_fault(
 ) -> tuple[ChainPoint, Fault | None]:
     """
     The first of *entries* that is not as it was written, and the point up to which the chain holds;
-    *before*: the point that they should follow. AL-2.
+    *before*: the point that the entries should follow. AL-2.
     """
     for entry in entries:
         why = _misfit(chain, before, entry)
@@ -103,7 +103,7 @@ def first_fault(
 
 
 def _misfit(chain: str, before: ChainPoint, entry: ChainedEntry) -> str | None:
-    """The reason why *entry* cannot be the one that was written after *before*."""
+    """The reason why *entry* cannot be the entry that was written after *before*."""
     expected = before.number + 1
     if entry.number < expected:
         return f"it was inserted: entry {expected} is the first that can be there"
@@ -152,7 +152,7 @@ def start_record(start: ChainPoint) -> JsonObject:
 
 
 def starts_named(entries: Iterable[ChainedEntry]) -> Iterable[ChainPoint]:
-    """The starts that entries of retention among *entries* name."""
+    """The starts that the entries of retention in *entries* name."""
     for entry in entries:
         if entry.record is not None and _member(entry.text, "event") == TRIM:
             number, hash = _member(entry.record, "number"), _member(entry.record, "hash")
@@ -161,7 +161,10 @@ def starts_named(entries: Iterable[ChainedEntry]) -> Iterable[ChainPoint]:
 
 
 def start_fault(chain: AuditChain, named: Container[ChainPoint]) -> Fault | None:
-    """Whether the chain starts where it began, or where retention says that it cut. AL-9."""
+    """
+    The fault of a chain that no longer starts where it began, nor at a cut that retention recorded;
+    None if there is no fault. AL-9.
+    """
     if chain.start == BEGINNING or chain.start in named:
         return None
     why = "it and what was before it were removed, and no entry of retention says so"
@@ -169,7 +172,9 @@ def start_fault(chain: AuditChain, named: Container[ChainPoint]) -> Fault | None
 
 
 def end_fault(chain: AuditChain, walked: ChainPoint) -> Fault | None:
-    """Whether the entries end where the store says they do. AL-2."""
+    """
+    The fault if the entries end elsewhere than the store says; None if there is no fault. AL-2.
+    """
     if walked == chain.end:
         return None
     if walked.number < chain.end.number:
@@ -182,9 +187,9 @@ def anchor_fault(
     chain: AuditChain, anchor: Anchor, found: str | None, keep: DurationMs, now: EpochMs
 ) -> Fault | None:
     """
-    Whether the chain, which is consistent in itself, still contains the entry of *anchor*. *found*:
-    the hash of the entry with that number, or None if there is none. *keep*: how long entries are
-    retained. AL-4.
+    The fault if the chain no longer contains the entry of *anchor*; None if there is no fault. The
+    chain is already known to be consistent. *found*: the hash of the entry with the anchor's
+    number; None if there is no such entry. *keep*: how long entries are retained. AL-4.
     """
     if anchor.chain != chain.id:
         return Fault(anchor.number, None, f"the anchor is of another log ({anchor.chain})")

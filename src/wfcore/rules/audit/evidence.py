@@ -2,9 +2,10 @@
 Evidence: all records of one execution, in one document that can be checked without the service.
 
 `audit.links` are the entries of the audit chain from the first to the last that concerns the
-execution. Its own entries are complete, with the records stored with them; of all others only the
-hash is shown, so that nothing about other executions is disclosed. A document has exactly one text,
-and `hash` covers all the rest, so that the change of a single byte is detected. AL-6, AL-7.
+execution. The execution's own entries are complete and include their stored records; of all other
+entries only the hash is shown, so that nothing about other executions is disclosed. A document has
+exactly one text, and `hash` covers all other fields, so that the change of a single byte is
+detected. AL-6, AL-7.
 """
 
 import json
@@ -82,7 +83,7 @@ def read_evidence(text: str) -> Mapping[str, Any]:
 
 
 def points_of(document: Mapping[str, Any]) -> Sequence[ChainPoint]:
-    """The points of the chain in the document, beginning with the one before its first entry."""
+    """The points of the chain in the document, beginning with the point before the first entry."""
     audit = document["audit"]
     points = [ChainPoint(audit["after"]["number"], audit["after"]["hash"])]
     for link in audit["links"]:
@@ -94,7 +95,8 @@ def points_of(document: Mapping[str, Any]) -> Sequence[ChainPoint]:
 
 def _check_chain(document: Mapping[str, Any]) -> None:
     """
-    Each entry is in its position, concerns the execution, and has the record that it names. AL-6.
+    Check that each entry is in its position, concerns the execution, and has the record that it
+    names. AL-6.
     """
     points = points_of(document)
     for before, after, link in zip(points, points[1:], document["audit"]["links"], strict=False):
@@ -119,8 +121,8 @@ def _check_chain(document: Mapping[str, Any]) -> None:
 
 def _check_approvals(document: Mapping[str, Any]) -> None:
     """
-    Every approval is in the document once, and so is every one that an entry with a record
-    concerns, unless the execution was deleted with all of them. AL-6.
+    Check that no approval is in the document twice, and that every approval is there that an entry
+    with a record concerns, unless the execution was deleted with all of its approvals. AL-6.
     """
     ids = [approval["id"] for approval in document["approvals"]]
     for id, times in Counter(ids).items():
@@ -148,8 +150,8 @@ def act_of(approval: Approval) -> JsonObject:
 
 def _check_acts(document: Mapping[str, Any]) -> None:
     """
-    The person, time, channel, comment and rows of each decision and delegation are the same in the
-    audit entries, in the head of the approval and in its history. AL-6.
+    Check that the person, time, channel, comment and rows of each decision and delegation are the
+    same in the audit entries, in the head of the approval and in its history. AL-6.
     """
     told = _acts(document)
     for approval in document["approvals"]:
@@ -230,7 +232,7 @@ def _line(shown: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _check_decisions(document: Mapping[str, Any]) -> None:
-    """Rows and status match the last decision according to its audit entry. AL-6."""
+    """Check that rows and status match the last decision according to its audit entry. AL-6."""
     decided: dict[str, tuple[str, str]] = {}
     for link in document["audit"]["links"]:
         if isinstance(link, str) or link["entry"]["event"] not in DECIDED or "record" not in link:
@@ -270,8 +272,8 @@ AS_WRITTEN = "the file is the one with that SHA-256, to the last byte"
 
 def proved(*, anchored: bool, known: bool, gap: str | None = None) -> Sequence[str]:
     """
-    The facts that a matching document proves, and those that it does not: everybody can compute its
-    hash anew. *gap*: the result of `untold`.
+    The facts that a matching document proves, and the facts that it does not prove, because
+    everybody can compute a hash anew. *gap*: the result of `untold`.
     """
     decisions = PROVED if gap is None else f"not shown by the entries: who decided ({gap})"
     return (decisions, IN_LOG if anchored else NO_ANCHOR, AS_WRITTEN if known else NO_SHA256)

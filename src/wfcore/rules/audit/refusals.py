@@ -25,7 +25,9 @@ approval in question.
 
 @frozen
 class RepeatedRefusals:
-    """*count* further refusals of the same kind as a recorded one, and the last of them."""
+    """
+    The refusals of one kind after the recorded refusal: the `last` of them, and their `count`.
+    """
 
     last: AuditEntry
     count: int
@@ -56,8 +58,8 @@ class RefusalTraffic:
 
     def over(self, now: EpochMs | None) -> Sequence[RepeatedRefusals]:
         """
-        The repeated refusals of the minute before *now*; with *now* None, those of the current
-        minute as well.
+        The repeated refusals of the counted minute, once that minute is over at *now*; with *now*
+        None, at once. The count then begins anew.
         """
         minute = None if now is None else EpochMs(now - now % MINUTE)
         if minute is not None and minute == self._minute:

@@ -1,7 +1,7 @@
 """
-Rights: each question about them has one answer, used by every channel. A record that a caller
-cannot see does not exist for them (404); an act that they may not do on a visible record is
-forbidden (403).
+Rights. Each question about a right has one answer, which every channel uses. A record that a caller
+cannot see does not exist for the caller (404); an act that the caller may not do on a visible
+record is forbidden (403).
 """
 
 from collections.abc import Collection
@@ -45,8 +45,9 @@ def require_active(account: Account, key_id: str | None = None) -> None:
 
 def person(account: Account, scopes: frozenset[Scope], named: Collection[str]) -> Principal:
     """
-    The principal of a person at a page. Operators are the accounts that are marked as such, and
-    those whose email is in the server's settings (*named*, as `same_name` writes it). AC-7.
+    The principal of a person at a page. Operators are the accounts that are marked as operators,
+    and the accounts whose email is in the server's settings (*named*, as `same_name` writes it).
+    AC-7.
     """
     operates = account.operator or same_name(account.email) in named
     return Principal(account, scopes=scopes, operator=operates)
@@ -56,7 +57,7 @@ def refuse_admin_key(
     account: Account, scopes: Collection[Scope], named: Collection[str], on_host: bool
 ) -> None:
     """
-    Raises `InvalidInput` if *account* would get a key of scope ADMIN without being an operator
+    Raises `InvalidInput` if a key of scope ADMIN would be made for an account that is no operator
     (*named* as in `person`), or from elsewhere than the host. AC-8.
     """
     if Scope.ADMIN not in scopes:
@@ -110,7 +111,8 @@ def require_admin(who: Principal, named: Collection[str]) -> Principal:
 
 def require_operator(who: Caller) -> None:
     """
-    Raises `NotFound` for callers who are not operators: the pages do not exist for them. AC-7.
+    Raises `NotFound` for callers who are not operators: for them the operators' pages do not exist.
+    AC-7.
     """
     if not (isinstance(who, Principal) and who.operator):
         raise NotFound("Page")
@@ -145,7 +147,8 @@ def require_permission(
     workflow: Workflow | None, account_id: str, share: Share | None, wanted: Permission
 ) -> Workflow:
     """
-    The workflow. Raises `NotFound` if the caller cannot see it, `Forbidden` below *wanted*. AC-3.
+    The workflow. Raises `NotFound` if the caller cannot see it, `Forbidden` if the caller's
+    permission is below *wanted*. AC-3.
     """
     held = permission_on(workflow, account_id, share) if workflow is not None else None
     if workflow is None or held is None:
@@ -156,16 +159,18 @@ def require_permission(
 
 
 def sees_execution(run: Execution, account_id: str) -> bool:
-    """Whether the account sees the execution: its owner and the workflow's owner do. AC-4."""
+    """
+    Whether the account sees the execution, as the owner of the execution or of the workflow. AC-4.
+    """
     return account_id in (run.owner_id, run.workflow_owner_id)
 
 
 def is_approver(approval: Approval, who: Caller, share: Share | None) -> bool:
     """
     Whether *who* may decide. Approvers are the people whom the step, or its present stage, names;
-    if it names none, the workflow's owner, the execution's owner and everybody with EDIT. AP-10,
-    AP-33. For a guest the same holds, for the approval of the link alone. PL-2. *share*: the share
-    of the workflow.
+    if nobody is named, the workflow's owner, the execution's owner and everybody with EDIT. AP-10,
+    AP-33. The same holds for a guest, but only for the approval of the guest's link. PL-2. *share*:
+    the share of the workflow.
     """
     if isinstance(who, Guest) and who.approval_id != approval.id:
         return False
@@ -263,7 +268,7 @@ def names_for(who: Caller) -> set[str]:
 
 
 def shown_to(approval: Approval, who: Caller | None) -> Approval:
-    """*approval* as *who* may see it: guests see only the outcome of a closed one. PL-4."""
+    """*approval* as *who* may see it: guests see only the outcome of a closed approval. PL-4."""
     if not isinstance(who, Guest) or approval.status is ApprovalStatus.PENDING:
         return approval
     return evolve(approval, groups=(), history=(), attachments=(), fields=(), answers={})

@@ -143,12 +143,13 @@ def presented_key(
     authorization: Sequence[str], x_api_key: Sequence[str], query: Sequence[str]
 ) -> str:
     """
-    The first non-empty one of Bearer, `X-API-Key` and `api_key`; the search stops there. AU-1.
+    The API key from the first non-empty place: Bearer, `X-API-Key`, `api_key`. AU-1.
 
-    *authorization*, *x_api_key*, *query*: all values of the request under those names (the query
-    only if the route allows it). An `Authorization` header of another scheme is skipped, and the
-    next place is tried. Two different values in one place are malformed, as are two different
-    `Authorization` headers of any scheme, because a proxy may have judged by either. AU-5.
+    *authorization*, *x_api_key*, *query*: all values of the header or query parameter of that name
+    (of the query parameter only if the route allows it). An `Authorization` header of another
+    scheme is skipped, and the next place is tried. Two different values in one place are malformed,
+    as are two different `Authorization` headers of any scheme, because a proxy may have checked
+    either one. AU-5.
 
     Raises `Unauthenticated`.
     """
@@ -173,9 +174,10 @@ def presented(
     """
     The parts of the key that `presented_key` finds. Raises `Unauthenticated`.
 
-    Clients send the same key with every request, and its search, checksum and hash take a fifth of
-    a poll. So the last `REMEMBERED` well-formed keys, valid or not, stay in memory, beside the
-    server's other secrets. `check` tests each time what depends on the time or on stored records.
+    Clients send the same key with every request, and finding, checking and hashing the key takes a
+    fifth of the time of a poll. So the last `REMEMBERED` well-formed keys, valid or not, stay in
+    memory, beside the server's other secrets. `check` repeats each time the tests that depend on
+    the time or on stored records.
     """
     return parse(presented_key(authorization, x_api_key, query))
 
@@ -189,7 +191,8 @@ def bears_key(authorization: Sequence[str], x_api_key: Sequence[str], query: Seq
     """
     Whether any value looks like one of our keys, valid or not. AU-10.
 
-    If one does, only the key counts; otherwise the values may belong to a surrounding application.
+    If a value does, only the key counts; otherwise the values may belong to a surrounding
+    application.
     """
     values = (*map(_bearer, authorization), *map(str.strip, x_api_key), *map(str.strip, query))
     return any(value.startswith(_OURS) for value in values)

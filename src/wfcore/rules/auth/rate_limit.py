@@ -1,4 +1,4 @@
-"""Quota windows, and the answer when one is full. Spec: rate limits."""
+"""Quota windows, and the answer when a window is full. Spec: rate limits."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,10 +28,11 @@ def _window(kind: str, now: EpochMs, length: int, limit: int | None) -> Window:
 
 MONTH_DAYS = 30
 """
-The days whose numbers of requests are shown. The counts of days are kept so much longer. RL-7.
+The number of days for which counts of requests are shown. Counts of days are kept that much longer.
+RL-7.
 """
 KEPT_LONGER = {"day": MONTH_DAYS * DAY}
-"""How much longer than others counts of a kind of window are kept, in ms."""
+"""The additional time for which counts are kept, in ms, by kind of window."""
 
 
 def days_until(now: EpochMs) -> tuple[Window, ...]:
@@ -42,7 +43,10 @@ def days_until(now: EpochMs) -> tuple[Window, ...]:
 
 @frozen
 class Quota:
-    """The rest of a quota after a request was admitted, in the window with the smaller rest."""
+    """
+    The requests left of a quota after a request was admitted, in the window with fewer requests
+    left.
+    """
 
     limit: int
     remaining: int
@@ -54,8 +58,7 @@ def verdict(*, asked: Sequence[Window], taken: Admission, now: EpochMs) -> Quota
     The rest of the quota. Raises `RateLimited` for a full window; if both are full, for the day.
     RL-3.
 
-    Raises `InvalidInput` if *taken* counts other windows than *asked*, or if none of these has a
-    limit.
+    Raises `InvalidInput` if *taken* counts other windows than *asked*, or if no window has a limit.
     """
     if len(taken.counts) != len(asked):
         fix = f"has {len(taken.counts)} counts for {len(asked)} windows"
@@ -78,8 +81,8 @@ def verdict(*, asked: Sequence[Window], taken: Admission, now: EpochMs) -> Quota
 
 def nearly_used(asked: Sequence[Window], taken: Admission) -> Window | None:
     """
-    The day's window, if this very request is the one after which a tenth of it is left: one
-    request of each window, however many count. NT-3.
+    The day's window, if exactly a tenth of its limit is left after this request; otherwise None. So
+    exactly one request of each window gets the window, however many requests are counted. NT-3.
     """
     for window, count in zip(asked, taken.counts, strict=True):
         if window.kind != "day" or window.limit is None or taken.full:
@@ -102,18 +105,18 @@ class Ledger:
     Counts by subject and window, for one process: the rule that every counter of quotas follows,
     whatever stores the counts. RL-4.
 
-    Plain calls, so each one is atomic within a process.
+    The methods are plain calls, so each call is atomic within a process.
     """
 
     counts: dict[tuple[str, str, int], Count] = field(factory=dict)
 
     def peek_counts(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
-        """What each window has admitted."""
+        """The number of requests that each window has admitted."""
         found = [self.counts.get((subject, w.kind, w.start)) for w in windows]
         return tuple(count.admitted if count else 0 for count in found)
 
     def take(self, subject: str, windows: Sequence[Window]) -> Admission:
-        """Count one in every window, or in none where one is full."""
+        """Count one request in every window; count nothing if a window is full."""
         counts = self.peek_counts(subject, windows)
         if full := full_of(windows, counts):
             return Admission(full, counts)

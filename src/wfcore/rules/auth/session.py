@@ -136,7 +136,10 @@ def failed(login: Login | None, id: str, now: EpochMs) -> Login:
 
 
 _NEIGHBOURS = 64
-"""An IPv6 network of this length is one client's, who may use every address in it."""
+"""
+The prefix length of an IPv6 network that counts as one client, who may use every address in the
+network.
+"""
 
 
 class SignInMethod(StrEnum):
@@ -155,9 +158,9 @@ class LoginTraffic:
     Counts the logins of the current minute in one process. SE-6.
 
     Refused logins do not count, so that one address can neither use up the limit that all share nor
-    fill this record with addresses. Successful ones are taken back, once a minute for each account:
-    an office behind one address signs in on Monday morning, and nobody can keep the processor busy
-    with one valid password.
+    fill this record with addresses. Successful logins are taken back, once a minute for each
+    account: so an office behind one address can sign in on Monday morning, but nobody can keep the
+    processor busy with one valid password.
     """
 
     _minute: EpochMs = EpochMs(-1)

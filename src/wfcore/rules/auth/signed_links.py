@@ -2,7 +2,7 @@
 Links and tokens that the server signs, and the keys for them: download links, personal approval
 links, sign-in by single sign-on. Signatures of webhooks are in `rules.webhooks.scheme`.
 
-Keys come from two places: those *given* to each server (a file or a setting), and those *kept* in
+Keys come from two places: keys *given* to each server (in a file or a setting), and keys *kept* in
 the store, which all servers read. A signature is `<id>.<what the key made>`. The id is a digest of
 the key, so no key needs a name; a signature without an id is from before there were ids.
 
@@ -25,7 +25,7 @@ from wfcore.model.signing import SigningKey, SigningKeys
 from wfcore.time import EpochMs
 
 SIGNING_KEYS = 20
-"""The most keys in the store: each is the successor of a leaked one, or a year's."""
+"""The most keys in the store: a key is added after a leak, or once a year."""
 NO_KEYS = SigningKeys("all", ())
 RANDOM_LENGTH = 43
 """Base62 characters of a key: 256 bits."""
@@ -157,8 +157,8 @@ class Keyring:
 
 def keyring(given: Sequence[bytes], kept: SigningKeys | None) -> Keyring:
     """
-    The valid keys. The newest kept key signs; without any, the first given one. SK-1. A retired key
-    is invalid, wherever it still is. SK-2.
+    The valid keys. The newest kept key signs; without kept keys, the first given key signs. SK-1. A
+    retired key is invalid, wherever it is still stored. SK-2.
     """
     kept = kept or NO_KEYS
     good = {id_of(key): key for key in given if id_of(key) not in kept.retired}

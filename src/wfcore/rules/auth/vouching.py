@@ -2,9 +2,9 @@
 The email of a person in the claims of an OpenID Connect provider. SE-9.
 
 The standard has a boolean `email_verified`. Entra ID has none; its optional claim `xms_edov` says
-whether the domain is the customer's own. Cognito and Apple write "true"; others give the email only
-at the userinfo endpoint. If a provider says nothing about verification, its emails count only if
-the operator trusts it; if it says no, they never count.
+whether the domain is the customer's own. Cognito and Apple write "true"; other providers give the
+email only at the userinfo endpoint. If a provider says nothing about verification, its emails count
+only if the operator trusts the provider. An email that the provider calls unverified never counts.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ _YES = (True, "true", "True", "1")
 def identity_in(token: Claims, userinfo: Claims | None, trusts: bool) -> Identity:
     """
     The person in the claims of the token and of the userinfo endpoint, which belong to the same
-    person (None: the endpoint was not called). *trusts*: whether an email counts that neither calls
-    verified.
+    person (None: the endpoint was not called). *trusts*: whether an email counts if the claims do
+    not say whether it is verified.
     """
     email, verified = _email(token), _says_verified(token)
     told = userinfo or {}
@@ -33,7 +33,7 @@ def identity_in(token: Claims, userinfo: Claims | None, trusts: bool) -> Identit
 
 
 def is_enough(token: Claims) -> bool:
-    """Whether the token alone contains an email and whether it is verified."""
+    """Whether the token alone contains an email and says whether the email is verified."""
     return bool(_email(token)) and _says_verified(token) is not None
 
 

@@ -1,8 +1,8 @@
 """
 What changed between two definitions: the lines of their texts, and the fields of their documents.
 
-A comparison of lines takes up to the square of their number, and each text may have tens of
-thousands: minutes, for which the server would be busy.
+The time to compare lines grows with the square of their number. Texts may have tens of thousands of
+lines: then the server would be busy for minutes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,8 @@ Change = tuple[str, int, int, int, int]
 def diff(old: str, new: str) -> Diff:
     """
     The differences between two texts, line by line: a mark (`+`, `-`, blank, `@`) and the text.
-    Longer texts count as replaced, except for the lines with which both begin or end.
+    Longer texts count as replaced, except for the lines that both texts share at the beginning and
+    at the end.
     """
     ours, theirs = old.splitlines(), new.splitlines()
     begin = _alike(ours, theirs)
@@ -30,7 +31,7 @@ def diff(old: str, new: str) -> Diff:
 
 
 def _alike(ours: Sequence[str], theirs: Sequence[str]) -> int:
-    """The number of lines with which both begin."""
+    """The number of lines that both texts share at the beginning."""
     pairs = enumerate(zip(ours, theirs, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(ours), len(theirs)))
 

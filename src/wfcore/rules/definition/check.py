@@ -43,7 +43,7 @@ from wfcore.rules.definition.values import (
 from wfcore.rules.paths import below
 
 SchemaProblems = Callable[[JsonObject], Sequence[str]]
-"""A function that finds the mistakes of a JSON Schema, whose references stay within it."""
+"""A function that finds the mistakes of a JSON Schema, whose references stay within the schema."""
 
 
 def _believed(schema: JsonObject) -> Sequence[str]:

@@ -25,7 +25,7 @@ from wfcore.model.workflow import (
 
 BOX_WIDTH, BOX_HEIGHT = 176.0, 46.0
 GAP = 26.0
-"""Between steps below each other, and branches beside each other."""
+"""The distance between steps below each other, and between branches beside each other."""
 MARGIN = 12.0
 HEAD = 28.0
 """Room for the title of a frame, and of a fork."""
@@ -104,7 +104,9 @@ def kind_of(step: Step) -> str:
 
 
 def branches_of(step: ParallelStep | SwitchStep) -> tuple[tuple[Step, ...], ...]:
-    """The branches that stand side by side. A switch without `else` has an empty branch for it."""
+    """
+    The branches that stand side by side. A switch without `else` has an empty branch in its place.
+    """
     if isinstance(step, SwitchStep):
         return step.lists
     return tuple(branch.steps for branch in step.branches)

@@ -23,7 +23,9 @@ DIALECTS = frozenset(
         "https://json-schema.org/draft/2020-12/schema",
     }
 )
-"""The values of `$schema`, without a final `#`. Without `$schema`, the last one applies."""
+"""
+The values of `$schema`, without a final `#`. Without `$schema`, the last of these values applies.
+"""
 
 NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 """Keywords whose value has a schema under each name."""
@@ -64,7 +66,10 @@ class _TooMuch(Exception):
 
 
 _OPEN = 0
-"""The size of a part that is being measured. Found again, the part contains itself."""
+"""
+The size recorded for a part while it is being measured. A part that is met with this size contains
+itself.
+"""
 
 
 @define

@@ -323,7 +323,7 @@ STAGE = {
     "when": Field(filled, "when"),
     "title": Field(filled, "title"),
 }
-"""The names of the fields of `onRevise` and of a stage, for writing one out."""
+"""The names of the fields of `onRevise` and of a stage, for writing such an object out."""
 
 
 def _person(document: Json, path: str, findings: Findings, others: str = "") -> Any:

@@ -105,7 +105,8 @@ def _refuse_nul(written: str, path: str, findings: Findings) -> None:
 
 def _code_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
     """
-    The problems of `command`, which is for the language command, and `source`, for all others.
+    The problems of `command`, which belongs to the language command, and of `source`, which belongs
+    to all other languages.
     """
     language = values.get("language")
     if language is None:
@@ -210,7 +211,10 @@ _RUN: Fields = {
         "Labels that a worker must carry to take the execution, like `[gpu]`.",
     ),
 }
-"""The fields of steps that a worker runs, which can therefore be in flight when it dies. EX-25."""
+"""
+The fields of steps that a worker runs, which can therefore be in flight when the worker dies.
+EX-25.
+"""
 
 KINDS: Mapping[str, StepKind] = {
     "code": StepKind(

@@ -35,7 +35,7 @@ STEP: Schema = {"$ref": "#/definitions/step"}
 """A reference to the schema of steps, which `definition_schema` defines: steps contain steps."""
 STEPS: Schema = {"type": "array", "items": STEP, "minItems": 1, "maxItems": MAX_STEPS}
 TemplateProblems = Callable[[str, Mapping[str, Collection[str] | None]], Sequence[str]]
-"""`Templates.problems`: finds the mistakes in a text, given the names that it may use."""
+"""`Templates.problems`: finds the mistakes in a text, given the names that the text may use."""
 
 
 @frozen
@@ -43,7 +43,7 @@ class StepKind:
     """
     A kind of step. *problems* checks its fields together: (path below the step, message).
 
-    *nested*: the fields that contain steps. They are read last, and receive the `Reading`.
+    *nested*: the fields that contain steps. These fields are read last, and receive the `Reading`.
     """
 
     build: Callable[..., Step]
@@ -55,8 +55,8 @@ class StepKind:
 @frozen
 class Names:
     """
-    The names that templates see at a point: those of earlier steps, and those of the loops around
-    it.
+    The names that templates see at a point: the names of earlier steps, and of the loops around the
+    point.
     """
 
     steps: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Reading:
     The state of reading the steps: its tools, and the findings so far.
 
     `own_name`: the workflow's name. `first`: the path of the first use of each step name.
-    `kinds_of`: the kind of the step with each name (None: an unknown one). `listed`: the earlier
+    `kinds_of`: the kind of the step with each name (None: an unknown kind). `listed`: the earlier
     steps in the same list. `later_approvals`: the approvals further down that go back to a step, by
     the name of that step. `on_failure`: whether these are the steps of `onFailure`.
     """

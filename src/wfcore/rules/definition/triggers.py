@@ -149,8 +149,8 @@ def _kind_of(document: Json, path: str, findings: Findings) -> _TriggerKind | No
 
 def _report_twins(found: Sequence[TriggerSpec | None], path: str, findings: Findings) -> None:
     """
-    Reports two chains behind one workflow, or the same schedule twice: they would start twice for
-    one cause.
+    Reports two chains behind one workflow, or the same schedule twice: one cause would start the
+    workflow twice.
     """
     seen: dict[object, int] = {}
     for at, spec in enumerate(found):
@@ -203,7 +203,7 @@ def concurrency(problems_of: Callable[[str], Sequence[str]]) -> Check:
 def report_unattended(values: Mapping[str, Any], findings: Findings) -> None:
     """
     Reports a required variable without a default in a workflow that starts by itself: nobody gives
-    it a value. SH-6.
+    the variable a value. SH-6.
     """
     declared: Mapping[str, Variable | None] = values.get("variables") or {}
     if not values.get("triggers"):

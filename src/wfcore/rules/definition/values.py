@@ -58,7 +58,7 @@ Schema: TypeAlias = JsonObject | bool
 class Check:
     """
     A check of one value. `schema` accepts every value in which `read` finds no mistake, and as few
-    others as a JSON Schema can; False: it accepts nothing. DF-10.
+    other values as a JSON Schema can; the schema False accepts nothing. DF-10.
     """
 
     read: Read
@@ -287,8 +287,8 @@ def parse_duration(written: str | int, *, zero: bool = False) -> DurationMs:
     The milliseconds of `500ms`, `30s`, `1.5m`, `24h`, `7d`; a bare integer is milliseconds. *zero*:
     0 is allowed.
 
-    Raises `ValueError` with a message for the author: another form, a negative duration, one over
-    365 days, or a fraction of a millisecond.
+    Raises `ValueError` with a message for the author: another form, a negative duration, a duration
+    over 365 days, or a fraction of a millisecond.
     """
     ms = written if isinstance(written, int) else _in_ms(written)
     if ms != int(ms):

@@ -154,7 +154,7 @@ def json_problems(
 
 
 def _scalar_problem(value: object) -> str | None:
-    """The reason why *value*, which contains no others, is not JSON; None if it is."""
+    """The reason why *value*, which contains no other values, is not JSON; None if it is JSON."""
     match value:
         case None | bool():
             return None
@@ -308,8 +308,8 @@ def _with_derived(read: Definition, built: Definition) -> Definition:
 
 def text_of(snapshot: DefinitionSnapshot) -> str:
     """
-    The text of the definition as its author wrote it. If there is none, because a program built the
-    definition, or if it holds the default of a secret: JSON with the secret values masked.
+    The text of the definition as its author wrote it. If a program built the definition, or if the
+    text holds the default of a secret: JSON with the secret values masked.
     """
     if snapshot.source and not withheld(snapshot.definition):
         return snapshot.source

@@ -32,7 +32,7 @@ UNPRICED, _MOST = -1, (1 << 63) - 1
 
 
 def added(one: Usage, other: Usage) -> Usage:
-    """The sum of both."""
+    """The sum of both usages."""
     return Usage(
         one.input_tokens + other.input_tokens,
         one.output_tokens + other.output_tokens,
@@ -63,8 +63,8 @@ def total(results: Iterable[StepResult]) -> Usage:
 
 def ended_cost(run: Execution) -> int | None:
     """
-    The cost of an ended execution, that of its child executions included, in whole `10**-PICO` USD.
-    None if nothing was spent, or it has not ended; `UNPRICED` if the price of a part is unknown.
+    The cost of an ended execution and its child executions, in whole `10**-PICO` USD. None if
+    nothing was spent, or the execution has not ended; `UNPRICED` if the price of a part is unknown.
     Results that a redrive kept do not count. AI-10.
     """
     if run.status not in EXECUTION.final:
@@ -113,7 +113,7 @@ def allowance(budget: Budget | None, run: Execution) -> Allowance | None:
 
 def overrun(held: Allowance | None) -> Overrun | None:
     """
-    The reason why no further call is allowed; None if one is. BU-1.
+    The reason why no further call is allowed; None if a further call is allowed. BU-1.
 
     An unknown cost cannot be compared with a limit, and no approval makes it known. BU-3.
     """

@@ -36,7 +36,7 @@ def child_end(child: Execution) -> ChildCompleted | ChildFailed:
 
 def was_interrupted(run: Execution) -> bool:
     """
-    Whether *run* failed because a worker died with a step in flight: its own step, or one of an
+    Whether *run* failed because a worker died with a step in flight: a step of its own, or of an
     execution that it started. A `retry` in the parent would begin that step again, so the reason is
     passed up and no ancestor retries. EX-26.
     """
@@ -59,7 +59,7 @@ def given_up(child: Execution) -> ChildFailed:
 
 
 def _usage(child: Execution) -> Usage | None:
-    """The usage of the execution and of its child executions; None if there was none."""
+    """The usage of the execution and of its child executions; None if there was no usage."""
     spent = total(child.every_result)
     return None if spent == NOTHING else spent
 

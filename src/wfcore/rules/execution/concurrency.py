@@ -2,7 +2,8 @@
 Concurrency groups: how many executions of a workflow may run at once. CC-1.
 
 The executions of one group share the workflow's limit. Without a concurrency key, all executions of
-a workflow are one group; with a key, the executions with the same value of the key are.
+a workflow are one group; with a key, each group consists of the executions with the same value of
+the key.
 """
 
 from hashlib import sha256

@@ -9,19 +9,20 @@ children are cancelled, parent and caller get a message) are written once, for e
 cause it.
 
 Nothing outside of the record happens here. The required acts are returned as effects. The use case
-that stores the record carries them out, and those that must not be lost in the same unit of work.
+that stores the record carries the effects out; effects that must not be lost are carried out in the
+same unit of work.
 
 Events are numbered here and nowhere else, without gaps. A change of status is an event of its own,
 after the events of the fact that caused it. The terminal event is the last one, so a reader who has
-it has all. EX-20.
+the terminal event has all events. EX-20.
 
 The folds of facts about single steps are in `fold_steps`. They, too, check their table first: a
 repeated or late report is refused before anything changes.
 
 Decisions of people are folded here, because an approval may concern several steps. An approval
-belongs to the step that opened it, except one for more budget: that one is the execution's, and
-every step that reaches the spent budget waits for the same approval. So a decision is folded into
-all steps that wait for that approval, whichever of them opened it. BU-4.
+belongs to the step that opened it, except an approval for more budget: that approval is the
+execution's, and every step that reaches the spent budget waits for the same approval. So a decision
+is folded into all steps that wait for that approval, whichever of them opened it. BU-4.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -108,7 +109,7 @@ def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
 
 
 def announce(run: Execution, events: Sequence[NewEvent], now: EpochMs) -> Outcome[Execution]:
-    """Events that change nothing else: output lines, artifacts."""
+    """Add events that change nothing else: output lines, artifacts."""
     numbered = _numbered(run, now, tuple(events))
     return Outcome(evolve(run, events=run.events + len(numbered)), numbered)
 
@@ -130,7 +131,7 @@ def _let_go(run: Execution, fact: Fact) -> Iterator[Effect]:
 
 def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:
     """
-    The effects of the end on its processes, on its concurrency group, and on its parent, trigger
+    The effects of the execution's end on its processes, its concurrency group, its parent, trigger
     and caller.
     """
     if set(run.in_flight) - {getattr(fact, "step_name", None)}:
@@ -186,8 +187,8 @@ def _finished(run: Execution, fact: facts.Finished, now: EpochMs) -> Change:
 
 def _worker_lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Change:
     """
-    The steps in flight are interrupted, since nobody knows how far they came; the others keep
-    waiting.
+    The steps in flight are interrupted, since nobody knows how far these steps got; steps that were
+    only waiting keep waiting.
     """
     results = close_all(run.step_results, type(fact), now, "The worker stopped")
     reason = StatusReason(ReasonCode.INTERRUPTED, next(iter(run.in_flight), None))
@@ -204,8 +205,8 @@ def _resumed(run: Execution, fact: facts.Resumed, now: EpochMs) -> Change:
 
 def _rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
     """
-    The steps that wait for the approval are REJECTED. Other open steps are aborted, also those that
-    wait for another approval.
+    The steps that wait for the approval are REJECTED. All other open steps are aborted, even steps
+    that wait for another approval.
     """
     code = ReasonCode.APPROVAL_TIMEOUT if fact.timed_out else ReasonCode.APPROVAL_REJECTED
     reason = StatusReason(code, fact.step_name, fact.approval_id)
@@ -354,7 +355,7 @@ def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Change:
 
 def _revised(run: Execution, fact: facts.Revised, now: EpochMs) -> Change:
     """
-    The step ends. Its result and those of the steps since the one to go back to are put aside.
+    The step ends. The results of all steps that run again, this step included, are put aside.
     AP-31.
     """
     waiting = _waiting(run, fact)
@@ -374,8 +375,8 @@ def _revised(run: Execution, fact: facts.Revised, now: EpochMs) -> Change:
 
 def _budget_extended(run: Execution, fact: facts.BudgetExtended, now: EpochMs) -> Change:
     """
-    The budget is granted anew, and the next attempt of every step that waits for it is due. BU-2,
-    BU-4.
+    The budget is granted anew, and the next attempt of every step that waits for the approval is
+    due. BU-2, BU-4.
     """
     next_attempts = {
         name: evolve(one, status=StepStatus.RUNNING, error=None, retry_at=now, approval_id=None)

@@ -41,7 +41,7 @@ NewEvents: TypeAlias = tuple[NewEvent, ...]
 
 def state_of(result: StepResult | None) -> StepState:
     """
-    The state of the step with that *result*; None: not begun.
+    The state of a step with this *result* (None: the step has not begun).
 
     WAITING_FOR_RETRY: the next attempt is due at `retry_at`, after a failed or postponed one, or
     because the budget was extended. CHILD_FAILED: the next state is undecided.
@@ -221,8 +221,8 @@ def close_all(
     results: Mapping[str, StepResult], fact: type, now: EpochMs, why: str
 ) -> Mapping[str, StepResult]:
     """
-    The results after a fact that reaches every step: the steps whose state has a row for it are
-    closed.
+    The results after a fact that reaches every step: the steps whose state has a row for the fact
+    are closed.
     """
     after = dict(results)
     for name, result in results.items():
@@ -252,8 +252,8 @@ def cancel_steps(run: Execution, fact: facts.StepsCancelled, now: EpochMs) -> Ch
 
 def open_questions(results: Mapping[str, StepResult]) -> Mapping[str, str]:
     """
-    The first step that waits for each open approval. Several steps may wait for one about the
-    budget.
+    The first step that waits for each open approval. Several steps may wait for the same approval
+    about the budget.
     """
     found: dict[str, str] = {}
     for name, result in results.items():
@@ -309,7 +309,10 @@ def _child_completed(before: StepResult, fact: facts.ChildCompleted, now: EpochM
 
 
 def _child_failed(before: StepResult, fact: facts.ChildFailed, now: EpochMs) -> StepChange:
-    """The planner decides what follows, because it knows the step's `retry`."""
+    """
+    Record the failure of the child. The planner decides what follows, because the planner knows the
+    step's `retry`.
+    """
     _require_child(before, fact)
     reason = ReasonCode.INTERRUPTED if fact.interrupted else None
     return StepChange(evolve(_with_usage(before, fact.usage), error=fact.error, reason=reason))

@@ -30,8 +30,9 @@ MAX_RESUMES = 3
 
 def loss(run: Execution, definition: Definition, now: EpochMs, grace_ms: int) -> facts.Fact:
     """
-    The fact for *run* after the loss of its worker. With no step in flight it simply continues
-    (EX-15); otherwise it is interrupted, and due at once or after the grace period. EX-11.
+    The fact for *run* after the loss of its worker. With no step in flight the execution simply
+    continues (EX-15); otherwise the execution is interrupted, and is due at once or after the grace
+    period. EX-11.
     """
     if not run.in_flight:
         return facts.LeaseReturned()
@@ -72,7 +73,7 @@ def after_grace(run: Execution, definition: Definition) -> facts.Fact:
 def obstacle(run: Execution, definition: Definition | None) -> str | None:
     """
     The reason why the service does not resume *run* after the death of its worker, in words; None
-    if it does. *definition* is None if the caller does not know it.
+    if the service does. *definition* is None if the caller does not know it.
     """
     if (root := run.root_trigger) is TriggerSource.WORKFLOW:
         return phrase("what started the first of the executions above it is not on record")

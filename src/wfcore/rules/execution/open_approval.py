@@ -49,7 +49,7 @@ def open_approval(
     A PENDING approval for *step*. *fill* renders its message now, and *fill_rows* its rows (None:
     *fill* renders these too). Both are masked: the execution continues with the rows that the
     reviewer saw, so these hold no secret either. SC-1. *people*: decides which names from data
-    count; None: all of them. AP-41. *fill_text* renders the message with a transformation of each
+    count; None: all names. AP-41. *fill_text* renders the message with a transformation of each
     inserted text; None: the message is plain text. MD-3.
 
     Raises `UnreadPeople`. Raises `TemplateFailed`, also if no approver is left, if the rows are not
@@ -107,7 +107,7 @@ class _Named:
 
     def names(self, where: str, entries: Sequence[str]) -> tuple[str, ...]:
         """
-        The names, each once; of the names from data, those that count. Raises `UnreadPeople`;
+        The names, each once; a name from data only if it counts. Raises `UnreadPeople`;
         `TemplateFailed` if no name is left.
         """
         found = [one for entry in entries for one in self._of(where, entry)]
@@ -183,7 +183,8 @@ def ask_for_budget(
 
 def open_budget_question(run: Execution, definition: Definition) -> str | None:
     """
-    The open approval for more budget, if a step opened one: the budget is the execution's. BU-4.
+    The id of the open approval for more budget; None if no step has opened such an approval. All
+    steps share the approval, because the budget is the execution's. BU-4.
     """
     for key, result in run.step_results.items():
         waits = result.status is StepStatus.AWAITING_APPROVAL

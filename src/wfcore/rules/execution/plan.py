@@ -81,7 +81,7 @@ class StepAt:
 
 
 def _held(step: Step) -> tuple[str, ...]:
-    """The names of the inner steps that have a result of their own; steps in loops do not."""
+    """The names of the inner steps that have a result of their own; steps in loops have none."""
     if isinstance(step, LoopStep):
         return ()
     inside = (one for _, steps in lists_of(step) for one in steps)
@@ -179,7 +179,7 @@ class Plan:
 
 
 class Render(Protocol):
-    """`Templates.render`: a deterministic function, so that the planner stays one."""
+    """`Templates.render`: a deterministic function, so that the planner stays deterministic."""
 
     def __call__(
         self,
@@ -204,8 +204,8 @@ class PlanMemory:
 @define
 class _OpenBranches:
     """
-    The branches or rounds of one container that have not ended: those that have begun, and the next
-    ones. `rest`: those that no walk has reached.
+    The branches or rounds of one container that have not ended. `numbered`: the branches that have
+    begun, and the branches that begin next. `rest`: the branches that no walk has reached.
     """
 
     rest: Iterator[tuple[int, _Branch]]
@@ -235,10 +235,10 @@ def plan(
     """
     The next actions of *run*, or the events that it waits for. The same arguments give the same
     plan, which depends on the steps that have ended but not on their order. EX-3, DF-8, FL-1 to
-    FL-8, FL-11, FL-13. For an execution that is going to fail, the plan is that of its `onFailure`
+    FL-8, FL-11, FL-13. For an execution that is going to fail, the plan covers its `onFailure`
     steps. EX-31.
 
-    *memory*: of earlier plans of the same turn.
+    *memory*: the memory of earlier plans of the same turn.
     """
     walk = _PlanWalk(definition, run, now, render, memory or PlanMemory())
     way = walk.sequence(definition.on_failure if run.failing else definition.steps, "")
@@ -281,7 +281,7 @@ _UNFINISHED = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL, StepS
 
 
 class _PlanWalk:
-    """One walk, and its findings. Nothing outlives `plan`."""
+    """One walk through the definition, and its findings. The walk does not outlive `plan`."""
 
     def __init__(
         self, definition: Definition, run: Execution, now: EpochMs, render: Render, past: PlanMemory
@@ -370,7 +370,8 @@ class _PlanWalk:
 
     def _container(self, at: StepAt, result: StepResult) -> _To:
         """
-        Walk through the steps inside. If one of them fails for good, the others stand still. FL-4.
+        Walk through the steps inside. If one of them fails for good, the other steps stand still.
+        FL-4.
         """
         before = len(self.actions)
         if self._is_over(result):
@@ -386,7 +387,7 @@ class _PlanWalk:
         return way
 
     def _inside(self, at: StepAt, result: StepResult) -> _To:
-        """Continue the open branches, and begin as many more as may run. FL-3."""
+        """Continue the open branches, and begin as many more branches as may run. FL-3."""
         branches = self._open_branches(at, result)
         free = most_at_once(at.step) - sum(map(self._has_begun, branches))
         for branch in branches:
@@ -402,8 +403,9 @@ class _PlanWalk:
 
     def _open_branches(self, at: StepAt, result: StepResult) -> list[_Branch]:
         """
-        The branches or rounds that have not ended, up to the last one that may begin now: they
-        begin in order. After a redrive any of them may have begun, so these come first.
+        The branches or rounds that have not ended, up to the last branch that may begin now.
+        Branches begin in order. After a redrive any branch may already have begun; branches that
+        have begun come first.
         """
         found = self._memory.open.get(at.key)
         if found is None:
@@ -476,7 +478,7 @@ def unfinished(at: StepAt, results: Mapping[str, StepResult]) -> Iterator[str]:
 
 
 def last_output(steps: tuple[Step, ...], prefix: str, results: Mapping[str, StepResult]) -> Json:
-    """The output of the last step that completed; null if none has."""
+    """The output of the last step that completed; null if no step has completed."""
     for step in reversed(steps):
         result = results.get(prefix + step.name)
         if result is not None and result.status is StepStatus.COMPLETED:
@@ -486,7 +488,8 @@ def last_output(steps: tuple[Step, ...], prefix: str, results: Mapping[str, Step
 
 def output_of(definition: Definition, run: Execution, render: Render) -> Json:
     """
-    The execution's output: that of the definition, otherwise that of the last completed step.
+    The execution's output: the output that the definition names, otherwise the output of the last
+    completed step.
 
     Raises `TemplateFailed`.
     """
@@ -497,7 +500,8 @@ def output_of(definition: Definition, run: Execution, render: Render) -> Json:
 
 def truthy(value: Json) -> bool:
     """
-    Whether a value counts as true in `when`: all values do except false, null, 0 and empty ones.
+    Whether a value counts as true in `when`: every value does, except false, null, 0 and empty
+    values.
     """
     return bool(value)
 

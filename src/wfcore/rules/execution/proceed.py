@@ -116,7 +116,7 @@ from wfcore.rules.masking import mask, secret_values
 from wfcore.time import DurationMs, EpochMs, later
 
 NewId = Callable[[str], str]
-"""Makes a new id with that prefix."""
+"""A function that makes a new id with the given prefix."""
 
 
 def proceed(
@@ -158,9 +158,9 @@ def proceed(
 @define
 class _Turn:
     """
-    The decisions since a worker took the execution up, beyond the facts that it brought.
+    The decisions since a worker took the execution up, beyond the facts that the worker brought.
 
-    Over after `most` facts, or once the outputs have grown by `OUTPUTS_AT_ONCE`. EX-33.
+    A turn is over after `most` facts, or once the outputs have grown by `OUTPUTS_AT_ONCE`. EX-33.
     """
 
     most: int
@@ -475,7 +475,10 @@ _PROCESS = 3
 
 
 def _too_many(run: Execution, key: str) -> str | None:
-    """The reason why *key* may have no result, if it has none yet. FL-9."""
+    """
+    The reason why the step *key* may not get a result, because there are too many; None if it may.
+    FL-9.
+    """
     count = len(run.step_results) + len(run.put_aside)
     most = MAX_STEP_RESULTS + (MAX_STEPS if run.failing else 0)
     if count < most or key in run.step_results:

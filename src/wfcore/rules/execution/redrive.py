@@ -43,7 +43,9 @@ from wfcore.time import EpochMs, later
 FROM = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED, ExecutionStatus.INTERRUPTED})
 """The states from which an execution goes on where it stopped."""
 REDRIVEN = FROM | {ExecutionStatus.COMPLETED}
-"""Those from which it is redriven; from COMPLETED if the first step is named."""
+"""
+The states from which an execution can be redriven; from COMPLETED only if the first step is named.
+"""
 
 Results = Mapping[str, StepResult]
 Steps = tuple[Step, ...]
@@ -53,15 +55,15 @@ class StepFate(StrEnum):
     """What a redrive does with a step."""
 
     KEPT = "kept"
-    """Its result is taken over; it does not run."""
+    """The step's result is kept; the step does not run."""
     ASKED = "asked"
     """An approval that had been opened before, and is opened again."""
     AGAIN = "again"
-    """It had begun before, and runs again."""
+    """The step had begun before, and runs again."""
     NEW = "new"
-    """It has never begun."""
+    """The step has never begun."""
     GONE = "gone"
-    """The definition no longer has it; its result is left behind."""
+    """The definition no longer has the step; its result is left behind."""
 
 
 @frozen
@@ -76,8 +78,9 @@ class PlannedStep:
 @frozen
 class RedrivePlan:
     """
-    `start`: the key of the first step that runs, None if only the end is left. `results`: those
-    that the new execution keeps. `changes`: what else the definition says differently, a line each.
+    `start`: the key of the first step that runs, None if only the end is left. `results`: the
+    results that the new execution keeps. `changes`: the other differences between the definitions,
+    a line each.
     """
 
     start: str | None
@@ -109,12 +112,12 @@ def plan_redrive(
     """
     The plan of a redrive of *run*, which had the definition *before*, with *definition*.
 
-    *start*: a step outside of loops that runs, with everything behind it; None: the first one that
-    has no result to keep. *same_inputs*: whether the redrive has the inputs of *run*; with others
-    approvals are asked again. *begun*: see `times_begun`; None: that of *run* alone. *changes*:
-    what else *definition* says differently.
-    Raises `NotFound` if *run* is in a state that cannot be redriven, `InvalidInput` if *start* is
-    no step outside of loops, `Conflict` if a step before *start* has no result to keep.
+    *start*: a step outside of loops that runs, with everything behind it; None: the first step that
+    has no result to keep. *same_inputs*: whether the redrive has the inputs of *run*; with other
+    inputs approvals are asked again. *begun*: see `times_begun`; None: counted over *run* alone.
+    *changes*: the other differences between the definitions. Raises `NotFound` if *run* is in a
+    state that cannot be redriven, `InvalidInput` if *start* is no step outside of loops, `Conflict`
+    if a step before *start* has no result to keep.
     """
     if run.status not in FROM and not (start and run.status is ExecutionStatus.COMPLETED):
         raise NotFound("Execution")
@@ -131,8 +134,8 @@ def plan_redrive(
 
 def times_begun(line: Sequence[Execution]) -> Mapping[str, int]:
     """
-    How often each step has begun, by key. *line*: an execution, the one that it redrives, and so
-    on. What a redrive kept began in the execution before.
+    How often each step has begun, by key. *line*: an execution, then the execution that it
+    redrives, and so on. A result that a redrive kept counts for the earlier execution.
     """
     counts: Counter[str] = Counter()
     for run, older in zip_longest(line, line[1:]):
@@ -171,8 +174,9 @@ class _Keeper:
 
     def list(self, steps: Steps, before: Steps, prefix: str) -> str | None:
         """
-        Keep what one list of steps has finished. Returns the key of the first step of the list
-        that has to run; None if there is none. *before*: the list that it was.
+        Keep the results of the finished steps of a list. Returns the key of the first step of the
+        list that has to run; None if no step has to. *before*: the same list in the earlier
+        definition.
         """
         twins = {step.name: step for step in before}
         for step in steps:
@@ -190,7 +194,10 @@ class _Keeper:
             raise Conflict(f"{stop.name} has no result to keep, and {self._way[-1]} needs it")
 
     def _whole(self, at: StepAt, twin: Step | None) -> bool:
-        """Keep the step, or what is finished inside of it; whether nothing of it has to run."""
+        """
+        Keep the step's result, or the finished results inside of the step. Returns whether the
+        whole result is kept.
+        """
         result = self._results.get(at.key)
         if self._way[-1:] == (at.step.name,):
             self._reached = True
@@ -205,7 +212,7 @@ class _Keeper:
         return False
 
     def _stays(self, at: StepAt, twin: Step | None, result: StepResult) -> bool:
-        """Whether the result stands as it is, with everything inside."""
+        """Whether the step's result is kept as it is, with all results inside of the step."""
         if not _finished(result, at.step.continue_on_error) or at.step.name in self._way:
             return False
         asked = any(self._is_asked(*one) for one in _approvals(at, twin, self._results))
@@ -216,7 +223,7 @@ class _Keeper:
         return decided and not (self._same_inputs and at.step == twin)
 
     def _enter(self, at: StepAt, twin: Step | None, result: StepResult) -> None:
-        """Of a container that has to go on, keep the finished steps; it begins anew with them."""
+        """Keep the finished steps of a container that has to go on. The container begins anew."""
         anew = _anew(at.step, twin, result, self._now)
         if anew is not None:
             self.kept[at.key] = anew
@@ -226,8 +233,8 @@ class _Keeper:
 
 def _anew(step: Step, twin: Step | None, result: StepResult, now: EpochMs) -> StepResult | None:
     """
-    The result of a container that begins now, with its items or its case; None if it has to begin
-    like one that never began.
+    The result of a container that begins now, with its items or its case; None if the container has
+    to begin as if it had never begun.
     """
     if not isinstance(step, ParallelStep | LoopStep | SwitchStep) or not result.tries:
         return None
@@ -256,7 +263,7 @@ def _anew(step: Step, twin: Step | None, result: StepResult, now: EpochMs) -> St
 
 
 def _case_now(step: SwitchStep, twin: SwitchStep, case: int | None) -> int | None:
-    """The case with the same first step as *case* of *twin*; None if there is none."""
+    """The case with the same first step as *case* of *twin*; None if there is no such case."""
     if case is None or step == twin:
         return case
     first = [one.name for one in twin.lists[case][:1]]
@@ -265,7 +272,7 @@ def _case_now(step: SwitchStep, twin: SwitchStep, case: int | None) -> int | Non
 
 
 def _list_before(step: Step, steps: Steps, twin: Step | None) -> Steps:
-    """The list of *twin* that was what *steps* is in *step*."""
+    """The list of *twin* that corresponds to the list *steps* of *step*; empty if there is none."""
     match step, twin:
         case ParallelStep(), ParallelStep():
             name = next(one.name for one in step.branches if one.steps == steps)
@@ -297,7 +304,7 @@ def _finished(result: StepResult, tolerated: bool) -> bool:
 
 
 def _same_inside(step: Step, twin: Step | None) -> bool:
-    """Whether both hold the same steps, by name and kind, in the same lists."""
+    """Whether *step* and *twin* hold the same steps, by name and kind, in the same lists."""
     return step == twin or (twin is not None and _shape(step) == _shape(twin))
 
 
@@ -310,7 +317,7 @@ def _shape(step: Step) -> object:
 def _approvals(
     at: StepAt, twin: Step | None, results: Results
 ) -> Iterator[tuple[StepAt, Step | None]]:
-    """The step itself or those inside of it that are approvals with a result, with their twins."""
+    """Each approval that has a result, with its twin: the step itself, or steps inside of it."""
     if isinstance(at.step, ApprovalStep):
         if at.key in results:
             yield at, twin
@@ -323,7 +330,7 @@ def _approvals(
 
 
 def _prefixes(at: StepAt, results: Results) -> Sequence[str]:
-    """The prefixes of the keys inside of a step: of a loop one for each round."""
+    """The prefixes of the keys inside of a step; for a loop, one prefix for each round."""
     if not isinstance(at.step, LoopStep):
         return [at.prefix]
     start = f"{at.key}."
@@ -351,7 +358,9 @@ def _fates(
     kept: Results,
     begun: Mapping[str, int],
 ) -> Iterator[PlannedStep]:
-    """The fate of each step, in the order of the text; rounds by number; then what is gone."""
+    """
+    The fate of each step, in the order of the text, rounds by number; then the steps that are gone.
+    """
     listed = set[str]()
     for at in _nodes(definition.steps, "", results):
         listed.add(at.key)
@@ -393,7 +402,7 @@ def put_aside(definition: Definition, run: Execution, key: str, goto: str) -> tu
 
 
 def revisions_of(run: Execution, key: str) -> int:
-    """The number of times that people asked for changes at that approval."""
+    """The number of times that people asked for changes at the approval *key*."""
     outputs = (one.output for one in run.rounds_of(key))
     return sum(isinstance(one, Mapping) and one.get("decision") == "revise" for one in outputs)
 

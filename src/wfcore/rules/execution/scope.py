@@ -65,8 +65,8 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
 
 def keys_seen(run: Execution, prefix: str, names: Collection[str]) -> tuple[str, ...]:
     """
-    The keys of those steps *names* that have begun and are visible where keys begin with *prefix*;
-    each is the one in the innermost frame with that name. FL-2, AP-29.
+    The keys of the steps *names* that have begun and are visible where keys begin with *prefix*;
+    for each name, the key in the innermost frame that has the name. FL-2, AP-29.
     """
     found: list[str] = []
     for name in names:

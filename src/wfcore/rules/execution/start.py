@@ -115,7 +115,7 @@ def capabilities_with(
 ) -> frozenset[str]:
     """
     The capabilities of a worker with these labels, without the languages that it lacks. *runtimes*:
-    those that steps may name there, by language; None: any.
+    the runtimes that steps may name on that worker, by language; None: any runtime.
     """
     words = {language_word(one) for one in Language if one not in lacking}
     for language in SCRIPTS:

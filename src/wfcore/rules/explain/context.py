@@ -1,4 +1,4 @@
-"""What an explanation of an execution is made of, besides the execution itself. XP-2."""
+"""The facts that an explanation of an execution uses, besides the execution itself. XP-2."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ class ExplanationContext:
     """
     Facts around an execution that the caller may see. A fact that is unknown stays at its default.
 
-    `approvals`: those of the execution. `children`: the executions that it started. `serving`:
-    whether a server is running that would do the work.
+    `approvals`: the approvals of the execution. `children`: the executions that it started.
+    `serving`: whether a server is running that would do the work.
     """
 
     definition: Definition | None = None

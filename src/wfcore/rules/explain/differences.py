@@ -28,7 +28,8 @@ _COMPARED = ("status", "output", "error", "attempts")
 
 def step_differences(one: Execution, other: Execution) -> Iterator[Difference]:
     """
-    The steps of both executions: those of *one* in order, then those that only *other* has. XP-4.
+    The steps of both executions: the steps of *one* in order, then the steps that only *other* has.
+    XP-4.
     """
     mine, theirs = one.step_results, other.step_results
     for key in dict.fromkeys((*mine, *theirs)):

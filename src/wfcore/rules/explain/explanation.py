@@ -105,7 +105,9 @@ def _next(run: Execution, definition: Definition | None) -> Iterator[Line]:
 
 
 def ended(run: Execution, approvals: Sequence[Approval]) -> Iterator[Line]:
-    """The reason of the end; for an execution that did not complete, also the redrive."""
+    """
+    The reason of the end; for an execution that did not complete, also the line about a redrive.
+    """
     if run.status is ExecutionStatus.COMPLETED:
         yield Line(Why.COMPLETED, phrase("Every step has ended; the result is there."))
         return

@@ -40,9 +40,10 @@ class Bar:
 class ProgressRow:
     """
     One step of the definition. `depth`: how many steps are around it; `loops`: the loops among
-    these, the outermost first. `status` None: not begun. `results`: by key, one for each round, in
-    order of the rounds. `took`: the duration of a single result that has ended. `begun` and
-    `rounds`: for a running loop outside of other loops, how many rounds have begun, of how many.
+    these steps, the outermost first. `status` None: not begun. `results`: by key, one for each
+    round, in order of the rounds. `took`: the duration of a single result that has ended. `begun`
+    and `rounds`: for a running loop outside of other loops, the number of rounds that have begun,
+    and of all rounds.
     """
 
     step: Step

@@ -36,7 +36,7 @@ class GroupAhead:
     The full concurrency group of an execution that is not claimed yet: `held` executions, of at
     most `limit`.
 
-    `holders`: some of them. `asker`: as in `Queue`.
+    `holders`: some of the held executions. `asker`: as in `Queue`.
     """
 
     held: int
@@ -47,8 +47,8 @@ class GroupAhead:
 
 def in_the_group(run: Execution, ahead: GroupAhead | None) -> Iterator[Line]:
     """
-    Lines that say that *run* waits for others of its concurrency group to end; none if it does not.
-    CC-2.
+    Lines that say that *run* waits for others of its concurrency group to end; none if *run* does
+    not wait. CC-2.
     """
     if run.fence > 0 or ahead is None or ahead.held < ahead.limit:
         return

@@ -1,9 +1,9 @@
 """
 When the steps of an execution ran, on an axis from which long waiting is cut out. XP-3.
 
-Work is what a process, a model or another execution does. Where nothing works (an approval is
-open, a delay runs, the machine was off), the axis keeps a short piece of fixed width, and says how
-long it was: a step of 84 ms stays visible beside an approval of two days.
+Work is what a process, a model or another execution does. Where nothing works (an approval is open,
+a delay runs, the machine was off), the axis keeps a short piece of fixed width, and says how long
+the wait was: a step of 84 ms stays visible beside an approval of two days.
 """
 
 from collections import defaultdict
@@ -25,9 +25,11 @@ from wfcore.rules.execution.scope import name_of
 from wfcore.time import SECOND, DurationMs, EpochMs
 
 LONG, LEAST = 0.2, 10 * SECOND
-"""A wait longer than this part of all the work, and than so many ms, is cut."""
+"""
+A wait is cut if it is longer than the part `LONG` of all the work, and longer than `LEAST` ms.
+"""
 CUT_WIDTH = 0.06
-"""The width of a cut, in parts of the axis; less if there are many."""
+"""The width of a cut, in parts of the axis; less if there are many cuts."""
 MOST_CUTS = 8
 
 Interval = tuple[EpochMs, EpochMs]

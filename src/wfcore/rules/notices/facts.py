@@ -2,7 +2,7 @@
 The notices of each fact, with their recipients; they belong to the fact's unit of work. NT-1.
 
 The id of a notice is made of the fact, the channel and the address. So a process that writes the
-notices of a fact again writes the same ones, and the store has each once.
+notices of a fact again writes the same notices, and the store has each notice once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,11 +25,11 @@ NOTHING: JsonObject = {}
 OPEN_QUESTIONS = frozenset(
     {NoticeKind.APPROVAL_OPENED, NoticeKind.APPROVAL_REMINDER, NoticeKind.APPROVAL_VOIDED}
 )
-"""The notices that ask for a decision. They are of no interest once it is made."""
+"""The notices that ask for a decision. They are of no interest once the decision is made."""
 
 
 def notice_id(kind: NoticeKind, channel: str, to: str, *occasion: str | int) -> str:
-    """The id of the notice of that fact at that address. NT-1."""
+    """The id of the notice of a fact at an address. NT-1."""
     parts = "\0".join((kind.value, channel, to, *map(str, occasion)))
     return caused_id("ntc", blake2b(parts.encode(), digest_size=16).hexdigest(), parts)
 
@@ -125,8 +125,8 @@ def emails(names: Iterable[str], accounts: Mapping[str, Account]) -> tuple[str, 
 
 def without_assent(approval: Approval, people: Iterable[str]) -> tuple[str, ...]:
     """
-    Those *people* for whom no approval counts yet, neither their own nor one in their place. AP-16,
-    AP-36.
+    Those *people* for whom no approval counts yet, neither their own nor an approval given in their
+    place. AP-16, AP-36.
     """
     agreed = spoken(approval)
     return tuple(person for person in people if same_name(person) not in agreed)
@@ -143,8 +143,8 @@ def is_wanted(
     notice: Notice, approval: Approval | None, asked: Collection[str], now: EpochMs
 ) -> bool:
     """
-    Whether the notice is still needed. A question is not, once it is decided or over, or if others
-    decide by now. *asked*: the addresses of the people who decide. NT-5.
+    Whether the notice is still needed. A question is no longer needed once it is decided or over,
+    or if other people decide by now. *asked*: the addresses of the people who decide. NT-5.
     """
     if notice.kind not in OPEN_QUESTIONS:
         return True

@@ -2,7 +2,8 @@
 When a schedule fires: local times, daylight saving, missed instants.
 
 A cron expression names local times, which a function of the caller computes: in the bundled server
-`adapters_runtime.cron`. This module turns them into instants and decides which of them still count.
+`adapters_runtime.cron`. This module turns them into instants and decides which instants still
+count.
 """
 
 from collections.abc import Callable
@@ -15,10 +16,10 @@ from wfcore.rules.execution.start import id_for
 from wfcore.time import HOUR, EpochMs, later
 
 LocalTimes = Callable[[datetime], datetime | None]
-"""A function from a local time to the next one of an expression; None: there is none."""
+"""A function from a local time to the next local time of an expression; None: there is none."""
 
 Following = Callable[[EpochMs], EpochMs | None]
-"""A function from an instant to the next one of a schedule; None: there is none."""
+"""A function from an instant to the next instant of a schedule; None: there is none."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,8 +28,8 @@ def following(local_times: LocalTimes, zone: tzinfo, after: EpochMs) -> EpochMs 
     """
     The first instant after *after* at which one of *local_times* is reached in *zone*.
 
-    A local time that does not exist counts at the next valid instant, one that repeats counts
-    once, the first time. SH-2.
+    A local time that does not exist counts at the next valid instant; a local time that repeats
+    counts once, the first time. SH-2.
     """
     moment = _EPOCH + timedelta(milliseconds=after)
     local = local_times(moment.astimezone(zone).replace(tzinfo=None))
@@ -51,7 +52,9 @@ def _read(local: datetime, zone: tzinfo, fold: int) -> datetime:
 
 
 def _jump(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """The moment between the two at which the clocks of *zone* jump; *after* if they do not."""
+    """
+    The moment between the two at which the clocks of *zone* jump; *after* if they do not jump.
+    """
     old = before.astimezone(zone).utcoffset()
     while after - before > timedelta.resolution:
         middle = before + (after - before) // 2
@@ -82,8 +85,8 @@ def due(at: EpochMs, now: EpochMs, grace_ms: int, missed: Missed, following: Fol
     The effect of a schedule that was due at *at*. It starts at most once, however many instants are
     due. SH-3, SH-4.
 
-    An instant at most *grace_ms* in the past is on time; the latest of them stands for all. Earlier
-    ones were missed.
+    An instant at most *grace_ms* in the past is on time; the latest instant on time stands for all.
+    Earlier instants were missed.
     """
     latest = at if now - at <= grace_ms else following(later(now, -grace_ms - 1))
     if latest is None or latest > now:
@@ -123,9 +126,9 @@ def timer_at(trigger: Trigger, at: EpochMs) -> Timer:
 
 def planned_ahead(trigger: Trigger, now: EpochMs) -> bool:
     """
-    Whether the next instant of a schedule was planned while the clock was far ahead: the trigger
-    then has an entry more than an hour in the future. After a smaller step back the plan stays, so
-    that no local time fires twice. SH-9.
+    Whether the next instant of a schedule was planned while the clock was far ahead: in that case a
+    timestamp of the trigger is more than an hour ahead of *now*. If the clock steps back by less,
+    the plan is kept, so that no local time fires twice. SH-9.
     """
     known = (trigger.created_at, trigger.last_run_at or 0, trigger.refused_at or 0)
     return max(known) > later(now, HOUR)

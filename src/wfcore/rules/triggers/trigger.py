@@ -1,5 +1,5 @@
 """
-Triggers: the effect of a new definition on them, and whether one may start its workflow now.
+Triggers: the effect of a new definition on them, and whether a trigger may start its workflow now.
 
 A trigger keeps its identity while it waits for the same workflow, or the same local times. Then it
 keeps its number of runs and its pending timers.
@@ -58,8 +58,8 @@ def applied(
     """
     The change from the *stored* triggers of *workflow* to the *wanted* ones. CH-3, SH-5.
 
-    A trigger that waits for the same as before keeps its number of runs. A trigger that is no
-    longer wanted is deleted with its pending timers.
+    A trigger with the same identity as before keeps its number of runs. A trigger that is no longer
+    wanted is deleted with its pending timers.
     """
     known = {_identity(one.spec, one.watches): one for one in stored}
     begun: list[Trigger] = []
@@ -96,7 +96,8 @@ def refusal(trigger: Trigger, timer: Timer, owner: Account | None, sees: bool) -
     """
     The reason why *trigger* starts nothing although *timer* is due; None if it may start.
 
-    *sees*: whether its owner can still see the workflow that it waits for. SH-7, CH-3 to CH-5.
+    *sees*: whether the trigger's owner can still see the workflow that the trigger waits for. SH-7,
+    CH-3 to CH-5.
     """
     if blocked := blocked_by(trigger.spec, owner):
         return blocked
@@ -110,7 +111,7 @@ def refusal(trigger: Trigger, timer: Timer, owner: Account | None, sees: bool) -
 
 
 def blocked_by(spec: TriggerSpec, owner: Account | None) -> Refusal | None:
-    """The condition of its owner that keeps a trigger from starting anything."""
+    """The condition of a trigger's owner that keeps the trigger from starting anything."""
     if owner is None or owner.status is not AccountStatus.ACTIVE:
         return Refusal.ACCOUNT_BLOCKED
     return Refusal.PLAN_LIMIT if needs_plan(spec, owner.plan) else None
@@ -192,8 +193,8 @@ _STANDING = frozenset({Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED, Refusal.UNRE
 
 def is_news(trigger: Trigger, why: Refusal) -> bool:
     """
-    Whether this refusal belongs into the audit log. A lasting reason is recorded once, and again
-    only after the trigger has started something. A pause is recorded when it begins, and not here.
+    Whether this refusal belongs in the audit log. A lasting reason is recorded once, and again only
+    after the trigger has started something. A pause is recorded when it begins, and not here.
     """
     since = trigger.last_run_at or 0
     if why is Refusal.PAUSED:

@@ -14,12 +14,12 @@ _WITH_FORMS = frozenset({Scheme.GITHUB, Scheme.SLACK})
 
 
 def scheme_of(webhook: Webhook) -> Scheme:
-    """The scheme that signs the requests of *webhook*; `WFCORE` if a key or nothing does."""
+    """The scheme that signs the requests of *webhook*; `WFCORE` if requests are not signed."""
     return webhook.scheme if webhook.auth_mode is AuthMode.SIGNATURE else Scheme.WFCORE
 
 
 def is_form(content_type: str | None) -> bool:
-    """Whether *content_type* is that of a form."""
+    """Whether *content_type* is the type of a form."""
     return (content_type or "").partition(";")[0].strip().lower() == FORM
 
 

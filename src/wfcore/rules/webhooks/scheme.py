@@ -34,7 +34,9 @@ STANDARD_KEY_BYTES = (24, 64)
 """The length of a key in the specification of Standard Webhooks."""
 MAX_SENDER_ID = 255
 MIN_SECRET, MAX_SECRET = 6, 1_000
-"""Characters. Whoever sees one signed body tries all shorter ones in a moment."""
+"""
+The characters of a secret. Whoever sees one signed body can try all shorter secrets in a moment.
+"""
 _TOLERANCE_S = WEBHOOK_TOLERANCE // SECOND
 _STAMP_DIGITS = 12
 _HEX_DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
@@ -151,7 +153,9 @@ def _require_recent(stamp: str | None, now: EpochMs) -> None:
 
 
 def _one(headers: Headers, name: str) -> str:
-    """The value of a header; None if there are two different ones."""
+    """
+    The only value of the header *name*. Raises `_Refused` if it is missing, or has two values.
+    """
     found = set(headers.get(name, ()))
     if len(found) != 1:
         raise _Refused(f"the header {name} {'stands there twice' if found else 'is missing'}")

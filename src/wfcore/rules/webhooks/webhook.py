@@ -1,5 +1,5 @@
 """
-Webhooks: their state machine, the rights to trigger one, their changes, their number for each
+Webhooks: their state machine, the rights to trigger a webhook, their changes, their number for each
 account, and the statistics of their answers.
 """
 
@@ -150,7 +150,9 @@ def require_room(plan: Tier, older: Sequence[Webhook]) -> None:
 
 
 def older_than(webhook_id: str, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
-    """The account's webhooks that were created before that one; all of them for a new one."""
+    """
+    The account's webhooks that were created before *webhook_id*; all webhooks for a new webhook.
+    """
     by_age = _by_age(webhooks)
     return tuple(takewhile(lambda webhook: webhook.id != webhook_id, by_age))
 
@@ -164,8 +166,8 @@ def over_limit(plan: Tier, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
 
 def back_within(plan: Tier, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
     """
-    The webhooks disabled by a downgrade for which *plan* has room again, and which are to be
-    enabled. WH-16.
+    The webhooks to enable again: those that a downgrade disabled and that *plan* now has room for.
+    WH-16.
     """
     within = _by_age(webhooks)[: WEBHOOKS_PER_ACCOUNT[plan]]
     return tuple(one for one in within if one.disabled_reason is DisabledReason.PLAN_LIMIT)
@@ -200,7 +202,7 @@ def enabled(webhook: Webhook, now: EpochMs) -> Webhook:
 
 
 def require_own_key(key: ApiKey | None, owner: Account, now: EpochMs) -> ApiKey:
-    """Raises `InvalidInput` unless the bound key is a valid one of the webhook's owner. WH-6."""
+    """Raises `InvalidInput` unless the bound key is a valid key of the webhook's owner. WH-6."""
     if key is None or key.account_id != owner.id:
         raise InvalidInput("apiKeyId", "must be the id of one of your own API keys")
     if key.revoked_at is not None or (key.expires_at is not None and now >= key.expires_at):
@@ -222,7 +224,7 @@ def bound(webhook: Webhook, api_key_id: str | None) -> Webhook:
 
 
 def current_secrets(webhook: Webhook, now: EpochMs) -> tuple[str, ...]:
-    """The secrets valid at *now*: during an overlap also the previous one. WH-19."""
+    """The secrets valid at *now*: during an overlap also the previous secret. WH-19."""
     new, old, until = webhook.secret_key, webhook.old_secret, webhook.old_secret_until
     overlaps = old is not None and until is not None and now < until
     return tuple(secret for secret in (new, old if overlaps else None) if secret)
@@ -238,8 +240,8 @@ def rekeyed(
     webhook: Webhook, scheme: Scheme, secret: str | None, overlap: DurationMs, now: EpochMs
 ) -> Webhook:
     """
-    The webhook with another *scheme* or *secret* (None: the present one). With a new secret of the
-    same scheme, the previous one stays valid for *overlap*. WH-17 to WH-19.
+    The webhook with another *scheme* or *secret* (None: the present secret). With a new secret of
+    the same scheme, the previous secret stays valid for *overlap*. WH-17 to WH-19.
 
     Raises `Conflict` in key mode, `InvalidInput` for a secret that does not fit.
     """
@@ -267,8 +269,8 @@ def refusal_in_words(error: Unauthenticated) -> str:
 
 def keeps_payload(definition: Definition, size: int) -> bool:
     """
-    Whether the payload of a refused delivery of *size* bytes is stored for a replay. Not if the
-    workflow takes secrets, because the payload may contain one. WH-21.
+    Whether the payload of a refused delivery of *size* bytes is stored for a replay. False if the
+    workflow takes secrets, because the payload may contain a secret. WH-21.
     """
     takes_secrets = any(one.secret for one in definition.variables.values())
     return size <= DELIVERY_PAYLOAD and not takes_secrets
