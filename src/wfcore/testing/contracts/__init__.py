@@ -1,10 +1,11 @@
 """
-Contract suites for authors of adapters: what each port promises, as test classes to inherit from.
+Contract suites for authors of adapters: the promises of each port, as test classes to inherit from.
 
-Inherit from the class for your port, provide the fixtures that it names, and run pytest.
+Inherit from the class for your port, provide the fixtures that the class names, and run pytest.
 
-Classes, because each promise is then a test with a name: one can be selected, or overridden with a
-reason. A function that checks everything stops at the first failure; a plugin acts unasked.
+The suites are classes because each promise is then a test with a name, which can be selected, or
+overridden with a reason. A function that checks everything would stop at the first failure; a
+plugin would act unasked.
 """
 
 from wfcore.testing.contracts.callback_client import CallbackClientContract

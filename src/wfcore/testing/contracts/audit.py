@@ -1,4 +1,4 @@
-"""What a store promises about the audit log: one chain for all writers, without gaps."""
+"""The promises of a store about the audit log: one chain for all writers, without gaps."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ NEVER = EpochMs(0)
 
 
 async def sound(store: Store) -> Sequence[ChainedEntry]:
-    """All entries of a chain, verified from its start to its end."""
+    """Return all entries of the chain, verified from start to end."""
     async with store.view() as view:
         chain = await view.audit.chain()
         entries = await view.audit.chained(chain.start.number, 1_000)
@@ -40,17 +40,19 @@ def names(entries: Sequence[ChainedEntry]) -> list[str]:
 
 
 class AuditContract:
-    """See `keeping.Handles` for the fixtures."""
+    """The promises about the audit log. See `keeping.Handles` for the fixtures."""
 
     async def test_the_audit_log_is_read_on_from_an_entry(self, store: Store) -> None:
-        """Entries since an instant with an id above the given one, oldest first, up to a limit."""
+        """
+        `since` returns entries from an instant on, behind a given id, oldest first, up to a limit.
+        """
         await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in (3, 1, 2, 4)))
         async with store.view() as view:
             assert ids(await view.audit.list(at(2), None, 9)) == ["aud_2", "aud_3", "aud_4"]
             assert ids(await view.audit.list(at(0), "aud_2", 1)) == ["aud_3"]
 
     async def test_the_audit_log_is_read_from_its_end(self, store: Store) -> None:
-        """By number, newest first, below the given one and up to a limit."""
+        """The log is read by number, newest first, below a given number and up to a limit."""
         for n in (3, 1, 2):
             await keep(store, make.audit_entry(f"aud_{n}", at=at(n)))
         async with store.view() as view:
@@ -60,7 +62,7 @@ class AuditContract:
             assert await view.audit.newest(found[2][0], 9) == []
 
     async def test_entries_are_linked_in_the_order_of_commits(self, store: Store) -> None:
-        """AL-1: each contains the hash of the one before it, computed over the stored text."""
+        """AL-1: each entry contains the hash of the entry before, computed over the stored text."""
         async with store.view() as view:
             chain = await view.audit.chain()
             assert (chain.start, chain.end) == (BEGINNING, BEGINNING)
@@ -76,7 +78,7 @@ class AuditContract:
             assert names(await view.audit.chained(1, 1)) == ["aud_1"]
 
     async def test_a_unit_that_fails_leaves_no_gap(self, store: Store) -> None:
-        """AL-1: what was not committed gets no number."""
+        """AL-1: an entry that was not committed gets no number."""
         await keep(store, make.audit_entry("aud_1"))
         with pytest.raises(Stale):
             await keep(store, make.audit_entry("aud_2"), make.audit_entry("aud_1"))
@@ -99,7 +101,7 @@ class AuditContract:
         assert sorted(names(await sound(another))) == [f"aud_{n:02}" for n in range(40)]
 
     async def test_a_record_is_kept_with_its_entry(self, store: Store) -> None:
-        """AL-3: unchanged, and for as long as the entry."""
+        """AL-3: a record is kept unchanged for as long as its entry."""
         text = '{"rows":[1,2]}'
         async with store.unit() as unit:
             unit.append(make.audit_entry("aud_1", record_hash=digest(text)), text)
@@ -108,7 +110,10 @@ class AuditContract:
         assert [entry.record for entry in await sound(store)] == [text, None]
 
     async def test_entries_of_an_execution_are_found(self, store: Store) -> None:
-        """In the order of the chain, with their place in it."""
+        """
+        The entries of an execution are found in the order of the chain, with their place in the
+        chain.
+        """
         mine = [make.audit_entry(f"aud_{n}", execution_id="e1") for n in (9, 2)]
         await keep(store, mine[0], make.audit_entry("aud_5", execution_id="e2"), mine[1])
         async with store.view() as view:
@@ -120,7 +125,7 @@ class AuditContract:
 
     async def test_old_entries_go_from_the_beginning(self, store: Store) -> None:
         """
-        AL-5: the rest continues from the last deleted entry, even if all entries were deleted.
+        AL-5: the chain continues from the last deleted entry, even if all entries were deleted.
         """
         await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in range(6)))
         assert await store.trim(at(4), NEVER, NEVER, NEVER, 3) == 3
@@ -131,7 +136,10 @@ class AuditContract:
         assert [entry.number for entry in await sound(store)] == [7]
 
     async def test_a_cut_is_an_entry_with_the_new_start(self, store: Store) -> None:
-        """AL-9: it is added with its record in the same transaction, behind the others."""
+        """
+        AL-9: the entry about a cut is added with its record in the same transaction, behind all
+        others.
+        """
         starts: list[ChainPoint] = []
 
         def trimmed(start: ChainPoint) -> tuple[AuditEntry, str]:

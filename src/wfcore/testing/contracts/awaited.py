@@ -12,12 +12,13 @@ UNAWAITED = (
 
 class Awaited:
     """
-    A contract whose tests are coroutines. If nothing would await them, it says how to run them.
+    A contract whose tests are coroutines. If no plugin awaits coroutines, the error says how to run
+    the tests.
     """
 
     @pytest.fixture(autouse=True)
     def _somebody_awaits(self, request: pytest.FixtureRequest) -> None:
-        """Before any other fixture: those may be coroutines as well."""
+        """Fail if no plugin awaits coroutines. Runs before any other fixture, even a coroutine."""
         marks = ("asyncio", "anyio")
         awaited = any(request.node.get_closest_marker(mark) for mark in marks)
         if iscoroutinefunction(request.function) and not awaited:

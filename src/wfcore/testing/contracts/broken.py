@@ -1,4 +1,4 @@
-"""What a store promises when its medium fails: an error of the core, and no damage."""
+"""The promises of a store whose medium fails: an error of the core, and no damage."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import Any, get_type_hints
@@ -24,13 +24,13 @@ WORDS: dict[Any, Any] = {
     records.ExecutionFilter: records.ExecutionFilter(),
     records.ApprovalFilter: records.ApprovalFilter(),
 }
-"""An argument of each type that a query of the port takes; None where it may."""
+"""An argument of each type that a query of the port takes. Optional arguments are None."""
 
 Look = Callable[[View], Awaitable[Any]]
 
 
 def every_look() -> Iterator[tuple[str, Look]]:
-    """Every way to read: each kind by its key, and each named query."""
+    """Every read of a store: each kind by its key, and each named query."""
     for kind in records.RECORDS:
         key = tuple("x" for _ in kind.key)
         yield f"get {kind.name}", lambda view, kind=kind, key=key: view.get(kind.type, *key)  # type: ignore[misc]
@@ -51,17 +51,17 @@ def _asking(subject: str, name: str, query: Any) -> Look:
 
 LOOKS = dict(every_look())
 NOTHING: tuple[Any, ...] = (None, (), 0)
-"""What may be said of an empty store."""
+"""The answers that an empty store may give."""
 
 
 class BrokenContract:
-    """See `keeping.Handles` for the fixtures."""
+    """The promises about a broken medium. See `keeping.Handles` for the fixtures."""
 
     @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_nothing_is_stored_by_a_medium_that_fails(
         self, broken: Store, given_record: Any
     ) -> None:
-        """`commit` raises `StoreUnavailable`, whatever it was to store."""
+        """`commit` raises `StoreUnavailable`, whatever the unit contains."""
         async with broken.unit() as unit:
             collect(unit, given_record, make.event(1), make.audit_entry())
             with pytest.raises(StoreUnavailable):
@@ -80,7 +80,7 @@ class BrokenContract:
                 await deed
 
     async def test_an_election_needs_no_more_than_the_store(self, broken: Store) -> None:
-        """A store that asks its medium raises `StoreUnavailable`; one of one machine elects."""
+        """An election raises `StoreUnavailable`, or succeeds in a store of one machine."""
         try:
             elected = await broken.elect("sweep", HOUR)
         except StoreUnavailable:
@@ -101,6 +101,6 @@ class BrokenContract:
         assert given_name == "audit.chain" or (found if found is None else found or ()) in NOTHING
 
     async def test_a_broken_store_can_be_closed(self, broken: Store) -> None:
-        """Twice, like any other store: shutdown code need not know that it is broken."""
+        """`close` may be called twice on a broken store."""
         await broken.close()
         await broken.close()

@@ -3,12 +3,12 @@ The contract of a client that sends callbacks, as a test class to inherit from.
 
     class TestMyClient(CallbackClientContract):
         @pytest.fixture
-        def peer(self): ...       # a `ScriptedReceiver`: who is called, told what to answer
+        def peer(self): ...       # a `ScriptedReceiver`: the server, with scripted answers
 
         @pytest.fixture
-        def callback_client(self, peer): ...    # one that may call the peer, wherever it is
+        def callback_client(self, peer): ...    # a client that may call the peer anywhere
 
-Needs pytest-asyncio in auto mode.
+The contract needs pytest-asyncio in auto mode.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ HEADERS = {"webhook-id": "msg_1", "webhook-signature": "v1,abc="}
 
 
 class ScriptedReceiver(Protocol):
-    """The receiver. Each method scripts its reaction to one request, in the order of the calls."""
+    """The receiver of callbacks. Each method scripts the reaction to one request, in call order."""
 
     @property
     def url(self) -> str:
@@ -32,10 +32,10 @@ class ScriptedReceiver(Protocol):
 
     @property
     def received(self) -> Sequence[tuple[str, Mapping[str, str], bytes]]:
-        """Target (path and query), headers and body of every request."""
+        """The target (path and query), headers and body of every request."""
 
     def answers(self, status: int) -> None:
-        """Answer the next request like this; the default is 204."""
+        """Answer the next request with *status*; the default is 204."""
 
     def hangs_up(self) -> None:
         """Close the connection of the next request without an answer."""
@@ -43,10 +43,10 @@ class ScriptedReceiver(Protocol):
 
 class CallbackClientContract(Awaited):
     """
-    Subclasses provide the fixtures `callback_client` and `peer`, a `ScriptedReceiver` that the
-    client may call wherever it listens.
+    The promises of `wfcore.ports.callbacks.CallbackClient` that a single receiver can observe.
 
-    Tests everything `wfcore.ports.callbacks.CallbackClient` promises that one receiver can observe.
+    Subclasses provide the fixtures `callback_client` and `peer`, a `ScriptedReceiver`. The client
+    may call `peer` wherever `peer` listens.
     """
 
     async def test_body_and_headers_arrive_as_they_are(
@@ -65,7 +65,7 @@ class CallbackClientContract(Awaited):
     async def test_whatever_is_answered_is_an_answer(
         self, callback_client: CallbackClient, peer: ScriptedReceiver, given_status: int
     ) -> None:
-        """No status raises an exception."""
+        """An answer of any status is returned; none raises an exception."""
         peer.answers(given_status)
         assert await callback_client.post(peer.url, HEADERS, b"{}") == CallbackAnswer(given_status)
 
@@ -82,8 +82,7 @@ class CallbackClientContract(Awaited):
         self, callback_client: CallbackClient, peer: ScriptedReceiver
     ) -> None:
         """
-        A broken connection is an answer without a status, and its message does not contain the
-        address.
+        A broken connection is an answer without a status. Its message does not contain the address.
         """
         peer.hangs_up()
         answer = await callback_client.post(peer.url, HEADERS, b"{}")

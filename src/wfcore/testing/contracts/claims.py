@@ -1,4 +1,4 @@
-"""What a store promises of claims and leases."""
+"""The promises of a store about claims and leases."""
 
 import asyncio
 from typing import Any
@@ -18,13 +18,13 @@ from wfcore.time import HOUR, DurationMs, later
 LEASE = HOUR
 """A lease that does not end within a test."""
 BRIEF = DurationMs(5)
-"""One that ends while a test lets some time pass."""
+"""A lease that ends while a test lets some time pass."""
 OVER = BRIEF + 1
 MANY = Slots(places=1_000)
 
 
 async def read(store: Store, id: str) -> Execution:
-    """The stored execution."""
+    """Return the stored execution."""
     async with store.view() as view:
         run = await view.get(Execution, id)
     assert run is not None
@@ -34,21 +34,23 @@ async def read(store: Store, id: str) -> Execution:
 async def claim(
     store: Store, worker: str = "w1", slots: Slots = MANY, limit: int = 100, **which: Any
 ) -> list[str]:
-    """The ids that *worker* gets, in order."""
+    """Return the ids that *worker* gets, in order."""
     return ids(await store.claim(worker, LEASE, slots, limit, **which))
 
 
 async def abandoned(store: Store, limit: int = 9) -> list[str]:
-    """The ids of executions whose worker is gone."""
+    """Return the ids of executions whose worker is gone."""
     async with store.view() as view:
         return ids(await view.executions.abandoned(limit))
 
 
 class ClaimContract:
-    """See `keeping.Handles` for the fixtures."""
+    """The promises about claims and leases. See `keeping.Handles` for the fixtures."""
 
     async def test_a_claim_takes_what_is_due_and_says_what_it_stored(self, store: Store) -> None:
-        """Unfinished, due, unclaimed executions, returned exactly as they are stored."""
+        """
+        A claim takes unfinished, due, unclaimed executions, and returns them exactly as stored.
+        """
         awaiting, failed = ExecutionStatus.AWAITING_APPROVAL, ExecutionStatus.FAILED
         result = {"a": make.step_result(output={"n": 1})}
         await keep(
@@ -185,7 +187,7 @@ class ClaimContract:
         assert [(run.id, run.fence) for run in again] == [("e1", 2)]
 
     async def test_a_write_from_before_the_claim_is_stale(self, store: Store) -> None:
-        """A unit that read before the claim cannot write after it."""
+        """A unit that read before a claim cannot write after the claim."""
         await keep(store, make.execution())
         old = await read(store, "exec_1")
         await claim(store)
@@ -193,7 +195,9 @@ class ClaimContract:
             await keep(store, old)
 
     async def test_particular_executions_are_claimed(self, store: Store, another: Store) -> None:
-        """Of `ids`, those that are due and unclaimed, in order, each once, and no others."""
+        """
+        A claim of `ids` takes the due and unclaimed executions of these ids, in order, each once.
+        """
         await keep(
             store,
             make.execution("e1", due_at=at(-1)),
@@ -223,8 +227,8 @@ class ClaimContract:
 
     async def test_a_worker_takes_what_it_is_able_to_do(self, store: Store) -> None:
         """
-        An execution goes to a worker with all the capabilities it needs; None means every
-        capability.
+        An execution goes to a worker with all capabilities that the execution needs. None means
+        every capability.
         """
         await keep(
             store,
@@ -275,14 +279,17 @@ class ClaimContract:
     async def test_somebody_is_elected_and_stays(
         self, store: Store, another: Store, elapse: Elapse
     ) -> None:
-        """Whoever was elected is elected again; once its lease has expired another may be."""
+        """
+        The elected worker is elected again; another worker may be elected once the lease has
+        expired.
+        """
         assert await store.elect("sweep", LEASE)
         assert await store.elect("sweep", BRIEF)
         await elapse(OVER)
         assert await another.elect("sweep", LEASE)
 
     async def test_handles_agree_about_the_time(self, store: Store, another: Store) -> None:
-        """All handles of a store report one time, which never goes back."""
+        """All handles of a store report the same time, which never goes back."""
         told = [handle.now() for handle in (store, another) * 5]
         assert told == sorted(told)
 
@@ -291,7 +298,7 @@ class ClaimContract:
     ) -> None:
         """
         A unit that saw the lease expired cannot take the execution once another handle has extended
-        it.
+        the lease.
         """
         await store.enlist("w1")
         await keep(store, make.execution("e1"), make.execution("e2"))
@@ -312,7 +319,7 @@ class ClaimContract:
         assert (await read(store, "e2")).worker is None
 
     async def test_what_nobody_holds_is_not_abandoned(self, store: Store) -> None:
-        """Requiring that a worker is gone is `Stale` if it has released the execution meanwhile."""
+        """`require_abandoned` makes a unit stale if no worker holds the execution."""
         await keep(store, make.execution())
         async with store.unit() as unit:
             unit.require_abandoned(await read(store, "exec_1"))
@@ -323,7 +330,7 @@ class ClaimContract:
         self, store: Store, elapse: Elapse
     ) -> None:
         """
-        Only the leases that the worker names are extended: the answer to a claim may have been
+        Only the leases that the worker names are extended, because the answer to a claim may be
         lost.
         """
         await store.enlist("w1")

@@ -1,5 +1,5 @@
 """
-What a store promises about concurrency groups: the limit is kept, in order, and no slot is lost.
+The promises of a store about concurrency groups: the limit is kept, in order, and no slot is lost.
 """
 
 import asyncio
@@ -45,10 +45,13 @@ async def end(store: Store, id: str, **fields: Any) -> None:
 
 
 class ConcurrencyContract:
-    """See `keeping.Handles` for the fixtures."""
+    """The promises about concurrency groups. See `keeping.Handles` for the fixtures."""
 
     async def test_no_more_are_taken_than_the_limit_allows(self, store: Store) -> None:
-        """The earliest come first; each end admits the next one, whichever worker claims."""
+        """
+        The earliest executions are taken first; each end admits the next one, whichever worker
+        claims.
+        """
         await limit(store, 2)
         await keep(store, *(waiting(f"e{n}", due_at=at(-n)) for n in range(5)))
         assert await claim(store, "w1") == ["e4", "e3"]
@@ -61,7 +64,7 @@ class ConcurrencyContract:
         assert await claim(store, "w3") == ["e1", "e0"]
 
     async def test_equal_due_times_go_by_id(self, store: Store) -> None:
-        """Executions accepted in the same millisecond are ordered by id."""
+        """Executions of one group that were accepted in the same millisecond are ordered by id."""
         await limit(store, 1)
         await keep(store, *(waiting(f"e{n}") for n in (2, 1, 3)))
         assert await claim(store) == ["e1"]
@@ -70,9 +73,7 @@ class ConcurrencyContract:
     async def test_what_was_taken_holds_its_place_until_it_ends(
         self, store: Store, given_status: ExecutionStatus
     ) -> None:
-        """
-        Running, waiting for people, interrupted or released: a claimed execution keeps its slot.
-        """
+        """A claimed execution keeps its slot until its end, whatever its status."""
         await limit(store, 1)
         await keep(store, waiting("e1", due_at=at(-1)), waiting("e2"))
         assert await claim(store) == ["e1"]
@@ -88,7 +89,7 @@ class ConcurrencyContract:
     async def test_every_end_gives_the_place_back(
         self, store: Store, given_status: ExecutionStatus
     ) -> None:
-        """However an execution ends, claimed or still waiting, the next one is admitted."""
+        """However an execution ends, claimed or still waiting, the next execution is admitted."""
         await limit(store, 1)
         await keep(store, *(waiting(f"e{n}", due_at=at(n - 9)) for n in (1, 2, 3, 4)))
         assert await claim(store) == ["e1"]
@@ -100,7 +101,9 @@ class ConcurrencyContract:
         assert await claim(store) == []
 
     async def test_groups_do_not_wait_for_one_another(self, store: Store) -> None:
-        """A full group blocks neither other groups nor executions without one, of any account."""
+        """
+        A full group blocks neither other groups nor executions without a group, of any account.
+        """
         await limit(store, 1)
         await limit(store, 1, "wf_2")
         await keep(
@@ -131,7 +134,7 @@ class ConcurrencyContract:
             await end(store, id)
 
     async def test_another_limit_holds_from_then_on(self, store: Store) -> None:
-        """A raised limit admits more, a lowered one none, and removing it admits all."""
+        """A raised limit admits more executions, a lowered limit none, and a removed limit all."""
         await limit(store, 1)
         await keep(store, *(waiting(f"e{n}", due_at=at(n - 99)) for n in range(9)))
         assert await claim(store) == ["e0"]
@@ -176,7 +179,7 @@ class ConcurrencyContract:
 
     async def test_counting_sees_what_has_not_ended(self, store: Store) -> None:
         """
-        All unfinished executions of a group, including waiting ones, and how many were claimed.
+        A count contains all unfinished executions of a group, and how many of them were claimed.
         """
         await keep(store, waiting("e1"), waiting("e2"), waiting("e3"), waiting("x", "other"))
         await store.claim("w1", LEASE, MANY, 1)
@@ -197,8 +200,8 @@ class ConcurrencyContract:
         self, store: Store, another: Store
     ) -> None:
         """
-        Units that each saw room and ask for it: those beyond the limit are stale and change
-        nothing.
+        Of the units that each saw room and ask for it, the units beyond the limit are stale and
+        change nothing.
         """
 
         async def start(number: int) -> bool:

@@ -33,7 +33,7 @@ class CountersContract(Awaited):
         assert {end for end in ends if not end.admitted} == {Admission(("minute",), (30, 30))}
 
     async def test_a_refusal_counts_nowhere(self, counters: Counters) -> None:
-        """If one window is full, nothing is counted in the other one either."""
+        """If one window is full, a call counts in no window."""
         assert (await counters.take("k", (minute(1), day(2)), NOW)).counts == (1, 1)
         for _ in range(3):
             assert await counters.take("k", (minute(1), day(2)), NOW) == Admission(
@@ -45,13 +45,13 @@ class CountersContract(Awaited):
         assert await counters.take("k", windows, later) == Admission(("minute", "day"), (1, 2))
 
     async def test_no_limit_counts_all_the_same(self, counters: Counters) -> None:
-        """An unlimited window counts and never fills."""
+        """A window without a limit counts and never fills."""
         for count in (1, 2, 3):
             windows = (minute(None), day(None))
             assert await counters.take("k", windows, NOW) == Admission((), (count, count))
 
     async def test_one_window_or_none_will_do(self, counters: Counters) -> None:
-        """Any number of windows is counted together."""
+        """A call may count in any number of windows, also in none."""
         assert await counters.take("k", (minute(1),), NOW) == Admission((), (1,))
         assert await counters.take("k", (), NOW) == Admission((), ())
         assert await counters.take("k", (minute(1),), NOW) == Admission(("minute",), (1,))
@@ -78,7 +78,7 @@ class CountersContract(Awaited):
         assert not (await counters.take("k", (minute(1),), NOW)).admitted
 
     async def test_trimming_forgets_what_is_over(self, counters: Counters) -> None:
-        """Windows that ended before the instant are deleted, later ones kept."""
+        """Windows that ended before the instant are deleted; later windows are kept."""
         later = EpochMs(NOW + 10 * MINUTE)
         await counters.take("k", (minute(1),), NOW)
         await counters.take("k", (minute(1, later),), later)
@@ -99,7 +99,9 @@ class CountersContract(Awaited):
         assert await counters.last_used("k") == used
 
     async def test_looking_counts_nothing(self, counters: Counters) -> None:
-        """What each window has admitted; 0 for one that nobody asked for."""
+        """
+        `peek_counts` counts nothing, and returns the number of calls that each window has admitted.
+        """
         windows = (minute(2), day(9))
         assert await counters.peek_counts("k", windows) == (0, 0)
         await counters.take("k", windows, NOW)

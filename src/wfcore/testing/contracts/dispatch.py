@@ -1,7 +1,7 @@
 """
-The contract of queues that tell workers what is due, as a test class to inherit from.
+The contract of queues that tell workers about due executions, as a test class to inherit from.
 
-Needs pytest-asyncio in auto mode.
+The contract needs pytest-asyncio in auto mode.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from wfcore.testing.contracts.awaited import Awaited
 from wfcore.time import DurationMs
 
 PATIENCE_S = 60
-"""After so long, what should have come by itself does not come."""
+"""The seconds after which a test gives up an expected event."""
 LATER_MS = DurationMs(400)
 GPU = "label:gpu"
 
@@ -22,7 +22,7 @@ NewDispatch = Callable[[], DispatchQueue]
 
 @asynccontextmanager
 async def connected(dispatch: DispatchQueue) -> AsyncIterator[DispatchQueue]:
-    """*dispatch*, which is up, and is ended afterwards."""
+    """Connect *dispatch* for the block, and end the connection afterwards."""
     came_up = asyncio.Event()
     running = asyncio.create_task(dispatch.run(came_up.set))
     try:
@@ -39,7 +39,7 @@ async def connected(dispatch: DispatchQueue) -> AsyncIterator[DispatchQueue]:
 async def taken(
     dispatch: DispatchQueue, wanted: int, able: Collection[str] | None = None
 ) -> Sequence[DueDelivery]:
-    """Take until there are as many as *wanted*."""
+    """Take deliveries until there are as many as *wanted*; return the deliveries."""
     found: list[DueDelivery] = []
     async with asyncio.timeout(PATIENCE_S):
         while len(found) < wanted:
@@ -48,21 +48,26 @@ async def taken(
 
 
 def ids_of(found: Collection[DueDelivery]) -> list[str]:
-    """Their executions, in order."""
+    """The ids of the delivered executions, sorted."""
     return sorted(one.execution_id for one in found)
 
 
 class DispatchContract(Awaited):
     """
-    Subclasses provide a fixture `new_dispatch`: each call gives another handle on one queue, which
-    is empty at first, as another process would have it. Its `keep_s` should be a fraction of a
-    second: some tests wait until a delivery that nobody keeps comes again.
+    The promises of `wfcore.ports.queue.DispatchQueue`.
+
+    Subclasses provide a fixture `new_dispatch`. Each call returns another handle on one queue, as
+    in another process; the queue is empty at first. `keep_s` of the queue should be a fraction of a
+    second, because some tests wait until an unkept delivery comes again.
     """
 
     async def test_what_one_process_tells_another_one_takes(
         self, new_dispatch: NewDispatch
     ) -> None:
-        """Each execution that is told is delivered, with how often it was."""
+        """
+        Each execution that one process tells is delivered to another process, with its number of
+        tries.
+        """
         async with connected(new_dispatch()) as teller, connected(new_dispatch()) as taker:
             assert await teller.tell([DueExecution(f"exec_{n}", f"k{n}") for n in range(3)])
             found = await taken(taker, 3)
@@ -72,7 +77,9 @@ class DispatchContract(Awaited):
                 await one.settle()
 
     async def test_each_message_goes_to_one_of_several(self, new_dispatch: NewDispatch) -> None:
-        """Two that take at the same time share what there is; nothing is delivered to both."""
+        """
+        Two processes that take at the same time share the deliveries; no delivery goes to both.
+        """
         async with connected(new_dispatch()) as one, connected(new_dispatch()) as other:
             await one.tell([DueExecution(f"exec_{n}", f"k{n}") for n in range(6)])
             found: dict[str, DueDelivery] = {}
@@ -92,7 +99,7 @@ class DispatchContract(Awaited):
             assert not twice
 
     async def test_what_is_due_later_comes_later(self, new_dispatch: NewDispatch) -> None:
-        """An execution that is due in a while is delivered, and after one that is due now."""
+        """An execution that is due later is delivered after an execution that is due now."""
         async with connected(new_dispatch()) as dispatch:
             await dispatch.tell(
                 [DueExecution("exec_late", "late", LATER_MS), DueExecution("exec_now", "now")]
@@ -104,8 +111,8 @@ class DispatchContract(Awaited):
 
     async def test_what_nobody_keeps_comes_again(self, new_dispatch: NewDispatch) -> None:
         """
-        A delivery that is neither settled nor kept, by a process that has ended, is delivered to
-        somebody else. One that was settled is not.
+        If a process ends, its unsettled deliveries go to another process. Settled deliveries do not
+        come again.
         """
         async with connected(new_dispatch()) as gone:
             await gone.tell([DueExecution("exec_lost", "1"), DueExecution("exec_done", "2")])
@@ -118,7 +125,7 @@ class DispatchContract(Awaited):
             await again.settle()
 
     async def test_what_is_put_back_comes_again(self, new_dispatch: NewDispatch) -> None:
-        """A delivery that is put back is delivered again, to anybody, and says so."""
+        """A delivery that is put back is delivered again, to any process, with a higher count."""
         async with connected(new_dispatch()) as dispatch:
             await dispatch.tell([DueExecution("exec_1", "1")])
             (first,) = await taken(dispatch, 1)
@@ -129,7 +136,7 @@ class DispatchContract(Awaited):
             await again.settle()
 
     async def test_what_becomes_due_again_is_told_again(self, new_dispatch: NewDispatch) -> None:
-        """An execution that is due once more, while it is delivered, is delivered once more."""
+        """An execution that becomes due again during its delivery is delivered once more."""
         async with connected(new_dispatch()) as dispatch:
             await dispatch.tell([DueExecution("exec_1", "1:1")])
             (first,) = await taken(dispatch, 1)
@@ -140,7 +147,7 @@ class DispatchContract(Awaited):
             await second.settle()
 
     async def test_who_is_able_gets_it(self, new_dispatch: NewDispatch) -> None:
-        """What only a worker with a label can do is delivered to one that carries it."""
+        """An execution that needs a label is delivered to a worker with that label."""
         async with connected(new_dispatch()) as dispatch:
             await dispatch.tell([DueExecution("exec_1", "1", needs=(GPU,))])
             (one,) = await taken(dispatch, 1, frozenset({GPU}))
@@ -148,7 +155,7 @@ class DispatchContract(Awaited):
             await one.settle()
 
     async def test_keeping_and_settling_may_come_too_late(self, new_dispatch: NewDispatch) -> None:
-        """What is said of a delivery that is settled already does no harm."""
+        """Keeping or settling a delivery that is settled already does no harm."""
         async with connected(new_dispatch()) as dispatch:
             await dispatch.tell([DueExecution("exec_1", "1")])
             (one,) = await taken(dispatch, 1)
@@ -157,7 +164,7 @@ class DispatchContract(Awaited):
                 await one.keep()
 
     async def test_without_a_connection_nothing_is_raised(self, new_dispatch: NewDispatch) -> None:
-        """Before it is up, and after it has ended, telling says that it could not."""
+        """Without a connection, before the start and after the end, `tell` returns False."""
         dispatch = new_dispatch()
         assert not dispatch.up
         assert not await dispatch.tell([DueExecution("exec_1", "1")])
@@ -167,7 +174,7 @@ class DispatchContract(Awaited):
         assert not await dispatch.tell([DueExecution("exec_1", "1")])
 
     async def test_without_room_nothing_is_asked_for(self, new_dispatch: NewDispatch) -> None:
-        """Whoever has no room does not wait, and what comes all the same is put back for others."""
+        """A process without room does not wait. A delivery that comes all the same is put back."""
         async with connected(new_dispatch()) as full, connected(new_dispatch()) as other:
             await full.tell([DueExecution("exec_1", "1")])
             found: Sequence[DueDelivery] = ()

@@ -22,15 +22,17 @@ from wfcore.testing.contracts.awaited import Awaited
 
 
 async def never_asked() -> Collection[Needs]:
-    """Fails the test: nothing could have been removed."""
+    """Fail the test: nothing could have been removed."""
     raise AssertionError("asked what is in use, where nothing is idle")
 
 
 class EnvironmentsContract(Awaited):
     """
+    The promises of `wfcore.ports.runtime.Environments`.
+
     Subclasses provide a fixture `environments` without any environment, name two installable needs
-    and one that cannot be installed (whose first package the error names), and implement
-    `grow_old`.
+    and one impossible need (the error names the first package of the impossible need), and
+    implement `grow_old`.
     """
 
     GOOD: Needs
@@ -42,7 +44,10 @@ class EnvironmentsContract(Awaited):
         raise NotImplementedError(f"{type(self).__name__}.grow_old must age what is there")
 
     async def test_what_was_prepared_is_found(self, environments: Environments) -> None:
-        """Nothing before, the same path afterwards, another path for other needs."""
+        """
+        An environment is found once it is prepared, always at the same path. Other needs get
+        another path.
+        """
         assert environments.find(self.GOOD) is None
         good = await environments.prepare(self.GOOD)
         place = environments.find(good)
@@ -54,7 +59,7 @@ class EnvironmentsContract(Awaited):
 
     async def test_the_lock_is_given_and_kept(self, environments: Environments) -> None:
         """
-        Needs come back with a lock, equal needs with an equal one; an existing lock is kept. PK-9.
+        Needs come back with a lock, equal needs with an equal lock. An existing lock is kept. PK-9.
         """
         good = await environments.prepare(self.GOOD)
         assert good.lock is not None
@@ -63,7 +68,7 @@ class EnvironmentsContract(Awaited):
         assert await environments.prepare(good) == good
 
     async def test_many_may_prepare_the_same_at_once(self, environments: Environments) -> None:
-        """All callers return when it is installed."""
+        """All callers that prepare the same environment at once return when it is installed."""
 
         async def prepare() -> str | None:
             return environments.find(await environments.prepare(self.GOOD))
@@ -74,8 +79,8 @@ class EnvironmentsContract(Awaited):
 
     async def test_what_is_gone_is_restored(self, environments: Environments) -> None:
         """
-        Whoever needs what was prepared elsewhere, or was removed, gets the same again from the lock
-        alone, all of any number at once; what exists is left as it is. PK-5.
+        Any number of processes can restore a missing environment at once, from the lock alone. An
+        existing environment is left unchanged. PK-5.
         """
         good = await environments.prepare(self.GOOD)
         place = environments.find(good)
@@ -85,14 +90,14 @@ class EnvironmentsContract(Awaited):
         assert set(places) == {environments.find(good)}
 
     async def test_what_is_not_pinned_is_not_restored(self, environments: Environments) -> None:
-        """Without a lock nobody could say what to install; a step resolves nothing. PK-9."""
+        """An environment without a lock is not restored: a step resolves no versions. PK-9."""
         with pytest.raises(PackagesUnavailable):
             await environments.restore(self.GOOD)
         good = await environments.prepare(self.GOOD)
         assert await environments.restore(good) == environments.find(good)
 
     async def remove_all(self, environments: Environments) -> None:
-        """Prune everything, as if nobody had needed it for a year."""
+        """Prune all environments, as if they had been unused for a year."""
 
         async def nothing() -> Collection[Needs]:
             return ()
@@ -101,7 +106,9 @@ class EnvironmentsContract(Awaited):
         assert await environments.prune(nothing)
 
     async def test_what_cannot_be_installed_is_named(self, environments: Environments) -> None:
-        """The error names what is missing, nothing is found, and the next call tries again."""
+        """
+        The error names the missing package, no environment is found, and the next call tries again.
+        """
         name = self.IMPOSSIBLE.packages[0].partition("=")[0].partition("@")[0]
         for _ in range(2):
             with pytest.raises(PackagesUnavailable, match=name):
@@ -109,9 +116,7 @@ class EnvironmentsContract(Awaited):
             assert environments.find(self.IMPOSSIBLE) is None
 
     async def test_only_what_is_idle_and_unused_goes(self, environments: Environments) -> None:
-        """
-        An environment in use stays however old it is; a recent one stays even if nothing needs it.
-        """
+        """An environment in use stays even if old; a recent environment stays even if unused."""
         good = await environments.prepare(self.GOOD)
         assert await environments.prune(never_asked) == 0
         self.grow_old(environments)

@@ -21,7 +21,7 @@ class FilesContract(Awaited):
     """Subclasses provide a fixture `files`: empty artifact storage."""
 
     async def test_what_was_stored_is_read_back(self, files: ArtifactFiles) -> None:
-        """Size and SHA-256 are returned, and all bytes can be read."""
+        """`store` returns size and SHA-256, and all bytes can be read."""
         stored = await files.store("exec_1", "art_1", BytesIO(CONTENT))
         assert stored.size == len(CONTENT)
         assert stored.sha256 == hashlib.sha256(CONTENT).hexdigest()
@@ -45,7 +45,7 @@ class FilesContract(Awaited):
         ["", "../../etc/a", 'a"; b', "a\r\nX: b", "Überweisung €.csv", "\ud800", "x" * 9_000],
     )
     async def test_a_name_is_a_label(self, files: ArtifactFiles, given_name: str) -> None:
-        """Whatever it is, it changes nothing about where the content is."""
+        """The name of a file does not change where the content is stored."""
         stored = await files.store("exec_1", "art_1", BytesIO(b"abc"), given_name)
         assert stored.storage_key == (await files.store("exec_1", "art_1", BytesIO())).storage_key
         stored = await files.store("exec_1", "art_1", BytesIO(b"abc"), given_name)
@@ -58,7 +58,7 @@ class FilesContract(Awaited):
     async def test_a_range_is_read(
         self, files: ArtifactFiles, given_start: int, given_end: int
     ) -> None:
-        """The bytes from start up to but not including end."""
+        """A read returns the bytes from start up to but not including end."""
         stored = await files.store("exec_1", "art_1", BytesIO(CONTENT))
         assert (
             await content(files, stored.storage_key, given_start, given_end)
@@ -82,7 +82,7 @@ class FilesContract(Awaited):
         assert await content(files, other.storage_key, 0, 1) == b"b"
 
     async def test_a_copy_lives_as_long_as_its_own_execution(self, files: ArtifactFiles) -> None:
-        """It has the same bytes, and what is made twice is made once."""
+        """A copy keeps the bytes after its original is deleted; a repeated copy is made once."""
         first = await files.store("exec_1", "art_1", BytesIO(CONTENT))
         for _ in range(2):
             key = await files.copy(first.storage_key, "exec_2", "art_2")
@@ -92,20 +92,22 @@ class FilesContract(Awaited):
         assert [one.execution_id async for one in files.find_all()] == ["exec_2"]
 
     async def test_a_copy_of_content_that_is_gone_is_not_found(self, files: ArtifactFiles) -> None:
-        """Nothing is made of it."""
+        """A copy of missing content raises `NotFound`, and nothing is stored."""
         with pytest.raises(NotFound):
             await files.copy("exec_1/art_1", "exec_2", "art_2")
         assert [one async for one in files.find_all()] == []
 
     async def test_every_file_is_found(self, files: ArtifactFiles) -> None:
-        """Each with its key and its execution, and none that was deleted."""
+        """`find_all` finds each file with its key and its execution, and no deleted file."""
         kept = [await files.store(f"exec_{n}", "art_1", BytesIO(b"a")) for n in range(3)]
         await files.delete_executions("exec_1")
         found = {one.storage_key: one.execution_id async for one in files.find_all()}
         assert found == {kept[0].storage_key: "exec_0", kept[2].storage_key: "exec_2"}
 
     async def test_executions_are_told_apart_by_their_whole_id(self, files: ArtifactFiles) -> None:
-        """Deleting what belongs to one leaves another whose id begins alike."""
+        """
+        Deleting the files of one execution leaves those of another whose id has the same beginning.
+        """
         await files.store("exec_1", "art_1", BytesIO(b"a"))
         other = await files.store("exec_10", "art_2", BytesIO(b"b"))
         await files.delete_executions("exec_1")

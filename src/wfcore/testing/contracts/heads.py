@@ -1,4 +1,4 @@
-"""The store contract: executions whose large outputs were not read. ST-7."""
+"""The contract of a store about heads: executions whose large outputs were not read. ST-7."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ TEXT: Json = "text and \N{EURO SIGN} " * 20_000
 
 
 def with_results(**changes: Any) -> Execution:
-    """An execution with results of which some are large."""
+    """An execution with several results, some of them large."""
     results = {
         "small": make.step_result(output={"n": 1}),
         "rows": make.step_result(output=ROWS),
@@ -36,7 +36,7 @@ def with_results(**changes: Any) -> Execution:
 
 
 async def stored(store: Store, id: str = "exec_1") -> Execution:
-    """The whole execution."""
+    """Return the whole execution."""
     async with store.view() as view:
         found = await view.get(Execution, id)
     assert found is not None
@@ -44,7 +44,7 @@ async def stored(store: Store, id: str = "exec_1") -> Execution:
 
 
 async def head(unit: Unit | Any, id: str = "exec_1") -> Execution:
-    """The execution, of which large values may be left out."""
+    """Return the head of the execution, in which large values may be left out."""
     found = await head_of(unit, id)
     assert found is not None
     return found
@@ -56,7 +56,7 @@ def results_of(run: Execution) -> dict[str, StepResult]:
 
 class HeadContract:
     async def test_a_head_is_the_execution(self, store: Store) -> None:
-        """What a head shows is what is stored, and what it leaves out can be read."""
+        """The values in a head are the stored values, and the values left out can be read."""
         await keep(store, with_results())
         async with store.view() as view:
             run = await head(view)
@@ -87,7 +87,7 @@ class HeadContract:
         assert (await stored(store)).output == ROWS
 
     async def test_a_head_can_be_stored(self, store: Store, another: Store) -> None:
-        """Whoever stores a head changes what they changed, and no output is lost."""
+        """A unit that stores a head changes only its own changes, and no output is lost."""
         await keep(store, with_results())
         for handle in (store, another):
             async with handle.unit() as unit:
@@ -106,7 +106,7 @@ class HeadContract:
             assert [*found.step_results] == [*expected]
 
     async def test_a_head_that_is_stored_twice_in_a_unit(self, store: Store) -> None:
-        """Reads of a unit show the outputs that are stored, and those that it puts."""
+        """A unit reads the stored outputs and the outputs that the unit puts."""
         await keep(store, with_results())
         async with store.unit() as unit:
             run = await head(unit)
@@ -125,7 +125,7 @@ class HeadContract:
         assert found.step_results["loop"].items == ROWS
 
     async def test_a_large_value_that_is_replaced(self, store: Store) -> None:
-        """A value over one that was not read takes its place; the other one in its row stays."""
+        """A new value replaces a value that was not read; the other value in the same row stays."""
         await keep(store, with_results())
         async with store.unit() as unit:
             run = await head(unit)
@@ -140,7 +140,9 @@ class HeadContract:
         assert found["loop"] == make.step_result(StepStatus.RUNNING, items=ROWS, output=TEXT)
 
     async def test_an_end_that_a_head_is_given(self, store: Store) -> None:
-        """An execution that is ended by its head, and written once more, keeps every output."""
+        """
+        An execution that a unit ends through its head keeps every output, also after a later write.
+        """
         await keep(store, with_results())
         async with store.unit() as unit:
             run = await head(unit)
@@ -158,7 +160,7 @@ class HeadContract:
         assert results_of(found) == results_of(with_results())
 
     async def test_results_that_change_their_places(self, store: Store) -> None:
-        """Results that are put aside keep their outputs, or ask for them."""
+        """Results that are put aside keep their outputs, or the put raises `NotRead`."""
         await keep(store, with_results())
         async with store.unit() as unit:
             run = await head(unit)
@@ -170,7 +172,7 @@ class HeadContract:
         assert results_of(await stored(store)) == results_of(put_aside(with_results()))
 
     async def test_a_head_of_another_execution(self, store: Store) -> None:
-        """An output that was not read is never taken for that of another execution."""
+        """A result of a head never takes an unread output of another execution."""
         await keep(store, with_results())
         async with store.unit() as unit:
             run = await head(unit)
@@ -184,7 +186,9 @@ class HeadContract:
         assert results_of(await stored(store, "exec_2")) == results_of(with_results())
 
     async def test_results_that_another_execution_takes_along(self, store: Store) -> None:
-        """What a head gives to a new execution, in other places too, is what the old one holds."""
+        """
+        Results that a new execution takes from a head, also in other places, keep the old outputs.
+        """
         await keep(store, with_results())
         await keep(store, another_one(put_aside(await stored(store))))
         async with store.unit() as unit:
@@ -203,7 +207,9 @@ class HeadContract:
     async def test_results_of_an_execution_that_changes_meanwhile(
         self, store: Store, another: Store
     ) -> None:
-        """A new execution gets what was read of the old one, or its unit is stale."""
+        """
+        If the old execution changes meanwhile, the new one gets the results as read, or is stale.
+        """
         await keep(store, with_results())
         async with store.unit() as unit:
             unit.put(another_one(await head(unit)))
@@ -218,7 +224,9 @@ class HeadContract:
     async def test_results_of_an_execution_that_is_gone_meanwhile(
         self, store: Store, another: Store
     ) -> None:
-        """The same where retention deletes the old one."""
+        """
+        If retention deletes the old execution meanwhile, the new one gets the results, or is stale.
+        """
         await keep(store, with_results(status=ExecutionStatus.FAILED, completed_at=make.NOW))
         async with store.unit() as unit:
             unit.put(another_one(await head(unit)))
@@ -232,7 +240,7 @@ class HeadContract:
         assert results_of(await stored(store, "exec_2")) == results_of(with_results())
 
     async def test_a_head_that_has_changed(self, store: Store, another: Store) -> None:
-        """What was left out is not read from an execution that has changed meanwhile."""
+        """An output that was left out is not read from an execution that has changed meanwhile."""
         await keep(store, with_results())
         async with store.view() as view:
             run = await head(view)
@@ -244,7 +252,7 @@ class HeadContract:
             assert results_of(found) == results_of(with_results())
 
     async def test_two_that_store_one_head(self, store: Store, another: Store) -> None:
-        """Of two who store the same head, one commits."""
+        """Of two units that store the same head, one commits and the other is stale."""
         await keep(store, with_results())
         async with store.unit() as one, another.unit() as two:
             for number, unit in enumerate((one, two)):
@@ -264,7 +272,7 @@ def another_one(run: Execution) -> Execution:
 
 
 def put_aside(run: Execution) -> Execution:
-    """With the result of a step put aside."""
+    """*run* with the result of a step put aside."""
     results = dict(run.step_results)
     aside = {aside_key(1, "rows"): results.pop("rows")}
     return evolve(run, step_results=results, put_aside=aside)

@@ -3,12 +3,12 @@ The contract of an identity provider, as a test class to inherit from.
 
     class TestMyProvider(IdentityProviderContract):
         @pytest.fixture
-        def company(self): ...    # a `ScriptedCompany`: where people sign in, told what to say
+        def company(self): ...    # a `ScriptedCompany`: the place where people sign in
 
         @pytest.fixture
-        def provider(self, company): ...    # one that asks there
+        def provider(self, company): ...    # a provider that uses the company
 
-Needs pytest-asyncio in auto mode.
+The contract needs pytest-asyncio in auto mode.
 """
 
 from typing import Protocol
@@ -26,21 +26,21 @@ OTHER = SignOnAttempt("other-" + "s" * 32, "other-" + "n" * 32, "other-" + "v" *
 
 
 class ScriptedCompany(Protocol):
-    """The other side: it knows one person, who is signed in there and agrees to everything."""
+    """A company with one person, who is signed in there and agrees to everything."""
 
     email: str
     secret: str
-    """The credential that the provider was given, which no error may repeat."""
+    """The credential of the provider, which no error may repeat."""
 
     async def agree(self, address: str) -> str:
-        """The address to which the browser is sent back from *address*."""
+        """Return the address to which the company redirects the browser from *address*."""
 
     def is_away(self) -> None:
-        """It answers nothing from now on."""
+        """Answer nothing from now on."""
 
 
 class IdentityProviderContract(Awaited):
-    """Everything that `wfcore.ports.identity.IdentityProvider` promises."""
+    """The promises of `wfcore.ports.identity.IdentityProvider`."""
 
     async def _code(
         self, provider: IdentityProvider, company: ScriptedCompany, attempt: SignOnAttempt = ATTEMPT
@@ -51,7 +51,7 @@ class IdentityProviderContract(Awaited):
     async def test_the_way_back_has_the_state(
         self, provider: IdentityProvider, company: ScriptedCompany
     ) -> None:
-        """The browser comes back where it was told to, with the state of its attempt."""
+        """The browser comes back to the given address, with the state of its attempt."""
         back = await company.agree(await provider.address(ATTEMPT, BACK))
         assert back.startswith(f"{BACK}?")
         assert parse_qs(urlsplit(back).query)["state"] == [ATTEMPT.state]
@@ -59,7 +59,7 @@ class IdentityProviderContract(Awaited):
     async def test_the_verifier_stays_here(
         self, provider: IdentityProvider, company: ScriptedCompany
     ) -> None:
-        """Whoever sees where the browser is sent can complete nothing."""
+        """A person who sees the address of the redirect cannot complete the sign-in."""
         address = await provider.address(ATTEMPT, BACK)
         assert ATTEMPT.verifier not in address
         assert company.secret not in address
@@ -67,7 +67,9 @@ class IdentityProviderContract(Awaited):
     async def test_a_code_says_who_came(
         self, provider: IdentityProvider, company: ScriptedCompany
     ) -> None:
-        """The email of whoever agreed, which the provider vouches for."""
+        """
+        A code gives the email of the person who agreed, and the provider vouches for the email.
+        """
         code = await self._code(provider, company)
         found = await provider.identity(ATTEMPT, BACK, code)
         assert (found.email, found.verified) == (company.email, True)
@@ -75,7 +77,7 @@ class IdentityProviderContract(Awaited):
     async def test_a_code_works_once(
         self, provider: IdentityProvider, company: ScriptedCompany
     ) -> None:
-        """A replayed code is refused, and so is one that was never given out."""
+        """A code that was used before is refused, and so is an invented code."""
         code = await self._code(provider, company)
         await provider.identity(ATTEMPT, BACK, code)
         for worthless in (code, "guessed"):
@@ -87,7 +89,7 @@ class IdentityProviderContract(Awaited):
     async def test_a_code_is_bound_to_its_attempt(
         self, provider: IdentityProvider, company: ScriptedCompany, given_own: str
     ) -> None:
-        """A code that another browser fetched is worth nothing in this one."""
+        """A code is refused in a browser other than the one that fetched the code."""
         code = await self._code(provider, company, OTHER)
         parts = {name: getattr(OTHER, name) for name in ("state", "nonce", "verifier")}
         with pytest.raises(Unvouched):
@@ -98,7 +100,7 @@ class IdentityProviderContract(Awaited):
     async def test_a_provider_that_is_away_is_said(
         self, provider: IdentityProvider, company: ScriptedCompany
     ) -> None:
-        """Nobody is refused for it: `NotReady`, without a secret."""
+        """An absent provider raises `NotReady`, without a secret; no person is refused."""
         company.is_away()
         for asked in (
             provider.address(ATTEMPT, BACK),

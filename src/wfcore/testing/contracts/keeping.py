@@ -1,4 +1,6 @@
-"""How the contract suites use a store under test: its handles, its time, its records."""
+"""
+The fixtures of the store contract: the handles, the time and the records of a store under test.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +14,7 @@ from wfcore.ports.store import Store, Unit
 from wfcore.testing.fakes import ManualClock
 
 Elapse = Callable[[int], Awaitable[None]]
-"""Lets so many milliseconds of a store's time pass."""
+"""A function that lets so many milliseconds of a store's time pass."""
 
 PATIENCE_S = 60
 STANDS_STILL = (
@@ -24,15 +26,15 @@ STANDS_STILL = (
 class Handles:
     """
     The fixtures of `StoreContract`. Subclasses provide `store`: an empty store, closed after the
-    test. The optional fixtures are below, with their defaults.
+    test. The other fixtures are optional and have defaults.
     """
 
     @pytest.fixture
     def clock(self) -> ManualClock:
         """
-        For the `store` of a subclass that can be given its time: `now=clock.service_now`. It
-        begins at `builders.NOW`. Without it the suite waits where time must pass, some
-        milliseconds at a time.
+        A clock that starts at `builders.NOW`, for a `store` whose time can be set:
+        `now=clock.service_now`. For any other store the suite waits a few milliseconds where time
+        must pass.
         """
         return ManualClock()
 
@@ -46,17 +48,17 @@ class Handles:
 
     @pytest.fixture
     def broken(self) -> Store:
-        """A store whose medium has failed or disappeared since it was opened."""
+        """A store whose medium has failed or disappeared after the store was opened."""
         pytest.skip("no fixture `broken`: a store whose database fails since it was opened")
 
     @pytest.fixture
     def elapse(self, store: Store, clock: ManualClock) -> Elapse:
-        """Advances `clock`, or waits if the store has its own time."""
+        """A function that advances `clock`, or waits if the store has its own time."""
         return partial(pass_time, store, clock)
 
 
 async def pass_time(store: Store, clock: ManualClock, ms: int) -> None:
-    """Let *ms* of the store's time pass. Fails if it stands still."""
+    """Let *ms* of the store's time pass. Fails if the store's time stands still."""
     until = store.now() + ms
     clock.advance(ms)
     try:

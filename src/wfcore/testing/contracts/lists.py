@@ -1,4 +1,4 @@
-"""What a store promises of lists: filters, order, visibility, exact totals, what is due."""
+"""The promises of a store about lists: filters, order, visibility, exact totals, due records."""
 
 import asyncio
 from typing import Any
@@ -37,7 +37,7 @@ OPEN = (ExecutionStatus.PENDING, ExecutionStatus.INTERRUPTED)
 
 
 class ListContract:
-    """See `keeping.Handles` for the fixtures."""
+    """The promises about lists. See `keeping.Handles` for the fixtures."""
 
     @pytest.mark.parametrize(
         ("given_where", "given_expected"),
@@ -88,7 +88,10 @@ class ListContract:
         assert (ids(found), found.total) == (given_expected, len(given_expected))
 
     async def test_a_list_of_executions_carries_no_outputs(self, store: Store) -> None:
-        """Rows have no outputs and no loop items, and no variables unless some are secret."""
+        """
+        Listed executions have no outputs and no loop items, and no variables unless some are
+        secret.
+        """
         secret, plain = samples.EXECUTION, evolve(samples.EXECUTION, id="exec_2", secrets=())
         await keep(store, secret, plain)
         async with store.view() as view:
@@ -99,10 +102,7 @@ class ListContract:
         assert found.rows == (evolve(shown, id="exec_2", secrets=(), variables={}), shown)
 
     async def test_the_last_redrive_of_an_execution_is_found(self, store: Store) -> None:
-        """
-        If there are several, the one accepted last; None if it was never redriven or the redrive
-        was purged.
-        """
+        """`redriven_as` finds the stored redrive that was accepted last; None if there is none."""
         of_old = {"redrive_of": "exec_1"}
         await keep(store, make.execution("exec_1"), make.execution("exec_2", redrive_of="exec_3"))
         await keep(store, make.execution("exec_5", accepted_at=at(5), **of_old))
@@ -119,7 +119,8 @@ class ListContract:
 
     async def test_executions_by_time(self, store: Store) -> None:
         """
-        Grace period, due time and end are found from their instant on, oldest first, up to a limit.
+        Executions that are due, whose grace is over, or that ended before an instant, are found
+        oldest first, up to a limit.
         """
         interrupted, done = ExecutionStatus.INTERRUPTED, ExecutionStatus.COMPLETED
         await keep(
@@ -148,7 +149,7 @@ class ListContract:
             assert await view.executions.next_due() == at(8)
 
     async def test_accounts_keys_and_webhooks_are_listed(self, store: Store) -> None:
-        """Newest first; those of the owner or account that was asked for."""
+        """Lists contain the records of the given owner or account, newest first."""
         for number in (1, 2, 3):
             owner, made = f"acc_{number % 2}", at(number)
             await keep(
@@ -175,7 +176,10 @@ class ListContract:
             assert ids(await view.webhooks.of_workflow("wf_1")) == ["wh_3", "wh_2"]
 
     async def test_workflows_are_visible_to_owner_and_sharers(self, store: Store) -> None:
-        """Own and shared workflows by name, then id, each once, and no others."""
+        """
+        A list contains own and shared workflows by name, then id, each once, and no other
+        workflows.
+        """
         await keep(
             store,
             make.workflow("wf_1", name="b"),
@@ -200,7 +204,10 @@ class ListContract:
             assert [share.account_id for share in shares] == ["acc_1"]
 
     async def test_definitions_in_use(self, store: Store) -> None:
-        """Each workflow's current definition, and those that unfinished executions use. PK-6."""
+        """
+        The definitions in use are each workflow's current one and those of unfinished executions.
+        PK-6.
+        """
         running, ended = ExecutionStatus.RUNNING, ExecutionStatus.COMPLETED
         await keep(
             store,
@@ -219,7 +226,10 @@ class ListContract:
         assert all(one.version == 1 for one in found)
 
     async def test_approvals_are_visible_to_those_who_may_see_them(self, store: Store) -> None:
-        """Owners, named approvers, and accounts with an EDIT share if no approvers are named."""
+        """
+        An approval is visible to owners and named approvers; if none are named, to accounts with
+        EDIT.
+        """
         theirs = {"owner_id": "acc_8", "workflow_owner_id": "acc_9"}
         named = {**theirs, "approvers": (" Ann@Example.org", "acc_5", " ")}
         await keep(
@@ -250,8 +260,8 @@ class ListContract:
 
     async def test_approvals_that_wait_for_somebody(self, store: Store) -> None:
         """
-        Open approvals that the account may give and has not given; not its own if self-approval is
-        forbidden.
+        A list contains the open approvals that the account may give and has not given. Its own
+        approvals are left out if self-approval is forbidden.
         """
         barred = {"allow_self_approval": False, "required_approvals": 2}
         elsewhere = {"owner_id": "acc_2", "workflow_id": "wf_2"}
@@ -284,7 +294,7 @@ class ListContract:
                 assert ids(await view.approvals.list(where, ALL)) == shown
 
     async def test_some_accounts_and_keys_are_found_at_once(self, store: Store) -> None:
-        """Existing ones by id; unknown ids are left out."""
+        """Existing accounts and keys are found by id; unknown ids are left out."""
         accounts = [make.account(f"acc_{n}", email=f"{n}@example.org") for n in (3, 1, 2)]
         await keep(store, *accounts, make.key("key_1"), make.key("key_2"))
         async with store.view() as view:
@@ -294,7 +304,9 @@ class ListContract:
             assert [*await view.some(ApiKey, ["key_9"]), *await view.some(ApiKey, [])] == []
 
     async def test_callbacks_that_are_due(self, store: Store) -> None:
-        """Unsettled callbacks are due from their instant on, earliest first, up to a limit."""
+        """
+        Unsettled callbacks are found from their due instant on, earliest first, up to a limit.
+        """
         await keep(
             store,
             make.callback("e1", due_at=store.now()),
@@ -308,7 +320,7 @@ class ListContract:
             assert await view.callbacks.next_due() == at(-1)
 
     async def test_approvals_by_status_and_expiry(self, store: Store) -> None:
-        """Only PENDING approvals expire; they are due from their instant on, earliest first."""
+        """Only PENDING approvals expire. They are found from their expiry on, earliest first."""
         await keep(
             store,
             make.approval("a1", expires_at=at(10), created_at=at(1)),
@@ -325,7 +337,9 @@ class ListContract:
             assert ids(await view.approvals.of_execution("exec_1")) == ["a3", "a1"]
 
     async def test_reminders_are_due_at_their_instant(self, store: Store) -> None:
-        """The next unsent reminder of each PENDING approval, earliest first. AP-20."""
+        """
+        The next unsent reminder of each PENDING approval is found when due, earliest first. AP-20.
+        """
         expiring = {"expires_at": at(90)}
         told = make.approval("a2", reminders=(at(3), at(40)), **expiring)
         await keep(
@@ -375,7 +389,10 @@ class ListContract:
     async def test_the_last_deliveries_are_kept_by_their_credentials(
         self, store: Store, another: Store
     ) -> None:
-        """The newest 50 with valid credentials and the newest 50 without are kept unchanged."""
+        """
+        The newest 50 deliveries with valid credentials and the newest 50 without are kept
+        unchanged.
+        """
         last = make.delivery("dlv_200", status=409, payload={"a": [1, {"b": None}]}, reason="full")
 
         async def deliver(number: int) -> None:

@@ -1,8 +1,8 @@
 """
 The contract of a machine and its fold: every row is driven once, every other pair is refused.
 
-A row for a base class of facts is driven with each of its facts. That `Machine` refuses a table
-which contradicts itself is checked once more, for machines that were not built by its constructor.
+A row for a base class of facts is driven with each of its facts. A table that contradicts itself is
+refused once more here, for machines that were not built by the constructor of `Machine`.
 
     class TestOrderRows(MachineContract):
         walk = OrderWalk
@@ -19,11 +19,13 @@ from wfcore.machine import Row
 from wfcore.testing.walks.walking import MachineWalk
 
 EXAMPLES = 5
-"""How many different facts each row and each state is tried with."""
+"""The number of different facts with which each row and each state is tried."""
 
 
 class MachineContract:
-    """Subclasses name a `walk`, a subclass of `MachineWalk`."""
+    """
+    The promises of a machine and its fold. Subclasses name a `walk`, a subclass of `MachineWalk`.
+    """
 
     walk: ClassVar[type[MachineWalk]]
 
@@ -60,7 +62,7 @@ class MachineContract:
         drive()
 
     def test_every_fact_without_a_row_is_refused(self, given_state: Any) -> None:
-        """If the table has no row, the fold refuses the fact and changes nothing."""
+        """The fold refuses each fact without a row, and changes nothing."""
 
         @settings(max_examples=EXAMPLES, database=None)
         @given(st.data())
@@ -73,7 +75,7 @@ class MachineContract:
 
 
 def driven_pairs(walk: type[MachineWalk]) -> Iterator[tuple[Row[Any], type]]:
-    """Every row, with each type of fact that it decides."""
+    """Every row, with each type of fact that the row decides."""
     for row in walk.machine.rows:
         for fact in walk.facts:
             if walk.machine.row(row.state, fact) is row:
@@ -91,7 +93,9 @@ def _arrived(make: type[MachineWalk], state: Any, data: st.DataObject) -> Machin
 
 
 def _take(walk: MachineWalk, fact_type: type, data: st.DataObject) -> None:
-    """Fold such a fact, after one that makes it possible if the record is not ready for it."""
+    """
+    Fold a fact of type *fact_type*, after another fact if the record is not ready for this type.
+    """
     walk.prepare(fact_type)
     if not walk.possible(fact_type):
         _make_possible(walk, fact_type, data)

@@ -1,11 +1,11 @@
 """
-The contracts of a way to ask models, and of their prices, as test classes to inherit from.
+The contracts of a port to models, and of their prices, as test classes to inherit from.
 
     class TestMyModels(ModelsContract):
         model = "mine:some-model"
 
         @pytest.fixture
-        def peer(self): ...      # a `ScriptedProvider`: the other side, told what to do next
+        def peer(self): ...      # a `ScriptedProvider`: the provider, with scripted reactions
 
         @pytest.fixture
         def models(self, peer): ...
@@ -16,7 +16,7 @@ The contracts of a way to ask models, and of their prices, as test classes to in
         @pytest.fixture
         def prices(self): ...
 
-Needs pytest-asyncio in auto mode.
+The contracts need pytest-asyncio in auto mode.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _PATIENCE_S = 60
 
 
 class ScriptedProvider(Protocol):
-    """The provider. Each method scripts its reaction to one request, in the order of the calls."""
+    """The provider of models. Each method scripts the reaction to one request, in call order."""
 
     @property
     def calls(self) -> int:
@@ -52,10 +52,12 @@ class ScriptedProvider(Protocol):
     def says(
         self, text: str, finish: Finish = Finish.DONE, used: tuple[int, int] = (12, 3)
     ) -> None:
-        """Answer the request."""
+        """
+        Answer the request with *text*, *finish* and the numbers of input and output tokens *used*.
+        """
 
     def is_busy(self, retry_after_s: float | None = None) -> None:
-        """Say that nothing was processed, and optionally when to retry."""
+        """Answer that nothing was processed, and optionally when to retry."""
 
     def refuses(self) -> None:
         """Refuse the request for good."""
@@ -69,8 +71,10 @@ class ScriptedProvider(Protocol):
 
 class ModelsContract(Awaited):
     """
+    The promises of `wfcore.ports.models.Models`.
+
     Subclasses provide the fixtures `models` and `peer`, a `ScriptedProvider` that the models call,
-    and name a `model` of it. Tests everything that `wfcore.ports.models.Models` promises.
+    and name a `model` of that provider.
     """
 
     model: ClassVar[str] = "scripted:model"
@@ -91,7 +95,7 @@ class ModelsContract(Awaited):
     async def test_why_the_model_stopped(
         self, models: Models, peer: ScriptedProvider, given_finish: Finish
     ) -> None:
-        """A truncated or refused answer is marked as such."""
+        """An answer that was truncated or refused is marked as such."""
         peer.says("So far", given_finish)
         assert (await models.ask(self.question())).finish is given_finish
 
@@ -99,7 +103,9 @@ class ModelsContract(Awaited):
     async def test_busy(
         self, models: Models, peer: ScriptedProvider, given_seconds: float | None
     ) -> None:
-        """If nothing was processed the error says so, and when to retry if the provider knows."""
+        """
+        If nothing was processed, the error says so, and says when to retry if the provider knows.
+        """
         peer.is_busy(given_seconds)
         with pytest.raises(ModelBusy) as caught:
             await models.ask(self.question())
@@ -112,7 +118,9 @@ class ModelsContract(Awaited):
             await models.ask(self.question())
 
     async def test_lost(self, models: Models, peer: ScriptedProvider) -> None:
-        """An answer that was cut off is not an answer, and not a reason to repeat the request."""
+        """
+        A request whose answer was cut off raises an error that is no reason to repeat the request.
+        """
         peer.breaks_off()
         with pytest.raises(AnswerLost):
             await models.ask(self.question())
@@ -156,19 +164,25 @@ class ModelsContract(Awaited):
 
 
 class PricesContract(Awaited):
-    """Subclasses provide a fixture `prices`, and name a model with a price and one without."""
+    """
+    The promises of `wfcore.ports.models.Prices`. Subclasses provide a fixture `prices`, and name a
+    model with a price and a model without a price.
+    """
 
     known: ClassVar[str]
     unknown: ClassVar[str]
 
     async def price(self, prices: Prices, into: int, out: int, cached: int = 0) -> Decimal:
-        """The price of that many tokens of the known model."""
+        """
+        The price of *into* input tokens, *cached* of them cached, and *out* output tokens of
+        `known`.
+        """
         cost = await prices.cost(self.known, ModelReply("Well", into, out, cached_tokens=cached))
         assert isinstance(cost, Decimal)
         return cost
 
     async def test_an_unknown_price_is_none(self, prices: Prices) -> None:
-        """None rather than an exception, for an unknown model and for an unknown provider."""
+        """The price of an unknown model or provider is None, not an exception."""
         for model in (self.unknown, "nobody:model", "nobody", ""):
             assert await prices.cost(model, ModelReply("Well", 10, 10)) is None
 
@@ -178,18 +192,21 @@ class PricesContract(Awaited):
     async def test_a_price_is_the_same_again(
         self, prices: Prices, given_into: int, given_out: int
     ) -> None:
-        """A finite number, never negative, the same at every call."""
+        """A price is a finite number, never negative, and the same at every call."""
         cost = await self.price(prices, given_into, given_out)
         assert cost.is_finite()
         assert cost >= 0
         assert await self.price(prices, given_into, given_out) == cost
 
     async def test_what_was_not_used_costs_nothing(self, prices: Prices) -> None:
-        """No tokens cost nothing."""
+        """Zero tokens cost nothing."""
         assert await self.price(prices, 0, 0) == 0
 
     async def test_more_costs_no_less(self, prices: Prices) -> None:
-        """A further token never lowers the price; a cached token costs at most as much."""
+        """
+        A further token never lowers the price. A cached token costs at most as much as an ordinary
+        one.
+        """
         costs = [await self.price(prices, count, count) for count in (0, 1, 2, 1_000, 1_000_000)]
         assert costs == sorted(costs)
         assert await self.price(prices, 1_000, 0, 1_000) <= await self.price(prices, 1_000, 0)

@@ -3,12 +3,12 @@ The contract of a notifier, as a test class to inherit from.
 
     class TestMyNotifier(NotifierContract):
         @pytest.fixture
-        def post(self): ...       # a `ScriptedPost`: the other side, told what to answer
+        def post(self): ...       # a `ScriptedPost`: the receiver, with scripted reactions
 
         @pytest.fixture
-        def notifier(self, post): ...    # one that sends there
+        def notifier(self, post): ...    # a notifier that sends to `post`
 
-Needs pytest-asyncio in auto mode.
+The contract needs pytest-asyncio in auto mode.
 """
 
 import asyncio
@@ -24,29 +24,29 @@ from wfcore.testing.contracts.awaited import Awaited
 
 
 class ScriptedPost(Protocol):
-    """The other side of one channel."""
+    """The receiver of one channel."""
 
     channel: str
     to: str
     secret: str
-    """A text of the notifier's own credentials or address, which no error may repeat."""
+    """A text from the notifier's own credentials or address, which no error may repeat."""
 
     @property
     def received(self) -> Sequence[str]:
-        """The messages that it took, as text in which the words can be found."""
+        """The accepted messages, as text in which words can be found."""
 
     def refuses(self) -> None:
-        """It will not take the next message, however often it is tried."""
+        """Refuse the next message for good."""
 
     def fails(self) -> None:
-        """It cannot take the next message just now."""
+        """Fail to take the next message, for the moment."""
 
     def hangs_up(self) -> None:
-        """It ends the next connection without a word."""
+        """End the next connection without an answer."""
 
 
 def a_message(post: ScriptedPost, id: str = "ntc_1", *, lines: int = 1, step: str = "") -> Message:
-    """A message of approvals that were opened, as use cases make it."""
+    """A message about *lines* opened approvals, as use cases make it."""
     opened = [
         NoticeLine(
             NoticeKind.APPROVAL_OPENED,
@@ -68,10 +68,10 @@ def a_message(post: ScriptedPost, id: str = "ntc_1", *, lines: int = 1, step: st
 
 
 class NotifierContract(Awaited):
-    """Everything that `wfcore.ports.notices.Notifier` promises and one peer can see."""
+    """The promises of `wfcore.ports.notices.Notifier` that a single receiver can observe."""
 
     async def test_a_message_arrives(self, notifier: Notifier, post: ScriptedPost) -> None:
-        """Once, with what it is about; the answer is words."""
+        """A message arrives once, with its subject; `send` returns text."""
         assert isinstance(await notifier.send(a_message(post)), str)
         (text,) = post.received
         assert "Payouts" in text
@@ -80,7 +80,7 @@ class NotifierContract(Awaited):
     async def test_a_digest_tells_each_of_its_lines(
         self, notifier: Notifier, post: ScriptedPost
     ) -> None:
-        """Many lines are one message."""
+        """A digest arrives as one message with all its lines."""
         await notifier.send(a_message(post, lines=7))
         (text,) = post.received
         assert all(f"review{number}" in text for number in range(7))
@@ -88,7 +88,7 @@ class NotifierContract(Awaited):
     async def test_who_refuses_for_good_is_told_apart(
         self, notifier: Notifier, post: ScriptedPost
     ) -> None:
-        """A refusal is not tried again; the words have no secret."""
+        """A refusal for good is `NoticeRefused`, and its text contains no secret."""
         post.refuses()
         with pytest.raises(NoticeRefused) as refused:
             await notifier.send(a_message(post))
@@ -99,7 +99,9 @@ class NotifierContract(Awaited):
     async def test_what_fails_may_be_tried_again(
         self, notifier: Notifier, post: ScriptedPost
     ) -> None:
-        """Neither a failure nor a broken connection is a refusal; the same id is sent again."""
+        """
+        A failure or a broken connection is no refusal; a message of the same id can be sent again.
+        """
         for happens in (post.fails, post.hangs_up):
             happens()
             with pytest.raises(NotDelivered) as failed:
@@ -116,12 +118,12 @@ class NotifierContract(Awaited):
     async def test_hostile_text_is_text(
         self, notifier: Notifier, post: ScriptedPost, given_text: str
     ) -> None:
-        """Whatever a name holds, the message arrives, and has no other recipient."""
+        """A message with hostile text in a name arrives, and has no other recipient."""
         await notifier.send(a_message(post, step=given_text))
         assert len(post.received) == 1
 
     async def test_many_at_once(self, notifier: Notifier, post: ScriptedPost) -> None:
-        """Messages that are sent at once arrive each once."""
+        """Messages that are sent at the same time arrive once each."""
         many = [a_message(post, f"ntc_{n}", step=f"step{n}") for n in range(8)]
         await asyncio.gather(*map(notifier.send, many))
         found = sorted(n for n in range(8) for text in post.received if f"step{n}" in text)

@@ -1,4 +1,6 @@
-"""What a store promises about pages: by number and by cursor, while rows are added and deleted."""
+"""
+The promises of a store about pages: by number and by cursor, while rows are added and deleted.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -47,7 +49,7 @@ LISTS: dict[str, List] = {
 
 
 def records(*numbers: int) -> list[Any]:
-    """One record of each list for every number; even numbers share a millisecond."""
+    """One record of each list for every number. Even numbers share a millisecond."""
     return [
         record
         for n in numbers
@@ -66,10 +68,13 @@ def records(*numbers: int) -> list[Any]:
 
 
 class PageContract:
-    """See `keeping.Handles` for the fixtures."""
+    """The promises about pages. See `keeping.Handles` for the fixtures."""
 
     async def test_what_waits_leaves_out_who_is_idle(self, store: Store) -> None:
-        """`waiting` shows an approval to the stage that is asked, however its people are named."""
+        """
+        `waiting` shows an approval only to people of the current stage, however the stage names
+        them.
+        """
         first, second = Stage(("ACC_1", "two@example.org")), Stage(("acc_3",))
         given = (Assent("acc_1@example.org", "acc_1", at(1)),)
         open = make.approval(
@@ -85,7 +90,10 @@ class PageContract:
         assert found == {"acc_1": ["apr_1"], "acc_2": ["apr_1"], "acc_3": ["apr_2"]}
 
     async def test_executions_are_counted_by_status(self, store: Store) -> None:
-        """Each status up to a limit, of those that fit the filter, whatever statuses it names."""
+        """
+        Executions that fit the filter are counted for each status, up to a limit, whatever statuses
+        the filter names.
+        """
         failed, done = ExecutionStatus.FAILED, ExecutionStatus.COMPLETED
         await keep(
             store,
@@ -181,8 +189,8 @@ class PageContract:
 
     async def test_lists_of_approvals_are_of_heads(self, store: Store) -> None:
         """
-        Rows, history and what else may be long is not in a list; it is in what `get` finds, and in
-        the approvals of one execution. AP-13.
+        Listed approvals lack rows, history and other long values. `get` and the approvals of one
+        execution have them. AP-13.
         """
         asked = evolve(
             samples.APPROVAL,

@@ -1,16 +1,16 @@
 """
 The contracts of a step runner, as test classes to inherit from.
 
-`CallContract` is of any runner, whatever it runs: how it is called and what it gives back.
+`CallContract` is for any runner, whatever its steps are: the calls and the results.
 
     class TestMyRunner(CallContract):
         @pytest.fixture
         def runner(self): ...
 
         @pytest.fixture
-        def does(self): ...     # where steps are no Python: a job for each of the `DEEDS`
+        def does(self): ...     # if steps are not Python: a job for each of the `DEEDS`
 
-`RunnerContract` is that and more, of a runner that starts processes.
+`RunnerContract` contains `CallContract`, and is for a runner that starts processes.
 
     class TestMyRunner(RunnerContract):
         @pytest.fixture
@@ -19,9 +19,9 @@ The contracts of a step runner, as test classes to inherit from.
             yield runner
             await runner.close()
 
-`files` is to be the `ArtifactFiles` that the runner stores to, `runner_without_ruby` a runner
-that cannot run Ruby. Both need pytest-asyncio in auto mode; `RunnerContract` also Linux's /proc,
-Python and Bash.
+The fixture `files` provides the `ArtifactFiles` to which the runner stores artifacts;
+`runner_without_ruby` provides a runner that cannot run Ruby. Both contracts need pytest-asyncio in
+auto mode; `RunnerContract` also needs Linux's /proc, Python and Bash.
 """
 
 import asyncio
@@ -60,46 +60,54 @@ while True:
 """,
 }
 """
-What steps of this contract do, and how Python does it. One that ticks never ends: it says a line
-and appends a line to the file that its variable `ticks` names, about every 10 ms.
+The actions of steps in this contract, and the Python code of each. A step that ticks never ends:
+about every 10 ms the step prints a line, and appends a line to the file named by the variable
+`ticks`.
 """
 
 Does = Callable[[str], StepJob]
-"""A job whose step does that deed. Its lines are asked for where it speaks, waits or ticks."""
+"""
+A function that makes a job for one of the `DEEDS`. The job asks for output lines if its step
+speaks, waits or ticks.
+"""
 
 PATIENCE_S = 60
 QUIET_S = 0.3
-"""So long nothing may be heard of a step that is over: many times what it takes to tick."""
+"""The seconds in which an ended step must stay quiet: many times the interval of ticks."""
 
 
 class CallContract(Awaited):
     """
-    Subclasses provide a fixture `runner`; and, unless their steps are Python, `does`, a function
+    The promises of any runner about calls and results.
+
+    Subclasses provide a fixture `runner` and, unless their steps are Python, `does`, a function
     that makes a job for each of the `DEEDS`.
     """
 
     @pytest.fixture
     def does(self) -> Does:
-        """Python code for every deed."""
+        """A function that makes a job with Python code for each of the `DEEDS`."""
         return lambda deed: job(DEEDS[deed], log=deed in ("waits", "speaks", "ticks"))
 
     async def test_a_step_that_ends_well_gives_its_output(
         self, runner: StepRunner, does: Does
     ) -> None:
-        """The output is set, and no field reports a failure."""
+        """A step that succeeds has its output, and no field reports a failure."""
         end = await runner.run(does("gives"), silent)
         assert end == StepEnd({"n": [1, "ü"]})
 
     async def test_a_failure_is_an_end_and_no_exception(
         self, runner: StepRunner, does: Does
     ) -> None:
-        """`run` never raises for what the code did: there is an error message and no output."""
+        """
+        `run` never raises for a failure of the code: the result has an error message and no output.
+        """
         end = await runner.run(does("fails"), silent)
         assert end.error
         assert (end.output, end.timed_out) == (None, False)
 
     async def test_a_step_runs_until_it_is_cancelled(self, runner: StepRunner, does: Does) -> None:
-        """If cancelled, `run` raises; nothing delays it."""
+        """A cancelled `run` raises without delay."""
         said = Lines()
         running = asyncio.ensure_future(runner.run(does("waits"), said))
         running.add_done_callback(lambda _: said.heard.set())
@@ -115,9 +123,7 @@ class CallContract(Awaited):
     async def test_nothing_goes_on_when_a_step_is_over(
         self, runner: StepRunner, does: Does, given_over: str
     ) -> None:
-        """
-        Once `run` has returned or raised, for whatever reason, the step does nothing any more.
-        """
+        """A step does nothing more once `run` has returned or raised, for whatever reason."""
         with TemporaryDirectory() as folder:
             ticks = Ticks(Path(folder, "ticks"), fails=given_over == "nobody listens")
             asked = ticks.counted(does("ticks"))
@@ -137,7 +143,7 @@ class CallContract(Awaited):
             self._ended_as(given_over, ended[0])
 
     def _ended_as(self, over: str, ended: object) -> None:
-        """Each way in which `run` ends a step that would never end by itself."""
+        """Check the result of `run` for each way to end a step that never ends by itself."""
         match over:
             case "cancelled":
                 assert isinstance(ended, asyncio.CancelledError)
@@ -175,7 +181,7 @@ class CallContract(Awaited):
             assert (end.output == {"n": [1, "ü"]}) == (deed == "gives")
 
     async def test_every_language_is_spoken_of(self, runner: StepRunner) -> None:
-        """Which languages can run here, and how to install the others."""
+        """`languages` names every language, and how to install each one that cannot run here."""
         languages = runner.languages()
         assert set(languages) == set(Language)
         for language, state in languages.items():
@@ -190,6 +196,8 @@ class CallContract(Awaited):
 
 class RunnerContract(CallContract, WorldContract, EndingContract, LeavingContract):
     """
-    Subclasses give fixtures `files`, an `ArtifactFiles`, `runner`, which stores to it, and
-    `runner_without_ruby`, which finds no Ruby. Everything that `StepRunner` promises.
+    The promises of `StepRunner` for a runner that starts processes.
+
+    Subclasses provide the fixtures `files`, an `ArtifactFiles`; `runner`, which stores artifacts to
+    `files`; and `runner_without_ruby`, which finds no Ruby.
     """

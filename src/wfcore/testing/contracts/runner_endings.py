@@ -1,4 +1,4 @@
-"""Contract of a step runner: how steps end, completely."""
+"""The contract of a step runner about the end of steps: complete, and without survivors."""
 
 import asyncio
 
@@ -26,10 +26,12 @@ _WAIT = "time.sleep(600)"
 
 
 class EndingContract:
-    """Exit status, limits, timeout, cancellation."""
+    """The promises about exit status, limits, timeout and cancellation."""
 
     async def test_exit_status(self, runner: StepRunner) -> None:
-        """A status other than 0 fails the step; the error contains it and the end of stderr."""
+        """
+        A status other than 0 fails the step. The error contains the status and the end of stderr.
+        """
         source = "import sys; print('seen', file=sys.stderr); sys.exit(3)"
         end = await runner.run(job(source), silent)
         assert (end.output, end.timed_out, end.permanent) == (None, False, False)
@@ -37,7 +39,7 @@ class EndingContract:
         assert "seen" in (end.error or "")
 
     async def test_long_stderr(self, runner: StepRunner) -> None:
-        """Of a long stderr the error contains only the end."""
+        """The error of a step with a long stderr contains only the end of stderr."""
         source = "import sys; sys.stderr.write('x' * 300_000 + 'the end'); sys.exit(1)"
         error = (await runner.run(job(source), silent)).error or ""
         assert error.endswith("the end")
@@ -71,7 +73,7 @@ class EndingContract:
         assert cure in (end.error or "")
 
     async def test_missing_command(self, runner: StepRunner) -> None:
-        """A missing command is a permanent error that names it."""
+        """A missing command is a permanent error that names the command."""
         end = await runner.run(
             job(language=Language.COMMAND, argv=("no-such-program", "x")), silent
         )
@@ -87,8 +89,9 @@ class EndingContract:
 
     async def test_too_large_environment(self, runner: StepRunner) -> None:
         """
-        Of variables that are too large in total the largest are in the context file alone; secrets
-        never are, and fail the step by name. CS-3.
+        If the variables are too large in total, the largest are only in the context file. Secrets
+        are never in the context file: secrets that are too large fail the step with an error that
+        names one. CS-3.
         """
         values = {f"WF_VAR_v{number}": "x" * (90_000 + number) for number in range(80)}
         source = "import json, os; print(json.dumps(sorted(os.environ)))"
@@ -103,7 +106,7 @@ class EndingContract:
 
     async def test_timeout(self, runner: StepRunner) -> None:
         """
-        A step that reaches its timeout is reported as such, and none of its processes is alive.
+        A step that reaches its timeout is reported as timed out, and all its processes are dead.
         """
         asked = job(_LEAVE_DAEMONS + _WAIT, timeout_ms=700)
         end = await runner.run(asked, silent)
@@ -112,7 +115,7 @@ class EndingContract:
         assert alive(asked.execution_id) == []
 
     async def test_daemons_end_with_the_step(self, runner: StepRunner) -> None:
-        """Processes that a step left running are killed when it ends; they do not delay its end."""
+        """Processes that a step left running are killed at its end, and do not delay its end."""
         asked = job(_LEAVE_DAEMONS)
         end = await runner.run(asked, silent)
         assert (end.output, end.error) == ("ready", None)

@@ -1,4 +1,4 @@
-"""Contract of a step runner: which files become artifacts."""
+"""The contract of a step runner about artifacts: the files that a step leaves."""
 
 import hashlib
 
@@ -18,7 +18,7 @@ async def _content(files: ArtifactFiles, file: LeftFile) -> bytes:
 
 
 class LeavingContract:
-    """Artifacts."""
+    """The promises about artifacts."""
 
     async def test_artifacts(self, runner: StepRunner, files: ArtifactFiles) -> None:
         """Each file in WF_ARTIFACTS is stored under its own id, and named by its path."""
@@ -57,7 +57,7 @@ open("empty", "w").close()
         self, runner: StepRunner, given_name: str, given_content_type: str, given_previewable: bool
     ) -> None:
         """
-        The content type follows from the name; types that are dangerous in a browser are not served
+        The content type follows from the name. Types that are dangerous in a browser are not served
         as such.
         """
         end = await runner.run(job(_IN_ARTIFACTS + f"open({given_name!r}, 'w').close()"), silent)
@@ -67,7 +67,7 @@ open("empty", "w").close()
     async def test_nothing_but_own_files(self, runner: StepRunner) -> None:
         """
         Symbolic links, hard links, pipes, sockets and the contents of linked folders are not
-        artifacts; each is reported with the reason, and the step does not fail. CS-10.
+        artifacts. Each is reported with the reason, and the step does not fail. CS-10.
         """
         source = """
 import socket
@@ -103,7 +103,8 @@ except OSError:  # where a step has no sockets
 
     async def test_too_many(self, runner: StepRunner) -> None:
         """
-        200 artifacts are allowed; one more fails the step; 200 are stored and the other is named.
+        200 artifacts are allowed. One more fails the step: 200 are stored, and the last one is
+        named.
         """
         source = _IN_ARTIFACTS + "for n in range({}): open(f'{{n:03}}', 'w').close()"
         assert len((await runner.run(job(source.format(200)), silent)).files) == 200
@@ -114,7 +115,7 @@ except OSError:  # where a step has no sockets
         assert [file.name for file in end.refused] == ["200"]
 
     async def test_very_many(self, runner: StepRunner) -> None:
-        """If there are very many, some are named and the others counted. CS-10."""
+        """Of very many refused artifacts some are named and the others counted. CS-10."""
         source = _IN_ARTIFACTS + "for n in range(6000): open(str(n), 'w').close()"
         end = await runner.run(job(source), silent)
         assert "more than 200" in (end.error or "")
@@ -124,8 +125,8 @@ except OSError:  # where a step has no sockets
 
     async def test_too_large(self, runner: StepRunner) -> None:
         """
-        An artifact over 100 MB fails the step with an error that names it; the others are stored.
-        CS-10.
+        An artifact over 100 MB fails the step with an error that names the artifact. The other
+        artifacts are stored. CS-10.
         """
         source = "open('huge.bin', 'wb').truncate(104_857_601); open('small', 'w').write('x')"
         end = await runner.run(job(_IN_ARTIFACTS + source), silent)
@@ -135,8 +136,8 @@ except OSError:  # where a step has no sockets
 
     async def test_deep_trees(self, runner: StepRunner) -> None:
         """
-        Files that are nested too deeply are refused by the name of their folder; the others are
-        stored. CS-10.
+        Files that are nested too deeply are refused by the name of their folder. The other files
+        are stored. CS-10.
         """
         source = """
 open("mine", "w").write("x")
@@ -154,14 +155,16 @@ for level in range(60):
         assert [file.name for file in end.refused] == ["/".join("d" * 33)]
 
     async def test_of_failed_steps(self, runner: StepRunner) -> None:
-        """The artifacts of a failed step are stored: they may explain the failure."""
+        """The artifacts of a failed step are stored, because they may explain the failure."""
         source = "open('why.txt', 'w').write('x'); raise SystemExit(1)"
         end = await runner.run(job(_IN_ARTIFACTS + source), silent)
         assert "status 1" in (end.error or "")
         assert [file.name for file in end.files] == ["why.txt"]
 
     async def test_names_without_secrets(self, runner: StepRunner) -> None:
-        """What the job hides in names is in none, and each file still has one of its own. SC-1."""
+        """
+        No artifact's name contains a secret of the job, and each file still has its own name. SC-1.
+        """
         source = """
 for name in ("r-one-secret.txt", "r-two-secret.txt"):
     open(name, "w").close()
@@ -174,7 +177,10 @@ os.symlink("x", "tab\\tsecret")
         assert [file.name for file in end.refused] == ["***"]
 
     async def test_odd_names(self, runner: StepRunner) -> None:
-        """Every blank and joiner stays; controls are replaced, and the file is kept. CS-13."""
+        """
+        A file with an odd name is kept: blanks and joiners stay, control characters are replaced.
+        CS-13.
+        """
         source = r"""
 names = "a\u00a0b", "a\u202fb", "a\u3000b", "\u0645\u06cc\u200c", "\u0915\u200d", "ü", "a b"
 for name in (b"n\new", b"n\rew", b"\xff", "turned\u202e".encode(), *map(str.encode, names)):

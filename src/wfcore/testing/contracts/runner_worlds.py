@@ -1,4 +1,4 @@
-"""Contract of a step runner: what a step can see, and how its output is read."""
+"""The contract of a step runner about the surroundings of a step, and about its output."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ def _writing(text: str) -> str:
 
 
 class WorldContract:
-    """Environment, files, output, lines."""
+    """The promises about environment, files, output and lines."""
 
     @pytest.mark.parametrize(
         ("given_printed", "given_output"),
@@ -40,7 +40,10 @@ class WorldContract:
         ],
     )
     async def test_stdout(self, runner: StepRunner, given_printed: str, given_output: Json) -> None:
-        """If stdout is one strict JSON value, that is the output; otherwise its text is."""
+        """
+        If stdout is one strict JSON value, this value is the output; otherwise the text is the
+        output.
+        """
         end = await runner.run(job(f"print({given_printed!r}, end='')"), silent)
         assert (end.output, end.error) == (given_output, None)
 
@@ -58,7 +61,7 @@ class WorldContract:
     async def test_unusable_output_file(self, runner: StepRunner, given_text: str) -> None:
         """
         A WF_OUTPUT that is not strict JSON of at most 64 levels fails the step with an error that
-        names it.
+        names WF_OUTPUT.
         """
         end = await runner.run(job(_writing(given_text)), silent)
         assert end.output is None
@@ -77,7 +80,10 @@ open("real", "w").write("1")
         assert "WF_OUTPUT" in (end.error or "")
 
     async def test_a_folder_as_output_file(self, runner: StepRunner) -> None:
-        """A folder at WF_OUTPUT fails the step by name; what it printed is kept."""
+        """
+        A folder at WF_OUTPUT fails the step with an error that names it; the printed lines are
+        kept.
+        """
         source = "import os; print('seen'); os.mkdir(os.environ['WF_OUTPUT'])"
         end = await runner.run(job(source), silent)
         assert (end.output, end.error) == (
@@ -88,7 +94,7 @@ open("real", "w").write("1")
         assert (await runner.run(job("print(1)"), silent)).output == 1
 
     async def test_oversized_output_file(self, runner: StepRunner) -> None:
-        """WF_OUTPUT has a limit."""
+        """A WF_OUTPUT over the limit fails the step."""
         end = await runner.run(job(_writing('"' + "x" * 100 + '"' + " " * (4 << 20))), silent)
         assert end.output is None
         assert "WF_OUTPUT" in (end.error or "")

@@ -1,4 +1,4 @@
-"""One sample record of each kind, with every field set and with awkward values."""
+"""A sample record of each kind, with every field set and with awkward values."""
 
 from typing import Any
 
@@ -300,5 +300,5 @@ RECORDS = (*CHANGING, SNAPSHOT, SCHEDULE)
 
 
 def identity(record: Any) -> tuple[Any, ...]:
-    """The key of the record as `View.get` takes it."""
+    """The key of *record* as `View.get` takes it."""
     return KIND_OF[type(record)].key_of(record)

@@ -1,6 +1,4 @@
-"""
-What the runner contracts are written with: jobs, recorded lines, and a check for live processes.
-"""
+"""The tools of the runner contracts: jobs, recorded lines, and a check for live processes."""
 
 import asyncio
 import secrets
@@ -26,7 +24,7 @@ def job(
     timeout_ms: int = 30_000,
     log: bool = False,
 ) -> StepJob:
-    """A job with its own execution id, which marks all of its processes."""
+    """A job with its own execution id, which marks all processes of the job."""
     return StepJob(
         execution_id=f"exec_{secrets.token_hex(12)}",
         workflow_id="wf_contract",
@@ -48,7 +46,7 @@ def job(
 
 
 async def silent(stream: str, lines: str) -> None:
-    """The listener of jobs whose lines are not wanted."""
+    """A listener for jobs that must not report lines. Raises `AssertionError`."""
     raise AssertionError(f"no lines were asked for, {stream} got {lines!r}")
 
 
@@ -70,8 +68,8 @@ class Lines:
 
 class Ticks(Lines):
     """
-    A `Say` that counts what a ticking step has printed and what it wrote to *file*. With *fails* it
-    raises `ZeroDivisionError` instead.
+    A `Say` that counts the lines that a ticking step prints, and the lines that the step writes to
+    *file*. With *fails*, a call raises `ZeroDivisionError`.
     """
 
     def __init__(self, file: Path, *, fails: bool) -> None:
@@ -85,7 +83,7 @@ class Ticks(Lines):
             raise ZeroDivisionError
 
     def counted(self, asked: StepJob) -> StepJob:
-        """The job with the path of the file in its variable `ticks`."""
+        """The job *asked*, with the path of the file in its variable `ticks`."""
         path = str(self._file)
         variables = {**_object(asked.context.get("variables")), "ticks": path}
         return evolve(
@@ -95,7 +93,7 @@ class Ticks(Lines):
         )
 
     def count(self) -> int:
-        """How often the step has ticked so far, in both ways together."""
+        """The number of ticks so far: printed lines and written lines together."""
         written = self._file.read_text().count("\n") if self._file.exists() else 0
         return written + self.of("stdout").count("\n")
 
@@ -105,7 +103,7 @@ def _object(value: Json) -> JsonObject:
 
 
 async def until(holds: Callable[[], object], within_s: float) -> None:
-    """Return as soon as *holds*. Raises `TimeoutError` if that takes too long."""
+    """Return as soon as *holds* returns true. Raises `TimeoutError` after *within_s* seconds."""
     deadline = time.monotonic() + within_s
     while not holds():
         if time.monotonic() > deadline:
@@ -115,9 +113,9 @@ async def until(holds: Callable[[], object], within_s: float) -> None:
 
 def alive(marker: str, among: Sequence[int] | None = None) -> list[int]:
     """
-    The processes with *marker* in their environment or command line, zombies excluded.
+    The processes with *marker* in their environment or command line, without zombies.
 
-    *among*: look only at these, which is immediate, unlike a look at all processes.
+    *among*: the only processes to examine, which is much faster than examining all processes.
     """
     if among is not None:
         return [pid for pid in among if _carries(Path(f"/proc/{pid}"), marker)]

@@ -20,8 +20,8 @@ The contract of a store, as a test class to inherit from.
             ...  # take the medium away
             return store
 
-Without `another` what races over two handles goes through one; without `broken` its tests are
-skipped; a store that cannot be given its time leaves `clock` alone. See `keeping.Handles`. Needs
+Without `another`, races over two handles go through one handle; without `broken`, its tests are
+skipped. A store whose time cannot be set ignores `clock`. See `keeping.Handles`. The contract needs
 pytest-asyncio in auto mode.
 """
 
@@ -54,8 +54,8 @@ class StoreContract(
     Awaited,
 ):
     """
-    Subclasses give the fixture `store`, and `another` and `broken` where they can.
+    The promises of `wfcore.ports.store` and `wfcore.ports.records`.
 
-    Everything that `wfcore.ports.store` and `wfcore.ports.records` promise. pytest runs the tests
-    of the last base first: units fail before chains of audit entries.
+    Subclasses provide the fixture `store`, and `another` and `broken` if possible. pytest runs the
+    tests of the last base first, so that units fail before chains of audit entries.
     """

@@ -6,7 +6,7 @@ The contracts of clock, ids, tokens, passwords, sealer and offload, as test clas
         def new_ids(self):
             return MyIds
 
-Needs pytest-asyncio in auto mode.
+The contracts need pytest-asyncio in auto mode.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from wfcore.time import HOUR, MINUTE, SECOND, EpochMs
 
 
 class ClockControl(Protocol):
-    """Moves the time behind a clock."""
+    """A control that moves the time behind a clock."""
 
     def advance(self, by_ms: int) -> None:
         """Let time pass on both clocks."""
@@ -38,8 +38,8 @@ class ClockControl(Protocol):
 
 class ClockContract:
     """
-    Subclasses provide the fixtures `clock`, over a wall clock and a steady clock that stand still,
-    and `turn`, a `ClockControl` that moves them.
+    The promises of `wfcore.ports.system.Clock`. Subclasses provide the fixtures `clock`, over a
+    wall clock and a steady clock that stand still, and `turn`, a `ClockControl` that moves both.
     """
 
     def test_time_passes(self, clock: Clock, turn: ClockControl) -> None:
@@ -50,7 +50,7 @@ class ClockContract:
         assert clock.now() == before + 1_500
 
     def test_deadlines_go_by_the_wall_clock(self, clock: Clock, turn: ClockControl) -> None:
-        """Without a jump, deadlines and wall clock agree, however much time passes."""
+        """Without a jump, deadlines agree with the wall clock, however much time passes."""
         for passed in (0, 1, MINUTE, HOUR, 100 * HOUR):
             turn.advance(passed)
             assert clock.deadline_now() == clock.now()
@@ -60,8 +60,8 @@ class ClockContract:
         self, clock: Clock, turn: ClockControl, given_jump: int
     ) -> None:
         """
-        For five minutes after a jump of more than a minute, deadlines see the time without it; then
-        the wall clock.
+        For five minutes after a jump of more than a minute, deadlines ignore the jump; then they
+        follow the wall clock.
         """
         before = clock.deadline_now()
         turn.jump(given_jump)
@@ -82,7 +82,7 @@ class ClockContract:
         assert clock.deadline_now() == clock.now()
 
     def test_a_jump_that_is_taken_back_was_none(self, clock: Clock, turn: ClockControl) -> None:
-        """After a jump forth and back, deadlines continue as if nothing had happened."""
+        """After a jump forth and back, deadlines continue as without a jump."""
         before = clock.deadline_now()
         turn.jump(HOUR)
         turn.advance(1_000)
@@ -92,7 +92,7 @@ class ClockContract:
         assert clock.deadline_now() == before + 2_000
 
     def test_work_goes_by_the_same_time(self, clock: Clock, turn: ClockControl) -> None:
-        """Without a jump, the time of work is the wall clock's. EX-30."""
+        """Without a jump, the time of work equals the wall clock. EX-30."""
         for passed in (0, 1, MINUTE, 100 * HOUR):
             turn.advance(passed)
             assert clock.service_now() == clock.now()
@@ -132,7 +132,8 @@ class ClockContract:
 
 class IdsContract:
     """
-    Subclasses provide a fixture `new_ids`: each call returns a generator as in another process.
+    The promises of `wfcore.ports.system.Ids`. Subclasses provide a fixture `new_ids`: each call
+    returns a new generator, as in another process.
     """
 
     MANY = 10_000
@@ -144,7 +145,7 @@ class IdsContract:
             assert re.fullmatch(rf"{prefix}_[0-9A-Za-z]{{8,60}}", id), id
 
     def test_no_id_comes_twice(self, new_ids: Callable[[], Ids]) -> None:
-        """However many are made in a millisecond, and by however many processes."""
+        """All ids differ, however many are made in a millisecond, by any number of processes."""
         makers = [new_ids() for _ in range(4)]
         made = [ids.new("exec", NOW) for _ in range(self.MANY // 4) for ids in makers]
         assert len(set(made)) == len(made)
@@ -160,19 +161,19 @@ class IdsContract:
 
     def test_ids_of_several_makers_order_by_time(self, new_ids: Callable[[], Ids]) -> None:
         """
-        An id of a later millisecond sorts after one of an earlier millisecond, whichever generator
-        made it.
+        An id of a later millisecond sorts after an id of an earlier millisecond, whichever
+        generator made it.
         """
         made = [new_ids().new("exec", EpochMs(NOW + after)) for after in (0, 1, 10, 60_000)]
         assert made == sorted(made)
 
 
 class TokensContract:
-    """Subclasses provide a fixture `tokens`."""
+    """The promises of `wfcore.ports.system.Tokens`. Subclasses provide a fixture `tokens`."""
 
     @pytest.mark.parametrize("given_length", [1, 16, 36, 43, 200])
     def test_a_token_has_its_length(self, tokens: Tokens, given_length: int) -> None:
-        """Exactly that many base62 characters."""
+        """A token consists of the given number of base62 characters."""
         text = tokens.text(given_length)
         assert len(text) == given_length
         assert set(text) <= set(ALPHABET)
@@ -183,8 +184,8 @@ class TokensContract:
 
     def test_every_character_turns_up_everywhere(self, tokens: Tokens) -> None:
         """
-        Every character occurs at the first and at the last place, and none much more often than the
-        others.
+        Every character occurs at the first, a middle and the last place, and none far more often
+        than others.
         """
         made = [tokens.text(20) for _ in range(6_200)]
         for place in (0, 10, 19):
@@ -195,10 +196,10 @@ class TokensContract:
 
 
 class PasswordsContract(Awaited):
-    """Subclasses provide a fixture `passwords`."""
+    """The promises of `wfcore.ports.system.Passwords`. Subclasses provide a fixture `passwords`."""
 
     async def test_a_password_fits_its_own_hash_alone(self, passwords: Passwords) -> None:
-        """Only exactly that password matches."""
+        """A hash matches exactly its own password."""
         hashed = await passwords.hash("correct horse")
         assert await passwords.verify("correct horse", hashed)
         for wrong in ("", "correct hors", "Correct horse", "correct horse ", hashed):
@@ -210,38 +211,44 @@ class PasswordsContract(Awaited):
 
     @pytest.mark.parametrize("given_password", ["ü 雪 🎈", "a" * 1_024, "nul\0inside", " "])
     async def test_any_text_is_a_password(self, passwords: Passwords, given_password: str) -> None:
-        """Characters of any language, long ones, unusual ones."""
+        """A password may be long, and may contain any characters."""
         assert await passwords.verify(given_password, await passwords.hash(given_password))
         assert not await passwords.verify(
             given_password + "x", await passwords.hash(given_password)
         )
 
     async def test_nothing_fits_no_hash(self, passwords: Passwords) -> None:
-        """No password matches an account that has none."""
+        """Without a hash, no password matches."""
         for password in ("", "None", "correct horse"):
             assert not await passwords.verify(password, None)
 
     async def test_what_is_no_hash_fits_nothing(self, passwords: Passwords) -> None:
-        """A damaged hash counts as a wrong password."""
+        """A damaged hash matches no password."""
         for damaged in ("", "damaged", "$argon2id$v=19$x"):
             assert not await passwords.verify("correct horse", damaged)
 
 
 class SealerContract:
-    """Subclasses provide a fixture `new_sealer`: each call returns a sealer with a new key."""
+    """
+    The promises of `wfcore.ports.system.Sealer`. Subclasses provide a fixture `new_sealer`: each
+    call returns a sealer with a new key.
+    """
 
     @pytest.mark.parametrize("given_text", ["a", "ü 雪 🎈 nul\0inside", "long " * 20_000])
     def test_what_was_sealed_is_opened(
         self, new_sealer: Callable[[], Sealer], given_text: str
     ) -> None:
-        """Any text can be opened for the place it was sealed for."""
+        """Any sealed text can be opened for the place for which it was sealed."""
         sealer = new_sealer()
         assert (
             sealer.open(sealer.seal(given_text, "accounts/acc_1"), "accounts/acc_1") == given_text
         )
 
     def test_sealed_text_shows_nothing(self, new_sealer: Callable[[], Sealer]) -> None:
-        """The key's id, then printable ASCII, different each time for the same text."""
+        """
+        A sealed text is the id of the key and printable ASCII, and differs each time for the same
+        text.
+        """
         sealer = new_sealer()
         first, second = (sealer.seal("a secret", "here") for _ in range(2))
         assert first != second
@@ -251,7 +258,7 @@ class SealerContract:
         assert first.partition(".")[0] == sealer.keys[0]
 
     def test_a_sealed_text_belongs_to_its_place(self, new_sealer: Callable[[], Sealer]) -> None:
-        """It cannot be opened for another record or field."""
+        """A sealed text cannot be opened for another record or field."""
         sealer = new_sealer()
         sealed = sealer.seal("a secret", "webhooks/wh_1/secret")
         for place in ("", "webhooks/wh_2/secret", "webhooks/wh_1/secret "):
@@ -259,7 +266,7 @@ class SealerContract:
                 sealer.open(sealed, place)
 
     def test_a_changed_text_does_not_open(self, new_sealer: Callable[[], Sealer]) -> None:
-        """Whichever character is changed, removed or added."""
+        """A sealed text with a changed, removed or added character cannot be opened."""
         sealer = new_sealer()
         sealed = sealer.seal("a secret", "here")
         changed = [sealed[:at] + chr(ord(sealed[at]) ^ 1) + sealed[at + 1 :] for at in range(9, 30)]
@@ -277,8 +284,8 @@ class SealerContract:
         self, new_sealer: Callable[[], Sealer], given_data: bytes
     ) -> None:
         """
-        Behind the id of the key, different each time; neither with another key, nor elsewhere, nor
-        changed can they be opened.
+        Sealed bytes start with the id of the key and differ each time. They cannot be opened with
+        another key, for another place, or when changed.
         """
         sealer = new_sealer()
         sealed, other = (sealer.seal_bytes(given_data, "here") for _ in range(2))
@@ -295,7 +302,7 @@ class SealerContract:
             new_sealer().open_bytes(sealed, "here")
 
     def test_a_key_that_is_there_stays(self, new_sealer: Callable[[], Sealer]) -> None:
-        """`make` adds no key if there is one, and sealed text can be opened as before."""
+        """`make` adds no key if there is a key, and sealed text can be opened as before."""
         sealer = new_sealer()
         sealed, keys = sealer.seal("a secret", "here"), tuple(sealer.keys)
         sealer.make()
@@ -304,15 +311,15 @@ class SealerContract:
 
 
 class OffloadContract(Awaited):
-    """Subclasses provide a fixture `offload`."""
+    """The promises of `wfcore.ports.system.Offload`. Subclasses provide a fixture `offload`."""
 
     async def test_it_gives_what_the_work_gives(self, offload: Offload) -> None:
-        """Each caller gets the result of its own work, however many there are at once."""
+        """Each caller gets the result of its own work, however many callers there are at once."""
         results = await asyncio.gather(*(offload(partial(pow, n, 2)) for n in range(20)))
         assert results == [n * n for n in range(20)]
 
     async def test_it_raises_what_the_work_raises(self, offload: Offload) -> None:
-        """An exception reaches the caller unchanged."""
+        """An exception of the work reaches the caller unchanged."""
 
         def refuses() -> None:
             raise LookupError("nothing of that name")

@@ -1,8 +1,8 @@
 """
 The contracts of templates and calendars, as test classes to inherit from.
 
-Templates are tested with dotted paths only, cron expressions with numbers and `*` only; whatever
-else an implementation supports is left to its own tests.
+Templates are tested with dotted paths only, and cron expressions with numbers and `*` only. Tests
+of anything else that an implementation supports are its own.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,10 @@ NAMES: Mapping[str, Json] = {
 
 
 class TemplatesContract:
-    """Subclasses provide a fixture `templates`. Only dotted paths are required."""
+    """
+    The promises of `wfcore.ports.system.Templates`. Subclasses provide a fixture `templates`, which
+    must support dotted paths only.
+    """
 
     known: ClassVar[Mapping[str, set[str] | None]] = {"variables": {"text"}, "steps": None}
 
@@ -91,7 +94,7 @@ class TemplatesContract:
         assert before == NAMES
 
     def test_a_result_over_the_limit_fails(self, templates: Templates) -> None:
-        """More than 1 MB is an error, whatever it consists of."""
+        """A result of more than 1 MB is an error, whatever the result consists of."""
         assert templates.render("{{ big }}", NAMES) == NAMES["big"]
         for value in ("{{ big }}{{ big }}", ["{{ big }}", "{{ big }}"]):
             with pytest.raises(TemplateFailed):
@@ -108,7 +111,10 @@ class TemplatesContract:
         "given_text", ["", "plain", "{{ variables.text }}", "{{ steps.anything.at.all }} and so on"]
     )
     def test_what_can_be_right_has_no_problems(self, templates: Templates, given_text: str) -> None:
-        """Known names, and any name below one about which nothing is known."""
+        """
+        No problem is reported for a known name, or for any name nested under a known name whose
+        contents are unknown.
+        """
         assert list(templates.problems(given_text, self.known)) == []
 
     @pytest.mark.parametrize(
@@ -123,14 +129,20 @@ class TemplatesContract:
     def test_what_cannot_be_right_is_said(
         self, templates: Templates, given_text: str, given_said: str
     ) -> None:
-        """Unknown names (which are named), unfinished templates, statements: found without data."""
+        """
+        Unknown names (with their names), unfinished templates and statements are reported without
+        data.
+        """
         problems = list(templates.problems(given_text, self.known))
         assert problems
         assert given_said in problems[0]
 
 
 class CalendarContract:
-    """Subclasses provide a fixture `calendar`. Only numbers and `*` are required."""
+    """
+    The promises of `wfcore.ports.system.Calendar`. Subclasses provide a fixture `calendar`, which
+    must support numbers and `*` only.
+    """
 
     @pytest.mark.parametrize(
         ("given_cron", "given_expected"),
@@ -146,13 +158,13 @@ class CalendarContract:
         ],
     )
     def test_the_next_time(self, calendar: Calendar, given_cron: str, given_expected: str) -> None:
-        """The first local time after the given one that matches all five fields."""
+        """`next_local` returns the first later local time that matches all five fields."""
         after = datetime(2026, 2, 28, 23, 30)
         assert calendar.problems(given_cron, "UTC") == {}
         assert calendar.next_local(given_cron, after) == datetime.fromisoformat(given_expected)
 
     def test_times_follow_one_another(self, calendar: Calendar) -> None:
-        """Asked again with its own answer, it returns the next time; seconds are ignored."""
+        """Called with its own result, `next_local` returns the next time. Seconds are ignored."""
         local: datetime | None = datetime(2026, 3, 1, 9, 29, 59)
         found = []
         for _ in range(3):
@@ -167,7 +179,7 @@ class CalendarContract:
         assert list(calendar.problems(given_cron, "UTC")) == ["cron"]
 
     def test_zones_are_known_by_name(self, calendar: Calendar) -> None:
-        """A zone knows its offset at any instant; an unknown zone is an error that names it."""
+        """A zone knows its offset at any instant. The error for an unknown zone names the zone."""
         berlin = calendar.zone("Europe/Berlin")
         summer = datetime(2026, 7, 1, 12, tzinfo=UTC).astimezone(berlin)
         assert summer.hour == 14

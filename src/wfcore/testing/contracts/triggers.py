@@ -1,4 +1,4 @@
-"""What a store promises of triggers and their timers."""
+"""The promises of a store about triggers and their timers."""
 
 import asyncio
 
@@ -26,10 +26,12 @@ from wfcore.time import HOUR, EpochMs
 
 
 class TriggerContract:
-    """See `keeping.Handles` for the fixtures."""
+    """The promises about triggers and timers. See `keeping.Handles` for the fixtures."""
 
     async def test_triggers_are_found_by_what_they_watch(self, store: Store) -> None:
-        """By any of several keys, oldest first, with changes and deletions applied."""
+        """
+        Triggers are found by any of several keys, oldest first, with changes and deletions applied.
+        """
         await keep(
             store,
             make.trigger("trg_b", watches="id:wf_9", created_at=at(2)),
@@ -51,7 +53,9 @@ class TriggerContract:
             assert ids(await view.triggers.watching(keys)) == ["trg_a", "trg_c"]
 
     async def test_triggers_are_listed(self, store: Store) -> None:
-        """Those of one workflow oldest first; all of them newest first and in pages."""
+        """
+        The triggers of a workflow are listed oldest first; all triggers newest first and in pages.
+        """
         await keep(
             store,
             make.trigger("trg_2", created_at=at(2)),
@@ -64,7 +68,7 @@ class TriggerContract:
             assert (ids(page.rows), page.total) == (["trg_3", "trg_2"], 3)
 
     async def test_triggers_of_an_owner_are_listed(self, store: Store) -> None:
-        """Those of its workflows, newest first and in pages."""
+        """The triggers of an owner's workflows are listed newest first and in pages."""
         await keep(
             store,
             make.workflow("wf_1", name="a"),
@@ -79,8 +83,9 @@ class TriggerContract:
 
     async def test_what_a_workflow_does_is_summed_up(self, store: Store) -> None:
         """
-        Its last execution, ends by the hour, open approvals and the next timer, as far as the
-        account sees them; what is not asked for or not there is left out.
+        The activity of a workflow contains its last execution, ends by the hour, open approvals and
+        the next timer, as far as the account sees them. Workflows that are unknown or were not
+        requested are left out.
         """
         failed, done = ExecutionStatus.FAILED, ExecutionStatus.COMPLETED
         theirs = {"workflow_id": "wf_1", "owner_id": "acc_2"}
@@ -114,8 +119,8 @@ class TriggerContract:
 
     async def test_costs_of_a_week_are_summed_exactly(self, store: Store) -> None:
         """
-        Of ended executions, with the digits of each; those without a price are counted apart, those
-        of before the week and those that go on not at all, and what ends while stored is added.
+        The costs of executions that ended within the week are summed with all digits. An execution
+        with an unpriced step is only counted; an execution that ends later is added then.
         """
         week, late = at(HOUR * HOURS - WEEK), at(5)
         until = make.execution("e6", accepted_at=late, step_results=_spent(late, "0.25"))
@@ -140,7 +145,10 @@ class TriggerContract:
             assert (found.cost_usd, found.unpriced) == ("10000000.350000000004", 1)
 
     async def test_due_timers_come_oldest_first(self, store: Store) -> None:
-        """Timers that are due now, and when the next one is: of all, and of one trigger."""
+        """
+        `due` returns due timers, oldest first. `next_due` and `next_of` return the earliest
+        instant: of all timers, and of one trigger.
+        """
         await keep(
             store,
             make.timer("t3", due_at=at(3)),
@@ -155,13 +163,15 @@ class TriggerContract:
             assert await view.timers.next_of("trg_9") is None
 
     async def test_a_store_without_timers_has_nothing_due(self, store: Store) -> None:
-        """None if no timer is set."""
+        """`next_due` is None if no timer is set."""
         async with store.view() as view:
             assert await view.timers.next_due() is None
             assert list(await view.timers.due(NOW, 9)) == []
 
     async def test_a_timer_is_consumed_once(self, store: Store, another: Store) -> None:
-        """Of many units that delete one timer exactly one commits; the others change nothing."""
+        """
+        Of many units that delete the same timer exactly one commits; the others change nothing.
+        """
         await keep(store, make.timer(due_at=NOW))
 
         async def consume(number: int) -> bool:
@@ -192,7 +202,9 @@ class TriggerContract:
             await keep(store, make.timer(due_at=at(5)))
 
     async def test_deleting_a_trigger_takes_its_timers(self, store: Store) -> None:
-        """Deleting compares the version; the trigger's timers are deleted, others stay."""
+        """
+        Deleting a trigger compares the version and deletes the trigger's timers. Other timers stay.
+        """
         await keep(
             store,
             make.trigger(),
@@ -215,13 +227,13 @@ class TriggerContract:
 
 
 def _spent(at: EpochMs, *costs: str | None) -> dict[str, StepResult]:
-    """Results of steps that began at an instant, each with its cost."""
+    """Results of steps that began at an instant, one for each cost."""
     done = StepStatus.COMPLETED
     return {f"s{n}": StepResult(done, at, usage=Usage(1, 1, one)) for n, one in enumerate(costs)}
 
 
 def _costing(id: str, accepted: EpochMs, *costs: str | None, **fields: str) -> Execution:
-    """An ended execution of steps that cost something."""
+    """An ended execution with a step for each of the costs."""
     return make.execution(
         id,
         workflow_id="wf_1",

@@ -1,4 +1,6 @@
-"""What a store promises of units: compare-and-set, all or nothing, reading one's own writes."""
+"""
+The promises of a store about units: compare-and-set, all or nothing, reading one's own writes.
+"""
 
 import asyncio
 from typing import Any
@@ -30,7 +32,7 @@ async def stored(unit: Unit | Any, record: Any) -> Any:
 
 
 class UnitContract:
-    """See `keeping.Handles` for the fixtures."""
+    """The promises about units. See `keeping.Handles` for the fixtures."""
 
     @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_a_record_comes_back_as_it_was_one_version_higher(
@@ -49,7 +51,7 @@ class UnitContract:
 
     @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_a_new_record_must_be_new(self, store: Store, given_record: Any) -> None:
-        """Version 0 is stale if the record exists."""
+        """A put of version 0 is stale if the record exists."""
         await keep(store, given_record)
         with pytest.raises(Stale):
             await keep(store, given_record)
@@ -72,7 +74,7 @@ class UnitContract:
 
     @pytest.mark.parametrize("given_record", samples.CHANGING, ids=lambda r: type(r).__name__)
     async def test_a_version_that_never_was_is_stale(self, store: Store, given_record: Any) -> None:
-        """Updating a record that does not exist is stale."""
+        """A put of a later version is stale if the record does not exist."""
         with pytest.raises(Stale):
             await keep(store, evolve(given_record, version=3))
 
@@ -80,7 +82,9 @@ class UnitContract:
     async def test_a_unit_reads_its_own_writes_and_may_write_twice(
         self, store: Store, given_record: Any
     ) -> None:
-        """After a put, a read returns the next version, from which the next put starts."""
+        """
+        After a put, the unit reads the next version, and the next put starts from that version.
+        """
         async with store.unit() as unit:
             for version in (1, 2, 3):
                 collect(unit, await stored(unit, given_record) or given_record)
@@ -90,7 +94,7 @@ class UnitContract:
             assert await stored(view, given_record) == evolve(given_record, version=3)
 
     async def test_results_may_begin_anew_and_be_written_again(self, store: Store) -> None:
-        """Results in another order replace the stored ones, also twice in a unit."""
+        """Results in another order replace the stored results, also twice in a unit."""
         result = make.step_result()
         run = make.execution(step_results={"one": result, "two": result})
         await keep(store, run)
@@ -106,7 +110,7 @@ class UnitContract:
 
     @pytest.mark.parametrize("given_record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_nothing_is_visible_without_commit(self, store: Store, given_record: Any) -> None:
-        """A unit left without commit changes nothing."""
+        """A unit that ends without a commit changes nothing."""
         async with store.unit() as unit:
             collect(unit, given_record)
             async with store.view() as view:
@@ -118,7 +122,7 @@ class UnitContract:
     async def test_another_handle_reads_nothing_of_an_open_unit(
         self, store: Store, another: Store, given_record: Any
     ) -> None:
-        """Neither a view nor a unit of another handle sees a write before its commit."""
+        """No view or unit of another handle sees a write before its commit."""
         async with store.unit() as unit:
             collect(unit, given_record)
             await stored(unit, given_record)  # which may send the write to the database
@@ -132,7 +136,7 @@ class UnitContract:
     async def test_another_handle_lists_nothing_of_an_open_unit(
         self, store: Store, another: Store
     ) -> None:
-        """Lists of another handle show rows and deletions of a unit after its commit only."""
+        """Another handle sees the rows and deletions of a unit only after the unit is committed."""
         await keep(store, make.execution("exec_old"), make.session())
         async with store.unit() as unit:
             collect(unit, make.execution("exec_new"), make.event(1, "exec_new"))
@@ -152,7 +156,10 @@ class UnitContract:
             assert [run.id for run in found.rows] == ["exec_new"]
 
     async def test_a_stale_record_takes_the_whole_unit_down(self, store: Store) -> None:
-        """Nothing of a stale unit becomes visible, neither before nor after the stale record."""
+        """
+        No write of a stale unit becomes visible, whether collected before or after the stale
+        record.
+        """
         await keep(store, make.workflow())
         async with store.unit() as unit:
             collect(unit, make.execution(), make.workflow(), make.event(1), make.audit_entry())
@@ -166,7 +173,7 @@ class UnitContract:
             assert list(await view.webhooks.tallies("wh_1")) == []
 
     async def test_a_refused_unit_does_not_harm_the_others(self, store: Store) -> None:
-        """Units that commit at the same time as a stale one are stored."""
+        """A unit that commits at the same time as a stale unit is stored."""
         await keep(store, make.workflow())
         tries = [keep(store, make.execution(f"exec_{n}")) for n in range(10)]
         tries.insert(5, keep(store, make.execution("exec_lost"), make.workflow()))
@@ -177,7 +184,7 @@ class UnitContract:
         assert {run.id for run in found.rows} == {f"exec_{n}" for n in range(10)}
 
     async def test_lists_in_a_unit_show_its_own_writes(self, store: Store) -> None:
-        """Lists and lookups inside a unit see what the unit has put and deleted."""
+        """Lists and lookups inside a unit see the puts and deletions of the unit."""
         await keep(store, make.session(), make.approval(), make.account())
         async with store.unit() as unit:
             collect(unit, make.approval("appr_2"), make.event(1), make.key(), make.artifact())
@@ -233,7 +240,7 @@ class UnitContract:
         assert (run.events, run.version) == (won, won + 1)
 
     async def test_a_cancelled_commit_is_all_or_nothing(self, store: Store) -> None:
-        """A cancelled commit has been done completely or not at all."""
+        """A cancelled commit is done completely or not at all."""
         for number in range(30):
             id = f"exec_{number}"
             task = asyncio.ensure_future(
@@ -300,9 +307,7 @@ class UnitContract:
             assert sorted(type(end).__name__ for end in ends) == ["NoneType"] + ["Stale"] * 5
 
     async def test_an_email_is_unique(self, store: Store) -> None:
-        """
-        A second account with the same email is stale; changing the account that has it is not.
-        """
+        """A second account with the same email is stale; a change of the first account is not."""
         await keep(store, make.account("acc_1", email="ann@example.org"))
         with pytest.raises(Stale):
             await keep(store, make.account("acc_2", email="ann@example.org"))
@@ -329,7 +334,7 @@ class UnitContract:
     async def test_deleting_a_workflow_takes_its_shares_and_leaves_its_definitions(
         self, store: Store
     ) -> None:
-        """Deleting compares the version; shares are deleted, snapshots stay."""
+        """Deleting a workflow compares the version and deletes the shares. The snapshots stay."""
         await keep(store, make.workflow(), make.share(), make.snapshot())
         async with store.unit() as unit:
             unit.delete(make.workflow(version=7))
@@ -346,7 +351,7 @@ class UnitContract:
             assert await view.get(DefinitionSnapshot, "wf_1", 1) is not None
 
     async def test_a_share_that_was_given_again_is_the_new_one(self, store: Store) -> None:
-        """Deleting and storing under the same key shows the new content."""
+        """A share that was deleted and stored under the same key has the new content."""
         await keep(store, make.share(permission=Permission.EDIT))
         async with store.view() as view:
             assert await view.get(Share, "wf_1", "acc_2") is not None
@@ -361,7 +366,7 @@ class UnitContract:
             assert share.permission is Permission.VIEW
 
     async def test_deleting_a_webhook_takes_its_tallies(self, store: Store) -> None:
-        """Deleting compares the version, and deletes counts and deliveries too."""
+        """Deleting a webhook compares the version, and deletes its counts and deliveries, too."""
         await keep(store, make.webhook())
         async with store.unit() as unit:
             unit.tally("wh_1", "2023-11-14", 202, NOW)
@@ -382,7 +387,7 @@ class UnitContract:
             assert list(await view.webhooks.deliveries("wh_2")) != []
 
     async def test_an_event_number_is_given_once(self, store: Store) -> None:
-        """An existing number makes the unit stale; the log is returned in order."""
+        """An event with an existing number makes the unit stale. The log is returned in order."""
         await keep(store, make.event(1), make.event(2), make.event(1, "exec_2"))
         with pytest.raises(Stale):
             await keep(store, make.event(3), make.event(2))
@@ -422,7 +427,9 @@ class UnitContract:
             assert await view.logs.of_execution("exec_2", 0, 9)
 
     async def test_an_old_idempotency_record_may_be_replaced(self, store: Store) -> None:
-        """A new record replaces one older than a day; a more recent one stays."""
+        """
+        A new idempotency record replaces a record older than a day; a more recent record stays.
+        """
         await keep(store, make.replay())
         with pytest.raises(Stale):
             await keep(store, make.replay(created_at=NOW + DAY - 1, execution_id="exec_2"))

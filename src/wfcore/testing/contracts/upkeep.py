@@ -1,4 +1,4 @@
-"""What a store promises about purging, trimming and returning space."""
+"""The promises of a store about purging, trimming and returning space."""
 
 from wfcore.model.access import Login, LoginLink, Session
 from wfcore.model.approval import Approval
@@ -14,11 +14,15 @@ from wfcore.time import HOUR, EpochMs
 
 
 class UpkeepContract:
-    """See `keeping.Handles` for the fixtures."""
+    """
+    The promises about purging, trimming and returning space. See `keeping.Handles` for the
+    fixtures.
+    """
 
     async def test_purging_takes_all_that_belongs_to_an_execution(self, store: Store) -> None:
         """
-        Its events, approvals, callback, notices and artifacts are deleted; those of another stay.
+        Purging an execution deletes its events, approvals, callback, notices and artifacts, and
+        nothing of another execution.
         """
         for id in ("e1", "e2"):
             await keep(
@@ -46,7 +50,7 @@ class UpkeepContract:
                 assert (await view.get(Notice, f"ntc_{id}") is not None) == bool(left)
 
     async def test_trimming_takes_what_is_old_up_to_a_limit(self, store: Store) -> None:
-        """Old records are deleted kind by kind; the number of deleted ones is returned."""
+        """Trimming deletes old records kind by kind, and returns the number of deleted records."""
         await keep(
             store,
             *(make.audit_entry(f"aud_{n}", at=at(n)) for n in range(5)),
@@ -78,7 +82,7 @@ class UpkeepContract:
         assert [link is not None for link in links] == [False] * 4 + [True]
 
     async def test_trimming_begins_with_the_oldest(self, store: Store) -> None:
-        """A batch that is not everything contains the oldest of its kind."""
+        """A batch that does not contain all old records of a kind contains the oldest."""
         await keep(store, *(make.replay(f"k{n}", created_at=at(9 - n)) for n in range(4)))
         assert await store.trim(at(0), at(20), at(0), at(0), 3) == 3
         async with store.view() as view:
@@ -86,7 +90,9 @@ class UpkeepContract:
         assert [replay is not None for replay in left] == [True, False, False, False]
 
     async def test_many_are_purged_at_once(self, store: Store) -> None:
-        """A batch is deleted with everything that belongs to it, and nothing else."""
+        """
+        A batch of executions is deleted with everything that belongs to them, and nothing else.
+        """
         for id in ("e1", "e2", "e3"):
             await keep(store, make.execution(id), make.event(1, id), make.callback(id))
         async with store.unit() as unit:
@@ -99,8 +105,8 @@ class UpkeepContract:
 
     async def test_tallies_change_no_total(self, store: Store) -> None:
         """
-        The total of a list is exact before and after what has ended is tallied, after some of that
-        is deleted, and after what was open has ended, or what has ended is stored late.
+        The total of a list is exact before and after ended executions are tallied, after one of
+        them is deleted, after an open execution ends, and after an ended execution is stored late.
         """
         done = make.execution(status=ExecutionStatus.COMPLETED, completed_at=at(9))
         for n in range(4):
@@ -132,7 +138,9 @@ class UpkeepContract:
         assert await totals() == [5, 5, 2]
 
     async def test_room_is_given_back_until_none_is_left(self, store: Store) -> None:
-        """Each call returns at most its limit; stored records do not change."""
+        """
+        Each call of `release` returns at most its limit of space; stored records do not change.
+        """
         for first in range(0, 60, 20):
             large = {"x": "x" * 200_000}
             names = [f"e{n}" for n in range(first, first + 20)]

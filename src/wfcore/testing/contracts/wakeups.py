@@ -1,7 +1,7 @@
 """
 The contracts of hints within a process and between processes, as test classes to inherit from.
 
-Needs pytest-asyncio in auto mode.
+The contracts need pytest-asyncio in auto mode.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from wfcore.ports.hints import Hint, HintKind, Hints, Wakeup
 from wfcore.testing.contracts.awaited import Awaited
 
 PATIENCE_S = 60
-"""After so long, what should have come by itself does not come."""
+"""The seconds after which a test gives up an expected event."""
 LONG_MS = 600_000
 
 
@@ -21,12 +21,15 @@ async def _rest(wakeup: Wakeup, execution_id: str, timeout_ms: int = LONG_MS) ->
 
 
 class WakeupContract(Awaited):
-    """Subclasses provide a fixture `wakeup` without listeners."""
+    """
+    The promises of `wfcore.ports.hints.Wakeup`. Subclasses provide a fixture `wakeup` without
+    listeners.
+    """
 
     async def test_a_hint_that_nobody_hears_is_no_accident(self, wakeup: Wakeup) -> None:
         """
-        A hint without listeners is no error: it is sent after the commit, when nothing may fail any
-        more.
+        A hint without listeners is no error, because hints are sent after the commit, when nothing
+        may fail any more.
         """
         for _ in range(3):
             wakeup.runner()
@@ -36,7 +39,7 @@ class WakeupContract(Awaited):
             wakeup.events("exec_unknown")
 
     async def test_whoever_listens_hears_each_hint(self, wakeup: Wakeup) -> None:
-        """Every listener gets the hints it listens for, with the execution's id if there is one."""
+        """Every listener gets the hints of its kinds, with the execution's id if there is one."""
         heard: list[object] = []
         ran, fell_due = asyncio.Event(), asyncio.Event()
         for _ in range(2):
@@ -54,7 +57,7 @@ class WakeupContract(Awaited):
         assert heard == ["exec_1", "exec_1", "exec_2", "exec_2"]
 
     async def test_all_who_rest_can_be_released(self, wakeup: Wakeup) -> None:
-        """A stopping process can wake everybody who waits, whichever execution they follow."""
+        """A stopping process can wake all waiting followers, whichever executions they follow."""
         resting = [asyncio.create_task(_rest(wakeup, f"exec_{n}")) for n in (1, 1, 2)]
         await asyncio.sleep(0)
         async with asyncio.timeout(PATIENCE_S):
@@ -75,7 +78,7 @@ class WakeupContract(Awaited):
             await asyncio.gather(*followers)
 
     async def test_what_is_told_while_a_follower_looks_is_not_missed(self, wakeup: Wakeup) -> None:
-        """Who follows, looks, and then rests is woken by what was told before the rest began."""
+        """A hint that arrives after `follow` and before the wait ends the wait at once."""
         with wakeup.follow("exec_1") as rest:
             async with asyncio.timeout(PATIENCE_S):
                 for _ in range(3):
@@ -83,7 +86,7 @@ class WakeupContract(Awaited):
                     await rest(LONG_MS)
 
     async def test_a_log_may_grow_again_and_again(self, wakeup: Wakeup) -> None:
-        """Whoever comes back is woken again."""
+        """A follower that waits again is woken again."""
         async with asyncio.timeout(PATIENCE_S):
             for _ in range(50):
                 follower = asyncio.create_task(_rest(wakeup, "exec_1"))
@@ -92,7 +95,7 @@ class WakeupContract(Awaited):
                 await follower
 
     async def test_a_follower_that_left_is_missed_by_nobody(self, wakeup: Wakeup) -> None:
-        """A follower may stop waiting at any time; the others are still woken."""
+        """A follower may stop waiting at any time; other followers are still woken."""
         gone, stays = (asyncio.create_task(_rest(wakeup, "exec_1")) for _ in range(2))
         await asyncio.sleep(0)
         gone.cancel()
@@ -104,10 +107,13 @@ class WakeupContract(Awaited):
 
 
 class HintsContract(Awaited):
-    """Subclasses provide a fixture `new_hints`: makes the hints of one more process."""
+    """
+    The promises of `wfcore.ports.hints.Hints`. Subclasses provide a fixture `new_hints`: each call
+    returns the hints of one more process.
+    """
 
     async def test_what_one_tells_all_others_hear(self, new_hints: Callable[[], Hints]) -> None:
-        """Kind and id arrive at every other process; none is told what it tells itself."""
+        """A hint arrives at every other process with its kind and id, and not at its sender."""
         teller, *others = (new_hints() for _ in range(3))
         heard: list[set[Hint]] = [set(), set(), set()]
         told = {
@@ -131,6 +137,9 @@ class HintsContract(Awaited):
         assert heard == [set(), told, told]
 
     async def test_telling_nobody_is_no_accident(self, new_hints: Callable[[], Hints]) -> None:
-        """A hint is sent after the commit, when nothing may fail any more."""
+        """
+        A hint without receivers is no error, because hints are sent after the commit, when nothing
+        may fail any more.
+        """
         await new_hints().tell([Hint(HintKind.TIMER), Hint(HintKind.RELOAD, "exec_1")])
         await new_hints().tell([])

@@ -4,14 +4,14 @@ The contract of a worker, as a test class to inherit from.
     class TestMyDispatcher(WorkerContract):
         @pytest.fixture
         def wakeup(self):
-            return MyWakeups()      # where the use cases leave their hints
+            return MyWakeups()      # the receiver of the use cases' hints
 
         @pytest.fixture
         def dispatch(self, wakeup):
             return lambda services, runner, worker: MyDispatcher(services, runner, wakeup, worker)
 
-It runs on the store in memory with a clock that is turned by hand, so leases end when the
-suite says so. Needs pytest-asyncio in auto mode.
+The contract runs on the store in memory with a clock that the suite sets, so leases end when the
+suite says so. The contract needs pytest-asyncio in auto mode.
 """
 
 import asyncio
@@ -39,8 +39,10 @@ from wfcore.usecases.upkeep import sweeping
 
 class WorkerContract(Awaited, BesideOneAnother):
     """
+    The promises of a worker.
+
     Subclasses provide the fixtures `wakeup`, which gets the hints of use cases, and `dispatch`, a
-    function of services, runner and the worker's name that makes a worker.
+    function that makes a worker from services, a runner and the worker's name.
     """
 
     @pytest.fixture
@@ -48,7 +50,7 @@ class WorkerContract(Awaited, BesideOneAnother):
         return Site.made(wakeup)
 
     async def test_what_is_due_is_run_to_its_end(self, site: Site, dispatch: Dispatch) -> None:
-        """Each step starts as soon as it may, and once."""
+        """Each step of a due execution starts as soon as possible, and once."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start(steps=3)
             for step in ("s0", "s1", "s2"):
@@ -59,7 +61,7 @@ class WorkerContract(Awaited, BesideOneAnother):
         assert names(work.runner.started) == [(run_id, "s0"), (run_id, "s1"), (run_id, "s2")]
 
     async def test_what_was_due_before_is_found(self, site: Site, dispatch: Dispatch) -> None:
-        """No hint is needed: the worker finds what is in the store."""
+        """A worker finds due executions in the store without a hint."""
         run_id = await site.start()
         async with at_work(site, dispatch) as work:
             await work.until_runs((run_id, "s0"))
@@ -75,7 +77,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_no_more_steps_run_than_there_are_places(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """An execution without a slot waits, and is claimed once one is free."""
+        """An execution without a slot waits, and is claimed once a slot is free."""
         site = site.with_policy(places=3)
         async with at_work(site, dispatch) as work:
             ids = [await site.start(email=f"p{number}@example.org") for number in range(5)]
@@ -89,10 +91,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_a_flood_leaves_room_for_the_next_account(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """
-        However much one account has due, while others have work another account's first step
-        starts.
-        """
+        """While one account floods the workers, another account's first step starts."""
         site = site.with_policy(places=4)
         async with at_work(site, dispatch) as work:
             await site.start(email="first@example.org")
@@ -117,7 +116,7 @@ class WorkerContract(Awaited, BesideOneAnother):
         assert sorted(names(runner.started)) == sorted((run_id, "s0") for run_id in ids)
 
     async def test_a_cancelled_execution_stops(self, site: Site, dispatch: Dispatch) -> None:
-        """Its step is ended, and its slot is free."""
+        """A cancelled execution has its step ended and its slot freed."""
         site = site.with_policy(places=1)
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
@@ -129,7 +128,7 @@ class WorkerContract(Awaited, BesideOneAnother):
         assert (await site.read(run_id)).status is S.CANCELLED
 
     async def test_a_cancel_from_elsewhere_is_noticed(self, site: Site, dispatch: Dispatch) -> None:
-        """What another process cancelled is stopped here without a hint. EX-7."""
+        """An execution that another process cancelled is stopped here without a hint. EX-7."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
@@ -137,7 +136,7 @@ class WorkerContract(Awaited, BesideOneAnother):
             await work.until_runs()
 
     async def test_a_failure_is_recorded(self, site: Site, dispatch: Dispatch) -> None:
-        """The execution reports what the runner returned for the attempt."""
+        """The execution reports the result that the runner returned for the attempt."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
@@ -177,7 +176,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_a_result_that_comes_too_late_is_dropped(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """A worker that lost its lease changes nothing any more. EX-16."""
+        """A worker that has lost its lease changes nothing any more. EX-16."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
@@ -193,7 +192,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_a_result_outlives_an_outage_of_the_store(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """While the store cannot write, a result is held, and stored as soon as it can."""
+        """While the store cannot write, a result is kept, and stored as soon as possible."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
@@ -220,9 +219,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_what_does_not_end_in_the_drain_is_interrupted(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """
-        Its step is ended, and the execution becomes INTERRUPTED instead of running again. EX-11.
-        """
+        """A step that outlasts the drain is ended, and its execution becomes INTERRUPTED. EX-11."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
@@ -231,7 +228,7 @@ class WorkerContract(Awaited, BesideOneAnother):
             assert (await site.read(run_id)).status is S.INTERRUPTED
 
     async def test_who_stops_takes_nothing_more(self, site: Site, dispatch: Dispatch) -> None:
-        """What becomes due after `stop` began is left to other workers."""
+        """Executions that become due after `stop` began are left to other workers."""
         async with at_work(site, dispatch) as work:
             await work.stop(0)
             await site.start()

@@ -1,4 +1,4 @@
-"""The environment of the worker contract: services in memory, and shortcuts to use them."""
+"""The environment of the worker contract: services in memory, and shortcuts for tests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -36,17 +36,17 @@ from wfcore.usecases.workflows import workflows
 R = TypeVar("R")
 
 PATIENCE_S = 60
-"""After so long, what should have come by itself does not come."""
+"""The seconds after which a test gives up an expected event."""
 
 
 def code(name: str) -> CodeStep:
-    """A step that a runner is asked to run."""
+    """A code step for a runner."""
     return CodeStep(name, Language.BASH, ":")
 
 
 @define
 class RefusingGate:
-    """A `SchedulingPoint` that lets other tasks run first; the next writes fail on demand."""
+    """A `SchedulingPoint` that lets other tasks run first. The next writes can be made to fail."""
 
     refuses: int = 0
 
@@ -62,7 +62,7 @@ class RefusingGate:
 
 @define
 class Site:
-    """Services whose store and time the test controls."""
+    """Services with a store and a time that the test controls."""
 
     services: Services
     clock: ManualClock
@@ -91,15 +91,15 @@ class Site:
         return evolve(self, services=evolve(self.services, policy=policy))
 
     def deaf(self) -> "Site":
-        """The same store as another process sees it: its hints do not arrive here."""
+        """The same store for another process, whose hints do not arrive here."""
         return evolve(self, services=evolve(self.services, wakeup=NotedHints()))
 
     async def start(self, steps: int = 1, email: str = "ann@example.org", **how: Any) -> str:
-        """Start an execution with that many steps, named s0, s1 and so on; returns its id."""
+        """Start an execution with *steps* steps, named s0, s1 and so on; return its id."""
         return await self.start_of(*(code(f"s{n}") for n in range(steps)), email=email, **how)
 
     async def start_of(self, *steps: Step, email: str = "ann@example.org", **how: Any) -> str:
-        """Start an execution with these steps; returns its id."""
+        """Start an execution with these steps; return its id."""
         account = await self._account(email)
         flow = Definition(f"flow {len(steps)}", steps, ())
         applied = await workflows.apply_workflow(self.services, account.id, flow)
@@ -123,14 +123,14 @@ class Site:
         return await executions.read_execution(self.services, None, execution_id)
 
     async def until_status(self, execution_id: str, status: ExecutionStatus) -> Execution:
-        """The execution as soon as it has that status."""
+        """Return the execution as soon as it has *status*."""
         async with asyncio.timeout(PATIENCE_S):
             while (run := await self.read(execution_id)).status is not status:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
         return run
 
     async def lose_lease(self, execution_id: str) -> None:
-        """Let the lease expire before anybody extends it, and let a sweep find that."""
+        """Let the lease expire before it is extended, and let a sweep find the expired lease."""
         async with asyncio.timeout(PATIENCE_S):
             while (await self.read(execution_id)).status is not ExecutionStatus.INTERRUPTED:
                 self.clock.advance(self.services.policy.lease_ms + 1)
@@ -138,26 +138,26 @@ class Site:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    """Wait for a condition that something beside the test brings about."""
+    """Wait until *holds* returns true."""
     async with asyncio.timeout(PATIENCE_S):
         while not holds():  # noqa: ASYNC110 - polls what has no event
             await asyncio.sleep(0.001)
 
 
 Dispatch: TypeAlias = Callable[[Services, JobRunner, str], Worker]
-"""Makes a worker of that name."""
+"""A function that makes a worker from services, a runner and the worker's name."""
 
 
 @frozen
 class RunningWorker:
-    """A running worker and the runner that it uses."""
+    """A running worker and its runner."""
 
     worker: Worker
     runner: HeldRunner
 
     @property
     def runs(self) -> Sequence[tuple[str, str]]:
-        """Execution id and step name of everything that runs."""
+        """The execution id and step name of each running step."""
         return names(self.runner.running)
 
     async def until_runs(self, *steps: tuple[str, str]) -> None:
@@ -170,7 +170,7 @@ class RunningWorker:
 
 
 def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
-    """Execution id and step name of each job."""
+    """The execution id and step name of each job."""
     return [(job.execution_id, job.step_name) for job in jobs]
 
 
@@ -178,7 +178,7 @@ def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
 async def at_work(
     site: Site, dispatch: Dispatch, runner: HeldRunner | None = None, name: str = "w1"
 ) -> AsyncIterator[RunningWorker]:
-    """A worker that runs until the end of the block and is stopped then."""
+    """A worker that runs until the end of the block and is then stopped."""
     held = runner or HeldRunner()
     worker = dispatch(site.services, held, name)
     loop = asyncio.create_task(worker.run())

@@ -1,4 +1,6 @@
-"""Contract of a worker: several steps of one execution run, end and are ended independently."""
+"""
+The contract of a worker about several steps of one execution, which run and end independently.
+"""
 
 import asyncio
 
@@ -20,16 +22,16 @@ NO = StepEnd(error="no luck", permanent=True)
 
 
 def both(*lists: tuple[Step, ...], tolerant: bool = False) -> ParallelStep:
-    """A `parallel` of these sequences."""
+    """A `parallel` step of these sequences."""
     branches = tuple(Branch(f"b{at}", steps) for at, steps in enumerate(lists))
     return ParallelStep("both", branches, continue_on_error=tolerant)
 
 
 class BesideOneAnother:
-    """Subclasses provide `site` and `dispatch`."""
+    """The promises about parallel steps. Subclasses provide `site` and `dispatch`."""
 
     async def test_branches_run_at_the_same_time(self, site: Site, dispatch: Dispatch) -> None:
-        """They start together, end in any order, and what follows waits for all. FL-1."""
+        """Branches start together and end in any order; the step after them waits for all. FL-1."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start_of(both((code("a"),), (code("b"),)), code("last"))
             await work.until_runs((run_id, "a"), (run_id, "b"))
@@ -42,7 +44,7 @@ class BesideOneAnother:
         assert len(work.runner.started) == 3
 
     async def test_rounds_start_as_others_end(self, site: Site, dispatch: Dispatch) -> None:
-        """As many at a time as the loop allows. FL-3."""
+        """As many rounds run at a time as the loop allows. FL-3."""
         async with at_work(site, dispatch) as work:
             loop = LoopStep("each", [1, 2, 3], "item", (code("work"),), max_parallel=2)
             run_id = await site.start_of(loop)
@@ -52,7 +54,9 @@ class BesideOneAnother:
             await work.until_runs((run_id, first), (run_id, third))
 
     async def test_a_failure_ends_what_runs_beside_it(self, site: Site, dispatch: Dispatch) -> None:
-        """The other processes are ended at once; the execution is FAILED. FL-4."""
+        """
+        If a branch fails, the other processes are ended at once, and the execution is FAILED. FL-4.
+        """
         async with at_work(site, dispatch) as work:
             run_id = await site.start_of(both((code("a"),), (code("b"),), (code("c"),)))
             await until(lambda: len(work.runs) == 3)
@@ -63,7 +67,7 @@ class BesideOneAnother:
     async def test_a_failure_ends_no_more_than_it_must(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """Where it is tolerated, what runs elsewhere runs on, and what follows starts. FL-4."""
+        """A tolerated failure ends only the branches beside it, and the next step starts. FL-4."""
         async with at_work(site, dispatch) as work:
             inner = both((code("a"),), (code("b"),), tolerant=True)
             branches = Branch("x", (inner, code("next"))), Branch("y", (code("other"),))
@@ -76,7 +80,7 @@ class BesideOneAnother:
     async def test_a_decision_is_carried_on_beside_a_process(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """What follows an approval starts while another step still runs. FL-10."""
+        """The step after an approval starts while another step still runs. FL-10."""
         async with at_work(site, dispatch) as work:
             asks = (ApprovalStep("ask"), code("then"))
             run_id = await site.start_of(both((code("a"),), asks))
@@ -87,7 +91,7 @@ class BesideOneAnother:
     async def test_a_decision_from_elsewhere_is_carried_on(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """Another process stored it, and no hint came: it is found all the same. FL-10."""
+        """A decision that another process stored is found without a hint. FL-10."""
         async with at_work(site, dispatch) as work:
             asks = (ApprovalStep("ask"), code("then"))
             run_id = await site.start_of(both((code("a"),), asks))
@@ -96,7 +100,7 @@ class BesideOneAnother:
             await work.until_runs((run_id, "a"), (run_id, "then"))
 
     async def test_a_delay_ends_beside_a_process(self, site: Site, dispatch: Dispatch) -> None:
-        """The next step of its branch starts when it is over, and not before. FL-5."""
+        """The step after a delay starts when the delay is over, and not before. FL-5."""
         async with at_work(site, dispatch) as work:
             waits = (DelayStep("nap", DurationMs(60)), code("then"))
             run_id = await site.start_of(both((code("a"),), waits))
@@ -109,7 +113,7 @@ class BesideOneAnother:
         assert names(work.runner.started) == [(run_id, "a"), (run_id, "then")]
 
     async def test_time_that_is_up_ends_a_process(self, site: Site, dispatch: Dispatch) -> None:
-        """The timeout of what holds a step ends the step, though that has time left. FL-7."""
+        """The timeout of a container ends its steps, even if these have time left. FL-7."""
         async with at_work(site, dispatch) as work:
             timed = ParallelStep("both", (Branch("x", (code("a"),)),), timeout_ms=DurationMs(60))
             run_id = await site.start_of(timed)
@@ -122,7 +126,9 @@ class BesideOneAnother:
     async def test_stopping_lets_all_steps_of_an_execution_end(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """Within the drain each result is kept; what would follow is another worker's. EX-15."""
+        """
+        Within the drain each result is kept; the next steps are left to another worker. EX-15.
+        """
         async with at_work(site, dispatch) as work:
             run_id = await site.start_of(both((code("a"), code("c")), (code("b"),)))
             await until(lambda: len(work.runs) == 2)
