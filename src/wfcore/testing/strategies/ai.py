@@ -42,7 +42,7 @@ def labels() -> st.SearchStrategy[tuple[str, ...]]:
 
 
 def budgets() -> st.SearchStrategy[Budget]:
-    """Budgets that limit something."""
+    """Budgets with at least one limit."""
     money, tokens = amounts("0.000000001"), st.integers(1, 20_000)
     limits = st.tuples(money, st.none()) | st.tuples(st.none(), tokens) | st.tuples(money, tokens)
     return st.builds(

@@ -1,7 +1,7 @@
 """
 Hypothesis strategies for valid definitions, whose templates only use names in scope.
 
-`strategies.written` gives the matching documents.
+`strategies.written` gives the document for each definition.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,11 +50,11 @@ VARIABLE_NAMES = ("limit", "order_id", "_x", "region.code", "a-b")
 REQUIREMENTS = ("numpy==2.1.0", "a-b[x,y]==1!2.0rc1+l.1", 'z==1 ; python_version < "3.13"')
 NPM_PACKAGES = ("left-pad@1.3.0", "@scope/name@0.0.1-rc.1+build")
 DEEPEST = 2
-"""How many containers are around a step at most."""
+"""The most containers around a step."""
 
 
 def durations() -> st.SearchStrategy[DurationMs]:
-    """Durations that a definition may name."""
+    """Durations that a definition may contain."""
     return st.integers(1, 365 * DAY).map(DurationMs)
 
 
@@ -72,8 +72,8 @@ def retries() -> st.SearchStrategy[Retry]:
 @frozen
 class Scene:
     """
-    A place in a definition: what templates can name there, how deep it is, and which names of
-    steps are used already (one list for the whole definition).
+    A place in a definition: the names that templates can use there, its depth, and the step names
+    that are taken (one list for the whole definition).
     """
 
     declared: tuple[str, ...]
@@ -84,7 +84,7 @@ class Scene:
     used: list[str] = field(factory=list)
 
     def new_name(self, draw: st.DrawFn) -> str:
-        """A step name that is still free."""
+        """Draw a free step name, and take it."""
         free = [name for name in STEP_NAMES if name not in self.used]
         name = draw(st.sampled_from(free)) if free else f"s{len(self.used)}"
         self.used.append(name)
@@ -115,7 +115,7 @@ class Scene:
         )
 
     def conditions(self) -> st.SearchStrategy[str | None]:
-        """What a `when` may be."""
+        """Values of a `when`: None or a template."""
         return st.none() | self.expressions()
 
     def templates(self) -> st.SearchStrategy[str]:
@@ -125,7 +125,7 @@ class Scene:
 
 
 def seen_after(step: Step) -> tuple[str, ...]:
-    """The names in scope after *step*, without those of steps inside a loop."""
+    """The names in scope after *step*, without the names of steps inside a loop."""
     if not isinstance(step, ParallelStep | SwitchStep):
         return (step.name,)
     inside = [name for branch in branches_of(step) for each in branch for name in seen_after(each)]
@@ -134,7 +134,7 @@ def seen_after(step: Step) -> tuple[str, ...]:
 
 @st.composite
 def columns(draw: st.DrawFn, key: str) -> Column:
-    """A column of that key."""
+    """A column with the key *key*."""
     type = draw(st.sampled_from(ColumnType))
     scalars = st.lists(st.integers(0, 9) | st.booleans() | st.just("x"), min_size=1, max_size=3)
     return Column(
@@ -149,7 +149,7 @@ def columns(draw: st.DrawFn, key: str) -> Column:
 
 @st.composite
 def group_specs(draw: st.DrawFn, name: str, scene: Scene) -> GroupSpec:
-    """A group of that name, whose rows come from a template or are literal."""
+    """A group named *name*, whose rows come from a template or are literal."""
     keys = draw(st.lists(st.sampled_from(("id", "amount", "a note")), max_size=3, unique=True))
     row_key = draw(st.none() | st.sampled_from(keys or ["id"]))
     shown = tuple(draw(columns(key)) for key in keys)
@@ -170,7 +170,7 @@ def _some(words: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
 
 @st.composite
 def code_steps(draw: st.DrawFn, name: str, scene: Scene) -> CodeStep:
-    """A code step that uses only what comes before it."""
+    """A code step that uses only names from earlier steps."""
     language = draw(st.sampled_from(Language))
     is_command = language is Language.COMMAND
     arguments = st.lists(scene.templates(), max_size=2)
@@ -195,7 +195,7 @@ def code_steps(draw: st.DrawFn, name: str, scene: Scene) -> CodeStep:
 
 
 def ai_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
-    """An AI step that uses only what comes before it."""
+    """AI steps that use only names from earlier steps."""
     return st.builds(
         AiStep,
         st.just(name),
@@ -218,7 +218,7 @@ CHANNELS = st.lists(st.sampled_from(("mail", "finance_2")), max_size=2).map(tupl
 
 @st.composite
 def approval_steps(draw: st.DrawFn, name: str, scene: Scene) -> ApprovalStep:
-    """An approval step that uses only what comes before it."""
+    """An approval step that uses only names from earlier steps."""
     names = draw(st.lists(st.sampled_from(("rows", "Refunds", "x y")), max_size=2, unique=True))
     approvers = draw(st.lists(st.sampled_from(("ann@example.org", "acc_1")), max_size=2))
     timeout = draw(durations())
@@ -240,12 +240,12 @@ def approval_steps(draw: st.DrawFn, name: str, scene: Scene) -> ApprovalStep:
 
 
 def delay_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
-    """A pause."""
+    """Delay steps."""
     return st.builds(DelayStep, st.just(name), durations(), **_common(scene))
 
 
 def data_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
-    """A value built from names in scope."""
+    """Data steps with a value built from names in scope."""
     texts_in = scene.templates()
     numbers = st.integers(-(2**63), 2**63 - 1)
     values = texts_in | numbers | st.lists(texts_in, max_size=2) | st.none()
@@ -253,7 +253,7 @@ def data_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
 
 
 def child_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
-    """An execution of another workflow, with inputs from names in scope."""
+    """Steps that execute another workflow, with inputs from names in scope."""
     given = st.dictionaries(st.sampled_from(VARIABLE_NAMES), scene.templates(), max_size=2)
     workflow = st.sampled_from(("Import orders", "wf_1"))
     timeouts = st.none() | durations()
@@ -264,7 +264,7 @@ def child_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
 
 @st.composite
 def parallel_steps(draw: st.DrawFn, name: str, scene: Scene) -> ParallelStep:
-    """Branches that do not see one another."""
+    """A parallel step whose branches do not use names of one another."""
     named = draw(st.lists(st.sampled_from(("left", "the right", "3")), min_size=1, unique=True))
     return ParallelStep(
         name,
@@ -277,7 +277,7 @@ def parallel_steps(draw: st.DrawFn, name: str, scene: Scene) -> ParallelStep:
 
 @st.composite
 def switch_steps(draw: st.DrawFn, name: str, scene: Scene) -> SwitchStep:
-    """Cases that do not see one another."""
+    """A switch step whose cases do not use names of one another."""
     inside = step_lists(scene.deeper())
     return SwitchStep(
         name,
@@ -292,7 +292,7 @@ def switch_steps(draw: st.DrawFn, name: str, scene: Scene) -> SwitchStep:
 
 @st.composite
 def loop_steps(draw: st.DrawFn, name: str, scene: Scene) -> LoopStep:
-    """Rounds, inside which the item has a name."""
+    """A loop step, in whose rounds the item has a name."""
     variable = f"item_{scene.depth}"
     return LoopStep(
         name,
@@ -306,13 +306,13 @@ def loop_steps(draw: st.DrawFn, name: str, scene: Scene) -> LoopStep:
 
 
 def _common(scene: Scene) -> dict[str, st.SearchStrategy[Any]]:
-    """The fields that every kind has."""
+    """The fields that every kind of step has."""
     return {"when": scene.conditions(), "continue_on_error": st.booleans()}
 
 
 @st.composite
 def step_lists(draw: st.DrawFn, scene: Scene) -> tuple[Step, ...]:
-    """One to three steps, each of which uses only what comes before it."""
+    """One to three steps, each of which uses only names from earlier steps."""
     kinds: list[Callable[[str, Scene], st.SearchStrategy[Any]]]
     kinds = [code_steps, ai_steps, delay_steps, data_steps, child_steps]
     kinds += [] if scene.on_failure else [approval_steps]
@@ -328,7 +328,7 @@ def step_lists(draw: st.DrawFn, scene: Scene) -> tuple[Step, ...]:
 
 @st.composite
 def definitions(draw: st.DrawFn) -> Definition:
-    """A checked definition; `steps_as_written` is what `written` says of it."""
+    """A checked definition, with the steps of its `written` document as `steps_as_written`."""
     declared = tuple(draw(st.lists(st.sampled_from(VARIABLE_NAMES), max_size=3, unique=True)))
     scene = Scene(declared)
     steps = draw(step_lists(scene))
@@ -378,7 +378,7 @@ def trigger_specs() -> st.SearchStrategy[tuple[TriggerSpec, ...]]:
 
 
 def concurrencies(declared: Sequence[str]) -> st.SearchStrategy[Concurrency | None]:
-    """A concurrency limit, for all executions or for each value of a variable; or none."""
+    """A concurrency limit for all executions, or for each value of a variable; or None."""
     by_variable = (f'{{{{ variables["{name}"] }}}}' for name in declared)
     keys = st.sampled_from([None, "{{ 1 }}", *by_variable])
     return st.none() | st.builds(Concurrency, st.integers(1, 1_000), keys, st.sampled_from(OnLimit))

@@ -1,5 +1,5 @@
 """
-Strategies derived from the fields of a class: by name where it says more than the type does.
+Strategies derived from the fields of a class: by name where the name says more than the type.
 
 Constraints between fields (an end is not before its start) belong to `values_of`.
 """
@@ -35,7 +35,10 @@ HEX = "0123456789abcdef"
 
 @cache
 def digests() -> st.SearchStrategy[str]:
-    """SHA-256 digests as hex text. Drawn as one number: 64 letters would be slow."""
+    """
+    SHA-256 digests as hex text. Each digest is drawn as one number, because 64 letters would be
+    slow.
+    """
     return st.integers(0, 16**64 - 1).map(lambda number: f"{number:064x}")
 
 
@@ -76,7 +79,7 @@ _BY_NAME: Mapping[str, Strategy] = {
 _step_keys = texts(1).map(lambda text: text.replace("/", "-"))
 _aside_keys = st.builds(aside_key, st.integers(1, 9), _step_keys)
 _KEYS = {"step_results": _step_keys, "put_aside": _aside_keys}
-"""Keys of mappings that are not any text: no step's name has a slash."""
+"""The strategies for the keys of some mappings. A step's name contains no slash."""
 
 _PREFIXES = {
     "Account": "acc",
@@ -99,14 +102,14 @@ _BY_TYPE: Mapping[Any, Callable[[], Strategy]] = {
 
 
 Values = Callable[[type], Strategy]
-"""The strategy for a field whose type is an attrs class."""
+"""A function that returns the strategy for a field whose type is an attrs class."""
 
 
 def derived(kind: type, values: Values, **given: Strategy) -> Strategy:
     """
-    Values of an attrs class: *given* fields first, others by name or type.
+    Values of the attrs class *kind*: fields from *given*, all other fields by name or type.
 
-    What has a default is left out half of the time, and all of it when an example shrinks.
+    A field with a default is left out half of the time, and always when an example is fully shrunk.
     """
     needed: dict[str, Strategy] = {}
     optional: dict[str, Strategy] = {}
@@ -119,8 +122,8 @@ def derived(kind: type, values: Values, **given: Strategy) -> Strategy:
 
 def told(record: Any) -> Strategy:
     """
-    That record. A failing test tells it as a call of its class, without what has its default,
-    so that it can be read.
+    A strategy for *record* alone. A failing test shows *record* as a call of its class without the
+    fields that have their defaults, so that people can read it.
     """
     said = {
         one.alias or one.name: st.just(getattr(record, one.name))
@@ -146,7 +149,7 @@ def _of_field(kind: type, one: "attrs.Attribute[Any]", values: Values) -> Strate
 
 
 def of_type(annotation: Any, values: Values, where: str) -> Strategy:
-    """Values of an annotated type. Raises `TypeError` for a type that has no strategy."""
+    """Values of an annotated type. Raises `TypeError` for a type without a strategy."""
     if annotation == Json:
         return json_values()
     if annotation == JsonObject:

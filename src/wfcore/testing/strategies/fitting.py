@@ -1,7 +1,7 @@
 """
 Strategies for facts that are legal for an execution in its current state.
 
-The state table says which types of fact are legal; the record says for which step.
+The state table names the legal types of fact; the record decides for which step they are legal.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,9 +19,9 @@ from wfcore.testing.strategies.values import instants, json_values, texts
 Facts = st.SearchStrategy[Fact]
 
 STEPS = ("one", "two", "three")
-"""The names of all steps, of whatever kind."""
+"""The names of all steps of any kind."""
 OVER = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
-"""Final step states: no fact changes such a result."""
+"""The final step states. No fact changes a result in such a state."""
 
 _AWAITING = StepStatus.AWAITING_APPROVAL
 _CLOSED = {*OVER, StepStatus.CANCELLED, StepStatus.REJECTED, StepStatus.INTERRUPTED}
@@ -33,7 +33,7 @@ _FINISHED = st.builds(facts.Finished, _OUTPUTS)
 
 
 class Look:
-    """The steps of an execution, grouped by what may happen to them next."""
+    """The steps of an execution, grouped by the facts that may come next."""
 
     def __init__(self, run: Execution) -> None:
         self.run = run
@@ -56,7 +56,7 @@ class Look:
 
 
 def fitting(run: Execution, fact: type) -> Facts | None:
-    """Facts of that type that are legal for *run* now; None if there is none."""
+    """Facts of type *fact* that are legal for *run* now; None if there are none."""
     look = Look(run)
     if fact in _ANYHOW:
         return _ANYHOW[fact](look)
@@ -66,7 +66,7 @@ def fitting(run: Execution, fact: type) -> Facts | None:
 
 
 def claimable(run: Execution) -> bool:
-    """Whether a worker may claim it, now or later."""
+    """Whether a worker may claim *run*, now or later."""
     open = run.status not in (*EXECUTION.final, ExecutionStatus.INTERRUPTED)
     return open and run.due_at is not None and run.worker is None
 
@@ -81,7 +81,9 @@ def _unless(hindrance: object, fact: type) -> Facts | None:
 
 
 def _claimed(look: Look) -> Facts | None:
-    """A worker has claimed it: just now, or before without starting a step."""
+    """
+    Facts that a worker has claimed the execution: just now, or earlier without starting a step.
+    """
     taken = look.held and look.run.status is not ExecutionStatus.RUNNING
     return FACTS[facts.Claimed] if claimable(look.run) or taken else None
 
@@ -103,7 +105,7 @@ def _stopped(look: Look) -> Facts | None:
 
 
 def _broke(look: Look, fact: type) -> Facts | None:
-    """A step failed, or, once all have ended, the output template."""
+    """Facts that a step failed or, once all steps have ended, that the output template failed."""
     where = [*look.running, *look.fresh, *([None] if look.ended else [])]
     if not where:
         return None
@@ -111,7 +113,7 @@ def _broke(look: Look, fact: type) -> Facts | None:
 
 
 def _handled(look: Look) -> Facts | None:
-    """Its `onFailure` steps have ended."""
+    """The fact that the `onFailure` steps have ended; None if the execution is not failing."""
     failing = look.run.failing
     return None if failing is None else st.just(facts.FailureHandled(failing))
 
@@ -123,7 +125,7 @@ def _opened(look: Look, names: list[str], fact: type) -> Facts | None:
 def _asked(
     look: Look, fact: type, *more: st.SearchStrategy[object], swap: bool = False
 ) -> Facts | None:
-    """Facts about a waiting step and its approval."""
+    """Facts about a waiting step and its approval; None if no step waits for one."""
     pairs = [(name, look.run.step_results[name].approval_id) for name in look.awaiting]
     if not pairs:
         return None
@@ -147,7 +149,7 @@ _ANYHOW: Mapping[type, _Fits] = {
     facts.GraceOver: lambda look: FACTS[facts.GraceOver],
     facts.FailingAfterGrace: lambda look: _unless(look.run.failing, facts.FailingAfterGrace),
 }
-"""Facts that happen whether or not a worker holds it."""
+"""The strategies for facts that happen whether or not a worker holds the execution."""
 _HELD: Mapping[type, _Fits] = {
     facts.StepBegun: lambda look: _of(look.fresh + look.again, facts.StepBegun),
     facts.ContainerStarted: lambda look: _of(
@@ -183,4 +185,4 @@ _HELD: Mapping[type, _Fits] = {
     facts.Finished: lambda look: _FINISHED if look.ended else None,
     facts.LeaseReturned: lambda look: _unless(look.flying, facts.LeaseReturned),
 }
-"""Facts that only its worker brings; others need no more than a worker."""
+"""The strategies for facts that only the worker brings. Other facts need only a worker."""

@@ -3,9 +3,9 @@
 
     @given(values_of(Approval), values_of(StepDone))
 
-Valid means what a store may hold: an end is not before its beginning, an error stands where
-something failed, what is decided says when. Ids come from small pools, so that records meet.
-Definitions only use names that they can see. Everything shrinks towards the plainest value.
+A value is valid if a store may hold it: an end is not before its beginning, a failure has an error,
+a decision has its time. Ids come from small pools, so that records refer to one another.
+Definitions only use names in scope. Everything shrinks towards the plainest value.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,8 +52,8 @@ K = TypeVar("K")
 
 def values_of(kind: type[K]) -> st.SearchStrategy[K]:
     """
-    Any valid value of that attrs class. Raises `TypeError` for what is no attrs class, and where a
-    field's type is unknown.
+    Any valid value of the attrs class *kind*. Raises `TypeError` if *kind* is no attrs class, or if
+    the type of a field is unknown.
     """
     return cast("st.SearchStrategy[K]", _values_of(cast("Any", kind)))
 
@@ -81,7 +81,10 @@ def _steps() -> Strategy:
 
 
 def _sound_step(step: StepResult) -> StepResult:
-    """The result with an end exactly where its status says so, and what goes with it."""
+    """
+    The result with an end exactly where its status demands one, and with the fields that go with an
+    end.
+    """
     open = step.status in (StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL)
     began, ended = step.started_at, step.completed_at or step.started_at
     failed = step.status in (StepStatus.FAILED, StepStatus.REJECTED, StepStatus.CANCELLED)
@@ -111,14 +114,16 @@ def _executions() -> Strategy:
 
 
 def _in_flight() -> Strategy:
-    """A step of which a process may be running."""
+    """A step with a process that may be running."""
     nothing, running = st.none(), st.just(StepStatus.RUNNING)
     waits = {"retry_at": nothing, "awaits": nothing, "until": nothing, "child_id": nothing}
     return _any(StepResult, status=running, **waits).map(_sound_step)
 
 
 def _sound_execution(run: Execution) -> Execution:
-    """The execution with the fields that its status asks for, and none that it forbids."""
+    """
+    The execution with the fields that its status demands, and without the fields that it forbids.
+    """
     status, over = run.status, run.status in EXECUTION.final
     failed = status is ExecutionStatus.FAILED
     held = run.worker is not None and status is ExecutionStatus.RUNNING
@@ -142,7 +147,7 @@ def _approvals() -> Strategy:
 
 
 def _sound_approval(approval: Approval) -> Approval:
-    """The approval with its expiry, and with a decision exactly where its status says so."""
+    """The approval with its expiry, and with a decision exactly where its status demands one."""
     decided = approval.status is not ApprovalStatus.PENDING
     at = approval.decided_at or approval.created_at
     return evolve(
@@ -212,7 +217,7 @@ def _webhooks() -> Strategy:
 
 
 def _step(of_kind: Callable[..., st.SearchStrategy[Any]]) -> Callable[[], Strategy]:
-    """Steps of a kind where they stand alone: in a definition without variables."""
+    """Steps of one kind outside a container, in a definition without variables."""
 
     def steps() -> Strategy:
         name = st.sampled_from(written.STEP_NAMES)
@@ -277,4 +282,7 @@ _SAID: Mapping[type, Callable[[], st.SearchStrategy[Any]]] = {
     Definition: written.definitions,
     DefinitionSnapshot: _snapshots,
 }
-"""Classes whose fields depend on one another, or whose values types cannot say."""
+"""
+The strategies for classes whose fields depend on one another, or whose types do not tell which
+values are valid.
+"""

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: executions, facts about them, definitions to run."""
+"""Hypothesis strategies for executions, facts about executions, and definitions to run."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -37,7 +37,7 @@ from wfcore.testing.strategies.values import instants, json_values, scalars, tex
 from wfcore.time import DurationMs
 
 YES, NO, BOOM = "{{ yes }}", "{{ no }}", "{{ boom }}"
-"""Templates as `render` in tests understands them: true, false, and one that fails."""
+"""The templates that `render` in tests understands: true, false, and a template that fails."""
 
 WORK, REVIEW = "work", "review"
 BOTH, SUB = "both", "sub"
@@ -60,13 +60,13 @@ _LIVELY: Mapping[ExecutionStatus, Mapping[str, StepResult]] = {
         SUB: _SUB,
     },
 }
-"""Of each state that is no end, results that such an execution can have."""
+"""The results that an execution can have in each state that is not final."""
 
 
 def executions(status: ExecutionStatus) -> st.SearchStrategy[Execution]:
     """
-    An execution in *status*, with step results that are possible in that status. Raises `TypeError`
-    for what is no status.
+    Executions in *status*, with step results that are possible in *status*. Raises `TypeError` if
+    *status* is no `ExecutionStatus`.
     """
     if not isinstance(status, ExecutionStatus):
         raise TypeError(f"executions takes an ExecutionStatus, not {status!r}")
@@ -91,7 +91,7 @@ def _executions(status: ExecutionStatus) -> st.SearchStrategy[Execution]:
 
 @cache
 def before_it() -> st.SearchStrategy[Mapping[str, StepResult]]:
-    """Results of earlier steps."""
+    """The results of earlier steps."""
     ended = st.sampled_from((StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED))
     results = st.builds(builders.step_result, ended, output=scalars())
     return st.dictionaries(st.sampled_from(("one", "two")), results)
@@ -102,13 +102,13 @@ def _refused() -> st.SearchStrategy[tuple[RefusedFile, ...]]:
 
 
 def pending_failures() -> st.SearchStrategy[PendingFailure]:
-    """The failure with which an execution is about to end, or none."""
+    """The failure with which an execution is about to end."""
     reasons = st.builds(StatusReason, st.sampled_from(ReasonCode))
     return st.builds(PendingFailure, texts(), reasons)
 
 
 def items() -> st.SearchStrategy[Json]:
-    """The items of a loop; none for other steps."""
+    """The items of a loop, or None for other steps."""
     return st.none() | st.lists(scalars(), max_size=3)
 
 
@@ -170,7 +170,7 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     facts.GraceOver: st.builds(facts.GraceOver),
     facts.FailingAfterGrace: st.builds(facts.FailingAfterGrace),
 }
-"""Of each type of fact, the ones that fit an execution from `executions`."""
+"""The facts of each type that fit an execution from `executions`."""
 
 
 # Sequential definitions
@@ -178,20 +178,20 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
 
 @cache
 def retries() -> st.SearchStrategy[Retry]:
-    """Up to three attempts."""
+    """Retries of up to three attempts."""
     delays = st.integers(1, 100_000).map(DurationMs)
     return st.builds(Retry, st.integers(1, 3), delays, st.sampled_from((1.0, 2.0, 1.5)))
 
 
 @cache
 def conditions() -> st.SearchStrategy[str | None]:
-    """No `when`, mostly."""
+    """Values of a `when`, mostly None."""
     return st.sampled_from((*[None] * 12, YES, YES, NO, BOOM))
 
 
 @cache
 def code_steps(name: str) -> st.SearchStrategy[Step]:
-    """Code steps of that name, with any `retry`."""
+    """Code steps named *name*, with any `retry`."""
     return st.builds(
         builders.code_step,
         st.just(name),
@@ -204,7 +204,7 @@ def code_steps(name: str) -> st.SearchStrategy[Step]:
 
 @cache
 def approval_steps(name: str) -> st.SearchStrategy[Step]:
-    """Approval steps of that name, with one group of keyed rows or none."""
+    """Approval steps named *name*, with one group of keyed rows or none."""
     some: tuple[Json, ...] = ([], [{"id": 1, "amount": 7.5}], [{"id": 1}, {"id": "1"}, {"id": 2}])
     rows = st.sampled_from((*some, *some, BOOM))
     group = st.builds(GroupSpec, st.just("rows"), st.just("Rows"), rows, row_key=st.just("id"))
@@ -220,7 +220,7 @@ def approval_steps(name: str) -> st.SearchStrategy[Step]:
 
 @cache
 def ai_steps(name: str) -> st.SearchStrategy[Step]:
-    """AI steps of that name, with any `retry`."""
+    """AI steps named *name*, with any `retry`."""
     return st.builds(
         AiStep,
         st.just(name),
@@ -249,7 +249,7 @@ def any_step(name: str) -> st.SearchStrategy[Step]:
 
 @cache
 def outputs() -> st.SearchStrategy[Mapping[str, Any]]:
-    """The definition's output (none, valid, or failing) and its optional budget."""
+    """The output of a definition (none, valid, or failing) and its optional budget."""
     values = st.sampled_from((None, None, 7, 7, 7, BOOM))
     return st.tuples(values, st.none() | budgets(), st.sampled_from(OnInterrupt)).map(
         lambda drawn: {

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: definitions with nested steps."""
+"""Hypothesis strategies for definitions with nested steps."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -25,7 +25,7 @@ from wfcore.testing.strategies.runs import BOOM, NO, YES, any_step, outputs, ret
 from wfcore.time import DurationMs
 
 DEEPEST = 2
-"""How many steps hold a step at most."""
+"""The most containers around a step."""
 
 
 @st.composite
@@ -33,7 +33,7 @@ def trees(draw: st.DrawFn, mild: bool = False) -> Definition:
     """
     A definition of any kinds of steps, up to three levels deep.
 
-    *mild*: nothing in it fails by itself or runs out of time.
+    *mild*: no step fails by itself or runs out of time.
     """
     names = (f"s{number}" for number in count())
     steps = draw(step_list(names, 0, mild, most=3))

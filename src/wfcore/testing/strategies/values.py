@@ -1,5 +1,5 @@
 """
-Hypothesis strategies: JSON, instants, variables, keys, accounts, webhooks, approvals.
+Hypothesis strategies for JSON, instants, variables, keys, accounts, webhooks, approvals.
 
 Ids come from small pools, so that owners, strangers and collisions all occur.
 """
@@ -29,7 +29,7 @@ LATEST = 4_102_444_800_000
 
 ACCOUNT_IDS = ("acc_1", "acc_2", "acc_3")
 PEOPLE = (*ACCOUNT_IDS, "acc_1@example.org", " ACC_2@Example.org ")
-"""The accounts as `approvers` may name them."""
+"""The accounts by the names that `approvers` may use."""
 
 
 @cache
@@ -48,14 +48,15 @@ def instants(least: int = 0, most: int = LATEST) -> st.SearchStrategy[EpochMs]:
 _LETTERS = st.characters(exclude_categories=["Cs"])
 _LETTERS.validate()
 """
-Hypothesis makes its table of Unicode now, which takes most of a second where it is not kept on
-disk yet; in the middle of somebody's first test it would be taken for a slow strategy.
+The strategy is validated on import, so that Hypothesis makes its Unicode table now. Making the
+table takes most of a second unless the disk already has it; during a user's first test Hypothesis
+would report a slow strategy.
 """
 
 
 @cache
 def texts(least: int = 0, most: int = 12) -> st.SearchStrategy[str]:
-    """Text that JSON can carry: everything but lone surrogates."""
+    """Text that JSON can carry: every character but lone surrogates."""
     return st.text(printable, min_size=least, max_size=most) | st.text(
         _LETTERS, min_size=least, max_size=most
     )
@@ -94,7 +95,7 @@ def payloads(names: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[J
 
 @cache
 def typed(type: VariableType) -> st.SearchStrategy[Json]:
-    """Values that fit a declared type. A string has no NUL (VM-7)."""
+    """Values that fit the declared type *type*. A string has no NUL (VM-7)."""
     by_type: Mapping[VariableType, st.SearchStrategy[Json]] = {
         VariableType.STRING: texts().filter(lambda text: "\0" not in text),
         VariableType.NUMBER: numbers(),
@@ -131,7 +132,7 @@ def base62(length: int) -> st.SearchStrategy[str]:
 
 @cache
 def key_ids() -> st.SearchStrategy[str]:
-    """Ids of API keys, of every length that one may have."""
+    """Ids of API keys, of every length that such an id may have."""
     return st.text(ALPHABET, min_size=ID_LENGTHS[0], max_size=ID_LENGTHS[1])
 
 
@@ -143,7 +144,7 @@ def key_texts() -> st.SearchStrategy[str]:
 
 @cache
 def accounts() -> st.SearchStrategy[Account]:
-    """One of a few accounts, of any plan and status."""
+    """Accounts from a small pool, with any plan and status."""
     return st.builds(
         builders.account,
         st.sampled_from(ACCOUNT_IDS),
@@ -154,7 +155,7 @@ def accounts() -> st.SearchStrategy[Account]:
 
 @cache
 def api_keys() -> st.SearchStrategy[ApiKey]:
-    """A key of one of those accounts with some scopes, perhaps expiring, perhaps revoked."""
+    """API keys of accounts from the pool, with some scopes; some keys expire or are revoked."""
     return st.builds(
         builders.key,
         st.sampled_from(("key_1", "key_2")),
@@ -167,7 +168,7 @@ def api_keys() -> st.SearchStrategy[ApiKey]:
 
 @cache
 def shares(workflow_id: str = "wf_1") -> st.SearchStrategy[Share | None]:
-    """A share of one of those accounts with a workflow, or none."""
+    """Shares of a workflow with accounts from the pool, or None."""
     return st.none() | st.builds(
         builders.share,
         st.just(workflow_id),
@@ -197,7 +198,7 @@ def webhooks(draw: st.DrawFn, id: str = "wh_1") -> Webhook:
 
 @cache
 def column_values(column: Column) -> st.SearchStrategy[Json]:
-    """Non-null values that fit the column."""
+    """Non-null values that fit *column*."""
     by_type: Mapping[ColumnType, st.SearchStrategy[Json]] = {
         ColumnType.STRING: texts(),
         ColumnType.NUMBER: numbers(),
@@ -211,7 +212,7 @@ def column_values(column: Column) -> st.SearchStrategy[Json]:
 
 @cache
 def columns_named(key: str) -> st.SearchStrategy[Column]:
-    """A column of any type with that key."""
+    """Columns of any type with the key *key*."""
     return st.builds(
         Column,
         st.just(key),

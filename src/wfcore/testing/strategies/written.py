@@ -218,7 +218,7 @@ def _column(column: Column) -> JsonObject:
 
 
 def leaves(document: Json, path: str = "") -> Iterator[tuple[str, tuple[str | int, ...]]]:
-    """Path and keys of every scalar in a document."""
+    """The path and the keys of every scalar in a document."""
     parts: Mapping[Any, Json] = {}
     if isinstance(document, Mapping):
         parts = document
@@ -232,7 +232,7 @@ def leaves(document: Json, path: str = "") -> Iterator[tuple[str, tuple[str | in
 
 
 def _trigger(spec: TriggerSpec) -> JsonObject:
-    """A trigger as it is written in a definition."""
+    """A trigger as written in a definition."""
     written: dict[str, Json]
     if isinstance(spec, Schedule):
         written = {"kind": "SCHEDULE", "cron": spec.cron, "timezone": spec.timezone}
@@ -244,7 +244,7 @@ def _trigger(spec: TriggerSpec) -> JsonObject:
 
 
 def _concurrency(concurrency: Concurrency) -> JsonObject:
-    """A limit as it is written in a definition."""
+    """A limit as written in a definition."""
     written: dict[str, Json] = {
         "limit": concurrency.limit,
         "onLimit": concurrency.on_limit.value,
