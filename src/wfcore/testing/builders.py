@@ -1,5 +1,6 @@
 """
-Factories of records for tests: every field has a sensible value, so a test names only what matters.
+Factories of records for tests. Every field has a sensible value, so a test names only the fields
+that matter.
 
 Ids are given or numbered (`acc_1`, `exec_7`); times are plain integers around `NOW`.
 """
@@ -80,7 +81,7 @@ def session(id: str = "session_1", **fields: Any) -> Session:
 
 
 def login(id: str = "login_1", **fields: Any) -> Login:
-    """The failed login attempts for one name: one so far."""
+    """One failed login attempt for a name."""
     return Login(**{"id": id, "failures": (NOW,), "last_failure_at": NOW, **fields})
 
 
@@ -145,7 +146,7 @@ def snapshot(workflow_id: str = "wf_1", revision: int = 1, **fields: Any) -> Def
 
 
 def step_result(status: StepStatus = StepStatus.COMPLETED, **fields: Any) -> StepResult:
-    """A step that started at `NOW`; if *status* is final, it ended a second later."""
+    """A step that started at `NOW`. If *status* is final, the step ended a second later."""
     ended = status not in (StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL)
     return StepResult(
         **{
@@ -200,7 +201,7 @@ def approval(id: str = "appr_1", **fields: Any) -> Approval:
 
 
 def artifact(id: str = "art_1", **fields: Any) -> Artifact:
-    """A text file left by the step `work` of `exec_1`."""
+    """A text file that the step `work` of `exec_1` produced."""
     execution_id = fields.get("execution_id", "exec_1")
     return Artifact(
         **{
@@ -300,13 +301,13 @@ def timer(id: str = "trg_1@1", **fields: Any) -> Timer:
 
 
 def node(id: str = "worker_1", **fields: Any) -> Node:
-    """A process that takes executions, alive."""
+    """A live process that takes executions."""
     about = {"id": id, "host": "a", "places": 8, "started_at": NOW, "seen_until": NOW, **fields}
     return Node(**about)
 
 
 def signing_keys(*keys: str, **fields: Any) -> SigningKeys:
-    """The keys that sign links, the first one now."""
+    """The keys that sign links. The first key signs now."""
     made = tuple(SigningKey(id_of(one.encode()), NOW, one) for one in keys or ("k" * 43,))
     return SigningKeys(**{"id": "all", "keys": made, **fields})
 

@@ -1,4 +1,4 @@
-"""A dispatch within one process: the smallest one, and what others can be compared with."""
+"""A dispatch queue within one process: the smallest implementation, and a reference for others."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,13 +17,18 @@ _WAIT_S = 0.5
 class _Message:
     due: DueExecution
     at: float
-    """When to deliver it, by the event loop's clock; while it is out: when to deliver it again."""
+    """
+    The instant of the next delivery, by the event loop's clock. During a delivery: the instant at
+    which the message is delivered again.
+    """
     tries: int = 0
 
 
 @define(eq=False)
 class SharedQueue:
-    """What several `MemoryDispatch` of one event loop share. *keep_s*: as in `DispatchQueue`."""
+    """
+    A queue that several `MemoryDispatch` of one event loop share. *keep_s*: as in `DispatchQueue`.
+    """
 
     keep_s: float = KEEP_S
     messages: dict[str, _Message] = field(factory=dict)
@@ -43,15 +48,15 @@ class _Delivered:
         return self.message.due.execution_id
 
     async def keep(self) -> None:
-        """Its time begins anew."""
+        """Start the time of the delivery anew."""
         self.message.at = asyncio.get_running_loop().time() + 3 * self.queue.keep_s
 
     async def settle(self) -> None:
-        """Forget it."""
+        """Remove the message from the queue."""
         self.queue.messages.pop(self.message.due.key, None)
 
     async def put_back(self, in_ms: DurationMs) -> None:
-        """It waits again."""
+        """Deliver the message again after *in_ms*."""
         self.message.at = asyncio.get_running_loop().time() + in_ms / 1_000
         async with self.queue.changed:
             self.queue.changed.notify_all()
@@ -59,8 +64,8 @@ class _Delivered:
 
 class MemoryDispatch:
     """
-    Implements `wfcore.DispatchQueue` over a queue in memory. `connected` False: it is as
-    if its server were away.
+    Implements `wfcore.DispatchQueue` over a queue in memory. `connect(False)` simulates an absent
+    server.
     """
 
     def __init__(self, queue: SharedQueue | None = None) -> None:
@@ -70,7 +75,7 @@ class MemoryDispatch:
         self._changed: Callable[[], None] | None = None
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """It is up until cancelled, but for what `connect` says."""
+        """Stay connected until cancelled. `connect` may change that."""
         self._changed = changed
         try:
             self.connect(True)
@@ -80,13 +85,15 @@ class MemoryDispatch:
             self.up = False
 
     def connect(self, up: bool) -> None:
-        """Make it go away, or come back."""
+        """Break the connection, or restore it."""
         self.up = up
         if self._changed is not None:
             self._changed()
 
     async def tell(self, due: Collection[DueExecution]) -> bool:
-        """Keep each until somebody settles it."""
+        """
+        Keep each execution until its delivery is settled; return whether the queue is connected.
+        """
         if not self.up:
             return False
         now = asyncio.get_running_loop().time()
@@ -97,7 +104,9 @@ class MemoryDispatch:
         return True
 
     async def take(self, limit: int, able: Collection[str] | None = None) -> Sequence[_Delivered]:
-        """What is due, the earliest first."""
+        """
+        Return due deliveries, the earliest first, after waiting for the first one for a while.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + _WAIT_S
         while not (found := self._found(limit, able)) and limit and loop.time() < until:
@@ -119,7 +128,7 @@ class MemoryDispatch:
         return found
 
     async def gauges(self) -> Mapping[str, float]:
-        """How many wait."""
+        """The state of the connection, and the number of messages in the queue."""
         return {
             "wfcore_dispatch_up": float(self.up),
             'wfcore_dispatch_backlog{pool="any"}': float(len(self.queue.messages)),

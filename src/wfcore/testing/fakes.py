@@ -1,7 +1,8 @@
 """
 Fakes of the ports that need no outside world: a clock set by hand, counting ids, recorded hints.
 
-Each passes the contract of its port. For steps, files, callbacks and the store see `fakes_running`.
+Each fake passes the contract of its port. For steps, files, callbacks and the store see
+`fakes_running`.
 """
 
 import asyncio

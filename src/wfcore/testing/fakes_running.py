@@ -1,7 +1,7 @@
 """
-Fakes of what runs and stores: step runners, files, callbacks, and the store in memory.
+Fakes of ports that run or store: step runners, files, callbacks, and the store in memory.
 
-Each passes the contract of its port.
+Each fake passes the contract of its port.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ async def in_turn(name: str, about: object, apply: Callable[[], R], *, writes: b
 
 def store_in_memory(clock: Clock | None = None) -> memory.MemoryStore:
     """
-    An empty store over dicts that is exact about races, versions and visibility. Its time is that
-    of *clock*; without one, time stands still.
+    An empty store over dicts that is exact about races, versions and visibility. The store uses the
+    time of *clock*; without *clock*, time stands still.
     """
     return memory.MemoryStore(in_turn, now=(clock or ManualClock()).service_now)
 
@@ -47,9 +47,9 @@ def counters_in_memory() -> memory.MemoryCounters:
 @frozen
 class ScriptedRunner:
     """
-    A step runner whose steps are a function of the job that returns how the attempt ends.
+    A step runner with a script: an async function of the job that returns the end of the attempt.
 
-    `ScriptedRunner(lambda job, say: …)` with an async function, which may wait and be cancelled.
+    `ScriptedRunner(lambda job, say: …)`; the function may wait and be cancelled.
     """
 
     script: Callable[[Job, Say], Awaitable[StepEnd]]
@@ -61,7 +61,7 @@ class ScriptedRunner:
         return EVERYTHING
 
     async def close(self) -> None:
-        """Nothing is left once `run` has returned."""
+        """Do nothing: no process is left once `run` has returned."""
 
 
 @define(eq=False)
@@ -74,7 +74,9 @@ class HeldRunner:
 
     @property
     def running(self) -> list[Job]:
-        """Steps that have started and have neither ended nor been let go, in that order."""
+        """
+        The steps that are held: started, but not ended or let go, in the order of their start.
+        """
         return [job for job, _ in self._held.values()]
 
     async def run(self, job: Job, say: Say) -> StepEnd:
@@ -98,7 +100,7 @@ class HeldRunner:
         return EVERYTHING
 
     async def close(self) -> None:
-        """Nothing is left once `run` has returned."""
+        """Do nothing: no process is left once `run` has returned."""
 
 
 DictFiles = memory.MemoryFiles
@@ -116,8 +118,8 @@ class Posted:
 
 class NotedNotifier:
     """
-    A `Notifier` that keeps the messages it was given. *outcomes*: what it raises for the next ones;
-    None, and when there are none left: it has taken the message.
+    A `Notifier` that keeps its messages. *outcomes*: the errors to raise for the next messages. A
+    message is kept if its outcome is None or no outcome is left.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """
-How comparisons and walks report a failure: the first one at once, then a shrunk one within a time
-limit.
+The report of a failure by comparisons and walks: the first failure at once, then a shrunk one
+within a time limit.
 
-Shrinking runs the code under test hundreds of times. Hypothesis allows five minutes for it, which
-is long to wait for; half a minute finds nearly the same script.
+Shrinking runs the code under test hundreds of times. Hypothesis allows five minutes for shrinking,
+which is a long wait; half a minute finds nearly the same script.
 """
 
 import sys
@@ -23,7 +23,7 @@ _TOLD: set[type] = set()
 
 
 def tell_first(machine: type) -> None:
-    """Print the failure, unless one was printed before; called while it is raised."""
+    """Print the failure that is being raised, unless a failure of *machine* was printed before."""
     error = sys.exc_info()[1]
     if not isinstance(error, Exception) or isinstance(error, HypothesisException):
         return
@@ -35,7 +35,7 @@ def tell_first(machine: type) -> None:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Limits shrinking to half a minute."""
+    """Limit shrinking to half a minute within the block."""
     if not hasattr(engine, _LIMIT):  # another Hypothesis: it stops by itself, only later
         yield
         return
@@ -44,7 +44,7 @@ def bounded() -> Iterator[None]:
 
 
 class BoundedTestCase:
-    """`RuleBasedStateMachine.TestCase` with that limit."""
+    """`RuleBasedStateMachine.TestCase` with shrinking limited to half a minute."""
 
     def __get__(self, machine: Any, owner: type[RuleBasedStateMachine]) -> Any:
         return _case(owner)

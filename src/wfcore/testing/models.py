@@ -22,14 +22,14 @@ MODEL = "scripted:model"
 
 @define
 class ScriptedModels:
-    """`Models` with one provider, `scripted`. Without a script it answers "hello"."""
+    """`Models` with one provider, `scripted`. Without a script every answer is "hello"."""
 
     questions: list[ModelRequest] = field(factory=list)
     calls: int = 0
     _script: deque[ModelReply | ModelFailed | None] = field(factory=deque)
 
     async def ask(self, question: ModelRequest) -> ModelReply:
-        """The next item of the script."""
+        """Answer with the next item of the script."""
         if not question.model.startswith("scripted:"):
             provider = question.model.partition(":")[0]
             raise ModelRefused(f"provider {provider} is not configured")
@@ -50,27 +50,27 @@ class ScriptedModels:
     def says(
         self, text: str, finish: Finish = Finish.DONE, used: tuple[int, int] = (12, 3)
     ) -> None:
-        """The next answer is *text*, with *used* tokens."""
+        """Script the next answer: *text*, with *used* tokens."""
         self._script.append(ModelReply(text, *used, finish))
 
     def is_busy(self, retry_after_s: float | None = None) -> None:
-        """The next request is not accepted."""
+        """Script that the next request is not accepted."""
         self._script.append(ModelBusy("busy", retry_after_s))
 
     def lacks(self, what: str) -> None:
-        """The next request is not sent, because this machine lacks *what*."""
+        """Script that the next request is not sent, because this machine lacks *what*."""
         self._script.append(NotAsked(what))
 
     def refuses(self) -> None:
-        """The next request is refused for good."""
+        """Script that the next request is refused for good."""
         self._script.append(ModelRefused("refused"))
 
     def breaks_off(self) -> None:
-        """The next answer is lost on its way."""
+        """Script that the next answer is lost on its way."""
         self._script.append(AnswerLost("lost"))
 
     def hangs(self) -> None:
-        """The next request is never answered."""
+        """Script that the next request is never answered."""
         self._script.append(None)
 
 
@@ -81,7 +81,7 @@ class FixedPrices:
     known: dict[str, tuple[str, str]] = field(factory=lambda: {MODEL: ("0.001", "0.002")})
 
     async def cost(self, model: str, answer: ModelReply) -> Decimal | None:
-        """The tokens times their prices."""
+        """The numbers of tokens times their prices."""
         if model not in self.known:
             return None
         into, out = map(Decimal, self.known[model])

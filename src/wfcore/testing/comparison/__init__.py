@@ -1,1 +1,1 @@
-"""Your store compared with the one in memory: the same requests, the same answers."""
+"""The comparison of a store with the store in memory: the same requests, the same answers."""

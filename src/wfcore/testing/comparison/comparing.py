@@ -1,5 +1,5 @@
 """
-A store beside the store in memory: the same script for both, every answer compared.
+The comparison of a store with the store in memory: one script for both, every answer compared.
 
     class MyComparison(StoreComparison):
         async def open(self, folder):
@@ -11,9 +11,10 @@ A store beside the store in memory: the same script for both, every answer compa
     TestMyStore = MyComparison.TestCase
 
 Hypothesis writes the script: units that read, put, delete and count, side by side and through two
-handles, with fresh versions and stale ones; commits, one by one and at once, and units left
-without; claims, leases, purges; every list. A failing script is shrunk to the shortest that still
-fails. A store whose time cannot be injected is compared as well; then no lease of a script ends.
+handles, with fresh versions and stale ones; commits, one by one and at once, and units without a
+commit; claims, leases, purges; every list. A failing script is shrunk to the shortest script that
+still fails. A store whose time cannot be set is compared as well; then no lease ends during a
+script.
 """
 
 import asyncio
@@ -57,11 +58,11 @@ HANDLES = {"alone": 0, "left": 0, "first": 0, "w1": 0, "right": 1, "second": 1, 
 """The handle of each unit and worker."""
 RACERS = ("left", "right")
 LOST = StoreQuery("executions.abandoned", (3,))
-"""The executions whose lease has ended."""
+"""The query for executions whose lease has ended."""
 COMPARED = (LoginLink, Workflow, Webhook, Trigger, Timer)
-"""The kinds that are deleted by version; sessions, logins and shares are deleted in any version."""
+"""The kinds that are deleted by version. Sessions, logins and shares are deleted in any version."""
 VERSIONS = st.sampled_from(("seen", "seen", "seen", "new", "old", "ahead"))
-"""The version from which a record is put: the one that the unit sees, or another."""
+"""The version from which a record is put: the version that the unit sees, or another version."""
 
 _units = st.sampled_from(("first", "second"))
 _open_units = st.runner().flatmap(lambda script: st.sampled_from(sorted(script.units)))
@@ -78,7 +79,7 @@ class OpenUnit:
     changes: list[CollectedWrite] = field(factory=list)
 
     async def do(self, deed: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Do *deed* in the task of the unit."""
+        """Perform *deed* in the task of the unit."""
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         await self.orders.put((deed, done))
         await asyncio.wait((done, self.task), return_when=asyncio.FIRST_COMPLETED)
@@ -87,7 +88,7 @@ class OpenUnit:
         return done.result()
 
     async def commit(self) -> bool:
-        """Commit and end the unit; returns False if the commit is `Stale`."""
+        """Commit and end the unit; return False if the commit is `Stale`."""
         try:
             await self.do(lambda unit: unit.commit())
         except Stale:
@@ -114,9 +115,11 @@ async def _serve(store: Store, orders: "asyncio.Queue[Any]") -> None:
 
 class StoreComparison(RuleBasedStateMachine):
     """
-    Subclasses implement `open`: a new, empty store, whose files (if any) are in the given folder
-    and whose time is that of `clock` if it can be injected. Subclasses whose medium several
-    processes can share implement `reopen`, too: a second handle on the store of that folder.
+    A Hypothesis state machine that sends one script to a store and to the store in memory.
+
+    Subclasses implement `open`: a new, empty store, with its files (if any) in the given folder and
+    with the time of `clock` if it can be set. Subclasses whose medium several processes can share
+    also implement `reopen`: a second handle on the store of that folder.
 
     The first failure is reported at once; then Hypothesis shrinks it for at most half a minute.
     """
@@ -127,7 +130,7 @@ class StoreComparison(RuleBasedStateMachine):
         raise NotImplementedError(f"{type(self).__name__}.open must give a new, empty store")
 
     async def reopen(self, folder: Path) -> Store | None:
-        """A second handle on the store that `open` made; None: everything uses the first."""
+        """A second handle on the store that `open` made. None: everything uses the first handle."""
         return None
 
     def __init__(self) -> None:
@@ -163,7 +166,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(records=st.lists(RECORDS, min_size=1, max_size=3))
     def keep(self, records: list[Any]) -> None:
-        """A unit that runs alone and writes current versions."""
+        """Let a unit that runs alone write current versions."""
         self._begin("alone")
         for record in records:
             self._put("alone", record, "seen")
@@ -171,7 +174,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(record=RECORDS, at=st.integers(0, 1))
     def keep_twice(self, record: Any, at: int) -> None:
-        """A handle stores a record twice; after each time that and the other handle read it."""
+        """Store a record twice through one handle. After each time both handles read the record."""
         unit = RACERS[at]
         for _ in range(2):
             self._begin(unit)
@@ -183,7 +186,9 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(record=RECORDS, known=st.booleans(), at_once=st.booleans())
     def race(self, record: Any, known: bool, at_once: bool) -> None:
-        """Two units put the same record from the version that both have read: one of them loses."""
+        """
+        Let two units put the same record from the version that both have read: one unit loses.
+        """
         if known:
             self.keep([record])
         for unit in RACERS:
@@ -203,7 +208,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(unit=_units, id=ids, status=st.sampled_from(ExecutionStatus))
     def move(self, unit: str, id: str, status: ExecutionStatus) -> None:
-        """Put an execution with another status; its worker keeps it while it is RUNNING."""
+        """Put an execution with another status. Its worker keeps a RUNNING execution."""
         self._begin(unit)
         run = self._seen(unit, Execution, id)
         if run is not None:
@@ -212,7 +217,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(unit=_units, record=GOING)
     def delete(self, unit: str, record: Any) -> None:
-        """Delete by key or by the version that the unit sees, or purge."""
+        """Delete a record by key or by the version that the unit sees, or purge an execution."""
         self._begin(unit)
         kind, key = type(record), key_of(record)
         words = f"{kind.__name__} {key}"
@@ -237,7 +242,9 @@ class StoreComparison(RuleBasedStateMachine):
     @precondition(lambda self: self.units)
     @rule(unit=_open_units, query=QUERIES)
     def read_in_unit(self, unit: str, query: StoreQuery) -> None:
-        """A unit sees its own writes over a state that existed at some time since it began."""
+        """
+        Read in a unit, which sees its own writes over a state that existed since the unit began.
+        """
         open = self.units[unit]
         states = self.past[open.began :]
         fits = [state.after(open.changes) is not None for state in states]
@@ -253,7 +260,7 @@ class StoreComparison(RuleBasedStateMachine):
     @precondition(lambda self: self.units)
     @rule(unit=_open_units, commits=st.sampled_from((True, True, True, False)))
     def end(self, unit: str, commits: bool) -> None:
-        """Commit a unit (all of it, or `Stale` and nothing), or leave it (nothing)."""
+        """Commit a unit (completely, or `Stale` and no write), or end it without a commit."""
         if commits:
             self._commit(unit)
         else:
@@ -262,14 +269,14 @@ class StoreComparison(RuleBasedStateMachine):
     @precondition(lambda self: len(self.units) == 2)
     @rule()
     def end_at_once(self) -> None:
-        """Both units commit at the same time."""
+        """Commit both units at the same time."""
         self._commit_at_once(tuple(self.units))
 
     # The store
 
     @rule(query=QUERIES, handle=_handles)
     def read(self, query: StoreQuery, handle: int) -> None:
-        """A view of either handle sees the committed state."""
+        """Read in a view of either handle, which sees the committed state."""
 
         async def read() -> Any:
             async with self._handles[handle].view() as view:
@@ -296,7 +303,9 @@ class StoreComparison(RuleBasedStateMachine):
         which: set[str] | None,
         able: set[str] | None,
     ) -> None:
-        """A worker claims due executions: any, or only some that it is able to run."""
+        """
+        Let a worker claim due executions: any, or only those of *which* that the worker can run.
+        """
         claim = self._new_claim(worker, lease, places, limit, which, able)
         got = self._loop.run(self._perform(claim))
         self.past.append(self.reference.claimed(claim, got))
@@ -304,7 +313,9 @@ class StoreComparison(RuleBasedStateMachine):
     @precondition(lambda self: self.reference.all(Execution))
     @rule(places=st.integers(1, 4), limit=st.integers(1, 3))
     def claim_at_once(self, places: int, limit: int) -> None:
-        """Two workers claim at the same time, as if one had come after the other."""
+        """
+        Let two workers claim at the same time; the result is that of one claim after the other.
+        """
         claims = [self._new_claim(worker, 3, places, limit) for worker in ("w1", "w2")]
 
         async def both() -> Sequence[Sequence[Execution]]:
@@ -320,7 +331,7 @@ class StoreComparison(RuleBasedStateMachine):
     @precondition(lambda self: any(run.worker for run in self.reference.all(Execution)))
     @rule(worker=workers, ids=st.sets(ids), lease=LEASES)
     def extend(self, worker: str, ids: set[str], lease: int) -> None:
-        """A worker extends its leases."""
+        """Let a worker extend its leases."""
         reference, held = self.reference.extended(worker, ids, self._lease(lease))
         kept = self._loop.run(self._handle(worker).extend(worker, ids, self._lease(lease)))
         assert kept == held, f"extended {sorted(kept)}, held are {sorted(held)}"
@@ -328,12 +339,12 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(by=st.integers(1, 3))
     def pass_time(self, by: int) -> None:
-        """Time passes: leases expire and work becomes due."""
+        """Let time pass: leases expire and work becomes due."""
         self._moves(by)
 
     @rule(run=RUNNABLE, worker=workers, then=st.lists(st.none() | workers, min_size=1, max_size=2))
     def hand_over(self, run: Execution, worker: str, then: list[str | None]) -> None:
-        """A worker claims an execution and releases it; the next holder has no lease yet."""
+        """Let a worker claim an execution and release it. The next holder has no lease yet."""
         self.keep([run])
         self.claim(worker=worker, lease=3, places=4, limit=3, which=None, able=None)
         for holder in then:
@@ -353,7 +364,7 @@ class StoreComparison(RuleBasedStateMachine):
         return self._handles[HANDLES[name]]
 
     def _moves(self, by: int) -> bool:
-        """Whether the store uses the time of `clock`, which can be advanced."""
+        """Advance `clock`; return whether the store uses the time of `clock`."""
         until = self.store.now() + by
         self.clock.advance(by)
         return self.store.now() == until
@@ -386,7 +397,7 @@ class StoreComparison(RuleBasedStateMachine):
         return states[1:]
 
     def _begin(self, unit: str) -> None:
-        """Open that unit unless it is open."""
+        """Open the unit unless it is open."""
 
         async def begin() -> OpenUnit:
             orders: asyncio.Queue[Any] = asyncio.Queue()
@@ -425,8 +436,8 @@ class StoreComparison(RuleBasedStateMachine):
 
     def _commit_at_once(self, names: Sequence[str]) -> None:
         """
-        Commit these units at the same time: the outcome is that of one order or another. Where
-        two orders differ in the rows alone, the units commit one after the other.
+        Commit these units at the same time. The outcome must be that of some order of commits. If
+        orders with the same outcome differ in the rows, the units commit one after another.
         """
         outcomes: dict[tuple[bool, ...], list[Reference]] = {}
         names = tuple(sorted(names))
@@ -447,7 +458,9 @@ class StoreComparison(RuleBasedStateMachine):
         self.past += outcomes[stored][1:]
 
     def _in_order(self, names: Sequence[str]) -> tuple[tuple[bool, ...], list[Reference]]:
-        """Which units are stored if they commit in this order, and the state after each."""
+        """
+        Whether each unit is stored if they commit in this order, and the state after each commit.
+        """
         states, stored = [self.reference], dict.fromkeys(names, False)
         for name in names:
             state = states[-1].after(self.units[name].changes)
@@ -456,7 +469,7 @@ class StoreComparison(RuleBasedStateMachine):
         return tuple(stored[name] for name in sorted(names)), states
 
     def _seen(self, unit: str, kind: type[Any], *key: Any) -> Any:
-        """The record as the unit sees it if nobody else commits."""
+        """The record as *unit* sees it if no other unit commits."""
         return self.reference.read(StoreQuery("get", (kind, *key)), self.units[unit].changes)
 
     def _version(self, unit: str, record: Any, wanted: str) -> int:
@@ -466,7 +479,7 @@ class StoreComparison(RuleBasedStateMachine):
 
 
 def _plain(answer: Any) -> Any:
-    """Sequences as lists, so that tuples and lists compare as equal."""
+    """The answer with sequences as lists, so that tuples and lists compare as equal."""
     if isinstance(answer, Sequence) and not isinstance(answer, str):
         return list(answer)
     return evolve(answer, rows=tuple(answer.rows)) if isinstance(answer, Page) else answer

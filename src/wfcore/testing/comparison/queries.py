@@ -30,7 +30,7 @@ from wfcore.testing.comparison.records import (
 
 @frozen
 class StoreQuery:
-    """One query of a view or a unit: its name, `executions.list`, and its arguments."""
+    """A query of a view or a unit: its name, such as `executions.list`, and its arguments."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -52,7 +52,7 @@ KEYS: Mapping[type, tuple[st.SearchStrategy[Any], ...]] = {
     DefinitionSnapshot: (flows, st.integers(1, 2)),
     Callback: (runs,),
 }
-"""The keys of the kinds whose key is not one of `ids`."""
+"""The strategies for the keys of the kinds whose key is not one of `ids`."""
 ARGUMENTS: Mapping[str, tuple[st.SearchStrategy[Any], ...]] = {
     "accounts.by_email": (st.sampled_from(("x@e.org", "X@e.org", "y@e.org")),),
     "accounts.list": (pages,),
@@ -113,7 +113,7 @@ ARGUMENTS: Mapping[str, tuple[st.SearchStrategy[Any], ...]] = {
     "events.of_execution": (runs, st.integers(0, 2), limits),
     "audit.list": (moments, st.none() | ids, limits),
 }
-"""What each query is drawn with."""
+"""The strategies for the arguments of each query."""
 QUERIES: st.SearchStrategy[StoreQuery] = st.one_of(
     st.one_of(
         *(

@@ -1,4 +1,6 @@
-"""The records that `StoreComparison` puts: of every kind, and few enough that units collide."""
+"""
+The records that `StoreComparison` puts: records of every kind, few enough for units to collide.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -50,7 +52,7 @@ BORN: Mapping[str, Mapping[str, Any]] = {
         "capabilities": ("language:ruby", "network"),
     },
 }
-"""By id of an execution, what never changes of it: stores need not look at it again."""
+"""The fields of an execution that never change, by its id. A store may read them only once."""
 
 
 def _execution(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Execution]:
@@ -142,13 +144,13 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
     _signing_keys,
     st.builds(make.audit_entry, ids, at=moments),
 )
-"""Records of every kind that may be put, few enough to meet."""
+"""Records of every kind that may be put, few enough for units to collide."""
 GOING: st.SearchStrategy[Any] = st.one_of(
     _execution(),
     *(_workflows, _shares, _webhooks, _sessions, _logins, _login_links),
     *(_triggers, _timers, _nodes),
 )
-"""Records of the kinds that may be deleted, or purged."""
+"""Records of the kinds that may be deleted or purged."""
 RUNNABLE = _execution(
     owner_id=owners,
     workflow_id=flows,
@@ -156,7 +158,7 @@ RUNNABLE = _execution(
     status=st.sampled_from((ExecutionStatus.PENDING, ExecutionStatus.RUNNING)),
     due_at=st.just(NOW),
 )
-"""Executions that a worker would take now."""
+"""Executions that a worker would claim now."""
 
 
 run_filters = st.builds(

@@ -1,4 +1,4 @@
-"""The store in memory as it was after each commit of a script: what the other store must answer."""
+"""The store in memory after each commit of a script: the answers that the other store must give."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 def key_of(record: Any) -> tuple[Any, ...]:
-    """The values that identify *record*, also an entry of a log."""
+    """The values that identify *record*, which may be an entry of a log."""
     if isinstance(record, Event):
         return record.execution_id, record.number
     kind = KIND_OF.get(type(record))
@@ -40,7 +40,10 @@ class CollectedWrite:
 
 
 class Reference:
-    """The rows of a store after a commit. They never change: the next commit makes another."""
+    """
+    The rows of a store after a commit. The rows never change: the next commit makes a new
+    `Reference`.
+    """
 
     def __init__(self, now: Now, disk: Disk | None = None) -> None:
         self._now = now
@@ -60,7 +63,7 @@ class Reference:
         return _run(query(_collected(self._store(self._disk), changes)))
 
     def after(self, changes: Sequence[CollectedWrite]) -> "Reference | None":
-        """The rows after a commit of *changes*; None if it is refused as stale."""
+        """The rows after a commit of *changes*; None if the commit is refused as stale."""
         disk = self._copy()
         try:
             _run(_collected(self._store(disk), changes).commit())
@@ -71,14 +74,15 @@ class Reference:
     def extended(
         self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> "tuple[Reference, Mapping[str, EpochMs | None]]":
-        """The rows after *worker* has extended its leases, and what `extend` returns."""
+        """The rows after *worker* has extended its leases, and the result of `extend`."""
         disk = self._copy()
         held = _run(self._store(disk).extend(worker, ids, lease_ms))
         return Reference(self._now, disk), held
 
     def claimed(self, claim: "ClaimCall", got: Sequence[Execution]) -> "Reference":
         """
-        The rows after *claim* returned *got*. Raises `AssertionError` if that is impossible.
+        The rows after *claim* returned *got*. Raises `AssertionError` if *claim* cannot return
+        *got*.
 
         Among accounts that hold equally few places and were served at the same time, a store may
         choose.
@@ -155,7 +159,9 @@ class ClaimCall:
 def _next_of(
     due: Sequence[Execution], held: Counter[str], served: Mapping[Any, EpochMs], run: Execution
 ) -> Execution:
-    """The stored record of *run*. Raises `AssertionError` if another one's turn is earlier."""
+    """
+    The stored record of *run*. Raises `AssertionError` if the turn of another execution is earlier.
+    """
     of_account = [one for one in due if one.owner_id == run.owner_id]
     stored = next((one for one in of_account if one.id == run.id), None)
     assert stored is not None, f"{run.id} was not due, or held"
@@ -177,7 +183,7 @@ def _collected(store: MemoryStore, changes: Sequence[CollectedWrite]) -> MemoryU
 
 
 async def _at_once(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
-    """A gate without other tasks."""
+    """A `SchedulingPoint` without other tasks."""
     return apply()
 
 

@@ -19,7 +19,7 @@ NAMES = ("signatures", "keys", "mappings", "windows", "plans")
 
 @frozen
 class Vector:
-    """One vector: what it is about, the input, and the expected output."""
+    """A test vector: its name, its input, and the expected output."""
 
     name: str
     given: Any
@@ -27,12 +27,12 @@ class Vector:
 
 
 def load(name: str) -> Any:
-    """The document of that name. Raises `FileNotFoundError`."""
+    """Return the document named *name*. Raises `FileNotFoundError`."""
     return json.loads(files(__name__).joinpath("data", f"{name}.json").read_text("utf-8"))
 
 
 def cases(name: str, group: str) -> tuple[Vector, ...]:
-    """The cases of one group of a document. Raises `KeyError`."""
+    """Return the cases of one group of a document. Raises `KeyError`."""
     return tuple(
         Vector(f"{name} {group}: {case['name']}", case["given"], case["expect"])
         for case in load(name)["groups"][group]["cases"]

@@ -1,8 +1,8 @@
 """
 `python -m wfcore.testing.vectors [--check | FOLDER]`: regenerate the vectors.
 
-Without FOLDER into the package itself; with --check nothing is written, and the exit status
-is 1 if a file is out of date.
+Without FOLDER the vectors are written into the package itself. With --check nothing is written, and
+the exit status is 1 if a file is out of date.
 """
 
 import json
@@ -21,11 +21,14 @@ MAKERS = {
     "windows": windows,
     "plans": plans,
 }
-"""Each document's module: `ABOUT`, and `GROUPS`: description, inputs and function of each group."""
+"""
+The module of each document: `ABOUT`, and `GROUPS` with description, inputs and function of each
+group.
+"""
 
 
 def document(name: str) -> Mapping[str, Any]:
-    """The whole document, computed from the rules."""
+    """Return the whole document, computed from the rules."""
     maker = MAKERS[name]
     return {
         "about": maker.ABOUT,
@@ -41,7 +44,7 @@ def _cases(given: Mapping[str, Any], answer: Answer) -> Sequence[Mapping[str, An
 
 
 def text(name: str) -> str:
-    """The document as a file: ASCII, which every tool keeps as it is."""
+    """Return the text of the document's file: ASCII, which every tool leaves unchanged."""
     return json.dumps(document(name), indent=1) + "\n"
 
 
@@ -49,7 +52,7 @@ OWN = Path(__file__).parent / "data"
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check every document."""
+    """Write or check every document; return the exit status."""
     check = arguments == ["--check"]
     folder = OWN if check or not arguments else Path(arguments[0])
     stale = []

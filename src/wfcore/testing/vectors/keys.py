@@ -1,4 +1,4 @@
-"""Vectors of API keys: format, checksum, and where a request carries them."""
+"""Vectors of API keys: format, checksum, and the places of a key in a request."""
 
 from typing import Any
 

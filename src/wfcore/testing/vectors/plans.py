@@ -1,4 +1,4 @@
-"""Vectors of the planner: what a definition does next, given the results of its steps."""
+"""Vectors of the planner: the next work of a definition, given the results of its steps."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def done(output: Any = None) -> dict[str, Any]:
 
 
 def at(steps: list[Any], results: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """A definition of these steps, with their results so far."""
+    """A definition of *steps*, with the *results* of the steps so far."""
     variables = {"yes": {"type": "boolean", "default": True}, "no": {"default": ""}}
     document = {"name": "vectors", "variables": variables, "steps": steps, **more}
     return {"definition": document, "stepResults": results or {}}

@@ -1,4 +1,4 @@
-"""Vectors of signatures: of webhook triggers that come in, and of callbacks that go out."""
+"""Vectors of signatures: of incoming webhook triggers, and of outgoing callbacks."""
 
 from base64 import b64decode, b64encode
 from typing import Any

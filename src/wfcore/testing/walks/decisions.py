@@ -1,5 +1,5 @@
 """
-Walks over the approval and webhook machines. Inherit to check more.
+Walks over the approval and webhook machines. Inherit from a walk to check more.
 
 The folds are `rules.approval.machine.decide` and `rules.webhooks.webhook.moved`.
 """
@@ -37,11 +37,12 @@ from wfcore.testing.walks.walking import Facts, TimedWalk
 
 class ApprovalWalk(TimedWalk):
     """
-    An approval, from when it was opened. `Assented` is an assent that is not the last one.
+    A walk of an approval from its opening. `Assented` is an assent that is not the last one.
 
-    Checked beyond the table: people decide before `expires_at`, the timer from then on (AP-4); as
-    many agree as are required, each once (AP-15, AP-16); who decided, when and how is on record
-    and in the history, which only grows (AP-12); without edits the rows stay (AP-7).
+    The walk checks more than the table: people decide before `expires_at`, the timer from then on
+    (AP-4); as many people agree as are required, each once (AP-15, AP-16); the person, the time and
+    the source of a decision are in the record and in the history, which only grows (AP-12); without
+    edits the rows stay (AP-7).
     """
 
     machine = APPROVAL
@@ -102,13 +103,13 @@ class ApprovalWalk(TimedWalk):
     @precondition(lambda self: hasattr(self, "record"))
     @rule(early=st.integers(0, 2))
     def the_end_is_near(self, early: int) -> None:
-        """Jump close to the expiry, where boundary errors show."""
+        """Move the clock close to the expiry, where boundary errors show."""
         self.at(self.record.expires_at - early)
 
     @precondition(lambda self: hasattr(self, "record") and self.now >= self.record.expires_at)
     @rule(decision=st.builds(Approve) | st.builds(Reject) | st.builds(Revise))
     def too_late(self, decision: Any) -> None:
-        """After the expiry nobody can decide, whether or not a timer has run. AP-4."""
+        """After the expiry no person can decide, whether or not a timer has run. AP-4."""
         self.stranger(decision)
 
     @invariant()
@@ -121,7 +122,7 @@ class ApprovalWalk(TimedWalk):
 
 
 def voice_of(approval: Approval, decision: Any) -> Decider:
-    """Who decides: the timer, the end of the execution, or the next person at the API."""
+    """The decider: the timer, the end of the execution, or the next person at the API."""
     match decision:
         case Expire() | Escalate():
             return rules.BY_TIMEOUT
@@ -134,10 +135,10 @@ def voice_of(approval: Approval, decision: Any) -> Decider:
 
 class WebhookWalk(TimedWalk):
     """
-    A webhook that is disabled and enabled.
+    A walk of a webhook that is disabled and enabled.
 
-    Checked beyond the table: a disabled webhook has a reason, the first one; an active one has
-    none (WH-15); everything else stays the same.
+    The walk checks more than the table: a disabled webhook keeps its first reason, and an active
+    webhook has none (WH-15); all other fields stay the same.
     """
 
     machine = WEBHOOK

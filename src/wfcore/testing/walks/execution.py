@@ -1,8 +1,8 @@
 """
 Walks over the execution and step machines: every fact that is legal for a record.
 
-The fold is `rules.execution.fold.advance`. Which step may start next is
-decided by the planner; these walks do whatever the record itself allows. Inherit to check more.
+The fold is `rules.execution.fold.advance`. The planner decides which step may start next; these
+walks do whatever the record itself allows. Inherit from a walk to check more.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ WAITING: Mapping[type, Mapping[str, StepResult]] = {
     facts.ChildCompleted: {"beside": _STARTED},
     facts.ChildFailed: {"beside": _STARTED},
 }
-"""What was waiting beside the interrupted step, by the facts that answer it."""
+"""The results that wait beside the interrupted step, by the facts that answer them."""
 OFTEN = {
     facts.Claimed: 6,
     facts.StepBegun: 6,
@@ -58,12 +58,12 @@ OFTEN = {
 
 class ExecutionWalk(TimedWalk):
     """
-    An execution, from when it was accepted.
+    A walk of an execution from its acceptance.
 
-    Checked beyond the table: events are numbered without gaps and tell every change of
-    status, the terminal one last (EX-20); every step goes where `STEP` says, and what has ended
-    never changes (EX-3); the end leaves nothing open, no worker, nothing due (EX-9), withdraws
-    approvals, stops steps, and cancels children (FL-6).
+    The walk checks more than the table: events are numbered without gaps and report every change of
+    status, the terminal status last (EX-20); every step reaches the state that `STEP` names, and an
+    ended step never changes (EX-3); an ended execution has no open step, no worker and no due time
+    (EX-9), its approvals are withdrawn, its steps stopped and its children cancelled (FL-6).
     """
 
     machine = EXECUTION
@@ -85,7 +85,9 @@ class ExecutionWalk(TimedWalk):
     @precondition(lambda self: hasattr(self, "record") and claimable(self.record))
     @rule()
     def leased(self) -> None:
-        """What `Store.claim` does: worker and fence, once it is due."""
+        """
+        Claim the execution as `Store.claim` does, with worker and fence, once the execution is due.
+        """
         run = self.record
         self.at(run.due_at)
         self.record = evolve(run, worker="worker_1", fence=run.fence + 1, due_at=None)
@@ -156,7 +158,7 @@ class ExecutionWalk(TimedWalk):
 
 
 def step_target(run: Execution, name: str, fact: Any) -> StepState:
-    """The state to which a fact about *run* moves its step of that name, by `STEP`."""
+    """The state to which *fact* about *run* moves the step named *name*, by `STEP`."""
     state = state_of(run.step_results.get(name))
     kind = _what_reaches(run, name, fact)
     row = None if kind is None else STEP.row(state, kind)
@@ -164,7 +166,7 @@ def step_target(run: Execution, name: str, fact: Any) -> StepState:
 
 
 def _what_reaches(run: Execution, name: str, fact: Any) -> type | None:
-    """What the fact means for the step of that name; None if it does not concern it."""
+    """The type of *fact* for the step named *name*; None if the fact does not concern the step."""
     result = run.step_results.get(name)
     match fact:
         case facts.Rejected() | facts.BudgetExtended():
@@ -184,7 +186,7 @@ _KEYS = {"step_name": WORK, "step_names": (WORK,), "child_id": "exec_2", "approv
 
 
 def _about_work(fact: Any) -> Any:
-    """The same fact, about the step, the child and the approval of a `StepWalk`."""
+    """The same fact about the step, the child and the approval of a `StepWalk`."""
     if isinstance(fact, facts.Failed | facts.Failing):
         return evolve(fact, step_name=None)
     return evolve(fact, **{name: key for name, key in _KEYS.items() if hasattr(fact, name)})
@@ -195,15 +197,15 @@ STEP_FACTS: Mapping[type, Facts] = {
     for kind, made in FACTS.items()
     if any(issubclass(kind, fact) for fact in STEP.facts)
 }
-"""For each type of fact in `STEP`, facts about that step."""
+"""The strategy for each type of fact in `STEP`: facts about the step of a `StepWalk`."""
 
 
 class StepWalk(TimedWalk):
     """
-    One step of a running execution, from before it starts; the record is the execution.
+    A walk of one step of a running execution, from before its start. The record is the execution.
 
     Facts about the execution are included if they end or interrupt the step. A second step awaits
-    approval until the execution ends or fails, so a rejection may concern either of the two.
+    approval until the execution ends or fails, so a rejection may concern either step.
     """
 
     machine = STEP
@@ -232,7 +234,10 @@ class StepWalk(TimedWalk):
         return self.facts[fact]
 
     def strangers(self) -> list[type]:
-        """Facts about the execution are left out: a step without a row for one ignores it."""
+        """
+        The types of facts about the step without a row. Facts about the execution are left out,
+        because a step without a row for such a fact ignores it.
+        """
         refused = (facts.StepFact, facts.StepsCancelled)
         return [fact for fact in super().strangers() if issubclass(fact, refused)]
 
@@ -245,12 +250,12 @@ class StepWalk(TimedWalk):
     @precondition(lambda self: self.record.status is ExecutionStatus.INTERRUPTED)
     @rule()
     def resumed(self) -> None:
-        """The service resumes the execution, and a worker claims it."""
+        """Resume the execution as the service does, and let a worker claim it."""
         run = self.fold(self.record, facts.Resumed())
         self.record = self.fold(evolve(run, worker="worker_1"), facts.Claimed())
 
     @precondition(lambda self: self.record.status is ExecutionStatus.RUNNING)
     @rule()
     def worker_lost(self) -> None:
-        """The worker dies while another step is in flight."""
+        """Interrupt the execution: the worker dies while another step is in flight."""
         self.record = evolve(self.record, status=ExecutionStatus.INTERRUPTED, worker=None)

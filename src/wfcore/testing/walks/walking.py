@@ -11,9 +11,9 @@ Random walks over the table of any machine with a fold, checked at every step.
 
     TestOrder = OrderWalk.TestCase
 
-A fact with a row in the current state may happen; one without must be refused. To check more:
-`check` is called after every step, `@invariant()` (of `hypothesis.stateful`) in every state, and
-additional `@rule()`s do what facts do not.
+A fact with a row in the current state may happen; a fact without a row must be refused. To check
+more: `check` is called after every step, `@invariant()` (of `hypothesis.stateful`) in every state,
+and additional `@rule()`s do other things than folding facts.
 
 `contracts.MachineContract` takes the same class and visits every row once instead of at random.
 """
@@ -34,13 +34,15 @@ from wfcore.time import EpochMs, later
 
 Facts = st.SearchStrategy[Any]
 NAMED = ("machine", "first", "facts")
-"""Class attributes that every walk must define."""
+"""The class attributes that every walk must define."""
 
 
 class MachineWalk(RuleBasedStateMachine):
     """
-    Subclasses name `machine`, `first` (a strategy for the first record), `facts` (for each
-    type of fact a strategy; of a base class that a row names, for its subclasses) and `fold`.
+    A random walk over a machine.
+
+    Subclasses name `machine`, `first` (a strategy for the first record), `facts` (a strategy for
+    each type of fact; for a base class that a row names, a strategy for each subclass) and `fold`.
 
     Checked at every step: the fold reaches the state that the table names, is deterministic, and
     does not modify its arguments; a fact without a row is refused. The first failure is reported at
@@ -52,15 +54,15 @@ class MachineWalk(RuleBasedStateMachine):
     first: ClassVar[Facts]
     facts: ClassVar[Mapping[type, Facts]]
     refusals: ClassVar[tuple[type[Exception], ...]] = (IllegalMove,)
-    """What the fold may raise for a fact that has no row."""
+    """The errors that the fold may raise for a fact that has no row."""
 
     weights: ClassVar[Mapping[type, int]] = MappingProxyType({})
-    """How often a type of fact is chosen where it is legal; default 1."""
+    """The weight with which a type of fact is chosen where it is legal; default 1."""
 
     begin: ClassVar[Any]
     record: Any
     backoff = 0
-    """How many steps to take before a final one, where there is a choice."""
+    """The number of steps to take before a final one, where there is a choice."""
     taken = 0
     over = False
     """Whether the final state was checked to refuse every fact."""
@@ -88,7 +90,7 @@ class MachineWalk(RuleBasedStateMachine):
         cls.begin = _beginning(cls)
 
     def fold(self, record: Any, fact: Any) -> Any:
-        """The record after *fact*. Raises one of `refusals` where the table has no row."""
+        """Return the record after *fact*. Raises one of `refusals` where the table has no row."""
         raise NotImplementedError(f"{type(self).__name__}.fold must fold a fact into a record")
 
     def state(self, record: Any) -> Any:
@@ -97,29 +99,30 @@ class MachineWalk(RuleBasedStateMachine):
 
     def fitting(self, fact: type) -> Facts | None:
         """
-        Facts of that type that are legal for `self.record` now; None if there is none.
+        The facts of type *fact* that are legal for `self.record` now; None if there are none.
 
-        Override it where more than the state decides: a step can only end that has begun.
+        Override this method where more than the state decides: a step can only end if it has begun.
         """
         return self.facts[fact]
 
     def check(self, before: Any, fact: Any, after: Any) -> None:
-        """Promises about one step, as assertions. Override it; the facts were legal."""
+        """Check promises about one step by assertions. Override this method; *fact* was legal."""
 
     def prepare(self, fact: type) -> None:
         """
-        Whatever must precede such a fact without being one: time passes, a store grants a lease.
+        Do what must precede a fact of this type without being a fact: time passes, a store grants a
+        lease.
 
-        For `MachineContract`, which goes its way without chance. Override it where needed.
+        `MachineContract`, which walks without chance, calls this method. Override it where needed.
         """
 
     def possible(self, fact: type) -> bool:
-        """Whether a fact of that type is legal for the record now."""
+        """Whether a fact of type *fact* is legal for the record now."""
         allowed = self.machine.allows(self.state(self.record), fact)
         return allowed and self.fitting(fact) is not None
 
     def welcome(self, fact: type) -> bool:
-        """Whether it is possible and does not end the walk too early."""
+        """Whether a fact of type *fact* is possible and does not end the walk too early."""
         if not self.possible(fact):
             return False
         return self.taken >= self.backoff or not self._ends(fact) or self._only_ends()
@@ -131,7 +134,7 @@ class MachineWalk(RuleBasedStateMachine):
         return all(self._ends(fact) for fact in self.facts if self.possible(fact))
 
     def follow(self, fact: Any) -> None:
-        """Fold a legal fact into the record and check what came out."""
+        """Fold a legal fact into the record and check the result."""
         before, as_it_was = self.record, deepcopy(self.record)
         after = self.fold(before, fact)
         where = self.machine.target(self.state(before), type(fact))
@@ -143,7 +146,10 @@ class MachineWalk(RuleBasedStateMachine):
         self.check(before, fact, after)
 
     def stranger(self, *facts: Any) -> None:
-        """Each of these facts has no row: it must be refused and leave the record unchanged."""
+        """
+        Check that each of these facts, which have no row, is refused and leaves the record
+        unchanged.
+        """
         as_it_was = deepcopy(self.record)
         for fact in facts:
             try:
@@ -168,19 +174,19 @@ class MachineWalk(RuleBasedStateMachine):
     @precondition(lambda self: self.goes_on())
     @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
     def happens(self, fact: Any) -> None:
-        """Fold a fact that has a row here."""
+        """Fold a fact that has a row in this state."""
         self.follow(fact)
 
     @precondition(lambda self: self.goes_on())
     @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
     def then(self, fact: Any) -> None:
-        """The same rule again, so that Hypothesis chooses it more often."""
+        """Repeat the rule `happens`, so that Hypothesis chooses it more often."""
         self.follow(fact)
 
     @precondition(lambda self: self.goes_on())
     @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
     def and_then(self, fact: Any) -> None:
-        """And again."""
+        """Repeat the rule `happens` once more."""
         self.follow(fact)
 
     def goes_on(self) -> bool:
@@ -190,7 +196,7 @@ class MachineWalk(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "record") and bool(self.strangers()))
     @rule(facts=st.runner().flatmap(lambda walk: walk.some_strangers()))
     def refused(self, facts: tuple[Any, ...]) -> None:
-        """Try a fact without a row here; once in a final state, one of every type."""
+        """Try a fact without a row in this state; once in a final state, one fact of every type."""
         self.over = self.state(self.record) in self.machine.final
         self.stranger(*facts)
 
@@ -214,7 +220,7 @@ class TimedWalk(MachineWalk):
         self.now = later(self.now, by)
 
     def at(self, instant: int) -> None:
-        """Move the clock to *instant*, unless it is already past."""
+        """Move the clock to *instant*, unless *instant* is already past."""
         self.now = EpochMs(max(self.now, instant))
 
 
