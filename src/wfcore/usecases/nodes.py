@@ -1,4 +1,4 @@
-"""Nodes: processes that run executions announce themselves, and can be drained."""
+"""Nodes: processes that run executions, announce themselves, and can be drained."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -20,15 +20,15 @@ from wfcore.usecases.unit_of_work import Report, apart, at_once, retried
 
 NODE_LEASE_MS = DurationMs(MINUTE)
 FORGOTTEN_MS = DurationMs(HOUR)
-"""How long nodes that are gone without a word are kept."""
+"""The time for which nodes that ended without notice are kept."""
 LOOKED_AT = 2_000
 _PAGE = 200
 
 
 class NodeState(StrEnum):
     """
-    SERVING: it takes no executions, and serves the API. GONE: it ended without a word, less than
-    `FORGOTTEN_MS` ago.
+    The state of a node. SERVING: the node takes no executions and serves the API. GONE: the node
+    ended without notice, less than `FORGOTTEN_MS` ago.
     """
 
     TAKING = "taking"
@@ -38,7 +38,10 @@ class NodeState(StrEnum):
 
 
 def state_of(node: Node, now: EpochMs) -> NodeState | None:
-    """*now*: the store's time. None: it has been gone for so long that it is forgotten."""
+    """
+    The state of *node*; None: the node has been gone for so long that it is forgotten. *now*: the
+    store's time.
+    """
     if node.seen_until < now - FORGOTTEN_MS:
         return None
     if node.seen_until < now:
@@ -51,8 +54,8 @@ def state_of(node: Node, now: EpochMs) -> NodeState | None:
 @retried
 async def announce_node(services: Services, node: Node) -> Node:
     """
-    Keep *node* alive for another `NODE_LEASE_MS`; returns its record, with `draining` if others set
-    it.
+    Keep *node* alive for another `NODE_LEASE_MS`; returns its record, including a `draining` that
+    was set in the meantime.
     """
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -67,7 +70,10 @@ async def announce_node(services: Services, node: Node) -> Node:
 
 @retried
 async def withdraw_node(services: Services, node_id: str) -> None:
-    """The node ends, and so do, on record, those that have been gone for long."""
+    """
+    Delete the record of the node, which is ending, and the records of nodes that have been gone for
+    long.
+    """
     now = services.store.now()
     async with services.store.unit() as unit:
         for node in await unit.nodes.list():
@@ -83,7 +89,7 @@ async def list_nodes(services: Services) -> Sequence[Node]:
 
 
 async def known_nodes(services: Services) -> Sequence[tuple[Node, NodeState]]:
-    """All nodes with their states, by id; also those that only serve the API or are gone."""
+    """All nodes with their states, by id, including nodes that only serve the API or are gone."""
     now = services.store.now()
     async with services.store.view() as view:
         found = [(node, state_of(node, now)) for node in await view.nodes.list()]
@@ -92,8 +98,8 @@ async def known_nodes(services: Services) -> Sequence[tuple[Node, NodeState]]:
 
 async def tell_of_waiting(services: Services, report: Report = at_once) -> int:
     """
-    Write a notice for each execution that no node can run, among the oldest `LOOKED_AT` that wait,
-    once each. Returns the number of new notices. NT-9.
+    Write one notice for each execution that no node can run, among the oldest `LOOKED_AT` waiting
+    executions. Returns the number of new notices. NT-9.
     """
     nodes, told, looked = await list_nodes(services), 0, 0
     now = services.store.now()
@@ -121,8 +127,8 @@ async def drain_node(
     origin: Origin = UNKNOWN,
 ) -> Node:
     """
-    The node takes no more executions, and goes on with those that it has; with *draining* False it
-    takes some again. Raises `NotFound`.
+    Drain the node: it takes no more executions and continues with its present executions. With
+    *draining* False, the node takes executions again. Raises `NotFound`.
     """
     async with services.store.unit() as unit:
         node = await unit.get(Node, node_id)

@@ -17,17 +17,17 @@ from wfcore.ports.store import View, filled, head_of
 from wfcore.usecases.services import Services
 
 _ONE_BY_ONE = 4
-"""From so many outputs of one execution on, all of them are read."""
+"""The number of missing outputs of one execution from which all of its outputs are read."""
 
 Wanted = dict[str, set[str | None] | None]
-"""By execution, the steps whose outputs a unit of work asked for; None: all."""
+"""The steps whose outputs a unit of work needs, by execution; None: all steps."""
 
 _wanted: ContextVar[Wanted] = ContextVar("wanted")
 
 
 @contextmanager
 def remembered(wanted: Wanted) -> Iterator[None]:
-    """Within it, `execution_of` reads what is *wanted*, too."""
+    """A context in which `execution_of` also reads the outputs in *wanted*."""
     token = _wanted.set(wanted)
     try:
         yield
@@ -36,7 +36,7 @@ def remembered(wanted: Wanted) -> Iterator[None]:
 
 
 def want(wanted: Wanted, missed: NotRead) -> None:
-    """From the next repetition on, it is read."""
+    """Add the value of *missed* to *wanted*, so that the next repetition reads it."""
     keys = wanted.setdefault(missed.execution_id, set())
     if keys is None or len(keys) >= _ONE_BY_ONE or missed.key in keys:
         wanted[missed.execution_id] = None
@@ -60,8 +60,8 @@ async def outputs_of(
     services: Services, run: Execution, keys: set[str | None] | None = None
 ) -> Execution:
     """
-    *run* with the outputs of these steps (None among them: its own output), or of all steps. If the
-    execution has changed meanwhile, its present state.
+    *run* with the outputs of the steps *keys* (the key None: the execution's own output); with
+    *keys* None, of all steps. If the execution has changed in the meantime, its present state.
     """
     async with services.store.view() as view:
         try:
@@ -73,7 +73,7 @@ async def outputs_of(
 async def held_outputs(
     services: Services, run: Execution, keys: set[str | None] | None = None
 ) -> Execution:
-    """The same as `outputs_of` for an execution that a worker holds. Raises `LeaseLost`."""
+    """The result of `outputs_of` for an execution that a worker holds. Raises `LeaseLost`."""
     found = await outputs_of(services, run, keys)
     if (found.worker, found.fence) != (run.worker, run.fence):
         raise LeaseLost(run.id)

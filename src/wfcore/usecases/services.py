@@ -1,4 +1,4 @@
-"""The ports that use cases work with, and the few settings that are policy."""
+"""The ports of the use cases, and the few settings that are policy."""
 
 from typing import TypedDict
 
@@ -32,23 +32,25 @@ from wfcore.time import DAY, MINUTE, SECOND, DurationMs
 @frozen
 class Policy:
     """
-    Settings that influence what happens, not what is allowed.
+    Settings that influence the behaviour of the service, not permissions.
 
     A schedule that fires later than `schedule_grace_ms` was missed; `missed` applies to schedules
     without a setting of their own.
 
-    `poll_ms`: the time between two polls of the store by a worker; `reconcile_ms`: the same while a
-    `DispatchQueue` is up. `heartbeat_ms`: the time between two extensions of a worker's leases of
-    `lease_ms`, which must be longer. `facts_at_once`: the facts of one execution that are decided
-    before other executions get their turn. EX-33. `sweep_ms`: the time between two sweeps.
-    `one_for_all`: one person answers every approval, whatever its approvers. `default_plan`: of
-    accounts created without a plan. `operators`: emails in lower case of accounts that operate the
-    server, beside accounts marked as operators. AC-7. `gate_approvers`: addresses, and domains
-    written `@example.org`, that data and gates may name without an account. AP-41, GT-5.
+    `poll_ms`: the time between two polls of the store by a worker; `reconcile_ms`: the time between
+    two polls while a `DispatchQueue` is up. `heartbeat_ms`: the time between two extensions of a
+    worker's leases of `lease_ms`, which must be longer. `facts_at_once`: the facts of one execution
+    that are decided before other executions get their turn. EX-33. `sweep_ms`: the time between two
+    sweeps. `one_for_all`: one person answers every approval, whatever its approvers.
+    `default_plan`: the plan of accounts created without a plan. `operators`: emails in lower case
+    of accounts that operate the server, beside accounts marked as operators. AC-7.
+    `gate_approvers`: addresses, and domains written `@example.org`, that data and gates may name
+    without an account. AP-41, GT-5.
 
     `channels`: the channels that can send notices; if empty, only channels named by a definition
-    get notices. `failure_channels`: the channels for every failure. NT-8. `language`: of notices to
-    people without a setting. `notice_rows`: rows of an approval that a notice shows.
+    get notices. `failure_channels`: the channels for every failure. NT-8. `language`: the language
+    of notices to people without a setting. `notice_rows`: the number of rows of an approval that a
+    notice shows.
     """
 
     lease_ms: DurationMs = DurationMs(15 * SECOND)
@@ -75,8 +77,8 @@ class Policy:
 
     def __attrs_post_init__(self) -> None:
         """
-        Raises `InvalidInput` for what would do nothing, or nothing else, and where work that is
-        well alive would be taken for lost.
+        Raises `InvalidInput` for a number under 1, and for a `heartbeat_ms` not below `lease_ms`:
+        live work would count as lost.
         """
         for name in _AT_LEAST_ONE:
             value = getattr(self, name)
@@ -88,7 +90,7 @@ class Policy:
 
     @property
     def audit_ms(self) -> DurationMs:
-        """The time for which audit entries are kept: at least that of executions. AL-5."""
+        """The time for which audit entries are kept: at least as long as executions. AL-5."""
         return max(self.keep_audit_ms, self.keep_executions_ms)
 
 
@@ -106,12 +108,12 @@ _AT_LEAST_ONE = (
 @frozen
 class Services:
     """
-    Everything a use case may use. One per process and event loop; safe for many tasks at once.
+    The ports and settings of all use cases. One per process and event loop; safe for many tasks at
+    once.
 
-    `signing_key` signs links until the store keeps a key; it and the `older_signing_keys` verify
-    them. `calendar` None:
-    definitions with schedules are refused. `offload`: a server runs decisions about many rows in a
-    thread; without it they run in place.
+    `signing_key` signs links until the store keeps a key; `signing_key` and `older_signing_keys`
+    verify links. `calendar` None: definitions with schedules are refused. `offload`: a server runs
+    decisions about many rows in a thread; without `offload` they run in place.
     """
 
     store: Store
@@ -136,12 +138,12 @@ class Services:
 
     @property
     def given_keys(self) -> tuple[bytes, ...]:
-        """The keys of links that this process was given, the signing one first."""
+        """The keys for links from this process's configuration, the signing key first."""
         return (self.signing_key, *self.older_signing_keys)
 
 
 class ServiceParts(TypedDict, total=False):
-    """The fields of `Services`, for those who make them and let each default be replaced."""
+    """The fields of `Services`, for callers that build `Services` with replaceable defaults."""
 
     store: Store
     counters: Counters

@@ -1,8 +1,8 @@
 """
 Keys that sign links, rotated while servers run.
 
-They are read from the store whenever something is signed or verified, never remembered: what one
-server changes holds at all of them from the next request on. SK-2.
+Keys are read from the store for every signature and verification, never remembered: a change at one
+server is valid at all servers from the next request on. SK-2.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,10 @@ from wfcore.usecases.unit_of_work import retried
 
 @frozen
 class KnownKey:
-    """A key that verifies links. `made_at` None: this server was given it. `signs`: new ones."""
+    """
+    A key that verifies links. `made_at` None: a key from this server's configuration. `signs`:
+    whether the key signs new links.
+    """
 
     id: str
     made_at: EpochMs | None
@@ -38,7 +41,7 @@ class KnownKey:
 
 
 async def keys_in(view: View, services: Services) -> Keyring:
-    """The keys that are good now."""
+    """The keys that are valid now."""
     return keyring(services.given_keys, await view.get(SigningKeys, NO_KEYS.id))
 
 
@@ -50,7 +53,7 @@ async def signing_keys(services: Services) -> Keyring:
 
 async def personal_path(services: Services, view: View, approval: Approval, email: str) -> str:
     """
-    The path, below the server's public URL, on which *email* decides *approval* without signing in.
+    The path, below the server's public URL, at which *email* decides *approval* without signing in.
     PL-1.
     """
     keys = await keys_in(view, services)
@@ -58,7 +61,7 @@ async def personal_path(services: Services, view: View, approval: Approval, emai
 
 
 async def list_signing_keys(services: Services) -> Sequence[KnownKey]:
-    """The keys that verify links, the one that signs first. For operators."""
+    """The keys that verify links, the signing key first. For operators."""
     ring = await signing_keys(services)
     return [KnownKey(id, ring.made_at.get(id), number == 0) for number, id in enumerate(ring.named)]
 
@@ -68,7 +71,8 @@ async def rotate_signing_key(
     services: Services, who: Principal | None = None, origin: Origin = UNKNOWN
 ) -> KnownKey:
     """
-    A new key signs from now on, at every server; what others signed stays good. Raises `Conflict`.
+    Make a new key, which signs from now on at every server; signatures of other keys stay valid.
+    Raises `Conflict`.
     """
     now = services.store.now()
     async with services.store.unit() as unit:

@@ -1,4 +1,4 @@
-"""By whom executions were started, in words."""
+"""The starters of executions, in words."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,8 +9,8 @@ from wfcore.usecases.services import Services
 
 async def starter_names(services: Services, runs: Iterable[Execution]) -> Mapping[str, str]:
     """
-    The emails of the accounts, and the names of the keys, that started *runs*, by id: two queries,
-    however many rows there are.
+    The emails of the accounts, and the names of the keys, that started *runs*, by id. Takes two
+    queries, however many executions there are.
     """
     chosen = list(runs)
     async with services.store.view() as view:

@@ -7,9 +7,9 @@ caller may not see is `NotFound` (`workflow_for`, `execution_for`, `approval_for
 which returns an `Outcome`: the next record, its events, and effects.
 
 `stage` puts the record, its events and every IN UNIT effect into the unit. One outcome may lead to
-others (an end cancels children and reports to the parent), so staging is recursive; all of it is
-one commit. `notify` sends the HINT effects after that commit. Hints may be lost: each announces a
-due row of the store.
+other outcomes (an end cancels children and reports to the parent), so staging is recursive; all
+outcomes are one commit. `notify` sends the HINT effects after that commit. Hints may be lost: each
+announces a due row of the store.
 
 `retried` repeats the whole use case if the commit loses a race (`Stale`). So a use case does
 nothing before its commit that must not happen twice.
@@ -73,9 +73,11 @@ async def workflow_for(
     view: View | Unit, who: Principal | None, workflow_id: str, wanted: Permission
 ) -> Workflow:
     """
-    The workflow. Raises `NotFound`, `Forbidden`.
+    The workflow *workflow_id*, if *who* has the permission *wanted*. Raises `NotFound`,
+    `Forbidden`.
 
-    Here and below, *who* None is the operator at the command line, who sees everything.
+    If *who* is None, here and below, the caller is the operator at the command line, who sees
+    everything.
     """
     workflow = await view.get(Workflow, workflow_id)
     if who is None:
@@ -92,8 +94,8 @@ async def execution_for(
     view: View | Unit, who: Caller | None, execution_id: str, *, whole: bool = False
 ) -> Execution:
     """
-    The execution; large outputs may be left out unless *whole*. Raises `NotFound`, also for every
-    guest, whose identity owns nothing. PL-2.
+    The execution. Large outputs may be left out unless *whole*. Raises `NotFound`, also for every
+    guest: a guest's identity owns nothing. PL-2.
     """
     if whole:
         run = await view.get(Execution, execution_id)
@@ -110,7 +112,7 @@ async def approval_for(
     """
     The approval, and the caller's share on its workflow.
 
-    Raises `NotFound`; `SignInFirst` for a guest whom the step wants signed in.
+    Raises `NotFound`; `SignInFirst` for a guest if the step requires sign-in.
     """
     approval = await view.get(Approval, approval_id)
     if approval is None:
@@ -136,9 +138,9 @@ async def definition_of(view: View | Unit, workflow_id: str, revision: int) -> D
 
 async def stage(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcome[Execution]:
     """
-    Put an execution's next record and its events, and all that belongs to the same unit: the
-    effects on its parent and on its children. FL-6. *now*: the store's time, from which the due
-    times of other records follow.
+    Put an execution's next record, its events, and every effect in the same unit: also effects on
+    its parent and its children. FL-6. *now*: the store's time, from which the due times of other
+    records follow.
 
     Returns the outcome with the resulting hints.
     """
@@ -176,7 +178,7 @@ async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
 
 
 async def _tell_trigger(unit: Unit, trigger_id: str, run: Execution) -> None:
-    """Store with the trigger how its execution ended, unless the trigger is gone. SH-10."""
+    """Store the end of the execution with its trigger, unless the trigger is gone. SH-10."""
     trigger = await unit.get(Trigger, trigger_id)
     if trigger is not None:
         unit.put(ended(trigger, run))
@@ -191,9 +193,7 @@ async def _withdraw(unit: Unit, ids: Iterable[str], now: EpochMs) -> None:
 
 
 async def _cancel_children(unit: Unit, ids: Iterable[str], now: EpochMs) -> Sequence[Effect]:
-    """
-    End the children, for which nobody waits any more, with everything that they started. FL-6.
-    """
+    """End the children, for which no step waits any more, and every execution below them. FL-6."""
     hints: list[Effect] = []
     for id in ids:
         child = await execution_of(unit, id)
@@ -215,9 +215,7 @@ async def _tell_parent(
 
 
 def notify(wakeup: Wakeup, execution_id: str, effects: Iterable[Effect]) -> tuple[StartStep, ...]:
-    """
-    Send the hints, after the commit. Returns the steps to start, which are the caller's to run.
-    """
+    """Send the hints, after the commit. Returns the steps to start; the caller runs these steps."""
     wakeup.events(execution_id)
     begun: list[StartStep] = []
     for effect in effects:
@@ -246,15 +244,15 @@ MOST_TRIES = 20
 
 @define
 class Collided(StoreUnavailable):
-    """A unit of work lost every race."""
+    """A unit of work that lost every race."""
 
 
 def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
     """
-    Repeat a whole unit of work on `Stale`: it reads and decides again. On `NotRead` it also reads
-    the missing values.
+    Repeat a whole unit of work on `Stale`: the unit reads and decides again. On `NotRead` the unit
+    also reads the missing values.
 
-    Somebody wins every race, so twenty lost races mean that the store is in trouble:
+    Every race has a winner, so twenty lost races mean that the store is in trouble:
     `StoreUnavailable`.
     """
 
@@ -278,7 +276,9 @@ def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]
 
 @frozen
 class DutyFailure:
-    """A duty of a sweep, or one record of it, that failed while the others continued."""
+    """
+    A failed duty of a sweep, or one failed record of a duty. The other duties and records continue.
+    """
 
     kind: str
     id: str
@@ -296,8 +296,8 @@ def at_once(failed: DutyFailure) -> None:
 @contextmanager
 def apart(report: Report, kind: str, id: str) -> Iterator[None]:
     """
-    Report a failure inside instead of raising it, so that the rest continues. `StoreUnavailable` is
-    raised.
+    Report a failure inside instead of raising it, so that the caller continues with other records.
+    `StoreUnavailable` is raised.
     """
     try:
         yield
@@ -312,8 +312,9 @@ def apart(report: Report, kind: str, id: str) -> Iterator[None]:
 @contextmanager
 def stale_if_illegal(kind: str, id: str) -> Iterator[None]:
     """
-    For changes that depend on two records. They are read one after the other, so a change that the
-    second record does not allow means that somebody changed both in between: `Stale`, read again.
+    For changes that depend on two records. The two records are read one after the other, so a
+    change that the second record does not allow means that both records were changed in between:
+    `Stale`, read again.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Operations on accounts and on what lets people and programs in: keys, secrets, sessions."""
+"""Operations on accounts and on the credentials of people and programs: keys, secrets, sessions."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Operations on approvals: an operator may decide each of them."""
+"""Operations on approvals. An operator may decide every approval."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

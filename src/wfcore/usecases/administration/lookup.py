@@ -1,4 +1,4 @@
-"""Finding what operators name: accounts and workflows by id or by what people call them."""
+"""Lookup of the accounts and workflows that operators name, by id, email or name."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -15,7 +15,9 @@ _PAGE = 200
 
 
 async def account(services: Services, id_or_email: str, parameter: str = "account") -> Account:
-    """The account. Raises `InvalidInput`, which names *parameter* and the value."""
+    """
+    The account with that id or email. Raises `InvalidInput`, which names *parameter* and the value.
+    """
     try:
         return await find_account(services, id_or_email)
     except NotFound:
@@ -48,9 +50,9 @@ async def owner_of(services: Services, account_id: str) -> Principal:
 
 async def workflow(services: Services, id_or_name: str) -> WorkflowRow:
     """
-    The workflow with that id, or the only one with that name.
+    The workflow with that id, or the only workflow with that name.
 
-    Raises `InvalidInput` if there is none, or more than one with that name.
+    Raises `InvalidInput` for no such workflow, or several workflows with that name.
     """
     try:
         return await read_workflow(services, None, id_or_name)

@@ -1,4 +1,4 @@
-"""THE table of operations: by noun and verb, as the command line and the HTTP API name them."""
+"""The table of all operations, by noun and verb, as named by the command line and the HTTP API."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,10 +1,10 @@
 """
-Operations: what the command line asks of the service, on its host or from elsewhere.
+Operations: the requests of the command line to the service, on its host or from elsewhere.
 
 An operation is a function of an `Operator` and of named parameters; its answer is the document that
-the command prints with `--json`. There is one implementation of each: the command line calls it
-beside the store, and `POST /api/admin/{operation}` calls it for a key of scope ADMIN. What it may
-be asked follows from its signature. Decision 187.
+the command prints with `--json`. Each operation has one implementation: the command line calls it
+beside the store, and `POST /api/admin/{operation}` calls it for a key of scope ADMIN. The
+parameters follow from the signature. Decision 187.
 """
 
 import inspect
@@ -25,15 +25,15 @@ from wfcore.wire.converter import plain, wire_name
 P = ParamSpec("P")
 
 AT_THE_COMMAND_LINE = Origin(path="command line")
-"""The origin in the audit log of what is done on the host."""
+"""The origin in the audit log of actions on the host."""
 
 
 @frozen
 class Operator:
     """
-    Who operates, and with what. `origin`: names the operator if they are elsewhere. `base_url`:
-    where the service answers. `read`: the definition that a text says. `serving`: whether a server
-    works on the store, as far as is known.
+    An operator, with the means to operate. `origin`: names the operator if the operator is
+    elsewhere. `base_url`: the URL of the service. `read`: reads a definition from its text.
+    `serving`: whether a server works on the store, as far as is known.
     """
 
     services: Services
@@ -45,7 +45,7 @@ class Operator:
 
     @property
     def on_host(self) -> bool:
-        """Whether nobody is known to be elsewhere."""
+        """Whether the operator is on the host: the origin names no operator."""
         return self.origin.operator is None
 
 
@@ -55,7 +55,7 @@ Operation: TypeAlias = Callable[Concatenate[Operator, P], Awaitable[Answer]]
 
 @cache
 def parameters_of(operation: Callable[..., Any]) -> type[Any]:
-    """The parameters of *operation* as a class, as bodies of requests have one."""
+    """The parameters of *operation* as a class, for the bodies of requests."""
     fields = {
         one.name: attrs.field(
             type=one.annotation,
@@ -68,7 +68,7 @@ def parameters_of(operation: Callable[..., Any]) -> type[Any]:
 
 
 def given(parameters: Mapping[str, Any]) -> JsonObject:
-    """*parameters* as the body of a request; those that are None are left out."""
+    """*parameters* as the body of a request, without parameters that are None."""
     return {wire_name(name): plain(one) for name, one in parameters.items() if one is not None}
 
 
@@ -79,13 +79,13 @@ def shown(view: object) -> Answer:
 
 
 def listed(views: Iterable[object], total: int | None = None) -> Answer:
-    """A list; *total*: how many there are, if these are not all."""
+    """A list; *total*: the number of all rows, if the list shows only a part."""
     items = [plain(view) for view in views]
     return {"items": items, "total": len(items) if total is None else total}
 
 
 def checked_size(size: int) -> int:
-    """Raises `InvalidInput` unless so many rows can be listed at once."""
+    """Returns *size*. Raises `InvalidInput` unless a list may have that many rows."""
     if not 1 <= size <= MOST_LISTED:
         raise InvalidInput("limit", f"must be from 1 to {MOST_LISTED}")
     return size

@@ -1,4 +1,4 @@
-"""Operations on webhooks. Those without a key or a secret are made only by operators."""
+"""Operations on webhooks. Only operators make webhooks without a key or a secret."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -250,8 +250,8 @@ async def note_denial(
 
 async def note_repeated(services: Services, now: EpochMs | None = None) -> None:
     """
-    Record the number of counted repetitions of refusals, of every minute that has ended by *now*;
-    None: also of the present minute.
+    Record the number of repetitions of each refusal in the minute before *now*; with *now* None, in
+    the current minute as well.
     """
     entries = [
         evolve(

@@ -1,1 +1,1 @@
-"""Telling people: notices are written with the fact, sent by a loop, listed by operators."""
+"""Notices to people: written in the unit of their fact, sent by a loop, listed by operators."""

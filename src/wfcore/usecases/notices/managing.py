@@ -1,4 +1,4 @@
-"""Notices as operators see them: listed, tried again, tested. NT-7."""
+"""Notices for operators: listing, retries, tests. NT-7."""
 
 from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.access import Principal
@@ -14,7 +14,7 @@ from wfcore.usecases.unit_of_work import retried
 async def list_notices(
     services: Services, page: PageRequest, statuses: tuple[NoticeStatus, ...] = ()
 ) -> Page[Notice]:
-    """All notices, newest first. For operators, as all that is here."""
+    """All notices with one of *statuses* (empty: any status), newest first. For operators."""
     async with services.store.view() as view:
         return await view.notices.list(statuses, page)
 
@@ -24,9 +24,9 @@ async def retry_notice(
     services: Services, who: Principal | None, notice_id: str, origin: Origin = UNKNOWN
 ) -> Notice:
     """
-    A notice that was given up is due at once, with all of its attempts before it.
+    Make a notice that was given up due at once, with all attempts before it again.
 
-    Raises `NotFound`; `Conflict` for one that was not given up.
+    Raises `NotFound`; `Conflict` for a notice that was not given up.
     """
     async with services.store.unit() as unit:
         notice = await unit.get(Notice, notice_id)

@@ -1,4 +1,4 @@
-"""Notices that are due: an attempt is on record before it is made. NT-4 to NT-6."""
+"""Sending due notices. Each attempt is recorded before it is made. NT-4 to NT-6."""
 
 from collections.abc import Sequence
 
@@ -49,7 +49,10 @@ async def next_notice(services: Services) -> EpochMs | None:
 async def take_notices(
     services: Services, limit: int, report: Report = at_once
 ) -> Sequence[Sending]:
-    """Up to *limit* attempts that are due now, each on record; of racing processes one gets it."""
+    """
+    Up to *limit* attempts that are due now, each recorded; of racing processes one gets each
+    attempt.
+    """
     async with services.store.view() as view:
         due = await view.notices.due(limit)
     taken: list[Sending] = []
@@ -84,7 +87,7 @@ async def _take(services: Services, id: str) -> Sending | None:
 async def _begun(
     services: Services, unit: Unit, notice: Notice, others: Sequence[Notice], now: EpochMs
 ) -> Sending | None:
-    """The attempt with everything in it that is still wanted; None: nothing is."""
+    """The attempt with every line that is still wanted; None if no line is wanted."""
     gathered = [id for one in (notice, *others) for id in one.gathered]
     told_before = await unit.some(Notice, gathered) if gathered else ()
     lines: list[NoticeLine] = []
@@ -121,14 +124,14 @@ _PATHS = {
 
 
 def _path(notice: Notice) -> str:
-    """Its page on this server."""
+    """The page of the notice on this server."""
     subject = str(notice.about.get("workflowId", notice.subject))
     path = _PATHS.get(notice.kind.partition(".")[0], "/")
     return path.format(subject)
 
 
 async def _line(services: Services, view: View, notice: Notice, now: EpochMs) -> NoticeLine | None:
-    """The line of a notice; None: it is not needed any more. NT-5."""
+    """The line of a notice; None if the notice is no longer needed. NT-5."""
     about, path = dict(notice.about), _path(notice)
     if notice.kind.startswith("approval."):
         approval = await view.get(Approval, notice.subject)
@@ -151,7 +154,7 @@ async def _line(services: Services, view: View, notice: Notice, now: EpochMs) ->
 
 
 async def _waits(services: Services, view: View, run: Execution | None) -> bool:
-    """Whether still no node can run it. NT-9."""
+    """Whether there is still no node that can run the execution. NT-9."""
     if run is None:
         return False
     now = services.store.now()
@@ -182,7 +185,10 @@ def _of_approval(approval: Approval, most_rows: int) -> JsonObject:
 
 
 LONGEST = 4_000
-"""Characters of a text: a digest tells up to 200 approvals, each with a message of up to 1 MiB."""
+"""
+The most characters of a text: a digest reports up to 200 approvals, each with a message of up to 1
+MiB.
+"""
 
 
 def _short(text: str) -> str:
@@ -197,7 +203,7 @@ def _sample(rows: Sequence[JsonObject]) -> list[JsonObject]:
 async def settle_notice(
     services: Services, sending: Sending, failure: NotDelivered | None
 ) -> Notice | None:
-    """Record the outcome of an attempt; does nothing if a later one has begun. NT-4."""
+    """Record the outcome of an attempt. Does nothing if a later attempt has begun. NT-4."""
     async with services.store.unit() as unit:
         notice = await unit.get(Notice, sending.notice.id)
         if notice is None or _beginning(notice) != _beginning(sending.notice):
@@ -221,7 +227,9 @@ def _settled(notice: Notice, failure: NotDelivered | None, now: EpochMs) -> Noti
 
 
 async def _note_failure(unit: Unit, notice: Notice, now: EpochMs) -> None:
-    """Add the undelivered notice to the event log of the execution, unless it has ended."""
+    """
+    Add the undelivered notice to the event log of its execution, unless the execution has ended.
+    """
     told = (notice, *(await unit.some(Notice, notice.gathered) if notice.gathered else ()))
     for one in told:
         run = await execution_of(unit, one.execution_id) if one.execution_id else None

@@ -1,5 +1,5 @@
 """
-Writing notices in the unit of their fact, so that neither is stored alone. NT-1.
+Writing notices in the unit of their fact: notice and fact are stored together or not at all. NT-1.
 
 The content of a notice is read when it is sent; here only its recipients and channels are decided.
 """
@@ -33,7 +33,8 @@ from wfcore.usecases.unit_of_work import definition_of, retried
 
 async def tell(unit: Unit, found: Iterable[Notice]) -> bool:
     """
-    Put the notices of *found* that do not exist yet into the unit; returns whether there are any.
+    Put the notices of *found* that do not exist yet into the unit; returns whether there are such
+    notices.
     """
     new = {one.id: one for one in found}
     if not new:
@@ -49,8 +50,8 @@ async def tell_outcome(
     services: Services, unit: Unit, outcome: Outcome[Execution]
 ) -> Outcome[Execution]:
     """
-    The notices of what an execution came to: approvals that it opens, and its failure. The outcome
-    with the hint that follows: of notices that are due, and of when such an approval ends. NT-3.
+    Write the notices about *outcome*: for each approval that is opened, and for a failure. Returns
+    *outcome*, with a `DeadlineSet` if a notice is due or an approval was opened. NT-3.
     """
     is_due = False
     for effect in outcome.effects:
@@ -72,8 +73,8 @@ async def tell_asked(
     services: Services, unit: Unit, approval: Approval, before: Approval | None = None
 ) -> bool:
     """
-    Write a notice to each present approver who was no approver in *before*; also to the rooms when
-    an approval opens or a stage begins. People whose assent was voided get a notice of that
+    Write a notice to each present approver who was not an approver in *before*; also to the rooms
+    when an approval opens or a stage begins. People whose assent was voided get a notice about that
     instead. Returns whether notices were written. NT-3.
     """
     channels, now = _channels(services, approval), services.store.now()
@@ -102,8 +103,9 @@ async def tell_reminders(
 
 async def tell_decision(services: Services, unit: Unit, before: Approval, after: Approval) -> bool:
     """
-    Write notices of a decision: to approvers whose rows were changed after their assent, and to the
-    starter of the execution about the decision of somebody else. NT-3.
+    Write notices about a decision: to approvers whose rows were changed after their assent, and to
+    the starter of the execution about another person's decision. Returns whether notices were
+    written. NT-3.
     """
     channels, now = _channels(services, after), services.store.now()
     if not channels:
@@ -134,7 +136,10 @@ async def tell_owner(
     about: JsonObject,
     *occasion: str | int,
 ) -> bool:
-    """Mail the owner of a webhook, trigger or key what happened to it. NT-3."""
+    """
+    Mail the owner of a webhook, trigger or key about an event; returns whether notices were
+    written. NT-3.
+    """
     channels = _channels_of(None, services.policy.channels)
     if not channels:
         return False
@@ -144,7 +149,10 @@ async def tell_owner(
 
 
 async def tell_disabled(services: Services, unit: Unit, before: Webhook, after: Webhook) -> bool:
-    """The owner of a webhook learns that somebody, or a plan, disabled it. NT-3, WH-5, WH-10."""
+    """
+    Mail the owner of a webhook that a person or a plan disabled the webhook; returns whether
+    notices were written. NT-3, WH-5, WH-10.
+    """
     if before.status is after.status or after.disabled_reason is None:
         return False
     about = {"name": after.name, "reason": after.disabled_reason.value}
@@ -155,7 +163,10 @@ async def tell_disabled(services: Services, unit: Unit, before: Webhook, after: 
 
 
 async def tell_refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> bool:
-    """The owner of a trigger learns that it starts nothing any more, and why. NT-3, SH-4."""
+    """
+    Mail the owner of a trigger that the trigger starts nothing any more, and why. Returns whether
+    notices were written. NT-3, SH-4.
+    """
     name = await workflow_named(unit, trigger.workflow_id)
     about = {"workflow": name, "workflowId": trigger.workflow_id, "reason": why.value}
     about["why"] = SAYS[why]
@@ -196,8 +207,8 @@ async def _tell_failure(services: Services, unit: Unit, run: Execution, now: Epo
 @retried
 async def tell_waiting(services: Services, run: Execution) -> bool:
     """
-    No node that is alive can run it, and has not been able to for a while: its workflow's owner
-    learns by mail, and where the server names channels for failures these, too. NT-9.
+    Mail the owner of the workflow, and the server's channels for failures, that for a while no
+    living node has been able to run the execution. Returns whether notices were written. NT-9.
     """
     policy = services.policy
     channels = _channels_of((*_channels_of(None, policy.channels), *policy.failure_channels), ())
@@ -217,7 +228,7 @@ async def tell_waiting(services: Services, run: Execution) -> bool:
 async def _pause_after(services: Services, unit: Unit, run: Execution, now: EpochMs) -> bool:
     """
     Pause a schedule whose executions failed as often in a row as its limit allows, in the unit of
-    the last failure, and mail its owner. SH-10.
+    the last failure, and mail the schedule's owner. SH-10.
     """
     trigger = await unit.get(Trigger, run.trigger_id) if run.trigger_id else None
     paused = paused_by_failures(trigger, services.clock.now()) if trigger else None
@@ -265,6 +276,6 @@ async def _emails(view: View, names: Sequence[str]) -> tuple[str, ...]:
 
 
 async def workflow_named(view: View, workflow_id: str) -> str:
-    """The name of the workflow; empty if it is gone."""
+    """The name of the workflow; empty if the workflow is gone."""
     workflow = await view.get(Workflow, workflow_id)
     return workflow.name if workflow is not None else ""

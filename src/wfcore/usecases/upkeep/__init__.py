@@ -1,1 +1,1 @@
-"""The duties that no caller requests: sweeping, deletion of old records, orphaned files."""
+"""The duties without a caller: sweeping, deletion of old records, orphaned files."""

@@ -1,9 +1,10 @@
 """
-Deleting an account, with everything that is its own. AC-9.
+Deletion of an account and all its belongings. AC-9.
 
-First it is disabled, so that nothing new begins; the account itself goes last. Each part is a unit
-of its own, and finds what is left: after a crash, or beside another operator who does the same, the
-same call goes on. Files go before the rows that name them, as in retention.
+First the account is disabled, so that nothing new begins; the account itself is deleted last. Each
+part is a unit of its own and finds the remaining records: after a crash, or beside another operator
+with the same call, the call continues. Files are deleted before the rows that name them, as in
+retention.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -34,15 +35,19 @@ MOST_COUNTED = 100_000
 _GOING = tuple(one for one in ExecutionStatus if one not in EXECUTION.final)
 MAIL = "mail"
 MOST_NOTICES = 1_000
-"""Of one address; what is left is dropped when it would be sent, or by retention."""
+"""
+The most notices deleted for one address; remaining notices are dropped when they would be sent, or
+by retention.
+"""
 
 
 @frozen
 class Belongings:
     """
-    The records that are deleted with an account. `going`: executions that have not ended, of the
-    account or of its workflows. `executions`: of the account, counted up to `MOST_COUNTED` in each
-    status; their artifacts, events, approvals, callbacks and notices are deleted with them.
+    The records that are deleted with an account. `going`: executions of the account or of its
+    workflows that have not ended. `executions`: executions of the account, counted up to
+    `MOST_COUNTED` in each status; artifacts, events, approvals, callbacks and notices are deleted
+    with their execution.
     """
 
     workflows: int
@@ -77,11 +82,11 @@ async def delete_account(
     services: Services, account_id: str, *, cancel: bool = False, origin: Origin = UNKNOWN
 ) -> Belongings:
     """
-    Delete the account with its belongings; the audit log stays. *cancel*: cancel the executions
-    that have not ended.
+    Delete the account with its belongings; the audit log stays. *cancel*: whether to cancel the
+    executions that have not ended.
 
-    Raises `NotFound`; `InvalidInput` for the caller's own account; `Conflict` for executions that
-    have not ended without *cancel*, or that began meanwhile.
+    Raises `NotFound`; `InvalidInput` for the caller's own account; `Conflict`, without *cancel*,
+    for executions that have not ended, and for executions that began in the meantime.
     """
     if origin.operator is not None and origin.operator.account.id == account_id:
         raise InvalidInput("account", "is the one whose key asks for this")
@@ -154,7 +159,9 @@ async def _discard_access(services: Services, account_id: str, workflow_ids: Seq
 
 @retried
 async def _purge_executions(services: Services, account_id: str) -> None:
-    """Delete the ended executions, oldest first; if others exist, the last step refuses."""
+    """
+    Delete the ended executions, oldest first. If open executions exist, the last step refuses.
+    """
     ended = ExecutionFilter(account_id, statuses=tuple(EXECUTION.final), oldest_first=True)
     while True:
         async with services.store.view() as view:
@@ -190,7 +197,7 @@ async def _delete(services: Services, account_id: str, found: Belongings, origin
 
 
 async def _workflows(view: View, account_id: str) -> AsyncIterator[Workflow]:
-    """Its own, and those that are shared with it."""
+    """The workflows that the account owns or that are shared with the account."""
     page: PageRequest | None = PageRequest(size=_BATCH)
     while page is not None:
         found = await view.workflows.visible_to(account_id, page)
@@ -200,7 +207,7 @@ async def _workflows(view: View, account_id: str) -> AsyncIterator[Workflow]:
 
 
 async def _going(view: View, account_id: str) -> AsyncIterator[Execution]:
-    """Executions that have not ended, of the account or of its workflows, each once."""
+    """Executions of the account or of its workflows that have not ended, each once."""
     where = [ExecutionFilter(account_id, statuses=_GOING)]
     where += [
         ExecutionFilter(workflow_id=one.id, statuses=_GOING)

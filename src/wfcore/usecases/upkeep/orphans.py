@@ -2,10 +2,10 @@
 Files and records of artifacts, compared in both directions.
 
 A file is stored before its record and deleted before its record. So an upload of a lost worker has
-no record, and is deleted with its execution. A file whose execution is not in the store is found by
-nothing else: such files, and no others, are deleted here. An execution is stored before any of its
-steps runs and its id is never used again, so no later upload can belong to a missing execution.
-Young files stay all the same, for a store that was just restored or moved.
+no record, and is deleted with its execution. No other duty finds a file whose execution is not in
+the store; only such files are deleted here. An execution is stored before any of its steps runs and
+its id is never used again, so no later upload can belong to a missing execution. Young files stay
+all the same, for a store that was just restored or moved.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -25,11 +25,14 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import retried
 
 GRACE = DAY
-"""How old a file is before it counts as one that nobody will record."""
+"""The age from which a file without a record counts as a file that nobody will record."""
 MOST = 1_000
-"""Of each kind that one comparison names; what is beyond is counted."""
+"""The most names of each kind in one comparison; further names are only counted."""
 REMEMBERED = 200_000
-"""Keys of files that are kept in memory; for a record with another key its file is asked for."""
+"""
+The most keys of files in memory. For a record with another key, the comparison checks the file
+itself.
+"""
 _BATCH = 200
 
 
@@ -72,9 +75,11 @@ async def delete_strange(
     services: Services, found: FileComparison, origin: Origin = UNKNOWN
 ) -> int:
     """
-    Delete the files of executions that are not in the store; for how many. Audited.
+    Delete the files of executions that are not in the store; returns the number of these
+    executions. Audited.
 
-    Raises `Conflict` where no file at all belongs to this store: then it is another one's bucket.
+    Raises `Conflict` if no file at all belongs to this store: the files then belong to another
+    service.
     """
     if found.strange and not found.own:
         raise Conflict("No file there belongs to this store: is it the place of another service?")

@@ -1,11 +1,11 @@
 """
-Deleting what is past its time: piece by piece, oldest first, until nothing is left. PK-6.
+Deletion of expired records: piece by piece, oldest first, until no expired record is left. PK-6.
 
-One call of `delete_expired` is one piece, small enough for starts to be answered beside it. The
-caller rests between pieces and may stop after any. Files are deleted before the rows that name
-them, so a crash leaves rows without files, which the next piece finds again, never unknown files.
-
-A duty or an execution that fails is reported and left out; the others continue.
+One call of `delete_expired` is one piece, small enough that starts are answered at the same time.
+The caller rests between pieces and may stop after any piece. Files are deleted before the rows that
+name them. So a crash leaves rows without files, which the next piece finds again, and never unknown
+files. A duty or an execution that fails is reported and left out; other duties and executions
+continue.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -26,22 +26,25 @@ from wfcore.usecases.workflows.workflows import prune_packages
 EXECUTIONS = 50
 RECORDS = 200
 TALLIED = 1_000
-"""Executions that one piece counts for the totals of lists."""
+"""The executions that one piece counts for the totals of lists."""
 PACKED = 20
-"""Executions that one piece packs: writers wait some milliseconds for it."""
+"""The executions that one piece packs: writers wait some milliseconds for a piece."""
 ROOM = 1 << 20
-"""Bytes given back in one piece."""
+"""The bytes that one piece returns to the system."""
 KEEP_COUNTERS = 2 * DAY
 MOST_LEFT_OUT = 200
-"""Executions whose files cannot be deleted; with more of them it is no matter of single files."""
+"""
+The number of executions with undeletable files at which purging stops: so many failures have a
+common cause.
+"""
 
 
 @frozen
 class DeletionPiece:
     """
-    The result of one piece. `executions` and `records`: deleted; `released`: bytes returned to the
-    system, once little is left that is old; `left_out`: executions that could not be deleted;
-    `tallied`: executions counted for totals; `packed`: executions examined for packing.
+    The result of one piece. `executions` and `records`: the numbers deleted; `released`: bytes
+    returned to the system, once few old records are left; `left_out`: executions that could not be
+    deleted; `tallied`: executions counted for totals; `packed`: executions examined for packing.
     """
 
     executions: int
@@ -53,7 +56,9 @@ class DeletionPiece:
 
     @property
     def more(self) -> bool:
-        """Whether anything was deleted, or as much counted or packed as one piece may."""
+        """
+        Whether the piece deleted anything, or counted or packed as many executions as a piece may.
+        """
         gone = self.executions or self.records or self.released or self.left_out
         return bool(gone) or self.tallied >= TALLIED or self.packed >= PACKED
 
@@ -64,10 +69,10 @@ async def delete_expired(
     """
     Do one piece of upkeep: delete ended executions with artifacts and events, audit entries,
     idempotency records, sessions, logins and webhook deliveries that are past their time; count
-    ended executions for the totals of lists; and pack them.
+    ended executions for the totals of lists; and pack ended executions.
 
     Failures are passed to *report*, which raises by default. *left_out*: executions whose files
-    could not be deleted; they are skipped, and those of this piece are added.
+    could not be deleted; they are skipped, and the executions left out by this piece are added.
     """
     left_out = set() if left_out is None else left_out
     before = len(left_out)
@@ -106,7 +111,10 @@ async def _purge_some(services: Services, report: Report, left_out: set[str]) ->
 
 
 async def _delete_files(services: Services, ids: Sequence[str], report: Report) -> Sequence[str]:
-    """Delete files, all at once or, if that fails, one by one; returns whose files are gone."""
+    """
+    Delete the files of executions, all at once or, if that fails, one by one; returns the
+    executions whose files are gone.
+    """
     try:
         await services.files.delete_executions(*ids)
     except Exception:
@@ -137,7 +145,7 @@ async def _trim_some(services: Services) -> int:
 
 async def run_upkeep(services: Services, report: Report = at_once) -> None:
     """
-    Trim old quota counters, remove unused packages, plan schedules anew, and write notices of
+    Trim old quota counters, remove unused packages, plan schedules again, and write notices of
     executions that no worker can run. Failures are passed to *report*. PK-6, NT-9.
     """
     await _tried("counters", _trim_counters(services), report)

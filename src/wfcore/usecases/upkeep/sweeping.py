@@ -1,5 +1,5 @@
 """
-The duties that fall due by themselves: a loop, not a start-up action.
+The duties that become due by themselves: a loop, not a start-up action.
 
 Each duty is a row in the store; a lost sweep costs a delay, never work.
 """
@@ -30,9 +30,9 @@ from wfcore.usecases.workflows.firing import FiringResult, fire_due
 BATCH = 100
 SWEEP = "sweep"
 SWEEPS_MISSED = 3
-"""After so many another machine takes over: it may be busy, or gone."""
+"""The missed sweeps after which another machine takes over from a busy or lost machine."""
 DUTY = "duty"
-"""The kind of a `DutyFailure` that is a whole duty."""
+"""The kind of a `DutyFailure` for a whole duty."""
 
 
 async def sweep(
@@ -43,7 +43,7 @@ async def sweep(
     `next_deadline` shows that no approval and no trigger is due. `retention` deletes old records.
 
     A duty or record that fails is passed to *report*, which by default raises; with another
-    *report* the rest continues. Does nothing if another machine is elected to sweep. Raises
+    *report* the sweep continues. Does nothing if another machine is elected to sweep. Raises
     `StoreUnavailable`.
     """
     if not await services.store.elect(SWEEP, DurationMs(SWEEPS_MISSED * services.policy.sweep_ms)):
@@ -62,8 +62,8 @@ async def sweep(
 
 async def recover(services: Services, report: Report = at_once) -> int:
     """
-    Handle executions whose worker is gone: those with a step in flight are INTERRUPTED, the others
-    continue. Returns how many. EX-11, EX-15.
+    Handle executions whose worker is gone: executions with a step in flight are INTERRUPTED, other
+    executions continue. Returns the number of these executions. EX-11, EX-15.
     """
     async with services.store.view() as view:
         lost = await view.executions.abandoned(BATCH)
@@ -74,7 +74,10 @@ async def recover(services: Services, report: Report = at_once) -> int:
 
 
 async def _recover(services: Services, lost: Execution) -> None:
-    """Not repeated on `Stale`: its worker is alive after all, or the next sweep finds it again."""
+    """
+    Recover *lost*. Not repeated on `Stale`: either the worker is still alive, or the next sweep
+    finds the execution again.
+    """
     now = services.store.now()
     async with services.store.unit() as unit:
         run = await execution_of(unit, lost.id)
@@ -90,8 +93,8 @@ async def _recover(services: Services, lost: Execution) -> None:
 
 async def end_graces(services: Services, report: Report = at_once) -> int:
     """
-    Resume the interrupted executions that the service may resume; end those that nobody resumed in
-    time. EX-12, EX-13.
+    Resume the interrupted executions that the service may resume; end the executions that nobody
+    resumed in time. Returns the number of these executions. EX-12, EX-13.
     """
     async with services.store.view() as view:
         over = await view.executions.grace_over(BATCH)
@@ -120,8 +123,7 @@ async def _end_grace(services: Services, execution_id: str) -> None:
 
 async def next_deadline(services: Services) -> EpochMs | None:
     """
-    The next expiry or reminder of an approval, or the next timer of a trigger; None if there is
-    none.
+    The next expiry or reminder of an approval, or the next timer of a trigger; None without any.
     """
     async with services.store.view() as view:
         known = await view.approvals.next_deadline(), await view.timers.next_due()

@@ -1,1 +1,1 @@
-"""Webhooks: managed, and their last deliveries."""
+"""Webhooks: their management, and their last deliveries."""

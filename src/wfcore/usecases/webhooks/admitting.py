@@ -1,4 +1,6 @@
-"""Admitting a delivery: every check of a webhook before it starts an execution. WH-13."""
+"""
+Admission of a delivery: every check of a webhook before a delivery starts an execution. WH-13.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -66,15 +68,16 @@ async def admit_webhook(
     quick: Quick = strict_json,
 ) -> AdmittedDelivery:
     """
-    Check a delivery as the server does: existence, size, credentials, rate, active, JSON object,
-    in this order. WH-13.
+    Check a delivery as the server does: existence, size, credentials, rate, active status, JSON
+    object, in this order. WH-13.
 
-    *webhook*: its id, or the webhook as you read it. *headers*: those of the request, by name in
-    any case. *raw*: the bytes of the body, unchanged. *keys*: the API keys of the request; by
-    default those in *headers*. *quick* parses strict JSON.
+    *webhook*: a webhook, or its id. *headers*: the headers of the request, by name in any case.
+    *raw*: the bytes of the body, unchanged. *keys*: the API keys of the request; by default the
+    keys in *headers*. *quick* parses strict JSON.
 
     Raises `NotFound`, `TooLarge`, `Unauthenticated`, `AccountBlocked`, `RateLimited`, `Conflict`
-    (disabled) and `InvalidInput`. All but `NotFound` are noted as deliveries, for the owner. WH-20.
+    (disabled) and `InvalidInput`. Every refusal except `NotFound` is noted as a delivery, for the
+    owner. WH-20.
     """
     found = await find_webhook(services, webhook) if isinstance(webhook, str) else webhook
     carried = by_lower_name(headers)
@@ -107,7 +110,7 @@ REFUSED: Mapping[type[WfError], int] = {
     TooLarge: 413,
     RateLimited: 429,
 }
-"""The status of a refused delivery, for its owner, by error."""
+"""The status of a refused delivery, shown to the webhook's owner, by error."""
 
 
 async def _note_refusal(
@@ -158,8 +161,9 @@ def _idempotency(
     webhook: Webhook, headers: Headers, raw: bytes, payload: JsonObject
 ) -> Idempotency | None:
     """
-    The id of a delivery: the sender's own if its scheme has one, which an `Idempotency-Key` cannot
-    change; else that key; else the id in a header of another scheme. SG-6. Raises `InvalidInput`.
+    The id of a delivery: the sender's own id if its scheme has one (an `Idempotency-Key` cannot
+    change this id); otherwise the `Idempotency-Key`; otherwise the id in a header of another
+    scheme. SG-6. Raises `InvalidInput`.
     """
     found = sender_id(scheme_of(webhook), headers, raw, payload)
     if found is None and "idempotency-key" not in headers:

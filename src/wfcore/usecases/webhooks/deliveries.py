@@ -1,4 +1,4 @@
-"""The last deliveries of a webhook: noted, listed, replayed, tried."""
+"""The last deliveries of a webhook: recorded, listed, replayed, tested."""
 
 import json
 
@@ -28,7 +28,7 @@ from wfcore.usecases.webhooks.triggering import GONE, trigger_webhook
 from wfcore.usecases.webhooks.webhooks import read_webhook
 
 SAMPLE: JsonObject = {"test": True}
-"""What a test delivers where nothing else is said."""
+"""The payload of a test delivery by default."""
 
 
 @retried
@@ -42,10 +42,10 @@ async def note_refused_delivery(
     size: int,
 ) -> None:
     """
-    Count a refused trigger and keep why, for its owner. WH-9, WH-20, WH-21.
+    Count a refused delivery and record the reason for the webhook's owner. WH-9, WH-20, WH-21.
 
-    *payload*: what its *size* bytes carried, where they could be read; kept only of a delivery
-    with good credentials, and with numbers that storing keeps. NU-1.
+    *payload*: the parsed body of *size* bytes, or None if it could not be parsed; stored only if
+    the credentials were valid and no number in it would change when stored. NU-1.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
@@ -77,7 +77,9 @@ async def _keeps(unit: Unit, webhook: Webhook, size: int) -> bool:
 async def list_deliveries(
     services: Services, who: Principal | None, webhook_id: str, page: PageRequest
 ) -> Page[Delivery]:
-    """The last deliveries of a webhook of *who* (None: of anybody), newest first. WH-20."""
+    """
+    The last deliveries of a webhook of *who* (None: a webhook of anybody), newest first. WH-20.
+    """
     webhook = await read_webhook(services, who, webhook_id)
     async with services.store.view() as view:
         found = await view.webhooks.deliveries(webhook.id)
@@ -95,7 +97,7 @@ async def replay_delivery(
     """
     A new execution from the content of a delivery, by the present mapping and definition. WH-22.
 
-    Raises `NotFound`, `Conflict` (disabled, or nothing of it was stored), `InvalidInput`,
+    Raises `NotFound`, `Conflict` (disabled, or the content was not stored), `InvalidInput`,
     `AccountBlocked`, `LimitReached`.
     """
     webhook = await read_webhook(services, who, webhook_id)
@@ -121,10 +123,11 @@ async def deliver_test(
     origin: Origin = UNKNOWN,
 ) -> StartReceipt:
     """
-    A sample delivery, signed as its sender would, through every check of a real one. WH-23.
+    Send a sample delivery, signed like the sender's deliveries, through every check of a real
+    delivery. WH-23.
 
-    A key's secret is not known here, so in key mode the owner takes the bearer's place. Raises what
-    a delivery raises.
+    The secret of a key is not known here, so with an API key the owner takes the sender's place.
+    Raises the errors of a delivery.
     """
     webhook = await read_webhook(services, who, webhook_id)
     sample = SAMPLE if payload is None else payload

@@ -1,4 +1,4 @@
-"""Letting a sender in to a webhook: credentials, account status, rate, whether it is active."""
+"""Admission of a sender to a webhook: credentials, account status, rate, active status."""
 
 from attrs import frozen
 
@@ -25,7 +25,9 @@ async def find_webhook(services: Services, webhook_id: str) -> Webhook:
 
 @frozen
 class Sender:
-    """A caller that may trigger a webhook. `subject`: whose quota its requests count against."""
+    """
+    A caller that may trigger a webhook. `subject`: the key or webhook whose quota the requests use.
+    """
 
     subject: str
     account: Account
@@ -61,9 +63,10 @@ async def identify_sender(
 
 async def owner_as_sender(services: Services, webhook: Webhook) -> Sender:
     """
-    A webhook without a bound key has its owner's quota to itself. RL-5.
+    The owner of the webhook as its sender; a webhook without a bound key has a quota of its own.
+    RL-5.
 
-    Raises `AccountBlocked`.
+    Raises `AccountBlocked`, and `NotFound` if the owner is gone.
     """
     async with services.store.view() as view:
         owner = await view.get(Account, webhook.owner_id)
@@ -76,7 +79,8 @@ async def owner_as_sender(services: Services, webhook: Webhook) -> Sender:
 
 async def admit_sender(services: Services, webhook: Webhook, sender: Sender) -> Quota:
     """
-    Admit *sender* to *webhook*: first its rate, then whether the webhook is active. WH-2, RL-5.
+    Admit *sender* to *webhook*: check first the sender's rate, then whether the webhook is active.
+    WH-2, RL-5.
 
     Raises `RateLimited`, `Conflict`.
     """

@@ -1,4 +1,4 @@
-"""Starting an execution for a delivery of a webhook that was let in. WH-20, WH-22."""
+"""Starting an execution for an admitted delivery of a webhook. WH-20, WH-22."""
 
 from attrs import evolve
 
@@ -36,12 +36,13 @@ async def trigger_webhook(
     origin: Origin = UNKNOWN,
 ) -> StartReceipt:
     """
-    Accept an execution for an admitted trigger; it belongs to the webhook's owner. WH-20.
+    Accept an execution for an admitted delivery. The execution belongs to the webhook's owner.
+    WH-20.
 
-    *replay_of*: the delivery that this one repeats. If it started an execution, that execution's
-    variables are used and *payload* is ignored. WH-22.
-    Raises `NotFound`, `Conflict` (disabled, or the idempotency key with another body),
-    `InvalidInput` (the payload violates a declaration), `LimitReached`.
+    *replay_of*: the delivery that this delivery repeats. If the repeated delivery started an
+    execution, that execution's variables are used and *payload* is ignored. WH-22. Raises
+    `NotFound`, `Conflict` (disabled, or the idempotency key with another body), `InvalidInput` (the
+    payload violates a declaration), `LimitReached`.
     """
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -85,7 +86,7 @@ async def trigger_webhook(
 async def _inputs(
     unit: Unit, webhook: Webhook, payload: JsonObject | None, replay_of: Delivery | None
 ) -> JsonObject:
-    """The variables of a delivery, or of the one that it replays. Raises `Conflict`. WH-22."""
+    """The variables of a delivery, or of the delivery that it replays. Raises `Conflict`. WH-22."""
     if replay_of is not None and replay_of.execution_id is not None:
         first = await execution_of(unit, replay_of.execution_id)
         if first is None:

@@ -22,8 +22,8 @@ from wfcore.usecases.unit_of_work import retried, workflow_for
 @frozen
 class NewWebhook:
     """
-    The settings of a new webhook: bound to a key, signed (`secret`, or `makes_secret` for a new
-    one), or open, which only the operator may choose.
+    The settings of a new webhook: bound to a key, signed (with `secret`; `makes_secret` requests a
+    new secret), or open. Only the operator may choose an open webhook.
     """
 
     workflow_id: str
@@ -36,7 +36,7 @@ class NewWebhook:
 
 
 class Unchanged:
-    """Marks a field that a change leaves unchanged (None would be a value)."""
+    """Marks a field that a change leaves unchanged (None is a value)."""
 
 
 UNCHANGED = Unchanged()
@@ -45,8 +45,8 @@ UNCHANGED = Unchanged()
 @frozen
 class WebhookChange:
     """
-    The fields of a webhook to change. `secret` None: a new one of ours; the previous one stays
-    valid for `overlap` milliseconds.
+    The fields of a webhook to change. `secret` None: a new secret made by the service; the previous
+    secret stays valid for `overlap` milliseconds.
     """
 
     name: str | Unchanged = UNCHANGED
@@ -95,7 +95,7 @@ async def create_webhook(
 
 
 def _secret(services: Services, scheme: Scheme, given: str | None, makes: bool) -> str | None:
-    """The given secret, or a new one of ours. Raises `InvalidInput`. SG-7."""
+    """The given secret, or a new secret made by the service. Raises `InvalidInput`. SG-7."""
     if given is not None:
         return check_secret(scheme, given)
     return made_secret(scheme, services.tokens.text(SECRET_LENGTH)) if makes else None
@@ -104,7 +104,7 @@ def _secret(services: Services, scheme: Scheme, given: str | None, makes: bool) 
 async def _claim_room(unit: Unit, owner: Account, webhook_id: str) -> None:
     """
     Require room within the plan for a webhook that is new or active again. The account is read
-    first and put unchanged, so that of two units that both saw room only one commits.
+    first and put unchanged, so that of two units that both saw room only one unit commits.
     """
     current = await unit.get(Account, owner.id)
     if current is None:
@@ -117,7 +117,7 @@ async def _claim_room(unit: Unit, owner: Account, webhook_id: str) -> None:
 async def list_webhooks(
     services: Services, who: Principal | None, page: PageRequest
 ) -> Page[Webhook]:
-    """The webhooks of *who* (None: of all), newest first."""
+    """The webhooks of *who* (None: of all accounts), newest first."""
     async with services.store.view() as view:
         return await view.webhooks.of_owner(who.account.id if who else None, page)
 
@@ -197,7 +197,7 @@ def _resigned(services: Services, webhook: Webhook, change: WebhookChange, now: 
 async def delete_webhook(
     services: Services, who: Principal | None, webhook_id: str, origin: Origin = UNKNOWN
 ) -> None:
-    """Delete it with its statistics and deliveries. Raises `NotFound`."""
+    """Delete the webhook with its statistics and deliveries. Raises `NotFound`."""
     async with services.store.unit() as unit:
         webhook = _own(await unit.get(Webhook, webhook_id), who)
         unit.delete(webhook)

@@ -1,1 +1,1 @@
-"""Workflows: applied, shared, and started by their triggers."""
+"""Workflows: applying, sharing, and starts by triggers."""

@@ -1,9 +1,9 @@
 """
 Backfill: starting a schedule for instants of a past period, each at most once. SH-11.
 
-The id of an execution that a schedule starts follows from trigger and instant, here as in `firing`.
-So a second execution for an instant would be a second record with the same id, which no store
-accepts. Idempotency records would not do: they live for 24 hours.
+The id of an execution that a schedule starts is derived from trigger and instant, here as in
+`firing`. So a second execution for an instant would be a second record with the same id, which no
+store accepts. Idempotency records would not suffice: they are kept for 24 hours.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,9 @@ from wfcore.usecases.workflows.triggers import following_of, trigger_for
 @frozen
 class BackfillResult:
     """
-    An instant, and the execution that was started for it, `now` or before; or why there is none. In
-    a preview an instant with neither would be started.
+    An instant, and either the execution that was started for the instant (`now`: by this call;
+    otherwise before) or the reason why there is no execution. In a preview, an instant without
+    execution and reason would be started.
     """
 
     at: EpochMs
@@ -43,7 +44,7 @@ async def preview_backfill(
     services: Services, who: Principal | None, trigger_id: str, since: EpochMs, until: EpochMs
 ) -> Sequence[BackfillResult]:
     """
-    The results that `backfill` would have; nothing is changed. Needs EDIT on the workflow, or the
+    The results that `backfill` would have; nothing is changed. Needs EDIT on the workflow, or an
     operator.
 
     Raises `NotFound`, `Forbidden`; `InvalidInput` for a chain, and for a period that is empty, not
@@ -72,8 +73,9 @@ async def backfill(
     origin: Origin = UNKNOWN,
 ) -> Sequence[BackfillResult]:
     """
-    Start the schedule for each instant from *since* on and before *until*, oldest first, each in a
-    unit of its own: after a crash the same call does the rest. Raises as `preview_backfill`.
+    Start the schedule for each instant from *since* on and before *until*, oldest first. Each
+    instant is a unit of its own: after a crash the same call starts the remaining instants. Raises
+    the errors of `preview_backfill`.
     """
     found = await _begun(services, who, trigger_id, since, until, origin)
     return [await _start_for(services, trigger_id, at) for at in found]

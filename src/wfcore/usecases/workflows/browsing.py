@@ -1,4 +1,4 @@
-"""Lists of workflows with their recent activity, and one workflow with all that belongs to it."""
+"""Lists of workflows with their recent activity, and one workflow with its surroundings."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,7 +23,9 @@ from wfcore.usecases.workflows.workflows import WorkflowRow
 
 @frozen
 class WorkflowSummary:
-    """A workflow without its definition, what *who* may do with it, and what it does."""
+    """
+    A workflow without its definition, the caller's permission on the workflow, and its activity.
+    """
 
     workflow: Workflow
     permission: Permission
@@ -48,7 +50,10 @@ async def list_summaries(
 async def list_startable(
     services: Services, who: Principal, page: PageRequest
 ) -> Page[WorkflowRow]:
-    """Of a page of what *who* sees, the workflows that it may start, with definitions. AC-2."""
+    """
+    One page of the workflows that *who* sees, without workflows that *who* may not start, with
+    definitions. AC-2.
+    """
     async with services.store.view() as view:
         found = await view.workflows.visible_to(who.account.id, page)
         rows: list[WorkflowRow] = []
@@ -63,8 +68,8 @@ async def startable_by(
     services: Services, who: Principal, named: Callable[[Workflow], bool]
 ) -> str | None:
     """
-    The id of the one workflow that is *named* so and that *who* may start; None: there is none, or
-    several. No definition is read.
+    The id of the only workflow that *named* accepts and *who* may start; None for no such workflow,
+    or several. No definition is read.
     """
     after, found = None, list[str]()
     async with services.store.view() as view:
@@ -82,7 +87,7 @@ _LOOKED_THROUGH = 200
 
 
 def day_of(now: EpochMs) -> EpochMs:
-    """The begin of the hours of an `Activity`, so that the last hour is the present one."""
+    """The beginning of the hours of an `Activity`; the last hour is the present hour."""
     return EpochMs(max(now - now % HOUR - (HOURS - 1) * HOUR, 0))
 
 
@@ -111,7 +116,7 @@ class WorkflowDetail:
 async def read_workflow_whole(
     services: Services, who: Principal, workflow_id: str
 ) -> WorkflowDetail:
-    """One workflow as its page shows it. Raises `NotFound`."""
+    """One workflow with its surroundings, for its page. Raises `NotFound`."""
     me = who.account.id
     async with services.store.view() as view:
         workflow = await workflow_for(view, who, workflow_id, Permission.VIEW)
@@ -135,7 +140,7 @@ async def read_workflow_whole(
 async def read_permitted(
     services: Services, who: Principal, workflow_id: str
 ) -> tuple[WorkflowRow, Permission]:
-    """One workflow with its definition, and what *who* may do with it. Raises `NotFound`."""
+    """One workflow with its definition, and the permission of *who*. Raises `NotFound`."""
     async with services.store.view() as view:
         workflow = await workflow_for(view, who, workflow_id, Permission.VIEW)
         definition = await definition_of(view, workflow.id, workflow.revision)
@@ -143,15 +148,15 @@ async def read_permitted(
 
 
 MOST_VERSIONS = 2**31 - 1
-"""Every store can look for so large a number."""
+"""The largest version number that every store can search for."""
 
 
 async def read_version(
     services: Services, who: Principal | None, workflow_id: str, number: int
 ) -> tuple[Workflow, DefinitionSnapshot, DefinitionSnapshot | None]:
     """
-    One version of a workflow, and the version before it; secrets of the present definition are
-    masked in both. SC-9. Raises `NotFound`.
+    One version of a workflow, and the version before. Secrets of the present definition are masked
+    in both versions. SC-9. Raises `NotFound`.
     """
     async with services.store.view() as view:
         workflow = await workflow_for(view, who, workflow_id, Permission.VIEW)

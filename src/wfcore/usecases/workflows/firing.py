@@ -1,8 +1,8 @@
 """
 Firing timers: schedules and chains start their workflows. SH-1, CH-1.
 
-A start is one unit with the timer that it consumes: a crash leaves both or neither, and of several
-servers one commits. A refused start leaves its reason in the audit log and at the trigger.
+A start and the consumption of its timer are one unit: a crash leaves both or neither, and of
+several servers one commits. A refused start leaves its reason in the audit log and at the trigger.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from wfcore.usecases.workflows.triggers import following_of, sees
 
 BATCH = 100
 MOST_AHEAD = 1_000
-"""Among so many timers those of chains are looked for while the time of work is ahead."""
+"""The timers among which timers of chains are searched for while the time of work is ahead."""
 POSTPONED_BY = MINUTE
 
 
@@ -48,8 +48,8 @@ class FiringResult:
 
 async def fire_due(services: Services, report: Report = at_once) -> Sequence[FiringResult]:
     """
-    Fire what is due, oldest first; if it is very much only a part, so that other duties get their
-    turn. The next call fires the rest.
+    Fire due timers, oldest first. If many timers are due, only a part is fired, so that other
+    duties get their turn; the next call fires the next part.
     """
     until, work = services.clock.deadline_now(), services.store.now()
     async with services.store.view() as view:
@@ -66,9 +66,10 @@ async def fire_due(services: Services, report: Report = at_once) -> Sequence[Fir
 @retried
 async def fire(services: Services, timer_id: str) -> FiringResult | None:
     """
-    Consume one timer and start what it stands for. None: somebody else has, or its trigger is
-    gone. A schedule is held against the clock of deadlines, so that one that jumps fires nothing
-    early (SH-8); what follows a completion is work, and goes by the time of work (EX-30).
+    Consume one timer and start its workflow. Returns None if the timer was consumed before or its
+    trigger is gone. A timer of a schedule is compared with the clock of deadlines, so that a clock
+    that jumps fires nothing early (SH-8). A timer of a chain follows a completion and is compared
+    with the time of work (EX-30).
     """
     until = services.clock.deadline_now()
     async with services.store.unit() as unit:
@@ -124,8 +125,8 @@ async def start_by(
     depth: int = 0,
 ) -> Outcome[Execution] | Refusal:
     """
-    Stage the execution that *trigger* starts, and that it did; why there is none. *depth*: that of
-    its chain.
+    Stage the execution that *trigger* starts, and record the start with the trigger; returns the
+    reason if there is no start. *depth*: the depth of the chain.
     """
     scheduled = isinstance(trigger.spec, Schedule)
     start = Start(
@@ -147,7 +148,7 @@ async def start_by(
 
 
 async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> FiringResult:
-    """Store a refusal at the trigger, and write a notice of a new one."""
+    """Store a refusal with the trigger, and write a notice if the refusal is new."""
     if is_news(trigger, why):
         note_skipped(services, unit, "trigger.fire", why.value, trigger.owner_id, trigger.id)
         await tell_refused(services, unit, trigger, why)
@@ -159,7 +160,10 @@ async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusa
 async def _postponed(
     services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
 ) -> FiringResult:
-    """This server cannot read the schedule; another one may, or this one later."""
+    """
+    Postpone a timer whose schedule this server cannot read; another server may read it, or this
+    server later.
+    """
     unit.put(evolve(timer, due_at=later(until, POSTPONED_BY)))
     return await _refused(services, unit, trigger, Refusal.UNREADABLE)
 
@@ -168,10 +172,10 @@ async def _consumed(
     services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
 ) -> EpochMs | None:
     """
-    The instant that a start would be for; None: it was missed. The timer is gone; a schedule
-    gets its next one in the same unit, whatever comes of this one.
+    The instant for which to start; None: the instant was missed. The timer is deleted; a schedule
+    gets its next timer in the same unit, whatever the result of the start.
 
-    Raises `InvalidInput` where the schedule cannot be read here; the timer is still there.
+    Raises `InvalidInput` if the schedule cannot be read here; the timer is then kept.
     """
     spec = trigger.spec
     if isinstance(spec, Chain):
@@ -195,8 +199,8 @@ def _due(services: Services, spec: Schedule, timer: Timer, until: EpochMs) -> Du
 
 async def _sees_cause(unit: Unit, timer: Timer, trigger: Trigger, owner: Account | None) -> bool:
     """
-    Whether the chain's owner can still see the workflow whose completion it was. If that was
-    deleted meanwhile, its completion still counts.
+    Whether the chain's owner can still see the workflow whose completion is the cause. If that
+    workflow was deleted in the meantime, its completion still counts.
     """
     run = await execution_of(unit, timer.cause) if timer.cause else None
     watched = await unit.get(Workflow, run.workflow_id) if run else None
@@ -211,8 +215,9 @@ def _about(timer: Timer, trigger: Trigger, for_instant: EpochMs | None) -> JsonO
 
 async def plan_anew(services: Services, report: Report = at_once) -> int:
     """
-    Give a new instant to schedules that were planned under a clock far ahead; they would otherwise
-    not fire before that time. Returns how many. Failures are passed to *report*. SH-9.
+    Give a new instant to schedules that were planned under a clock far ahead; these schedules would
+    otherwise not fire before that time. Returns the number of these schedules. Failures are passed
+    to *report*. SH-9.
     """
     if services.calendar is None:
         return 0

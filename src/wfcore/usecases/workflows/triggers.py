@@ -1,4 +1,4 @@
-"""Triggers of workflows: arranged when a definition is applied, and shown."""
+"""Triggers of workflows: created and deleted when a definition is applied, and listed."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,7 +34,8 @@ from wfcore.usecases.unit_of_work import retried, workflow_for
 
 def following_of(services: Services, schedule: Schedule) -> Following:
     """
-    The instants of *schedule*. Raises `InvalidInput` without a calendar or for an unknown zone.
+    A function that finds the instants of *schedule*. Raises `InvalidInput` without a calendar or
+    for an unknown zone.
     """
     calendar = services.calendar
     if calendar is None:
@@ -48,7 +49,10 @@ def following_of(services: Services, schedule: Schedule) -> Following:
 async def wanted_triggers(
     unit: Unit, owner: Account, specs: Sequence[TriggerSpec]
 ) -> tuple[Sequence[DefinedTrigger], Sequence[Problem]]:
-    """The triggers that *specs* ask for, and the chains behind what is not there. CH-2."""
+    """
+    The triggers that *specs* define, and a problem for each chain behind a workflow that does not
+    exist. CH-2.
+    """
     problems: list[Problem] = []
     wanted: list[DefinedTrigger] = []
     behind: dict[str, str] = {}
@@ -75,7 +79,9 @@ async def arrange(
     wanted: Sequence[DefinedTrigger],
     now: EpochMs,
 ) -> bool:
-    """Make the triggers of *workflow* those that are *wanted*; whether any timer was set."""
+    """
+    Replace the triggers of *workflow* by the triggers *wanted*; returns whether a timer was set.
+    """
     change = applied(
         workflow,
         wanted,
@@ -92,7 +98,7 @@ async def arrange(
 
 
 def _set_first(services: Services, unit: Unit, trigger: Trigger, now: EpochMs) -> bool:
-    """A new schedule fires from its next instant on."""
+    """Set the first timer of a new schedule, for its next instant; returns whether there is one."""
     if not isinstance(trigger.spec, Schedule):
         return False
     at = following_of(services, trigger.spec)(now)
@@ -109,7 +115,7 @@ def _unknown(spec: Chain) -> str:
 
 
 async def _found(view: View | Unit, owner: Account, name: str) -> tuple[Workflow, str] | None:
-    """The workflow that a chain of *owner* means, and the key to wait for it. CH-2."""
+    """The workflow that a chain of *owner* names, and the key to wait for that workflow. CH-2."""
     by_name = await view.workflows.by_name(owner.id, name)
     if by_name is not None:
         return by_name, key_of_name(owner.id, name)
@@ -128,7 +134,7 @@ async def sees(view: View | Unit, account_id: str, workflow: Workflow) -> bool:
 
 
 async def shown(view: View | Unit, trigger: Trigger) -> TriggerRow:
-    """A trigger with how it stands now."""
+    """A trigger with its present state."""
     owner = await view.get(Account, trigger.owner_id)
     watched = True
     if owner is not None and isinstance(trigger.spec, Chain):
@@ -139,14 +145,14 @@ async def shown(view: View | Unit, trigger: Trigger) -> TriggerRow:
 
 
 async def triggers_of(view: View, workflow_id: str) -> tuple[TriggerRow, ...]:
-    """The triggers of a workflow, in the order in which they came."""
+    """The triggers of a workflow, in the order of their creation."""
     return await _shown(view, await view.triggers.of_workflow(workflow_id))
 
 
 async def _shown(view: View, triggers: Sequence[Trigger]) -> tuple[TriggerRow, ...]:
     """
-    The triggers that can be read with all that they refer to. The others are left out; the log
-    names them.
+    The triggers whose records can all be read. Unreadable triggers are left out; the log names
+    them.
     """
     rows: list[TriggerRow] = []
     for trigger in triggers:
@@ -156,13 +162,13 @@ async def _shown(view: View, triggers: Sequence[Trigger]) -> tuple[TriggerRow, .
 
 
 MOST_TRIGGERS = 1_000
-"""Triggers that are looked at for what fires next."""
+"""The triggers among which the next firing is searched for."""
 
 
 async def triggers_seen(services: Services, who: Principal) -> Sequence[tuple[TriggerRow, str]]:
     """
-    The triggers of *who* (an operator: of all), newest first, each with its workflow's name; at
-    most `MOST_TRIGGERS`.
+    The triggers of *who* (an operator: of all accounts), newest first, each with its workflow's
+    name; at most `MOST_TRIGGERS`.
     """
     page = PageRequest(size=MOST_TRIGGERS, after=NEWEST)
     async with services.store.view() as view:
@@ -201,8 +207,8 @@ async def list_triggers(
     services: Services, who: Principal | None, page: PageRequest, workflow_id: str | None = None
 ) -> Page[TriggerRow]:
     """
-    All triggers (the operator's list), newest first; with *workflow_id* those of one workflow
-    that *who* sees. Raises `NotFound`.
+    All triggers (the operator's list), newest first; with *workflow_id*, the triggers of one
+    workflow that *who* sees. Raises `NotFound`.
     """
     async with services.store.view() as view:
         if workflow_id is None:
@@ -235,16 +241,16 @@ async def resume_trigger(
 ) -> TriggerRow:
     """
     Resume a trigger from its next instant on, with its count of failures at 0. Missed instants stay
-    missed. SH-10. Needs and raises the same as `pause_trigger`.
+    missed. SH-10. Needs the same permission and raises the same errors as `pause_trigger`.
     """
     return await _set_pause(services, who, trigger_id, origin, None)
 
 
 async def trigger_for(view: View | Unit, who: Principal | None, trigger_id: str) -> Trigger:
     """
-    A trigger that *who* may change: with EDIT on its workflow, or as an operator; None: the host.
-
-    Raises `NotFound`, also where *who* may not see it, and `Forbidden`.
+    A trigger that *who* may change: with EDIT on the trigger's workflow, or as an operator; *who*
+    None: the operator on the host. Raises `NotFound`, also if *who* may not see the trigger, and
+    `Forbidden`.
     """
     trigger = await view.get(Trigger, trigger_id)
     if trigger is None:

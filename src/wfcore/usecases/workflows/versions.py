@@ -1,4 +1,4 @@
-"""Versions of a workflow: what one would change, which there are, and going back."""
+"""Versions of a workflow: the preview of a change, the list of versions, and going back."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -25,7 +25,7 @@ from wfcore.usecases.workflows.workflows import (
 
 
 class WorkflowChange(StrEnum):
-    """The effect of applying a definition on the owner's workflow of its name."""
+    """The effect of applying a definition on the owner's workflow with that name."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -34,7 +34,10 @@ class WorkflowChange(StrEnum):
 
 @frozen
 class Preview:
-    """The result that applying would have. `version`: its number; `difference`: of the texts."""
+    """
+    The result that applying would have. `version`: the number of the version; `difference`: the
+    difference of the texts.
+    """
 
     name: str
     change: WorkflowChange
@@ -46,8 +49,8 @@ async def preview_workflow(
     services: Services, owner_id: str, definition: Definition, source: str
 ) -> Preview:
     """
-    The change that `apply_workflow` would make, or its refusal. Nothing is stored, no package is
-    installed; the workflows that its chains name are checked only when it is applied.
+    The change that `apply_workflow` would make, or its refusal. Nothing is stored, and no package
+    is installed. The workflows that chains name are checked only when the definition is applied.
 
     Raises `NotFound` for the account, and `InvalidDefinition`.
     """
@@ -87,7 +90,7 @@ def difference(before: DefinitionSnapshot | None, after: DefinitionSnapshot) -> 
 async def list_versions(
     services: Services, workflow_id: str, limit: int
 ) -> Sequence[DefinitionSnapshot]:
-    """The newest *limit* versions that are kept, newest first. Raises `NotFound`."""
+    """The newest *limit* stored versions, newest first. Raises `NotFound`."""
     found: list[DefinitionSnapshot] = []
     async with services.store.view() as view:
         workflow = await view.get(Workflow, workflow_id)
@@ -112,7 +115,8 @@ async def roll_back_workflow(
     services: Services, workflow_id: str, to: int, origin: Origin = UNKNOWN
 ) -> Workflow:
     """
-    The definition of version *to* as the next version; the present version if it is the same.
+    Apply the definition of version *to* as the next version; returns the present version if the
+    definition is the same.
 
     Raises `NotFound`, `Conflict` (changed meanwhile), and the errors of `apply_workflow`: a secret
     of the old definition may be gone.

@@ -39,7 +39,7 @@ from wfcore.usecases.workflows.triggers import arrange, triggers_of, wanted_trig
 
 @frozen
 class WorkflowRow:
-    """A workflow with its current definition, and how its triggers stand."""
+    """A workflow with its current definition, and the present state of its triggers."""
 
     workflow: Workflow
     definition: Definition
@@ -49,7 +49,7 @@ class WorkflowRow:
 async def list_workflows(
     services: Services, who: Principal | None, page: PageRequest
 ) -> Page[WorkflowRow]:
-    """The workflows that *who* sees (None: all), by name. AC-3, AC-6."""
+    """The workflows that *who* sees (None: all workflows), by name. AC-3, AC-6."""
     async with services.store.view() as view:
         if who is None:
             found = await view.workflows.list(page)
@@ -87,17 +87,18 @@ async def apply_workflow(
     """
     Create a workflow, or give the owner's workflow of that name a new revision. DF-1.
 
-    A *definition* made by a program is checked as its text would be, and stored as the checker
-    reads it. DF-12. *source*: the text of the definition, kept with it. *after*: the version that
-    must be the present one. *who*: the person who applies it, if not the owner.
+    A *definition* made by a program is checked in the same way as a text, and stored in the form
+    that the checker returns. DF-12. *source*: the text of the definition, stored with the
+    definition. *after*: the version that must be the present version. *who*: the person who applies
+    the definition, if not the owner.
 
     The same definition again changes nothing; missing or damaged packages are installed again, as
     their locks list. Running executions keep their definition. The triggers take effect at once.
 
     Raises `NotFound` for the account, `Conflict` if *after* is not the present version,
     `InvalidDefinition` for every mistake, for triggers that the account cannot have, for secrets
-    that it lacks (SC-7), for masks in the place of secrets (SC-9), and for packages of a step that
-    cannot be installed (PK-3); nothing is stored then.
+    that the account lacks (SC-7), for masks in the place of secrets (SC-9), and for packages of a
+    step that cannot be installed (PK-3); in that case nothing is stored.
     """
     definition = await checked_definition(services, definition)
     if needs_of(definition):
@@ -110,8 +111,8 @@ async def apply_workflow(
 
 async def checked_definition(services: Services, definition: Definition) -> Definition:
     """
-    *definition* as the checker reads its text. Raises `InvalidDefinition` for every mistake (DF-12)
-    and for masks in the place of secrets (SC-9).
+    *definition* in the form that the checker returns. Raises `InvalidDefinition` for every mistake
+    (DF-12) and for masks in the place of secrets (SC-9).
     """
     calendar = services.calendar
     schedules = no_schedules if calendar is None else calendar.problems
@@ -130,7 +131,7 @@ def beyond_owner(definition: Definition, owner: Account) -> tuple[Problem, ...]:
 
 
 async def nobodies(view: View | Unit, definition: Definition) -> Sequence[Problem]:
-    """The approvers that are ids of no account. AP-43."""
+    """A problem for each approver that is the id of no account. AP-43."""
     written = [*literal_ids(definition)]
     known = {one.id for one in await view.some(Account, {id for _, id in written})}
     return [Problem(path, f"there is no account {id!r}") for path, id in written if id not in known]
@@ -184,7 +185,8 @@ async def _apply(
 @retried
 async def delete_workflow(services: Services, workflow_id: str, origin: Origin = UNKNOWN) -> None:
     """
-    Delete it with its triggers; its webhooks are disabled, its executions go on. WH-10, SH-5.
+    Delete the workflow with its triggers; its webhooks are disabled, its executions continue.
+    WH-10, SH-5.
 
     Raises `NotFound`.
     """
@@ -213,9 +215,10 @@ async def share_workflow(
     origin: Origin = UNKNOWN,
 ) -> Share | None:
     """
-    Give an account *permission* on a workflow, or (None) take its share away. AC-2.
+    Give an account *permission* on a workflow; None: remove the account's share. AC-2.
 
-    Whoever no longer may edit loses the webhooks it made there. WH-10.
+    An account that may no longer edit the workflow loses its webhooks on the workflow. WH-10.
+
     Raises `NotFound`, `InvalidInput` (the owner needs no share).
     """
     now = services.clock.now()
@@ -257,10 +260,10 @@ async def prepare_packages(
     services: Services, definition: Definition, before: Definition | None = None
 ) -> Definition:
     """
-    Have everything installed that the steps of *definition* import; it comes back with the locks
-    that say what that is. What has not changed since *before* keeps its lock. PK-3, PK-9.
+    Install all packages that the steps of *definition* import; returns *definition* with locks that
+    list these packages. Packages that have not changed since *before* keep their lock. PK-3, PK-9.
 
-    Raises `InvalidDefinition` with a problem for each field whose packages could not be.
+    Raises `InvalidDefinition` with a problem for each field whose packages could not be installed.
     """
     definition = with_locks_of(definition, before)
     found: dict[Needs, Needs] = {}
@@ -276,7 +279,7 @@ async def prepare_packages(
 
 
 async def prune_packages(services: Services) -> int:
-    """Remove environments that no definition in use refers to; how many went. PK-6."""
+    """Remove environments that no definition in use refers to; returns the number removed. PK-6."""
 
     async def in_use() -> Collection[Needs]:
         async with services.store.view() as view:
@@ -298,9 +301,10 @@ async def edit_workflow(
     """
     Store *definition*, with its text, as the version after *version*.
 
-    Raises `NotFound`, `Forbidden` (no EDIT), `Conflict` if *version* is not the present one,
+    Raises `NotFound`, `Forbidden` (no EDIT), `Conflict` if *version* is not the present version,
     `InvalidInput` for another name, `InvalidDefinition` for secrets of the owner that the present
-    version does not use (SC-8), and the errors of `apply_workflow`. Nothing is stored then.
+    version does not use (SC-8), and the errors of `apply_workflow`. After an error nothing is
+    stored.
     """
     async with services.store.view() as view:
         workflow = await workflow_for(view, who, workflow_id, Permission.EDIT)
